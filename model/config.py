@@ -1,0 +1,65 @@
+"""The [model] part of a recipe: which parts the network is put together from."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Architecture = Literal["transformer"]
+Norm = Literal["pre", "post"]
+Positions = Literal["none", "sinusoidal", "learned"]
+Activation = Literal["relu", "gelu", "tanh"]
+Score = Literal["scaled_dot"]
+Tie = Literal["none", "embeddings", "output", "all"]
+
+
+class StackConfig(BaseModel):
+    """A stack of layers: the encoder or the decoder."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    layers: int = Field(6, ge=1)
+    dim: int = Field(512, ge=1, description="width D of the stack")
+    heads: int = Field(8, ge=1)
+    feed_forward_dim: int = Field(2048, ge=1, description="width F between the two feed-forward matrices")
+
+    @model_validator(mode="after")
+    def _heads_divide(self) -> "StackConfig":
+        if self.dim % self.heads:
+            raise ValueError(f"heads ({self.heads}) must divide dim ({self.dim})")
+        return self
+
+
+class DropoutConfig(BaseModel):
+    """Dropout rates, each its own."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    residual: float = Field(0.1, ge=0, lt=1, description="on every sublayer's output")
+    embedding: float = Field(0.1, ge=0, lt=1, description="on embeddings with positions")
+    attention: float = Field(0.0, ge=0, lt=1, description="on attention weights (turns the fused kernel off)")
+    feed_forward: float = Field(0.0, ge=0, lt=1, description="after the feed-forward activation")
+
+
+class ModelConfig(BaseModel):
+    """The encoder-decoder of Vaswani et al. 2017 and its variants. Used by `tfm train`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    architecture: Architecture = "transformer"
+    embedding_dim: int | None = Field(None, ge=1, description="width of embeddings; none: as wide as each stack")
+    encoder: StackConfig = StackConfig()
+    decoder: StackConfig = StackConfig()
+    norm: Norm = Field("pre", description="layer norm before or after each sublayer")
+    positions: Positions = "sinusoidal"
+    activation: Activation = "relu"
+    score: Score = "scaled_dot"
+    tie: Tie = Field("all", description="embeddings: source = target; output: target = output layer; all: the three")
+    scale_embedding: bool = Field(True, description="multiply embeddings by the square root of their width")
+    max_length: int = Field(1024, ge=2, description="longest input, in pieces with its end token")
+    dropout: DropoutConfig = DropoutConfig()
+
+    @model_validator(mode="after")
+    def _ties_fit(self) -> "ModelConfig":
+        if self.tie in ("embeddings", "all") and self.embedding_dim is None and self.encoder.dim != self.decoder.dim:
+            raise ValueError(f'tie = "{self.tie}" with encoder and decoder of different dim needs embedding_dim')
+        return self

@@ -1,0 +1,149 @@
+"""The [training], [decoding] and [evaluation] parts of a recipe."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Task = Literal["translation"]
+Optimizer = Literal["adam", "adamw", "sgd", "adagrad"]
+Schedule = Literal[
+    "constant", "noam", "inverse_sqrt", "cosine", "linear", "step", "warmup_stable_decay", "plateau"
+]
+Metric = Literal["loss", "perplexity", "accuracy", "bleu"]
+Precision = Literal["auto", "fp32", "bf16"]
+Device = Literal["auto", "cpu", "cuda", "mps"]
+LengthNorm = Literal["none", "average", "wu"]
+EvaluationMetric = Literal[
+    "bleu", "chrf", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "exact_match", "perplexity"
+]
+STRICT = ConfigDict(frozen=True, extra="forbid")
+
+
+class OptimizerConfig(BaseModel):
+    """Which optimiser, and its constants."""
+
+    model_config = STRICT
+
+    name: Optimizer = "adam"
+    betas: tuple[float, float] = (0.9, 0.98)
+    eps: float = Field(1e-9, gt=0)
+    momentum: float = Field(0.9, ge=0, lt=1, description="sgd only")
+    weight_decay: float = Field(0.0, ge=0, description="adamw: decoupled; the others: L2 as torch has it")
+
+
+class ScheduleConfig(BaseModel):
+    """Learning rate as a function of the step."""
+
+    model_config = STRICT
+
+    name: Schedule = "inverse_sqrt"
+    peak: float = Field(5e-4, gt=0, description="largest learning rate (noam: the factor before the paper's formula)")
+    warmup_steps: int = Field(4000, ge=0)
+    final: float = Field(0.0, ge=0, description="learning rate at the end (cosine, linear, warmup_stable_decay)")
+    decay_steps: int = Field(1000, ge=1, description="step: every so many; warmup_stable_decay: the last so many")
+    factor: float = Field(0.5, gt=0, lt=1, description="step, plateau: multiply by this")
+    patience: int = Field(2, ge=0, description="plateau: validations without a better one before a cut")
+
+
+class ValidationConfig(BaseModel):
+    """When and how the model is validated during training."""
+
+    model_config = STRICT
+
+    every_steps: int | None = Field(None, ge=1)
+    every_epochs: int | None = Field(None, ge=1, description="default, where neither is given: 1")
+    bleu: bool = Field(True, description="translate the validation source, as `tfm translate` does, and score it")
+    beam: int = Field(1, ge=1, description="beam of that translation")
+
+    @model_validator(mode="after")
+    def _one_clock(self) -> "ValidationConfig":
+        if self.every_steps is not None and self.every_epochs is not None:
+            raise ValueError("give every_steps or every_epochs, not both")
+        return self
+
+
+class EarlyStoppingConfig(BaseModel):
+    """Stop when `metric` has not become better for `patience` validations."""
+
+    model_config = STRICT
+
+    metric: Metric = "loss"
+    patience: int | None = Field(None, ge=1, description="none: never stop early")
+
+
+class KeepConfig(BaseModel):
+    """Which checkpoints stay, and which of them become the model."""
+
+    model_config = STRICT
+
+    last: int = Field(1, ge=1)
+    best: int = Field(1, ge=1, description="by early_stopping.metric")
+    average: Literal["none", "last", "best"] = Field("none", description="publish the mean of the kept last or best")
+
+
+class TrainingConfig(BaseModel):
+    """How the model is trained. Used by `tfm train`."""
+
+    model_config = STRICT
+
+    task: Task = "translation"
+    max_steps: int | None = Field(None, ge=1)
+    max_epochs: int | None = Field(None, ge=1)
+    accumulate: int = Field(1, ge=1, description="batches an update")
+    label_smoothing: float = Field(0.1, ge=0, lt=1)
+    optimizer: OptimizerConfig = OptimizerConfig()
+    schedule: ScheduleConfig = ScheduleConfig()
+    clip_norm: float | None = Field(1.0, gt=0, description="largest gradient norm; none: no clipping")
+    l1: float = Field(0.0, ge=0, description="adds l1 * sum |w| to the loss an update")
+    l2: float = Field(0.0, ge=0, description="adds l2 / 2 * sum w^2 to the loss an update")
+    ema: float | None = Field(None, gt=0, lt=1, description="decay of an exponential moving average of the weights")
+    precision: Precision = Field("auto", description="of matrix products; auto: bf16 where the device is fast at it")
+    device: Device = "auto"
+    log_every: int = Field(50, ge=1, description="steps between lines of metrics.jsonl")
+    save_every: int | None = Field(None, ge=1, description="steps between checkpoints; always also at a validation")
+    validation: ValidationConfig = ValidationConfig()
+    early_stopping: EarlyStoppingConfig = EarlyStoppingConfig()
+    keep: KeepConfig = KeepConfig()
+    tensorboard: bool = False
+
+    @model_validator(mode="after")
+    def _ends(self) -> "TrainingConfig":
+        if self.max_steps is None and self.max_epochs is None:
+            raise ValueError("give max_steps or max_epochs (or both: the first reached ends training)")
+        if self.early_stopping.metric == "bleu" and not self.validation.bleu:
+            raise ValueError('early_stopping.metric = "bleu" needs validation.bleu = true')
+        return self
+
+
+class DecodingConfig(BaseModel):
+    """How hypotheses are searched for. Used by `tfm translate` and by validation."""
+
+    model_config = STRICT
+
+    beam: int = Field(5, ge=1, description="beam width W; 1 is greedy search")
+    length_norm: LengthNorm = Field("average", description="average: log p / T^alpha; wu: Wu et al. 2016, eq. 14")
+    alpha: float = Field(1.0, ge=0, description="strength of the length normalisation")
+    n_best: int = Field(1, ge=1)
+    min_length: int = Field(0, ge=0, description="pieces before the end token may come")
+    max_length: int | None = Field(None, ge=1, description="pieces at most; none: max_ratio times the source + 20")
+    max_ratio: float = Field(2.0, gt=0)
+    batch_sentences: int = Field(64, ge=1)
+
+    @model_validator(mode="after")
+    def _n_best_fits(self) -> "DecodingConfig":
+        if self.n_best > self.beam:
+            raise ValueError(f"n_best ({self.n_best}) cannot exceed beam ({self.beam})")
+        return self
+
+
+class EvaluationConfig(BaseModel):
+    """Which scores are computed. Used by `tfm evaluate`."""
+
+    model_config = STRICT
+
+    metrics: tuple[EvaluationMetric, ...] = (
+        "bleu", "chrf", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "exact_match", "perplexity",
+    )
+    lowercase: bool = False
+    bleu_tokenize: Literal["13a", "intl", "char", "zh", "none"] = "13a"
+    samples: int = Field(20, ge=0, description="worst and random samples shown in the report")

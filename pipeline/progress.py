@@ -1,0 +1,43 @@
+"""How a stage talks to whoever called it, without knowing about terminals."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Protocol
+
+
+class Bar(Protocol):
+    """A progress bar that is open."""
+
+    def advance(self, amount: int = 1, note: str = "") -> None:
+        """Move on by `amount` units; `note` is shown beside the bar (loss, rate, ...)."""
+
+
+class Reporter(Protocol):
+    """Where a stage sends lines, tables and progress. All of it is talk (stderr), never data."""
+
+    def line(self, text: str) -> None: ...
+    def warn(self, text: str) -> None: ...
+    def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None: ...
+    def bar(self, label: str, total: int | None, unit: str, done: int = 0) -> AbstractContextManager[Bar]: ...
+
+
+class _QuietBar:
+    def advance(self, amount: int = 1, note: str = "") -> None:
+        pass
+
+
+class Quiet:
+    """A reporter that says nothing: for tests and for use as a library."""
+
+    def line(self, text: str) -> None:
+        pass
+
+    def warn(self, text: str) -> None:
+        pass
+
+    def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        pass
+
+    @contextmanager
+    def bar(self, label: str, total: int | None, unit: str, done: int = 0) -> Iterator[Bar]:
+        yield _QuietBar()
