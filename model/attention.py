@@ -1,0 +1,215 @@
+"""Multi-head attention over rows: self-attention and cross-attention, in training and step by step.
+
+Attention(Q, K, V) = softmax(score(Q, K) + bias) V   (Vaswani et al. 2017, eq. 1)
+Legend: N rows · B sentences · T queries · S keys · D width · H heads · K width of a head.
+"""
+
+from typing import Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from model.layout import Layout
+from model.linear import Linear
+from model.masks import Mask
+from model.noise import Dropout, Noise
+from model.positions import AttentionPositions
+from model.scores import ScaledDot
+
+
+class Mix(Protocol):
+    """(query BHTK, key BHSK, value BHSK, mask, query positions T, key positions S) -> BHTK."""
+
+    def __call__(
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
+    ) -> Tensor: ...
+
+
+class ExplicitMix(nn.Module):
+    """The equation written out: every score, every position hook, dropout on the weights."""
+
+    def __init__(self, score: nn.Module, positions: AttentionPositions, dropout: Dropout) -> None:
+        super().__init__()
+        self.score, self.positions, self.dropout = score, positions, dropout
+
+    def forward(
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
+    ) -> Tensor:
+        logits = self.score(query, key)
+        if (bias := self.positions.bias(query, query_positions, key_positions)) is not None:
+            logits = logits + bias
+        if (allowed := mask.tensor(query.shape[2], key.shape[2], query.device)) is not None:
+            logits = logits.masked_fill(~allowed, float("-inf"))
+        weights = self.dropout(logits.softmax(-1))
+        mixed: Tensor = weights @ value
+        if (added := self.positions.values(weights, query_positions, key_positions)) is not None:
+            mixed = mixed + added
+        return mixed
+
+
+class FusedMix(nn.Module):
+    """torch's scaled dot-product kernel: the weights never leave the cache."""
+
+    def __init__(self, positions: AttentionPositions) -> None:
+        super().__init__()
+        self.positions = positions
+
+    def forward(
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
+    ) -> Tensor:
+        bias = self.positions.bias(query, query_positions, key_positions)
+        if bias is None and mask.causal and mask.allowed is None:
+            return F.scaled_dot_product_attention(query, key, value, is_causal=True)
+        allowed = mask.tensor(query.shape[2], key.shape[2], query.device)
+        if bias is not None and allowed is not None:
+            bias = bias.masked_fill(~allowed, float("-inf"))
+        return F.scaled_dot_product_attention(query, key, value, attn_mask=allowed if bias is None else bias)
+
+
+def choose_mix(score: nn.Module, positions: AttentionPositions, dropout: float, noise: Noise) -> Mix:
+    """The fused kernel where it computes the same, else the explicit equation."""
+    if isinstance(score, ScaledDot) and not positions.needs_weights and dropout == 0:
+        return FusedMix(positions)
+    return ExplicitMix(score, positions, Dropout(dropout, noise))
+
+
+class KeysValues:
+    """Keys and values of the tokens decoded so far, append-only.
+
+    Every step of a search appends one slot a hypothesis; which slots a hypothesis descends from is told
+    by a mask (B, 1, W, slots), so reordering a beam moves that mask and never the cache.
+    """
+
+    def __init__(self) -> None:
+        self._key: Tensor | None = None
+        self._value: Tensor | None = None
+        self._used = 0
+
+    def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Add (B, H, W, K) keys and values; all of them so far (B, H, slots, K)."""
+        begin, self._used = self._used, self._used + key.shape[2]
+        if self._key is None or self._value is None:
+            self._key, self._value = key.new_empty(0), value.new_empty(0)
+        if self._used > (self._key.shape[2] if self._key.dim() == 4 else 0):
+            self._key, self._value = _grown(self._key, begin, key), _grown(self._value, begin, value)
+        self._key[:, :, begin : self._used] = key
+        self._value[:, :, begin : self._used] = value
+        return self._key[:, :, : self._used], self._value[:, :, : self._used]
+
+    def keep(self, sentences: Tensor) -> "KeysValues":
+        """Only these sentences (B',), in this order."""
+        kept = KeysValues()
+        kept._used = self._used
+        if self._key is not None and self._value is not None:
+            kept._key = self._key.index_select(0, sentences)
+            kept._value = self._value.index_select(0, sentences)
+        return kept
+
+
+def _grown(old: Tensor, used: int, new: Tensor) -> Tensor:
+    batch, heads, width, head_dim = new.shape
+    grown = new.new_empty(batch, heads, max(2 * used, 16 * width), head_dim)
+    if used:
+        grown[:, :, :used] = old[:, :, :used]
+    return grown
+
+
+class SelfAttention(nn.Module):
+    """Queries, keys and values from the same rows."""
+
+    def __init__(
+        self,
+        dim: int,
+        heads: int,
+        *,
+        score: nn.Module,
+        positions: AttentionPositions,
+        dropout: float,
+        noise: Noise,
+        compute_dtype: torch.dtype,
+    ) -> None:
+        super().__init__()
+        self.heads = heads
+        self.query_key_value = Linear(dim, 3 * dim, compute_dtype=compute_dtype, num_parts=3)
+        self.output = Linear(dim, dim, compute_dtype=compute_dtype)
+        self.positions = positions
+        self.mix = choose_mix(score, positions, dropout, noise)
+
+    def forward(self, rows: Tensor, layout: Layout, mask: Mask) -> Tensor:
+        """(N, D) -> (N, D), mixing positions of each sentence as the mask allows."""
+        query, key, value = split_heads(layout.pad(self.query_key_value(rows)), 3, self.heads)
+        positions = torch.arange(layout.width, device=rows.device)
+        query, key = self.positions.rotate(query, positions), self.positions.rotate(key, positions)
+        mixed = self.mix(query, key, value, mask, positions, positions)
+        output: Tensor = self.output(layout.unpad(join_heads(mixed)))
+        return output
+
+    def step(self, rows: Tensor, batch: int, cache: KeysValues, mask: Mask, slots: Tensor) -> Tensor:
+        """One new row a hypothesis (R, D) -> (R, D), attending to the cached rows it descends from.
+
+        slots: position of every cached slot, the new ones included; the last one is the rows' own.
+        """
+        query, key, value = split_heads(self.query_key_value(rows).view(batch, -1, 3 * rows.shape[1]), 3, self.heads)
+        own = slots[-1:].expand(query.shape[2])
+        query, key = self.positions.rotate(query, own), self.positions.rotate(key, own)
+        keys, values = cache.append(key, value)
+        output: Tensor = self.output(join_heads(self.mix(query, keys, values, mask, own, slots)).flatten(0, 1))
+        return output
+
+
+class CrossAttention(nn.Module):
+    """Queries from the target, keys and values from the memory (the encoder's output)."""
+
+    def __init__(
+        self,
+        dim: int,
+        memory_dim: int,
+        heads: int,
+        *,
+        score: nn.Module,
+        dropout: float,
+        noise: Noise,
+        compute_dtype: torch.dtype,
+    ) -> None:
+        super().__init__()
+        self.heads = heads
+        self.query = Linear(dim, dim, compute_dtype=compute_dtype)
+        self.key_value = Linear(memory_dim, 2 * dim, compute_dtype=compute_dtype, num_parts=2)
+        self.output = Linear(dim, dim, compute_dtype=compute_dtype)
+        self.mix = choose_mix(score, AttentionPositions(), dropout, noise)
+
+    def remember(self, memory: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
+        """Keys and values (B, H, S, K) each, of memory (N, D): computed once a sentence."""
+        key, value = split_heads(layout.pad(self.key_value(memory)), 2, self.heads)
+        return key, value
+
+    def forward(self, rows: Tensor, layout: Layout, memory: Tensor, memory_layout: Layout, mask: Mask) -> Tensor:
+        """(N, D) -> (N, D)."""
+        (query,) = split_heads(layout.pad(self.query(rows)), 1, self.heads)
+        return self._attend(query, self.remember(memory, memory_layout), mask, layout)
+
+    def step(self, rows: Tensor, remembered: tuple[Tensor, Tensor], mask: Mask) -> Tensor:
+        """(R, D) -> (R, D): the hypotheses of a sentence are further queries over its one memory."""
+        batch = len(remembered[0])
+        (query,) = split_heads(self.query(rows).view(batch, -1, rows.shape[1]), 1, self.heads)
+        return self._attend(query, remembered, mask, None)
+
+    def _attend(self, query: Tensor, remembered: tuple[Tensor, Tensor], mask: Mask, layout: Layout | None) -> Tensor:
+        key, value = remembered
+        query_positions = torch.arange(query.shape[2], device=query.device)
+        key_positions = torch.arange(key.shape[2], device=query.device)
+        mixed = join_heads(self.mix(query, key, value, mask, query_positions, key_positions))
+        output: Tensor = self.output(mixed.flatten(0, 1) if layout is None else layout.unpad(mixed))
+        return output
+
+
+def split_heads(x: Tensor, num_parts: int, heads: int) -> tuple[Tensor, ...]:
+    """(B, T, P*D) -> P tensors (B, H, T, K): views, nothing is copied."""
+    batch, length, width = x.shape
+    return x.view(batch, length, num_parts, heads, width // num_parts // heads).permute(2, 0, 3, 1, 4).unbind(0)
+
+
+def join_heads(x: Tensor) -> Tensor:
+    """(B, H, T, K) -> (B, T, D)."""
+    return x.transpose(1, 2).flatten(2)

@@ -1,0 +1,135 @@
+"""Feed-forward, residual connections with layer norm before or after, and the layers made of them.
+
+Legend: N rows · D width · F feed-forward width.
+"""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from model.attention import CrossAttention, KeysValues, SelfAttention
+from model.layout import Layout
+from model.linear import Linear
+from model.masks import Mask
+from model.noise import Dropout
+
+Sublayer = Callable[[Tensor], Tensor]
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "tanh": torch.tanh}
+
+
+class FeedForward(nn.Module):
+    """FFN(x) = activation(x W1 + b1) W2 + b2, with dropout after the activation (Vaswani et al. 2017, eq. 2)."""
+
+    def __init__(
+        self,
+        dim: int,
+        inner_dim: int,
+        *,
+        activation: Callable[[Tensor], Tensor],
+        dropout: Dropout,
+        compute_dtype: torch.dtype,
+    ) -> None:
+        super().__init__()
+        self.inner = Linear(dim, inner_dim, compute_dtype=compute_dtype)
+        self.outer = Linear(inner_dim, dim, compute_dtype=compute_dtype)
+        self.activation, self.dropout = activation, dropout
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """(N, D) -> (N, D)."""
+        output: Tensor = self.outer(self.dropout(self.activation(self.inner(rows))))
+        return output
+
+
+class PreNorm(nn.Module):
+    """x + dropout(sublayer(norm(x)))   (Xiong et al. 2020)."""
+
+    final = nn.LayerNorm  # the sum of all sublayers leaves the stack unnormalised
+
+    def __init__(self, dim: int, dropout: Dropout) -> None:
+        super().__init__()
+        self.norm, self.dropout = nn.LayerNorm(dim), dropout
+
+    def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
+        added: Tensor = self.dropout(sublayer(self.norm(x)))
+        return x + added
+
+
+class PostNorm(nn.Module):
+    """norm(x + dropout(sublayer(x)))   (Vaswani et al. 2017, sec. 3.1)."""
+
+    final = nn.Identity
+
+    def __init__(self, dim: int, dropout: Dropout) -> None:
+        super().__init__()
+        self.norm, self.dropout = nn.LayerNorm(dim), dropout
+
+    def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
+        normed: Tensor = self.norm(x + self.dropout(sublayer(x)))
+        return normed
+
+
+Residual = PreNorm | PostNorm
+NORMS: dict[str, type[PreNorm] | type[PostNorm]] = {"pre": PreNorm, "post": PostNorm}
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then feed-forward, each in its residual."""
+
+    def __init__(self, attention: SelfAttention, feed_forward: FeedForward, residual: Callable[[], Residual]) -> None:
+        super().__init__()
+        self.attention, self.feed_forward = attention, feed_forward
+        self.around_attention, self.around_feed_forward = residual(), residual()
+
+    def forward(self, rows: Tensor, layout: Layout, mask: Mask) -> Tensor:
+        """(N, D) -> (N, D)."""
+        rows = self.around_attention(rows, lambda x: self.attention(x, layout, mask))
+        return self.around_feed_forward(rows, self.feed_forward)  # type: ignore[no-any-return]
+
+
+class DecoderLayer(nn.Module):
+    """Masked self-attention, cross-attention, feed-forward, each in its residual."""
+
+    def __init__(
+        self,
+        attention: SelfAttention,
+        cross_attention: CrossAttention,
+        feed_forward: FeedForward,
+        residual: Callable[[], Residual],
+    ) -> None:
+        super().__init__()
+        self.attention, self.cross_attention, self.feed_forward = attention, cross_attention, feed_forward
+        self.around_attention, self.around_cross_attention, self.around_feed_forward = (residual() for _ in range(3))
+
+    def forward(
+        self, rows: Tensor, layout: Layout, mask: Mask, memory: Tensor, memory_layout: Layout, memory_mask: Mask
+    ) -> Tensor:
+        """(N, D) -> (N, D)."""
+        return self._sublayers(
+            rows,
+            lambda x: self.attention(x, layout, mask),
+            lambda x: self.cross_attention(x, layout, memory, memory_layout, memory_mask),
+        )
+
+    def step(
+        self,
+        rows: Tensor,
+        cache: KeysValues,
+        mask: Mask,
+        slots: Tensor,
+        remembered: tuple[Tensor, Tensor],
+        memory_mask: Mask,
+    ) -> Tensor:
+        """One new row a hypothesis (R, D) -> (R, D)."""
+        return self._sublayers(
+            rows,
+            lambda x: self.attention.step(x, len(remembered[0]), cache, mask, slots),
+            lambda x: self.cross_attention.step(x, remembered, memory_mask),
+        )
+
+    def _sublayers(self, rows: Tensor, attend: Sublayer, attend_memory: Sublayer) -> Tensor:
+        rows = self.around_attention(rows, attend)
+        rows = self.around_cross_attention(rows, attend_memory)
+        return self.around_feed_forward(rows, self.feed_forward)  # type: ignore[no-any-return]

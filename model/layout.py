@@ -1,0 +1,77 @@
+"""Where sentences begin and end among the rows of a batch.
+
+Activations are (N, D), one row a real token, sentence after sentence. Only what mixes positions needs the
+padded (B, S, D) view; `pad` and `unpad` are the only conversions.
+Legend: N rows · B sentences · S longest length.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+class _Pad(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, slots: Tensor, num_slots: int) -> Tensor:
+        ctx.save_for_backward(slots)
+        return rows.new_zeros(num_slots, *rows.shape[1:]).index_copy_(0, slots, rows)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        (slots,) = ctx.saved_tensors
+        return grad.index_select(0, slots), None, None
+
+
+class _Unpad(torch.autograd.Function):
+    # index_select's own backward adds into zeros; slots are distinct, so a copy does.
+    @staticmethod
+    def forward(ctx: Any, padded: Tensor, slots: Tensor) -> Tensor:
+        ctx.save_for_backward(slots)
+        ctx.num_slots = len(padded)
+        return padded.index_select(0, slots)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        (slots,) = ctx.saved_tensors
+        return grad.new_zeros(ctx.num_slots, *grad.shape[1:]).index_copy_(0, slots, grad), None
+
+
+class Layout:
+    """The rows of a batch of sentences.
+
+    lengths (B,): tokens a sentence, each at least 1. num_rows N, batch B, width S.
+    positions (N,): place of each row in its sentence, from 0. mask (B, S): True where a token is.
+    """
+
+    def __init__(self, lengths: Tensor) -> None:
+        self.lengths = lengths
+        self.batch = len(lengths)
+        self.num_rows = int(lengths.sum())
+        self.width = int(lengths.max()) if self.batch else 0
+        ends = lengths.cumsum(0)
+        starts = (ends - lengths).repeat_interleave(lengths, output_size=self.num_rows)
+        rows = torch.arange(self.num_rows, device=lengths.device)
+        self.positions = rows - starts
+        self.is_even = self.num_rows == self.batch * self.width
+        sentence = torch.arange(self.batch, device=lengths.device).repeat_interleave(lengths, output_size=self.num_rows)
+        self.slots = sentence * self.width + self.positions
+        self.mask = torch.arange(self.width, device=lengths.device) < lengths[:, None]
+
+    @classmethod
+    def of(cls, lengths: Tensor) -> "Layout":
+        """The layout of sentences of these lengths (B,)."""
+        return cls(lengths)
+
+    def pad(self, rows: Tensor) -> Tensor:
+        """(N, ...) -> (B, S, ...), zeros where no token is."""
+        if not self.is_even:
+            rows = _Pad.apply(rows, self.slots, self.batch * self.width)  # type: ignore[no-untyped-call]
+        return rows.view(self.batch, self.width, *rows.shape[1:])
+
+    def unpad(self, padded: Tensor) -> Tensor:
+        """(B, S, ...) -> (N, ...): what `pad` came from."""
+        flat = padded.reshape(self.batch * self.width, *padded.shape[2:])
+        if self.is_even:
+            return flat
+        return _Unpad.apply(flat, self.slots)  # type: ignore[no-untyped-call,no-any-return]

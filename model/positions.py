@@ -1,0 +1,101 @@
+"""Position schemes: what is added to the input, and what attention does with positions.
+
+A scheme is one row of POSITIONS. The three hooks of `AttentionPositions` are where relative schemes enter:
+rotary positions turn queries and keys, ALiBi biases the logits, Shaw et al. also add to the values.
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+
+class NoInput(nn.Module):
+    """Adds nothing to the input."""
+
+    def __init__(self, dim: int, max_length: int) -> None:
+        super().__init__()
+
+    def forward(self, rows: Tensor, positions: Tensor) -> Tensor:
+        return rows
+
+
+class Sinusoidal(nn.Module):
+    """PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(the same)   (Vaswani et al. 2017, sec. 3.5)."""
+
+    table: Tensor
+
+    def __init__(self, dim: int, max_length: int) -> None:
+        super().__init__()
+        self.register_buffer("table", sinusoids(dim, max_length).float(), persistent=False)
+
+    def forward(self, rows: Tensor, positions: Tensor) -> Tensor:
+        """(N, D), (N,) -> (N, D)."""
+        return rows + self.table.index_select(0, positions).to(rows.dtype)
+
+
+class Learned(nn.Module):
+    """One trained vector a position."""
+
+    def __init__(self, dim: int, max_length: int) -> None:
+        super().__init__()
+        self.table = nn.Embedding(max_length, dim)
+        nn.init.normal_(self.table.weight, std=dim**-0.5)
+
+    def forward(self, rows: Tensor, positions: Tensor) -> Tensor:
+        """(N, D), (N,) -> (N, D)."""
+        added: Tensor = self.table(positions)
+        return rows + added
+
+
+def sinusoids(dim: int, max_length: int) -> Tensor:
+    """The table of sines and cosines (max_length, D), float64."""
+    angle = torch.arange(max_length, dtype=torch.float64)[:, None] * torch.exp(
+        torch.arange(0, dim, 2, dtype=torch.float64) * (-math.log(10_000.0) / dim)
+    )
+    table = torch.empty(max_length, dim, dtype=torch.float64)
+    table[:, 0::2] = angle.sin()
+    table[:, 1::2] = angle.cos()[:, : dim // 2]
+    return table
+
+
+class AttentionPositions(nn.Module):
+    """What self-attention does with positions: three hooks, neutral here.
+
+    Queries stand at query_positions (T,), keys at key_positions (S,).
+    needs_weights: whether `values` is used, which needs the attention weights written out.
+    """
+
+    needs_weights = False
+
+    def rotate(self, heads: Tensor, positions: Tensor) -> Tensor:
+        """Queries or keys (B, H, T, K) -> the same shape, turned by their positions (T,)."""
+        return heads
+
+    def bias(self, query: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor | None:
+        """What is added to the logits, broadcastable to (B, H, T, S); None for nothing."""
+        return None
+
+    def values(self, weights: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor | None:
+        """What is added to the mixed values (B, H, T, K), from weights (B, H, T, S); None for nothing."""
+        return None
+
+
+class Scheme(NamedTuple):
+    """One position scheme: a module for the input (dim, max_length), a module for attention (heads, head_dim)."""
+
+    input: Callable[[int, int], nn.Module]
+    attention: Callable[[int, int], AttentionPositions]
+
+
+def _neutral(heads: int, head_dim: int) -> AttentionPositions:
+    return AttentionPositions()
+
+
+POSITIONS: dict[str, Scheme] = {
+    "none": Scheme(NoInput, _neutral),
+    "sinusoidal": Scheme(Sinusoidal, _neutral),
+    "learned": Scheme(Learned, _neutral),
+}

@@ -1,0 +1,107 @@
+"""The encoder-decoder Transformer (Vaswani et al. 2017) over rows.
+
+Legend: N rows · B sentences · D width · E embedding width · V vocabulary · R hypotheses.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from model.attention import KeysValues
+from model.blocks import DecoderLayer, EncoderLayer
+from model.layout import Layout
+from model.linear import Linear
+from model.masks import causal_mask, padding_mask
+from model.noise import Dropout, Noise
+from model.state import TransformerState
+
+
+class Embedding(nn.Module):
+    """Token ids with their positions -> rows as wide as a stack, scaled and with dropout."""
+
+    def __init__(
+        self, table: nn.Embedding, dim: int, *, positions: nn.Module, scale: float, dropout: Dropout, widen: nn.Module
+    ) -> None:
+        super().__init__()
+        self.table, self.positions, self.dropout, self.widen = table, positions, dropout, widen
+        self.scale = scale
+
+    def forward(self, tokens: Tensor, positions: Tensor) -> Tensor:
+        """(N,), (N,) -> (N, D)."""
+        rows = self.widen(self.table(tokens) * self.scale)
+        return self.dropout(self.positions(rows, positions))  # type: ignore[no-any-return]
+
+
+class EncoderDecoder(nn.Module):
+    """source -> encoder -> memory; target so far and memory -> decoder -> output layer.
+
+    `output` is the output layer (E -> V, no bias). `noise` fixes every dropout draw.
+    """
+
+    def __init__(
+        self,
+        *,
+        source_embedding: Embedding,
+        encoder: list[EncoderLayer],
+        encoder_norm: nn.Module,
+        target_embedding: Embedding,
+        decoder: list[DecoderLayer],
+        decoder_norm: nn.Module,
+        narrow: nn.Module,
+        output: Linear,
+        noise: Noise,
+        max_length: int,
+    ) -> None:
+        super().__init__()
+        self.source_embedding, self.target_embedding = source_embedding, target_embedding
+        self.encoder, self.encoder_norm = nn.ModuleList(encoder), encoder_norm
+        self.decoder, self.decoder_norm = nn.ModuleList(decoder), decoder_norm
+        self.narrow, self.output = narrow, output
+        self.noise, self.max_length = noise, max_length
+
+    def encode(self, source: Tensor, layout: Layout) -> Tensor:
+        """Source ids (N,) -> memory (N, D)."""
+        rows = self.source_embedding(source, layout.positions)
+        mask = padding_mask(layout)
+        for layer in self.encoder:
+            rows = layer(rows, layout, mask)
+        return self.encoder_norm(rows)  # type: ignore[no-any-return]
+
+    def decode(self, target: Tensor, layout: Layout, memory: Tensor, memory_layout: Layout) -> Tensor:
+        """Target ids (N,), begin token first -> what enters the output layer (N, E)."""
+        rows = self.target_embedding(target, layout.positions)
+        mask, memory_mask = causal_mask(), padding_mask(memory_layout)
+        for layer in self.decoder:
+            rows = layer(rows, layout, mask, memory, memory_layout, memory_mask)
+        return self.narrow(self.decoder_norm(rows))  # type: ignore[no-any-return]
+
+    def forward(self, source: Tensor, source_layout: Layout, target: Tensor, target_layout: Layout) -> Tensor:
+        """Teacher forcing: source and target ids -> what enters the output layer (N, E)."""
+        return self.decode(target, target_layout, self.encode(source, source_layout), source_layout)
+
+    def start(self, source: Tensor, layout: Layout) -> TransformerState:
+        """Read source ids (N,); a state of one row a sentence."""
+        memory = self.encode(source, layout)
+        return TransformerState(
+            caches=tuple(KeysValues() for _ in self.decoder),
+            remembered=tuple(layer.cross_attention.remember(memory, layout) for layer in self._decoder_layers()),
+            memory_mask=padding_mask(layout),
+            descent=torch.ones(layout.batch, 1, 0, dtype=torch.bool, device=source.device),
+            slots=torch.zeros(0, dtype=torch.long, device=source.device),
+        )
+
+    def step(self, tokens: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
+        """The next token of every row (R,) -> log probabilities of what follows (R, V), and the state after it."""
+        rows = self.target_embedding(tokens, tokens.new_full((len(tokens),), state.length))
+        state = state.grown()
+        mask = state.mask
+        for layer, cache, remembered in zip(self._decoder_layers(), state.caches, state.remembered, strict=True):
+            rows = layer.step(rows, cache, mask, state.slots, remembered, state.memory_mask)
+        logits: Tensor = self.output(self.narrow(self.decoder_norm(rows)))
+        return logits.log_softmax(-1), state
+
+    def _decoder_layers(self) -> list[DecoderLayer]:
+        return list(self.decoder)  # type: ignore[arg-type]
+
+    def num_parameters(self) -> int:
+        """How many numbers are trained; tied ones count once."""
+        return sum(parameter.numel() for parameter in self.parameters())

@@ -1,0 +1,65 @@
+"""The output layer and its label-smoothed cross-entropy as one function that never holds all logits.
+
+CE(h, y) = -sum_v q_v log softmax(h W^T)_v,   q = (1 - eps) onehot(y) + eps / V   (as torch defines it)
+
+With p = softmax(h W^T), z_y = h . W_y and mean(z) = h . mean(W):
+    CE = -log p_y + eps (z_y - mean(z))
+    dCE/dh = p W - (1 - eps) W_y - eps mean(W)
+    dCE/dW = p^T h - (1 - eps) onehot(y)^T h - eps / V 1 h^T
+so the smoothing costs nothing a logit, and gradients are computed in the forward pass, chunk by chunk.
+Legend: N rows · E width · V vocabulary.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from model.linear import LOW_PRECISION
+
+CHUNK = 512
+TINY = 1e-37  # a probability that underflowed still has a finite logarithm
+
+
+class _LinearCrossEntropy(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, hidden: Tensor, weight: Tensor, targets: Tensor, smoothing: float, dtype: torch.dtype
+    ) -> tuple[Tensor, Tensor]:
+        low_weight = weight.to(dtype)
+        chosen = weight.index_select(0, targets)
+        mean_weight = weight.mean(0)
+        for_hidden = torch.empty_like(hidden)
+        for_weight = torch.zeros_like(weight)
+        log_p = hidden.new_empty(len(hidden))
+        for begin in range(0, len(hidden), CHUNK):
+            chunk = slice(begin, begin + CHUNK)
+            low_hidden = hidden[chunk].to(dtype)
+            p = (low_hidden @ low_weight.t()).softmax(-1)
+            log_p[chunk] = p.gather(1, targets[chunk, None]).squeeze(1).to(hidden.dtype).clamp_min(TINY).log()
+            for_hidden[chunk] = p @ low_weight
+            for_weight += p.t() @ low_hidden
+        nll = -log_p.sum()
+        total = nll + smoothing * (hidden * (chosen - mean_weight)).sum()
+        for_hidden.add_(chosen, alpha=smoothing - 1).sub_(mean_weight * smoothing)
+        for_weight.index_add_(0, targets, hidden, alpha=smoothing - 1)
+        for_weight.sub_(hidden.sum(0) * (smoothing / len(weight)))
+        ctx.save_for_backward(for_hidden, for_weight)
+        ctx.mark_non_differentiable(nll)
+        return total, nll
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
+        for_hidden, for_weight = ctx.saved_tensors
+        return for_hidden * grad, for_weight * grad, None, None, None
+
+
+def linear_cross_entropy(
+    hidden: Tensor, weight: Tensor, targets: Tensor, *, smoothing: float, compute_dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    """Sums over rows of the smoothed cross-entropy (differentiable) and of -log p(target).
+
+    hidden (N, E), weight (V, E), targets (N,); compute_dtype: precision of the matrix products, where lower than hidden's.
+    """
+    dtype = compute_dtype if compute_dtype in LOW_PRECISION else hidden.dtype
+    return _LinearCrossEntropy.apply(hidden, weight, targets, smoothing, dtype)  # type: ignore[no-untyped-call,no-any-return]

@@ -1,0 +1,66 @@
+"""Tasks: how examples become a batch, what the loss is, what is counted in validation.
+
+The training loop knows a task only by these three, so it has no branch on which one it runs.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from data.batches import PairBatch, make_pairs
+from data.store import Split
+from model.layout import Layout
+from model.transformer import EncoderDecoder
+from pipeline.training.losses import linear_cross_entropy
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Sums over the target tokens of a batch: the objective (differentiable), -log p, and how many tokens."""
+
+    sum: Tensor
+    nll: Tensor
+    count: int
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Sums over the target tokens of a batch in validation: -log p, tokens predicted right, tokens."""
+
+    nll: Tensor
+    correct: Tensor
+    count: int
+
+
+class Translation:
+    """Source -> target, trained by teacher forcing: each target token from the source and those before it."""
+
+    def __init__(self, label_smoothing: float) -> None:
+        self.label_smoothing = label_smoothing
+
+    def batch(self, split: Split, rows: np.ndarray) -> PairBatch:
+        """The examples at these row numbers as one batch."""
+        return make_pairs(split, rows)
+
+    def loss(self, model: torch.nn.Module, batch: PairBatch) -> Loss:
+        """Label-smoothed cross-entropy, summed. `model` maps ids and layouts to what enters its output layer."""
+        hidden = model(batch.source, Layout.of(batch.source_lengths), batch.target_in, Layout.of(batch.target_lengths))
+        output = getattr(model, "module", model).output
+        total, nll = linear_cross_entropy(
+            hidden, output.weight, batch.target_out, smoothing=self.label_smoothing, compute_dtype=output.compute_dtype
+        )
+        return Loss(total, nll, batch.num_target_tokens)
+
+    def evaluate(self, model: EncoderDecoder, batch: PairBatch) -> Counts:
+        """-log p and accuracy of the reference tokens, without smoothing."""
+        hidden = model(batch.source, Layout.of(batch.source_lengths), batch.target_in, Layout.of(batch.target_lengths))
+        logits = model.output(hidden)
+        nll = F.cross_entropy(logits, batch.target_out, reduction="sum")
+        correct = (logits.argmax(-1) == batch.target_out).sum()
+        return Counts(nll.double(), correct, batch.num_target_tokens)
+
+
+TASKS = {"translation": Translation}

@@ -1,0 +1,162 @@
+"""Laws of the network: fused = explicit, cached = uncached, no padding anywhere, sentences do not mix."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from model.attention import ExplicitMix, FusedMix
+from model.build import build
+from model.config import DropoutConfig, ModelConfig, Norm, Positions, StackConfig, Tie
+from model.layout import Layout
+from model.linear import Linear
+from model.masks import Mask, causal_mask
+from model.noise import Dropout, Noise
+from model.positions import AttentionPositions
+from model.scores import ScaledDot
+from model.transformer import EncoderDecoder
+
+V = 23
+
+
+def network(
+    norm: Norm = "pre", positions: Positions = "sinusoidal", tie: Tie = "all", **changes: object
+) -> EncoderDecoder:
+    config = ModelConfig(
+        encoder=StackConfig(layers=2, dim=16, heads=2, feed_forward_dim=24),
+        decoder=StackConfig(layers=2, dim=16, heads=4, feed_forward_dim=24),
+        norm=norm,
+        positions=positions,
+        tie=tie,
+        max_length=32,
+    ).model_copy(update=changes)
+    return build(config, source_vocab=V, target_vocab=V, seed=3).double().eval()
+
+
+def tokens(lengths: list[int], seed: int) -> tuple[Tensor, Layout]:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(4, V, (sum(lengths),), generator=generator), Layout.of(torch.tensor(lengths))
+
+
+@pytest.mark.parametrize("masked", [Mask(), causal_mask(), "padding"])
+def test_fused_equals_explicit(masked: Mask | str) -> None:
+    torch.manual_seed(0)
+    query, key, value = (torch.randn(3, 2, 6, 4, dtype=torch.float64, requires_grad=True) for _ in range(3))
+    real = torch.arange(6) < torch.tensor([6, 2, 5])[:, None]
+    mask = Mask(allowed=real[:, None, None, :]) if isinstance(masked, str) else masked
+    at, results = torch.arange(6), []
+    for mix in (FusedMix(AttentionPositions()), ExplicitMix(ScaledDot(), AttentionPositions(), Dropout(0, Noise()))):
+        mixed = mix(query, key, value, mask, at, at)
+        results.append([mixed, *torch.autograd.grad(mixed.square().sum(), [query, key, value])])
+    for fused, explicit in zip(*results, strict=True):
+        torch.testing.assert_close(fused, explicit, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize("positions", ["none", "sinusoidal", "learned"])
+def test_cached_equals_uncached_through_any_reordering(norm: Norm, positions: Positions) -> None:
+    model = network(norm, positions)
+    source, layout = tokens([4, 7, 1], 1)
+    memory = model.encode(source, layout)
+    state = model.start(source, layout)
+    generator = torch.Generator().manual_seed(5)
+    histories: list[list[int]] = [[] for _ in range(3)]
+    sentence = torch.arange(3)
+    moves = [[0, 0, 1, 1, 2, 2], [1, 0, 2, 2, 5, 4], [1, 1, 4, 5], [0, 0, 0, 2, 3, 3], [5, 4, 3]]
+    for move in moves:
+        state, sentence = state.select(torch.tensor(move)), sentence[move]
+        histories = [list(histories[row]) for row in move]
+        new = torch.randint(4, V, (len(move),), generator=generator)
+        for history, token in zip(histories, new.tolist(), strict=True):
+            history.append(token)
+        log_probs, state = model.step(new, state)
+        assert state.num_rows == len(move)
+        starts = layout.lengths.cumsum(0) - layout.lengths
+        for row, history in enumerate(histories):
+            begin, length = int(starts[sentence[row]]), int(layout.lengths[sentence[row]])
+            hidden = model.decode(
+                torch.tensor(history),
+                Layout.of(torch.tensor([len(history)])),
+                memory[begin : begin + length],
+                Layout.of(torch.tensor([length])),
+            )
+            want = model.output(hidden[-1:]).log_softmax(-1)[0]
+            torch.testing.assert_close(log_probs[row], want, rtol=0, atol=1e-10)
+
+
+def test_a_sentence_does_not_see_its_batch() -> None:
+    model = network()
+    (source, sources), (target, targets) = tokens([5, 2, 9], 1), tokens([3, 8, 2], 2)
+    together = model(source, sources, target, targets)
+    at_source = at_target = 0
+    for s, t in zip([5, 2, 9], [3, 8, 2], strict=True):
+        alone = model(
+            source[at_source : at_source + s],
+            Layout.of(torch.tensor([s])),
+            target[at_target : at_target + t],
+            Layout.of(torch.tensor([t])),
+        )
+        torch.testing.assert_close(together[at_target : at_target + t], alone, rtol=0, atol=1e-12)
+        at_source, at_target = at_source + s, at_target + t
+
+
+def test_the_decoder_does_not_see_the_future() -> None:
+    model = network()
+    (source, sources), (target, targets) = tokens([5], 1), tokens([8], 2)
+    changed = target.clone()
+    changed[5] = (changed[5] + 1 - 4) % (V - 4) + 4
+    before, after = (model(source, sources, ids, targets) for ids in (target, changed))
+    torch.testing.assert_close(before[:5], after[:5], rtol=0, atol=1e-12)
+    assert not torch.allclose(before[5:], after[5:])
+
+
+def test_no_padded_row_reaches_a_linear_layer() -> None:
+    model, seen = network(), set[int]()
+    for module in model.modules():
+        if isinstance(module, Linear):
+            module.register_forward_hook(lambda _, inputs, __: seen.add(len(inputs[0])))
+    (source, sources), (target, targets) = tokens([5, 2, 9], 1), tokens([3, 8, 2], 2)
+    model.output(model(source, sources, target, targets))
+    assert seen == {16, 13}
+
+
+@pytest.mark.parametrize("tie", ["none", "embeddings", "output", "all"])
+def test_ties_share_one_tensor(tie: Tie) -> None:
+    model = network(tie=tie)
+    source, target = model.source_embedding.table.weight, model.target_embedding.table.weight
+    assert (source is target) == (tie in ("embeddings", "all"))
+    assert (target is model.output.weight) == (tie in ("output", "all"))
+
+
+def test_widths_may_differ() -> None:
+    stacks = {
+        "encoder": StackConfig(layers=1, dim=24, heads=3, feed_forward_dim=8),
+        "decoder": StackConfig(layers=2, dim=16, heads=2, feed_forward_dim=8),
+    }
+    for embedding_dim, tie in ((12, "all"), (None, "output"), (None, "none")):
+        model = network(tie=tie, embedding_dim=embedding_dim, **stacks)  # type: ignore[arg-type]
+        (source, sources), (target, targets) = tokens([5, 2], 1), tokens([3, 8], 2)
+        hidden = model(source, sources, target, targets)
+        assert model.output(hidden).shape == (11, V)
+
+
+def test_each_dropout_rate_acts_on_its_own() -> None:
+    (source, sources), (target, targets) = tokens([5, 2], 1), tokens([3, 8], 2)
+    for name in ("residual", "embedding", "attention", "feed_forward"):
+        rates = {key: 0.0 for key in ("residual", "embedding", "attention", "feed_forward")} | {name: 0.5}
+        model = network(dropout=DropoutConfig(**rates)).train()
+        model.noise.begin(1, 1)
+        first = model(source, sources, target, targets)
+        model.noise.begin(1, 1)
+        assert torch.equal(first, model(source, sources, target, targets))
+        model.noise.begin(1, 2)
+        assert not torch.allclose(first, model(source, sources, target, targets)), name
+        model.eval()
+        assert not torch.allclose(first, model(source, sources, target, targets)), name
+
+
+def test_initial_weights_are_a_function_of_the_seed() -> None:
+    config = ModelConfig(encoder=StackConfig(layers=1, dim=8, heads=2), decoder=StackConfig(layers=1, dim=8, heads=2))
+    first, again, other = (build(config, source_vocab=9, target_vocab=9, seed=seed) for seed in (1, 1, 2))
+    for name, weight in first.state_dict().items():
+        assert torch.equal(weight, again.state_dict()[name])
+    assert not torch.equal(first.output.weight, other.output.weight)

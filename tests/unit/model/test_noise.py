@@ -1,0 +1,50 @@
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.noise import POOL_SIZE, Dropout, Noise
+
+
+def masks(seed: int, step: int, micro: int = 0, rank: int = 0, noise: Noise | None = None) -> list[torch.Tensor]:
+    noise = noise or Noise()
+    noise.begin(seed, step, micro, rank)
+    like = torch.empty(100, 30)
+    return [noise.mask(like, 0.3), noise.mask(like, 0.3), noise.mask(like, 0.5)]
+
+
+@given(st.integers(0, 2**31), st.integers(0, 10**6))
+def test_masks_are_a_function_of_seed_and_step_whatever_came_before(seed: int, step: int) -> None:
+    used = Noise()
+    masks(seed + 1, step + 99, noise=used)
+    for fresh, again in zip(masks(seed, step), masks(seed, step, noise=used), strict=True):
+        assert torch.equal(fresh, again)
+
+
+def test_every_coordinate_changes_the_masks() -> None:
+    drawn = [masks(1, 5), masks(2, 5), masks(1, 6), masks(1, 5, micro=1), masks(1, 5, rank=1), masks(1, 5 + 64)]
+    first = [all_masks[0] for all_masks in drawn] + [drawn[0][1]]
+    for i, left in enumerate(first):
+        for right in first[i + 1 :]:
+            agreement = (left == right).float().mean().item()
+            assert 0.5 < agreement < 0.66  # independent: 0.3^2 + 0.7^2 = 0.58
+
+
+def test_rate_and_scale() -> None:
+    for like in (torch.empty(1000, 1000), torch.empty(POOL_SIZE // 2 + 1)):
+        noise = Noise()
+        mask = noise.mask(like, 0.3)
+        assert set(mask.unique().tolist()) == {0.0, torch.tensor(1 / 0.7).item()}
+        assert abs((mask == 0).float().mean().item() - 0.3) < 0.003
+
+
+def test_dropout_is_off_in_eval() -> None:
+    dropout, x = Dropout(0.5, Noise()), torch.randn(40, 5)
+    assert torch.equal(dropout.eval()(x), x)
+    assert not torch.equal(dropout.train()(x), x)
+
+
+def test_float64_drops_the_same_elements() -> None:
+    noise = Noise()
+    single = noise.mask(torch.empty(1000), 0.2)
+    noise.begin(0, 0)
+    assert torch.equal(single == 0, noise.mask(torch.empty(1000, dtype=torch.float64), 0.2) == 0)

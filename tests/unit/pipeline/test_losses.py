@@ -1,0 +1,56 @@
+import pytest
+import torch
+import torch.nn.functional as F
+
+from pipeline.training import losses
+from pipeline.training.losses import linear_cross_entropy
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])
+@pytest.mark.parametrize("rows", [1, 512, 1100])
+def test_value_and_gradients_are_torchs(smoothing: float, rows: int) -> None:
+    torch.manual_seed(0)
+    hidden = torch.randn(rows, 12, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(30, 12, dtype=torch.float64, requires_grad=True)
+    targets = torch.randint(30, (rows,))
+    total, nll = linear_cross_entropy(hidden, weight, targets, smoothing=smoothing, compute_dtype=torch.float64)
+    want = F.cross_entropy(hidden @ weight.T, targets, reduction="sum", label_smoothing=smoothing)
+    torch.testing.assert_close(total, want, rtol=1e-12, atol=1e-10)
+    torch.testing.assert_close(
+        nll, F.cross_entropy(hidden @ weight.T, targets, reduction="sum"), rtol=1e-12, atol=1e-10
+    )
+    for ours, theirs in zip(
+        torch.autograd.grad(total * 0.7, [hidden, weight]),
+        torch.autograd.grad(want * 0.7, [hidden, weight]),
+        strict=True,
+    ):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-10)
+
+
+def test_low_precision_is_near() -> None:
+    torch.manual_seed(0)
+    hidden, weight = torch.randn(600, 64, requires_grad=True), torch.randn(100, 64, requires_grad=True)
+    targets = torch.randint(100, (600,))
+    sums, gradients = [], []
+    for dtype in (torch.float32, torch.bfloat16):
+        total, _ = linear_cross_entropy(hidden * 0.2, weight, targets, smoothing=0.1, compute_dtype=dtype)
+        sums.append(total.item())
+        gradients.append(torch.cat([g.flatten() for g in torch.autograd.grad(total, [hidden, weight])]))
+    assert abs(sums[1] / sums[0] - 1) < 2e-3
+    assert (gradients[1] - gradients[0]).norm() < 0.02 * gradients[0].norm()
+
+
+def test_chunking_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    hidden, weight = torch.randn(50, 8, dtype=torch.float64), torch.randn(20, 8, dtype=torch.float64)
+    targets = torch.randint(20, (50,))
+    whole = linear_cross_entropy(hidden, weight, targets, smoothing=0.1, compute_dtype=torch.float64)[0]
+    monkeypatch.setattr(losses, "CHUNK", 7)
+    cut = linear_cross_entropy(hidden, weight, targets, smoothing=0.1, compute_dtype=torch.float64)[0]
+    torch.testing.assert_close(whole, cut, rtol=1e-13, atol=0)
+
+
+def test_an_impossible_target_has_a_finite_loss() -> None:
+    hidden, weight = torch.tensor([[100.0]]), torch.tensor([[10.0], [-10.0]])
+    total, _ = linear_cross_entropy(hidden, weight, torch.tensor([1]), smoothing=0.0, compute_dtype=torch.float32)
+    assert total.isfinite()
