@@ -142,7 +142,7 @@ def test_widths_may_differ() -> None:
 def test_each_dropout_rate_acts_on_its_own() -> None:
     (source, sources), (target, targets) = tokens([5, 2], 1), tokens([3, 8], 2)
     for name in ("residual", "embedding", "attention", "feed_forward"):
-        rates = {key: 0.0 for key in ("residual", "embedding", "attention", "feed_forward")} | {name: 0.5}
+        rates = dict.fromkeys(("residual", "embedding", "attention", "feed_forward"), 0.0) | {name: 0.5}
         model = network(dropout=DropoutConfig(**rates)).train()
         model.noise.begin(1, 1)
         first = model(source, sources, target, targets)

@@ -24,7 +24,8 @@ def test_low_precision_stays_near_the_exact_product_and_its_gradients(bias: bool
     (layer.eval()(x) * weights).sum().backward()
     exact = [x.grad] + [parameter.grad for parameter in layer.parameters()]
     for a, b in zip(low, exact, strict=True):
-        assert a is not None and b is not None
+        assert a is not None
+        assert b is not None
         assert (a - b).norm() < 0.01 * b.norm()
 
 

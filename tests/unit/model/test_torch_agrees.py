@@ -1,25 +1,113 @@
 """Each layer against torch's own with the same weights, float64, outputs and gradients."""
 
-import importlib.util
-from pathlib import Path
+from typing import Literal
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from model.attention import CrossAttention, SelfAttention
+from model.blocks import DecoderLayer, EncoderLayer
 from model.build import build
-from model.config import Activation, Norm
+from model.config import Activation, DropoutConfig, ModelConfig, Norm, StackConfig, Tie
 from model.layout import Layout
+from model.linear import Linear
 from model.masks import causal_mask, padding_mask
 from model.noise import Noise
 from model.positions import AttentionPositions
 from model.scores import ScaledDot
 
-_spec = importlib.util.spec_from_file_location("reference", Path(__file__).with_name("reference.py"))
-assert _spec is not None and _spec.loader is not None
-reference = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(reference)
+NO_DROPOUT = DropoutConfig(residual=0, embedding=0)
+
+
+def small(
+    norm: Norm = "pre",
+    activation: Activation = "relu",
+    tie: Tie = "none",
+    positions: Literal["none", "sinusoidal", "learned"] = "sinusoidal",
+    dropout: DropoutConfig = NO_DROPOUT,
+    embedding_dim: int | None = None,
+    encoder_dim: int = 16,
+) -> ModelConfig:
+    return ModelConfig(
+        encoder=StackConfig(layers=2, dim=encoder_dim, heads=4, feed_forward_dim=24),
+        decoder=StackConfig(layers=2, dim=16, heads=4, feed_forward_dim=24),
+        embedding_dim=embedding_dim,
+        norm=norm,
+        activation=activation,
+        tie=tie,
+        positions=positions,
+        dropout=dropout,
+        max_length=64,
+    )
+
+
+def copy_linear(theirs: nn.Linear, ours: Linear) -> None:
+    theirs.load_state_dict(ours.state_dict())
+
+
+def attention_like(ours: SelfAttention | CrossAttention) -> nn.MultiheadAttention:
+    dim = ours.output.weight.shape[0]
+    theirs = nn.MultiheadAttention(dim, ours.heads, batch_first=True, dtype=torch.float64)
+    if isinstance(ours, SelfAttention):
+        weight, bias = ours.query_key_value.weight, ours.query_key_value.bias
+    else:
+        assert ours.query.bias is not None
+        assert ours.key_value.bias is not None
+        weight = torch.cat([ours.query.weight, ours.key_value.weight])  # type: ignore[assignment]
+        bias = torch.cat([ours.query.bias, ours.key_value.bias])  # type: ignore[assignment]
+    assert weight is not None
+    assert bias is not None
+    with torch.no_grad():
+        theirs.in_proj_weight.copy_(weight)
+        theirs.in_proj_bias.copy_(bias)
+    copy_linear(theirs.out_proj, ours.output)
+    return theirs.eval()
+
+
+def activation_of(name: str) -> object:
+    return torch.tanh if name == "tanh" else name
+
+
+def encoder_layer_like(ours: EncoderLayer, config: ModelConfig) -> nn.TransformerEncoderLayer:
+    theirs = nn.TransformerEncoderLayer(
+        config.encoder.dim,
+        config.encoder.heads,
+        config.encoder.feed_forward_dim,
+        dropout=0,
+        activation=activation_of(config.activation),  # type: ignore[arg-type]
+        batch_first=True,
+        norm_first=config.norm == "pre",
+        dtype=torch.float64,
+    )
+    theirs.self_attn.load_state_dict(attention_like(ours.attention).state_dict())
+    copy_linear(theirs.linear1, ours.feed_forward.inner)
+    copy_linear(theirs.linear2, ours.feed_forward.outer)
+    theirs.norm1.load_state_dict(ours.around_attention.norm.state_dict())
+    theirs.norm2.load_state_dict(ours.around_feed_forward.norm.state_dict())
+    return theirs.train()  # train mode keeps torch off its inference-only fast path
+
+
+def decoder_layer_like(ours: DecoderLayer, config: ModelConfig) -> nn.TransformerDecoderLayer:
+    theirs = nn.TransformerDecoderLayer(
+        config.decoder.dim,
+        config.decoder.heads,
+        config.decoder.feed_forward_dim,
+        dropout=0,
+        activation=activation_of(config.activation),  # type: ignore[arg-type]
+        batch_first=True,
+        norm_first=config.norm == "pre",
+        dtype=torch.float64,
+    )
+    theirs.self_attn.load_state_dict(attention_like(ours.attention).state_dict())
+    theirs.multihead_attn.load_state_dict(attention_like(ours.cross_attention).state_dict())
+    copy_linear(theirs.linear1, ours.feed_forward.inner)
+    copy_linear(theirs.linear2, ours.feed_forward.outer)
+    theirs.norm1.load_state_dict(ours.around_attention.norm.state_dict())
+    theirs.norm2.load_state_dict(ours.around_cross_attention.norm.state_dict())
+    theirs.norm3.load_state_dict(ours.around_feed_forward.norm.state_dict())
+    return theirs.train()
+
 
 SOURCE, TARGET = Layout.of(torch.tensor([5, 2, 4])), Layout.of(torch.tensor([3, 6, 1]))
 F64 = torch.float64
@@ -57,7 +145,7 @@ def test_self_attention(is_causal: bool) -> None:
     x = rows(SOURCE)
     got = ours(x, SOURCE, causal_mask() if is_causal else padding_mask(SOURCE))
     padded = SOURCE.pad(x)
-    want, _ = reference.attention_like(ours)(
+    want, _ = attention_like(ours)(
         padded,
         padded,
         padded,
@@ -73,18 +161,18 @@ def test_cross_attention() -> None:
     x, memory = rows(TARGET), rows(SOURCE)
     got = ours(x, TARGET, memory, SOURCE, padding_mask(SOURCE))
     keys = SOURCE.pad(memory)
-    want, _ = reference.attention_like(ours)(TARGET.pad(x), keys, keys, key_padding_mask=~SOURCE.mask)
+    want, _ = attention_like(ours)(TARGET.pad(x), keys, keys, key_padding_mask=~SOURCE.mask)
     close(got, TARGET.unpad(want))
     same_gradients(got, TARGET.unpad(want), [x, memory])
 
 
 @pytest.mark.parametrize(("norm", "activation"), VARIANTS)
 def test_encoder_layer(norm: Norm, activation: Activation) -> None:
-    config = reference.small(norm=norm, activation=activation)
+    config = small(norm=norm, activation=activation)
     ours = build(config, source_vocab=9, target_vocab=9).double().encoder[0]
     x = rows(SOURCE)
     got = ours(x, SOURCE, padding_mask(SOURCE))
-    theirs = reference.encoder_layer_like(ours, config)
+    theirs = encoder_layer_like(ours, config)
     want = SOURCE.unpad(theirs(SOURCE.pad(x), src_key_padding_mask=~SOURCE.mask))
     close(got, want)
     same_gradients(got, want, [x])
@@ -92,11 +180,11 @@ def test_encoder_layer(norm: Norm, activation: Activation) -> None:
 
 @pytest.mark.parametrize(("norm", "activation"), VARIANTS)
 def test_decoder_layer(norm: Norm, activation: Activation) -> None:
-    config = reference.small(norm=norm, activation=activation)
+    config = small(norm=norm, activation=activation)
     ours = build(config, source_vocab=9, target_vocab=9).double().decoder[0]
     x, memory = rows(TARGET), rows(SOURCE)
     got = ours(x, TARGET, causal_mask(), memory, SOURCE, padding_mask(SOURCE))
-    theirs = reference.decoder_layer_like(ours, config)
+    theirs = decoder_layer_like(ours, config)
     want = theirs(
         TARGET.pad(x), SOURCE.pad(memory), tgt_mask=causal(TARGET.width), memory_key_padding_mask=~SOURCE.mask
     )
