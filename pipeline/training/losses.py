@@ -59,7 +59,7 @@ def linear_cross_entropy(
 ) -> tuple[Tensor, Tensor]:
     """Sums over rows of the smoothed cross-entropy (differentiable) and of -log p(target).
 
-    hidden (N, E), weight (V, E), targets (N,); compute_dtype: precision of the matrix products, where lower than hidden's.
+    hidden (N, E), weight (V, E), targets (N,); compute_dtype: precision of the products, if lower.
     """
     dtype = compute_dtype if compute_dtype in LOW_PRECISION else hidden.dtype
     return _LinearCrossEntropy.apply(hidden, weight, targets, smoothing, dtype)  # type: ignore[no-untyped-call,no-any-return]
