@@ -9,7 +9,9 @@ Generator = Literal["grammar", "copy", "reverse", "sort"]
 
 
 def _as_tuple(value: object) -> object:
-    return (value,) if isinstance(value, dict) else value
+    if isinstance(value, (dict, CorpusConfig)):
+        return (value,)
+    return tuple(value) if isinstance(value, list) else value  # what is validated strictly is a tuple already
 
 
 class CorpusConfig(BaseModel):
@@ -17,8 +19,8 @@ class CorpusConfig(BaseModel):
 
     text: `source` and `target` are two aligned files. tsv, csv, jsonl, parquet: `path` is the file (or
     several, by a glob), `source` and `target` name its columns (tsv without a header: 0 and 1).
-    huggingface: `path` is a dataset's name or folder, `split` its split. generated: `path` names the
-    built-in corpus, `split` which of its splits, `size` how many pairs.
+    huggingface: `path` is a dataset's folder, its NAME or NAME:CONFIGURATION, `split` its split. generated:
+    `path` names the built-in corpus, `split` which of its splits, `size` how many pairs.
     Every file may end in .gz.
     """
 
@@ -55,9 +57,14 @@ class DataConfig(BaseModel):
     target: str = Field("target", description="with path: the target's file ending or column")
     train: Annotated[tuple[CorpusConfig, ...], BeforeValidator(_as_tuple)] = ()
     valid: CorpusConfig | None = None
-    tests: dict[str, CorpusConfig] = Field(default_factory=dict, description="test sets by name; the first is the main one")
+    tests: dict[str, CorpusConfig] = Field(
+        default_factory=dict, description="test sets by name; the first is the main one"
+    )
     ratios: tuple[float, float, float] = Field(
         (0.8, 0.1, 0.1), description="train, valid, test shares where no splits are given"
+    )
+    split_seed: int = Field(
+        1, ge=0, lt=2**63, description="of random splits; not the seed of training, so that scores compare"
     )
     limits: LimitsConfig = LimitsConfig()
     batch_tokens: int = Field(4096, ge=16, description="budget of a batch: its padded tokens on the larger side")

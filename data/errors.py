@@ -19,7 +19,9 @@ class DataError(TfmError):
 
     exit_code = 65
 
-    def __init__(self, problem: str, *, file: Path | str | None = None, line: int | None = None, byte: int | None = None):
+    def __init__(
+        self, problem: str, *, file: Path | str | None = None, line: int | None = None, byte: int | None = None
+    ):
         place = "" if file is None else str(file)
         if line is not None:
             place += f", line {line}"

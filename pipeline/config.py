@@ -6,9 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Task = Literal["translation"]
 Optimizer = Literal["adam", "adamw", "sgd", "adagrad"]
-Schedule = Literal[
-    "constant", "noam", "inverse_sqrt", "cosine", "linear", "step", "warmup_stable_decay", "plateau"
-]
+Schedule = Literal["constant", "noam", "inverse_sqrt", "cosine", "linear", "step", "warmup_stable_decay", "plateau"]
 Metric = Literal["loss", "perplexity", "accuracy", "bleu"]
 Precision = Literal["auto", "fp32", "bf16"]
 Device = Literal["auto", "cpu", "cuda", "mps"]
@@ -16,6 +14,7 @@ LengthNorm = Literal["none", "average", "wu"]
 EvaluationMetric = Literal[
     "bleu", "chrf", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "exact_match", "perplexity"
 ]
+DEFAULT_EPOCHS = 10  # where a recipe says nothing of when to stop
 STRICT = ConfigDict(frozen=True, extra="forbid")
 
 
@@ -88,7 +87,9 @@ class TrainingConfig(BaseModel):
 
     task: Task = "translation"
     max_steps: int | None = Field(None, ge=1)
-    max_epochs: int | None = Field(None, ge=1)
+    max_epochs: int | None = Field(
+        None, ge=1, description="10 where neither is given; where both are, the first reached ends"
+    )
     accumulate: int = Field(1, ge=1, description="batches an update")
     label_smoothing: float = Field(0.1, ge=0, lt=1)
     optimizer: OptimizerConfig = OptimizerConfig()
@@ -106,10 +107,15 @@ class TrainingConfig(BaseModel):
     keep: KeepConfig = KeepConfig()
     tensorboard: bool = False
 
+    @model_validator(mode="before")
+    @classmethod
+    def _ends(cls, given: object) -> object:
+        if isinstance(given, dict) and given.get("max_steps") is None and given.get("max_epochs") is None:
+            return {**given, "max_epochs": DEFAULT_EPOCHS}
+        return given
+
     @model_validator(mode="after")
-    def _ends(self) -> "TrainingConfig":
-        if self.max_steps is None and self.max_epochs is None:
-            raise ValueError("give max_steps or max_epochs (or both: the first reached ends training)")
+    def _metric_is_measured(self) -> "TrainingConfig":
         if self.early_stopping.metric == "bleu" and not self.validation.bleu:
             raise ValueError('early_stopping.metric = "bleu" needs validation.bleu = true')
         return self
@@ -142,7 +148,15 @@ class EvaluationConfig(BaseModel):
     model_config = STRICT
 
     metrics: tuple[EvaluationMetric, ...] = (
-        "bleu", "chrf", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "exact_match", "perplexity",
+        "bleu",
+        "chrf",
+        "ter",
+        "rouge1",
+        "rouge2",
+        "rougeL",
+        "rougeLsum",
+        "exact_match",
+        "perplexity",
     )
     lowercase: bool = False
     bleu_tokenize: Literal["13a", "intl", "char", "zh", "none"] = "13a"

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Kind = Literal["bpe", "wordpiece", "unigram", "char", "byte", "word"]
 Normalization = Literal["none", "nfc", "nfd", "nfkc", "nfkd"]
@@ -19,3 +19,9 @@ class TokenizerConfig(BaseModel):
     normalization: Normalization = Field("nfkc", description="Unicode normal form applied to all text")
     min_frequency: int = Field(2, ge=1, description="pieces seen less often are not learned")
     shared: bool = Field(True, description="one vocabulary for source and target, or one a side")
+
+    @model_validator(mode="after")
+    def _fits(self) -> "TokenizerConfig":
+        if self.kind == "byte" and self.vocab_size < 260:
+            raise ValueError("`vocab_size` must be at least 260 for kind `byte`: 256 bytes and 4 control tokens")
+        return self

@@ -6,7 +6,6 @@ The training loop knows a task only by these three, so it has no branch on which
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -45,10 +44,10 @@ class Translation:
         """The examples at these row numbers as one batch."""
         return make_pairs(split, rows)
 
-    def loss(self, model: torch.nn.Module, batch: PairBatch) -> Loss:
-        """Label-smoothed cross-entropy, summed. `model` maps ids and layouts to what enters its output layer."""
+    def loss(self, model: EncoderDecoder, batch: PairBatch) -> Loss:
+        """Label-smoothed cross-entropy, summed."""
         hidden = model(batch.source, Layout.of(batch.source_lengths), batch.target_in, Layout.of(batch.target_lengths))
-        output = getattr(model, "module", model).output
+        output = model.output
         total, nll = linear_cross_entropy(
             hidden, output.weight, batch.target_out, smoothing=self.label_smoothing, compute_dtype=output.compute_dtype
         )
@@ -60,7 +59,7 @@ class Translation:
         logits = model.output(hidden)
         nll = F.cross_entropy(logits, batch.target_out, reduction="sum")
         correct = (logits.argmax(-1) == batch.target_out).sum()
-        return Counts(nll.double(), correct, batch.num_target_tokens)
+        return Counts(nll, correct, batch.num_target_tokens)
 
 
 TASKS = {"translation": Translation}

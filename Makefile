@@ -1,0 +1,87 @@
+# Two commands on a fresh machine with Python >= 3.11, git and make:
+#   make demo    the five stages on the built-in corpus
+#   make test    the quick test suite
+# `make` alone lists the rest.
+
+RECIPE ?= recipes/demo.toml
+# The first interpreter of these that is new enough; or say it yourself: make PYTHON=/path/to/python3.12
+PYTHON ?= $(firstword $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null && echo $$python; done) python3)
+
+VENV := .venv
+TFM := $(VENV)/bin/tfm
+INSTALLED := $(VENV)/installed-by-make
+
+NAME := $(basename $(notdir $(RECIPE)))
+RUN := runs/$(NAME)
+# A recipe may extend its neighbours: when one of them changes, each stage looks again whether it is fresh.
+RECIPES := $(wildcard $(dir $(RECIPE))*.toml)
+TOKENIZER := $(RUN)/tokenizer/manifest.json
+DATASET := $(RUN)/dataset/manifest.json
+MODEL := $(RUN)/model/manifest.json
+TRANSLATIONS := $(RUN)/translations/manifest.json
+SCORES := $(RUN)/scores/manifest.json
+
+PYTEST := OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+
+.PHONY: help demo all test test-slow check clean
+# An artifact is whole at every moment: make must not delete one when it is interrupted.
+.PRECIOUS: $(TOKENIZER) $(DATASET) $(MODEL) $(TRANSLATIONS) $(SCORES)
+
+help:
+	@echo 'make demo                        the five stages on the built-in corpus (runs/demo)'
+	@echo 'make all RECIPE=recipes/X.toml   the five stages of any recipe (runs/X)'
+	@echo 'make test                        the quick tests'
+	@echo 'make test-slow                   the tests that train, build and install'
+	@echo 'make check                       lint, format, strict types'
+	@echo 'make clean                       remove caches and builds; runs/ and .venv stay'
+
+demo:
+	@$(MAKE) --no-print-directory all RECIPE=recipes/demo.toml
+
+all: $(INSTALLED)
+	@test -f '$(RECIPE)' || { echo 'There is no recipe $(RECIPE): make all RECIPE=recipes/X.toml' >&2; exit 2; }
+	@! sed '/^ *\[/q' '$(RECIPE)' | grep -E '^name *=' | grep -Ev "^name *= *[\"']$(NAME)[\"']" > /dev/null || { \
+		echo '$(RECIPE): make needs its name to be that of its file: name = "$(NAME)"' >&2; exit 2; }
+	@if $(MAKE) --silent --question $(SCORES) 2> /dev/null; then \
+		echo '$(RUN) is complete: nothing to do. Report: $(RUN)/scores/report.html'; \
+	else \
+		$(MAKE) --no-print-directory $(SCORES); \
+	fi
+
+$(TOKENIZER): $(RECIPES) | $(INSTALLED)
+	$(TFM) tokenize --recipe $(RECIPE)
+
+$(DATASET): $(RECIPES) $(TOKENIZER) | $(INSTALLED)
+	$(TFM) preprocess --recipe $(RECIPE)
+
+$(MODEL): $(RECIPES) $(DATASET) | $(INSTALLED)
+	$(TFM) train --recipe $(RECIPE)
+
+$(TRANSLATIONS): $(RECIPES) $(MODEL) $(DATASET) | $(INSTALLED)
+	$(TFM) translate --recipe $(RECIPE)
+
+$(SCORES): $(RECIPES) $(TRANSLATIONS) | $(INSTALLED)
+	$(TFM) evaluate --recipe $(RECIPE)
+
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo 'tfm needs Python 3.11 or newer, and $(PYTHON) is not: make PYTHON=/path/to/python3.12' >&2; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+test: $(INSTALLED)
+	$(PYTEST)
+
+test-slow: $(INSTALLED)
+	$(PYTEST) -m slow
+
+check: $(INSTALLED)
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/ruff format --check
+	$(VENV)/bin/mypy
+
+clean:
+	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

@@ -1,0 +1,188 @@
+"""How a stage's talk looks: live bars and tables on a terminal, plain lines in a log."""
+
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.table import Table
+from rich.text import Text
+
+from pipeline.progress import Bar, Reporter
+
+SECONDS_BETWEEN_LINES = 10.0
+
+
+def reporter(*, tables_on_stdout: bool = False) -> Reporter:
+    """The reporter that fits where stderr leads: a terminal, or a pipe or file.
+
+    tables_on_stdout: for a command whose tables are what it was asked for.
+    """
+    talk = Terminal(Console(stderr=True)) if sys.stderr.isatty() else Plain(sys.stderr)
+    if not tables_on_stdout:
+        return talk
+    return TablesApart(talk, Terminal(Console()) if sys.stdout.isatty() else Plain(sys.stdout))
+
+
+def duration(seconds: float) -> str:
+    """Seconds as 0:07, 12:34 or 1:02:03."""
+    minutes, second = divmod(round(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
+
+
+def cell(value: object) -> str:
+    """A table cell: whole numbers with thousands marked off, fractions to four significant digits at least."""
+    if isinstance(value, bool) or value is None:
+        return "" if value is None else str(value).lower()
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.2f}" if abs(value) >= 10 or value == 0 else f"{value:.4g}"
+    return str(value)
+
+
+def table_lines(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
+    """The rows under their headings in aligned columns: numbers to the right, the rest to the left."""
+    cells = [[cell(value) for value in row] for row in rows]
+    widths = [max(len(text) for text in column) for column in zip(columns, *cells, strict=True)]
+    right = _numeric(columns, rows)
+
+    def line(texts: Sequence[str]) -> str:
+        parts = (t.rjust(w) if r else t.ljust(w) for t, w, r in zip(texts, widths, right, strict=True))
+        return "  ".join(parts).rstrip()
+
+    return [line(columns), "  ".join("-" * width for width in widths), *map(line, cells)]
+
+
+def _numeric(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[bool]:
+    """Which columns hold nothing but numbers, as values or already as text (1,234 or 5.2 % or ∞)."""
+    number = re.compile(r"([-+]?[\d,.]+ ?%?|[∞–-]?)")
+    texts = [[cell(row[i]) for row in rows] for i in range(len(columns))]
+    return [bool(column) and all(number.fullmatch(text) for text in column) for column in texts]
+
+
+class Meter:
+    """Counts the units done in an open bar and says where that stands: done, rate, time left, note."""
+
+    def __init__(self, total: int | None, unit: str, done: int, clock: Callable[[], float]):
+        self.total, self.unit, self.done, self.note = total, unit, done, ""
+        self._first, self._clock, self._start = done, clock, clock()
+
+    def advance(self, amount: int, note: str) -> None:
+        self.done += amount
+        self.note = note or self.note
+
+    def text(self, finished: bool = False) -> str:
+        seconds = max(self._clock() - self._start, 1e-9)
+        rate = (self.done - self._first) / seconds
+        parts = [f"{self.done:,} {self.unit}"]
+        if self.total is not None:
+            parts = [f"{self.done:,}/{self.total:,} {self.unit}"]
+        if finished:
+            parts.append(f"in {duration(seconds)}")
+        elif rate > 0:
+            parts.append(f"{rate:,.0f} {self.unit}/s" if rate >= 10 else f"{rate:.2g} {self.unit}/s")
+            if self.total is not None and self.total >= self.done:
+                parts.append(f"{duration((self.total - self.done) / rate)} left")
+        return ", ".join([*parts, self.note] if self.note else parts)
+
+
+class Plain:
+    """A reporter for logs: whole lines only, of a bar at most one every ten seconds and one at its end."""
+
+    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic):
+        self._stream, self._clock = stream, clock
+
+    def line(self, text: str) -> None:
+        print(text, file=self._stream, flush=True)
+
+    def warn(self, text: str) -> None:
+        self.line(f"warning: {text}")
+
+    def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        self.line("\n".join([title, *(f"  {line}" for line in table_lines(columns, rows))]))
+
+    @contextmanager
+    def bar(self, label: str, total: int | None, unit: str, done: int = 0) -> Iterator[Bar]:
+        bar = _PlainBar(self, label, Meter(total, unit, done, self._clock), self._clock)
+        yield bar
+        self.line(f"{label}: {bar.meter.text(finished=True)}")
+
+
+class _PlainBar:
+    def __init__(self, plain: Plain, label: str, meter: Meter, clock: Callable[[], float]):
+        self._plain, self._label, self.meter, self._clock = plain, label, meter, clock
+        self._last_line = clock()
+
+    def advance(self, amount: int = 1, note: str = "") -> None:
+        self.meter.advance(amount, note)
+        now = self._clock()
+        if now - self._last_line >= SECONDS_BETWEEN_LINES:
+            self._last_line = now
+            self._plain.line(f"{self._label}: {self.meter.text()}")
+
+
+class Terminal:
+    """A reporter for people at a terminal: bars that move, lines and tables above them."""
+
+    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic):
+        self._console, self._clock = console, clock
+        self._progress: Progress | None = None
+
+    def line(self, text: str) -> None:
+        self._console.print(Text(text))
+
+    def warn(self, text: str) -> None:
+        self._console.print(Text(f"warning: {text}", style="yellow"))
+
+    def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        self._console.print(Text(title, style="bold"))  # a table's own title is folded to the table's width
+        table = Table(box=None, header_style="dim", pad_edge=False)
+        for column, numeric in zip(columns, _numeric(columns, rows), strict=True):
+            table.add_column(Text(column), justify="right" if numeric else "left", overflow="fold")
+        for row in rows:
+            table.add_row(*(Text(cell(value)) for value in row))
+        self._console.print(table)
+
+    @contextmanager
+    def bar(self, label: str, total: int | None, unit: str, done: int = 0) -> Iterator[Bar]:
+        # A terminal has room for one live display: a bar opened inside another becomes a second row of it.
+        outermost = self._progress is None
+        if self._progress is None:
+            columns = (TextColumn("{task.description}", markup=False), BarColumn(bar_width=24))
+            status = TextColumn("{task.fields[status]}", markup=False)
+            self._progress = Progress(*columns, status, console=self._console, transient=True)
+            self._progress.start()
+        progress = self._progress
+        meter = Meter(total, unit, done, self._clock)
+        task = progress.add_task(label, total=total, completed=done, status=meter.text())
+        try:
+            yield _TerminalBar(progress, task, meter)
+            self.line(f"{label}: {meter.text(finished=True)}")
+        finally:
+            progress.remove_task(task)
+            if outermost:
+                progress.stop()
+                self._progress = None
+
+
+class _TerminalBar:
+    def __init__(self, progress: Progress, task: TaskID, meter: Meter):
+        self._progress, self._task, self._meter = progress, task, meter
+
+    def advance(self, amount: int = 1, note: str = "") -> None:
+        self._meter.advance(amount, note)
+        self._progress.update(self._task, completed=self._meter.done, status=self._meter.text())
+
+
+class TablesApart:
+    """A reporter whose tables go to another one."""
+
+    def __init__(self, talk: Reporter, tables: Reporter):
+        self.line, self.warn, self.bar = talk.line, talk.warn, talk.bar
+        self.table = tables.table

@@ -1,0 +1,99 @@
+"""`tfm evaluate`: hypotheses and references to scores with signatures."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cli.options import (
+    Device,
+    Out,
+    RecipeFile,
+    Seed,
+    Sets,
+    argv,
+    model_folder,
+    part,
+    refuse,
+    require,
+    seed_of,
+    stage_of_recipe,
+)
+
+
+def evaluate(
+    recipe: RecipeFile = None,
+    model: Annotated[
+        Path | None, typer.Option("--model", metavar="DIR", help="Translates --source; also needed for perplexity.")
+    ] = None,
+    source: Annotated[
+        Path | None, typer.Option("--source", metavar="FILE", help="The source text, one sentence a line.")
+    ] = None,
+    hypotheses: Annotated[
+        Path | None, typer.Option("--hypotheses", metavar="FILE", help="Translations to score, one a line.")
+    ] = None,
+    reference: Annotated[
+        list[Path] | None,
+        typer.Option("--reference", metavar="FILE", help="What a translation should be, one a line; repeatable."),
+    ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option("--metric", metavar="NAME", help="Only this score (bleu, chrf, ter, ...); repeatable."),
+    ] = None,
+    lowercase: Annotated[
+        bool | None, typer.Option("--lowercase/--no-lowercase", help="Ignore case; the signature says so.")
+    ] = None,
+    beam: Annotated[int | None, typer.Option("--beam", metavar="W", help="Beam width of the model's search.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the content of scores.json.")] = False,
+    device: Device = None,
+    seed: Seed = None,
+    sets: Sets = None,
+    out: Out = None,
+) -> None:
+    """Score translations, of a recipe's test sets or of any text.
+
+    The table goes to stdout; with --json the content of scores.json does.
+    """
+    files = {"--model": model, "--source": source, "--hypotheses": hypotheses, "--reference": reference}
+    flags = {"evaluation.metrics": metric or None, "evaluation.lowercase": lowercase}
+    if recipe is not None:
+        refuse({**files, "--beam": beam}, "with --recipe the recipe's translations are scored")
+        scores = _tests(recipe, sets, {**flags, "seed": seed, "training.device": device}, out, as_json)
+    else:
+        references = require(reference or None, "--reference")
+        if hypotheses is None and (model is None or source is None):
+            raise typer.BadParameter("give it, or --model and --source, or --recipe", param_hint="--hypotheses")
+        from cli.console import reporter
+        from pipeline.config import DecodingConfig, EvaluationConfig
+        from pipeline.evaluate import evaluate_files
+
+        scores = evaluate_files(
+            part(EvaluationConfig, sets, flags),
+            hypotheses=hypotheses,
+            model=model_folder(model) if model is not None else None,
+            source=source,
+            references=references,
+            decoding=part(DecodingConfig, sets, {"decoding.beam": beam}),
+            out=out,
+            seed=seed_of(seed),
+            command=argv(),
+            reporter=reporter(tables_on_stdout=not as_json),
+            device=device or "auto",
+        )
+    if as_json:
+        print(json.dumps(scores, ensure_ascii=False, indent=2))
+
+
+def _tests(
+    recipe: Path, sets: list[str] | None, flags: dict[str, object], out: Path | None, as_json: bool
+) -> dict[str, Any]:
+    """Score the test sets of a recipe; the content of scores.json."""
+    from cli.console import reporter
+    from pipeline.recipe import run_folder
+
+    talk = reporter(tables_on_stdout=not as_json)
+    resolved = stage_of_recipe("evaluate", recipe, sets, flags, out, reporter=talk)
+    file = (out or run_folder(resolved) / "scores") / "scores.json"
+    content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return content

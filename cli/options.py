@@ -1,0 +1,96 @@
+"""The options that several commands share, and how flags, `--set` and a recipe come to one config."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+
+import typer
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from pipeline.progress import Reporter
+    from pipeline.recipe import Recipe
+
+    Section = TypeVar("Section", bound=BaseModel)
+
+T = TypeVar("T")
+
+RecipeFile = Annotated[
+    Path | None, typer.Option("--recipe", metavar="FILE", help="Take everything from this recipe (TOML).")
+]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change one value of the recipe, as in training.max_steps=500."),
+]
+Out = Annotated[
+    Path | None, typer.Option("--out", metavar="DIR", help="Where the result goes; with --recipe: runs/NAME/...")
+]
+Seed = Annotated[int | None, typer.Option("--seed", metavar="N", help="Seed of every draw (1).")]
+DeviceName = Literal["auto", "cpu", "cuda", "mps"]
+Device = Annotated[DeviceName | None, typer.Option("--device", help="Where to compute (auto).")]
+
+
+def argv() -> list[str]:
+    """The command as it was typed: what a manifest records, and what resumes stopped work."""
+    return ["tfm", *sys.argv[1:]]
+
+
+def require(value: T | None, flag: str) -> T:
+    """The value of a flag that must be given when there is no recipe; typer's usage error without it."""
+    if value is None:
+        raise typer.BadParameter("give it, or --recipe", param_hint=flag)
+    return value
+
+
+def refuse(given: Mapping[str, object], reason: str) -> None:
+    """A usage error for the first flag of `given` that has a value."""
+    for flag, value in given.items():
+        if value:
+            raise typer.BadParameter(reason, param_hint=flag)
+
+
+def stage_of_recipe(
+    stage: str,
+    recipe: Path,
+    sets: Sequence[str] | None,
+    flags: Mapping[str, object | None],
+    out: Path | None,
+    *,
+    init_from: Path | None = None,
+    reporter: "Reporter | None" = None,
+) -> "Recipe":
+    """Run one stage of a recipe; the recipe as it is with `sets` and, over those, `flags` (by dotted key)."""
+    from cli import console
+    from pipeline.chain import run_stage
+    from pipeline.recipe import load_recipe
+
+    resolved = load_recipe(recipe, sets or (), flags)
+    talk = reporter or console.reporter()
+    run_stage(resolved, stage, out=out, init_from=init_from, command=argv(), reporter=talk)
+    return resolved
+
+
+def part(section: "type[Section]", sets: Sequence[str] | None, flags: Mapping[str, object | None]) -> "Section":
+    """One part of a recipe from flags and `sets` alone, where no recipe is given."""
+    from pipeline.recipe import from_flags
+
+    for text in sets or ():
+        if text.partition("=")[0].strip() == "seed":
+            raise typer.BadParameter("without a recipe, give --seed", param_hint="--set")
+    # flags are keyed as in a whole recipe: training.max_steps
+    return from_flags(section, {key.partition(".")[2]: value for key, value in flags.items()}, sets or ())
+
+
+def seed_of(flag: int | None) -> int:
+    """The seed where no recipe is given."""
+    from pipeline.recipe import Recipe
+
+    return int(Recipe.model_fields["seed"].default) if flag is None else flag
+
+
+def model_folder(folder: Path) -> Path:
+    """The folder of the model itself, where the folder of a run may be given, which holds it as model/."""
+    inside = folder / "model"
+    return inside if (inside / "manifest.json").exists() else folder

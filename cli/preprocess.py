@@ -1,0 +1,66 @@
+"""`tfm preprocess`: corpora and a tokenizer to a dataset of encoded, bucketed examples."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.options import Out, RecipeFile, Seed, Sets, argv, part, refuse, require, seed_of, stage_of_recipe
+
+Pair = tuple[Path, Path]
+
+
+def preprocess(
+    recipe: RecipeFile = None,
+    train: Annotated[
+        Pair | None, typer.Option("--train", metavar="SRC TGT", help="Aligned text files to learn from; also .gz.")
+    ] = None,
+    valid: Annotated[
+        Pair | None, typer.Option("--valid", metavar="SRC TGT", help="Aligned files to validate on.")
+    ] = None,
+    test: Annotated[Pair | None, typer.Option("--test", metavar="SRC TGT", help="Aligned files to test on.")] = None,
+    tokenizer: Annotated[
+        Path | None, typer.Option("--tokenizer", metavar="DIR", help="What `tfm tokenize` made.")
+    ] = None,
+    batch_tokens: Annotated[
+        int | None, typer.Option("--batch-tokens", metavar="N", help="Padded tokens of a batch, on its larger side.")
+    ] = None,
+    max_length: Annotated[
+        int | None, typer.Option("--max-length", metavar="N", help="Longer training examples are dropped (pieces).")
+    ] = None,
+    max_ratio: Annotated[
+        float | None, typer.Option("--max-ratio", metavar="X", help="And those whose sides differ more in length.")
+    ] = None,
+    seed: Seed = None,
+    sets: Sets = None,
+    out: Out = None,
+) -> None:
+    """Check, split, encode and bucket the corpora.
+
+    What is not given is drawn at random from the training corpus: 80/10/10.
+    """
+    flags = {
+        "data.train": [_files(train)] if train else None,
+        "data.valid": _files(valid) if valid else None,
+        "data.tests": {"test": _files(test)} if test else None,
+        "data.batch_tokens": batch_tokens,
+        "data.limits.max_length": max_length,
+        "data.limits.max_ratio": max_ratio,
+    }
+    if recipe is not None:
+        own = {"--train": train, "--valid": valid, "--test": test, "--tokenizer": tokenizer}
+        refuse(own, "--recipe names it")
+        stage_of_recipe("preprocess", recipe, sets, {**flags, "seed": seed}, out)
+        return
+    require(train, "--train")
+    tokenizer_folder, folder = require(tokenizer, "--tokenizer"), require(out, "--out")
+    from cli.console import reporter
+    from data.config import DataConfig
+    from pipeline.preprocess import preprocess as preprocess_stage
+
+    config = part(DataConfig, sets, flags)
+    preprocess_stage(config, tokenizer_folder, folder, seed=seed_of(seed), command=argv(), reporter=reporter())
+
+
+def _files(pair: Pair) -> dict[str, str]:
+    return {"format": "text", "source": str(pair[0]), "target": str(pair[1])}

@@ -1,0 +1,26 @@
+"""`tfm recipe`: a recipe with all its defaults, or the JSON schema of all recipes."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.options import Sets, refuse
+
+
+def recipe(
+    file: Annotated[Path | None, typer.Argument(metavar="[RECIPE]", help="The recipe (TOML).")] = None,
+    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON schema of recipes.")] = False,
+    sets: Sets = None,
+) -> None:
+    """Print a recipe as it is understood: every value, as JSON."""
+    if schema:
+        refuse({"RECIPE": file, "--set": sets}, "--schema is the same for all recipes")
+    elif file is None:
+        raise typer.BadParameter("give a recipe, or --schema", param_hint="RECIPE")
+    from pipeline.recipe import load_recipe
+    from pipeline.recipe import schema as recipe_schema
+
+    content = recipe_schema() if file is None else load_recipe(file, sets or ()).model_dump(mode="json")
+    print(json.dumps(content, ensure_ascii=False, indent=2))

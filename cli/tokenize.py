@@ -1,0 +1,56 @@
+"""`tfm tokenize`: raw text to a tokenizer."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.options import Out, RecipeFile, Seed, Sets, argv, part, refuse, require, seed_of, stage_of_recipe
+
+
+def tokenize(
+    corpora: Annotated[
+        list[Path] | None, typer.Argument(metavar="[CORPUS...]", help="Text files, one sentence a line; also .gz.")
+    ] = None,
+    recipe: RecipeFile = None,
+    kind: Annotated[
+        str | None, typer.Option("--kind", help="bpe, wordpiece, unigram, char, byte or word.", metavar="KIND")
+    ] = None,
+    vocab_size: Annotated[
+        int | None, typer.Option("--vocab-size", metavar="N", help="Pieces at most, control tokens included.")
+    ] = None,
+    lowercase: Annotated[
+        bool | None, typer.Option("--lowercase/--no-lowercase", help="Lower-case all text first.")
+    ] = None,
+    normalization: Annotated[
+        str | None, typer.Option("--normalization", metavar="FORM", help="none, nfc, nfd, nfkc or nfkd.")
+    ] = None,
+    min_frequency: Annotated[
+        int | None, typer.Option("--min-frequency", metavar="N", help="Pieces seen less often are not learned.")
+    ] = None,
+    seed: Seed = None,
+    sets: Sets = None,
+    out: Out = None,
+) -> None:
+    """Learn a tokenizer from raw text.
+
+    From the training corpora of a recipe, or from the text files CORPUS.
+    """
+    flags = {
+        "tokenizer.kind": kind,
+        "tokenizer.vocab_size": vocab_size,
+        "tokenizer.lowercase": lowercase,
+        "tokenizer.normalization": normalization,
+        "tokenizer.min_frequency": min_frequency,
+    }
+    if recipe is not None:
+        refuse({"CORPUS": corpora}, "--recipe names the corpora")
+        stage_of_recipe("tokenize", recipe, sets, {**flags, "seed": seed}, out)
+        return
+    files, folder = require(corpora or None, "CORPUS"), require(out, "--out")
+    from cli.console import reporter
+    from pipeline.tokenize import tokenize_files
+    from tokenizer.config import TokenizerConfig
+
+    config = part(TokenizerConfig, sets, flags)
+    tokenize_files(config, files, folder, seed=seed_of(seed), command=argv(), reporter=reporter())

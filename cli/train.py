@@ -1,0 +1,67 @@
+"""`tfm train`: a dataset to a model."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.options import (
+    Device,
+    RecipeFile,
+    Seed,
+    Sets,
+    argv,
+    model_folder,
+    part,
+    refuse,
+    require,
+    seed_of,
+    stage_of_recipe,
+)
+
+
+def train(
+    recipe: RecipeFile = None,
+    data: Annotated[
+        Path | None, typer.Option("--data", metavar="DIR", help="The dataset that `tfm preprocess` made.")
+    ] = None,
+    max_steps: Annotated[int | None, typer.Option("--max-steps", metavar="N", help="Updates at most.")] = None,
+    max_epochs: Annotated[
+        int | None, typer.Option("--max-epochs", metavar="N", help="Passes over the data at most.")
+    ] = None,
+    init_from: Annotated[
+        Path | None, typer.Option("--init-from", metavar="MODEL", help="Start from the weights of this model.")
+    ] = None,
+    device: Device = None,
+    seed: Seed = None,
+    sets: Sets = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Receives training/ and model/; with --recipe: runs/NAME."),
+    ] = None,
+) -> None:
+    """Train a model; the same command resumes what was stopped."""
+    flags = {"training.max_steps": max_steps, "training.max_epochs": max_epochs, "training.device": device}
+    if init_from is not None:
+        init_from = model_folder(init_from)
+    if recipe is not None:
+        refuse({"--data": data}, "--recipe names it")
+        stage_of_recipe("train", recipe, sets, {**flags, "seed": seed}, out, init_from=init_from)
+        return
+    dataset, folder = require(data, "--data"), require(out, "--out")
+    from cli.console import reporter
+    from model.config import ModelConfig
+    from pipeline.config import DecodingConfig, TrainingConfig
+    from pipeline.train import train as train_stage
+
+    train_stage(
+        part(TrainingConfig, sets, flags),
+        part(ModelConfig, sets, {}),
+        part(DecodingConfig, sets, {}),
+        dataset,
+        folder,
+        seed=seed_of(seed),
+        init_from=init_from,
+        command=argv(),
+        reporter=reporter(),
+    )

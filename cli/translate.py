@@ -1,0 +1,168 @@
+"""`tfm translate`: text to translations, by a trained model."""
+
+import itertools
+import json
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, BinaryIO
+
+import typer
+
+from cli.options import (
+    Device,
+    DeviceName,
+    Out,
+    RecipeFile,
+    Sets,
+    argv,
+    model_folder,
+    part,
+    refuse,
+    require,
+    stage_of_recipe,
+)
+from pipeline.errors import DataError
+
+if TYPE_CHECKING:
+    from pipeline.config import DecodingConfig
+
+STDIN = Path("-")
+
+
+def translate(
+    model: Annotated[
+        Path | None, typer.Argument(metavar="[MODEL]", help="What `tfm train` made: its model/, or the folder of that.")
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE|-]", help="Text, one sentence a line; -, or nothing: stdin.")
+    ] = None,
+    recipe: RecipeFile = None,
+    beam: Annotated[int | None, typer.Option("--beam", metavar="W", help="Beam width; 1 is greedy search.")] = None,
+    n_best: Annotated[
+        int | None, typer.Option("--n-best", metavar="N", help="Hypotheses a line, as LINE, SCORE, TEXT between tabs.")
+    ] = None,
+    length_norm: Annotated[
+        str | None, typer.Option("--length-norm", metavar="NAME", help="none, average or wu.")
+    ] = None,
+    alpha: Annotated[
+        float | None, typer.Option("--alpha", metavar="X", help="Strength of the length normalisation.")
+    ] = None,
+    min_length: Annotated[
+        int | None, typer.Option("--min-length", metavar="N", help="Pieces before a hypothesis may end.")
+    ] = None,
+    max_length: Annotated[
+        int | None, typer.Option("--max-length", metavar="N", help="Pieces of a hypothesis at most.")
+    ] = None,
+    prefix: Annotated[
+        str | None, typer.Option("--prefix", metavar="TEXT", help="Every translation begins with this.")
+    ] = None,
+    prefixes: Annotated[
+        Path | None, typer.Option("--prefixes", metavar="FILE", help="Line n's translation begins with its line n.")
+    ] = None,
+    jsonl: Annotated[
+        bool, typer.Option("--jsonl", help="Print a JSON object a line: source, translations, scores.")
+    ] = False,
+    device: Device = None,
+    sets: Sets = None,
+    out: Out = None,
+) -> None:
+    """Translate a text to stdout or, with --out, into a folder.
+
+    With --recipe: the test sets of the recipe's dataset by the recipe's model, into runs/NAME/translations.
+    """
+    flags = {
+        "decoding.beam": beam,
+        "decoding.n_best": n_best,
+        "decoding.length_norm": length_norm,
+        "decoding.alpha": alpha,
+        "decoding.min_length": min_length,
+        "decoding.max_length": max_length,
+    }
+    if recipe is not None:
+        alone = {"MODEL": model, "--prefix": prefix, "--prefixes": prefixes, "--jsonl": jsonl}
+        refuse(alone, "with --recipe the model and the test sets are the recipe's")
+        stage_of_recipe("translate", recipe, sets, {**flags, "training.device": device}, out)
+        return
+    folder = model_folder(require(model, "MODEL"))
+    from pipeline.config import DecodingConfig
+
+    decoding = part(DecodingConfig, sets, flags)
+    if out is None:
+        refuse({"--prefixes": prefix and prefixes}, "give --prefix or --prefixes, not both")
+        starts = _starts(prefix, prefixes)
+        _to_stdout(folder, file or STDIN, decoding, starts, jsonl, device or "auto")
+    else:
+        refuse({"--jsonl": jsonl}, "with --out both forms are written")
+        refuse({"--prefix": prefix}, "with --out give --prefixes FILE")
+        _into_folder(folder, file or STDIN, decoding, prefixes, out, device or "auto")
+
+
+def _into_folder(
+    model: Path, file: Path, config: "DecodingConfig", prefixes: Path | None, out: Path, device: DeviceName
+) -> None:
+    """One text, into an artifact."""
+    from cli.console import reporter
+    from pipeline.translate import translate_file
+
+    with TemporaryDirectory() as folder:
+        if file == STDIN:
+            file = Path(folder) / "stdin"
+            with file.open("wb") as copy:
+                shutil.copyfileobj(sys.stdin.buffer, copy)
+        translate_file(model, file, config, out, command=argv(), reporter=reporter(), device=device, prefixes=prefixes)
+
+
+def _to_stdout(
+    model: Path, file: Path, config: "DecodingConfig", starts: Iterable[str] | None, jsonl: bool, device: DeviceName
+) -> None:
+    """One text, line by line: at a terminal each translation comes before the next line is read."""
+    from cli.console import reporter
+    from data.sources import open_lines
+    from pipeline.artifact import open_artifact
+    from pipeline.models import load_model
+    from pipeline.translate import CHUNK_LINES, as_json, translate_lines
+
+    if (model / "manifest.json").exists():
+        open_artifact(model)
+    at_terminal = file == STDIN and sys.stdin.isatty()
+    sources, asked = itertools.tee(stdin_lines(sys.stdin.buffer) if file == STDIN else open_lines(file))
+    translations = translate_lines(
+        load_model(model, device),
+        asked,
+        config,
+        reporter=reporter(),
+        prefixes=starts,
+        chunk_lines=1 if at_terminal else CHUNK_LINES,
+    )
+    for number, (source, found) in enumerate(zip(sources, translations, strict=True), 1):
+        if jsonl:
+            lines = [json.dumps(as_json(source, found), ensure_ascii=False)]
+        elif config.n_best > 1:
+            lines = [f"{number}\t{each.score:.6f}\t{each.text}" for each in found]
+        else:
+            lines = [found[0].text]
+        sys.stdout.buffer.write("".join(line + "\n" for line in lines).encode("utf-8"))
+        if at_terminal:
+            sys.stdout.buffer.flush()
+
+
+def stdin_lines(stream: BinaryIO) -> Iterator[str]:
+    """The lines of a stream as they come in, read as those of a file are. Raises DataError where they are not UTF-8."""
+    for number, raw in enumerate(stream, 1):
+        try:
+            line = raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise DataError("not UTF-8", file="stdin", line=number, byte=error.start + 1) from None
+        yield (line.removeprefix("\ufeff") if number == 1 else line).removesuffix("\n").removesuffix("\r")
+
+
+def _starts(prefix: str | None, prefixes: Path | None) -> Iterable[str] | None:
+    """What the translations of the lines begin with, line by line."""
+    if prefixes is not None:
+        from data.sources import open_lines
+
+        return open_lines(prefixes)
+    return itertools.repeat(prefix) if prefix is not None else None

@@ -1,0 +1,80 @@
+"""Examples -> tensors: the sentence pairs of a batch, one row a token, without padding."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from data.store import Column, Ids, Ints, Split
+from tokenizer.special import BOS_ID, EOS_ID
+
+
+@dataclass(frozen=True)
+class PairBatch:
+    """B sentence pairs, their tokens joined end to end; all tensors int64.
+
+    source: (N_s,) each source and its end token. target_in: (N_t,) start token, then the target.
+    target_out: (N_t,) the target, then the end token: what the model is to say at each row of target_in.
+    source_lengths, target_lengths: (B,) rows of each sentence, so the end (or start) token is counted.
+    rows: (B,) the row number of each pair in its split.
+    """
+
+    source: Tensor
+    source_lengths: Tensor
+    target_in: Tensor
+    target_out: Tensor
+    target_lengths: Tensor
+    rows: Ints
+
+    @property
+    def num_target_tokens(self) -> int:
+        """N_t: rows that the loss is summed over, end tokens included."""
+        return self.target_out.numel()
+
+    def to(self, device: torch.device | str) -> "PairBatch":
+        """The same batch on `device`."""
+        return PairBatch(
+            source=self.source.to(device, non_blocking=True),
+            source_lengths=self.source_lengths.to(device, non_blocking=True),
+            target_in=self.target_in.to(device, non_blocking=True),
+            target_out=self.target_out.to(device, non_blocking=True),
+            target_lengths=self.target_lengths.to(device, non_blocking=True),
+            rows=self.rows,
+        )
+
+
+def make_pairs(split: Split, rows: Ints) -> PairBatch:
+    """The batch of `rows` of a split, in that order."""
+    return _batch(split.source, split.target, rows)
+
+
+def pairs_from_ids(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> PairBatch:
+    """A batch of pairs given as ids without start and end token."""
+    if len(sources) != len(targets):
+        raise ValueError(f"{len(sources)} sources but {len(targets)} targets")
+    return _batch(Column.from_lists(sources), Column.from_lists(targets), np.arange(len(sources)))
+
+
+def _batch(source: Column, target: Column, rows: Ints) -> PairBatch:
+    source_ids, source_lengths = source.take(rows)
+    target_ids, target_lengths = target.take(rows)
+    return PairBatch(
+        source=_with(EOS_ID, source_ids, source_lengths, at_start=False),
+        source_lengths=torch.from_numpy(source_lengths + 1),
+        target_in=_with(BOS_ID, target_ids, target_lengths, at_start=True),
+        target_out=_with(EOS_ID, target_ids, target_lengths, at_start=False),
+        target_lengths=torch.from_numpy(target_lengths + 1),
+        rows=rows,
+    )
+
+
+def _with(control: int, ids: Ids, lengths: NDArray[np.int64], *, at_start: bool) -> Tensor:
+    """Flat ids with one control token before or after each sentence."""
+    out = np.full(len(ids) + len(lengths), control, np.int64)
+    # Token i of sentence b moves on by the control tokens that now precede it.
+    sentence = np.repeat(np.arange(len(lengths)), lengths)
+    out[np.arange(len(ids)) + sentence + at_start] = ids
+    return torch.from_numpy(out)

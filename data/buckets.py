@@ -1,0 +1,107 @@
+"""Batches of rows of like length within a token budget: a pure function of (lengths, seed, epoch).
+
+Rows are sorted by their larger side and, within one length of it, by how much longer the source is than the
+target, up and down in turn, so that neighbours are alike on both sides. The sorted rows are cut where the budget
+is full. Ties, both directions and the first cut are drawn anew each epoch, and so is the order of the batches.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.errors import DataError
+
+Ints = NDArray[np.int64]
+_DRAW_COPIES, _DRAW_ORDER = 0, 1
+
+
+def batches(
+    source_lengths: Ints,
+    target_lengths: Ints,
+    *,
+    budget: int,
+    seed: int,
+    epoch: int,
+    weights: NDArray[np.float64] | None = None,
+) -> list[Ints]:
+    """Batches of one epoch, in the order to train on them, as arrays of row numbers.
+
+    source_lengths, target_lengths: (rows,) tokens of each row, the end token included.
+    budget: the largest B * longest source and B * longest target of a batch of B rows.
+    weights: a row of weight w comes floor(w) times, and once more for a drawn share w - floor(w) of the rows of
+    that weight; without weights every row comes exactly once.
+    Raises DataError if one row alone exceeds the budget.
+    """
+    rows = copies(weights, seed=seed, epoch=epoch) if weights is not None else np.arange(len(source_lengths))
+    if not len(rows):
+        return []
+    rng = np.random.default_rng([seed, epoch, _DRAW_ORDER])
+    rows = rng.permutation(rows)
+    larger = np.maximum(source_lengths, target_lengths)[rows]
+    difference = (source_lengths - target_lengths)[rows]
+    rows = rows[_sorted(larger, difference, flip=bool(rng.integers(2)))]
+    larger = np.sort(larger)
+    if larger[-1] > budget:
+        raise DataError(f"row {rows[-1]} has {larger[-1]} tokens on one side, more than a batch may hold ({budget})")
+    found = _cut(rows, larger, budget, first=rng.random())
+    return [found[i] for i in rng.permutation(len(found))]
+
+
+def ordered_batches(source_lengths: Ints, target_lengths: Ints, *, budget: int) -> list[Ints]:
+    """Every row once, batched as in training but sorted by length and without any draw: for validation and tests.
+
+    A row that exceeds the budget gets a batch of its own.
+    """
+    if not len(source_lengths):
+        return []
+    larger = np.maximum(source_lengths, target_lengths)
+    order = _sorted(larger, source_lengths - target_lengths, flip=False)
+    return _cut(order, np.sort(larger), budget, first=1.0)
+
+
+def padding(batches: Sequence[Ints], source_lengths: Ints, target_lengths: Ints) -> float:
+    """Share of padded positions that hold no token, over both sides of all batches: 1 - real / padded."""
+    real = padded = 0
+    for rows in batches:
+        for lengths in (source_lengths[rows], target_lengths[rows]):
+            real += int(lengths.sum())
+            padded += len(rows) * int(lengths.max())
+    return 1 - real / padded if padded else 0.0
+
+
+def copies(weights: NDArray[np.float64], *, seed: int, epoch: int) -> Ints:
+    """Row numbers of one epoch, each as often as its weight asks; the share of the rest is drawn from (seed, epoch)."""
+    rng = np.random.default_rng([seed, epoch, _DRAW_COPIES])
+    times = np.floor(weights).astype(np.int64)
+    for weight in np.unique(weights):
+        rest = float(weight - np.floor(weight))
+        if rest:
+            same = np.flatnonzero(weights == weight)
+            times[rng.permutation(same)[: round(rest * len(same))]] += 1
+    return np.repeat(np.arange(len(weights)), times)
+
+
+def _sorted(larger: Ints, difference: Ints, *, flip: bool) -> Ints:
+    """Order by (larger, +-difference), the sign alternating from one length to the next; ties keep their order."""
+    turn = np.where((larger % 2 == 0) != flip, difference, -difference)
+    # |difference| < larger, so one integer holds both keys and one sort does.
+    width = 2 * int(larger.max()) + 1
+    return np.argsort(larger * width + turn, kind="stable")
+
+
+def _cut(rows: Ints, larger: Ints, budget: int, *, first: float) -> list[Ints]:
+    """Consecutive pieces of `rows` (ascending in `larger`), each as long as the budget allows.
+
+    The first piece gets only the share `first` of the budget, which moves every later cut. A row over the budget
+    stands alone.
+    """
+    pieces = []
+    begin, share = 0, max(int(first * budget), 1)
+    while begin < len(rows):
+        window = larger[begin : begin + max(share // int(larger[begin]), 1)]
+        filled = window * np.arange(1, len(window) + 1)
+        size = max(int(np.searchsorted(filled, share, side="right")), 1)
+        pieces.append(rows[begin : begin + size])
+        begin, share = begin + size, budget
+    return pieces

@@ -1,0 +1,123 @@
+"""Text pairs -> encoded examples, in chunks, and which of them are dropped."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import chain, compress, islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.config import LimitsConfig
+from data.store import Ids, Ints
+from tokenizer.tokenizer import Tokenizer
+
+CHUNK_ROWS = 10_000
+REASONS = ("empty", "too long", "length ratio", "duplicate")
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a chunk: its texts, and their ids (no start or end token) end to end with each one's length."""
+
+    texts: list[str]
+    ids: Ids
+    lengths: Ints
+
+    @classmethod
+    def encode(cls, texts: list[str], tokenizer: Tokenizer) -> "Side":
+        """Encode the texts in parallel."""
+        lists = tokenizer.encode_batch(texts)
+        lengths = np.fromiter(map(len, lists), np.int64, len(lists))
+        return cls(texts, np.fromiter(chain.from_iterable(lists), np.int32, int(lengths.sum())), lengths)
+
+    def keep(self, kept: NDArray[np.bool_]) -> "Side":
+        """The rows where `kept` is True."""
+        return Side(list(compress(self.texts, kept)), self.ids[np.repeat(kept, self.lengths)], self.lengths[kept])
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some encoded pairs; `rows`: the number of each in its corpus, from 0."""
+
+    rows: Ints
+    source: Side
+    target: Side
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def keep(self, kept: NDArray[np.bool_]) -> "Chunk":
+        """The pairs where `kept` is True."""
+        return self if kept.all() else Chunk(self.rows[kept], self.source.keep(kept), self.target.keep(kept))
+
+
+def encode(pairs: Iterable[tuple[str, str]], source: Tokenizer, target: Tokenizer) -> Iterator[Chunk]:
+    """The pairs in chunks of CHUNK_ROWS, encoded; a stream of any length needs the memory of a few chunks."""
+
+    def chunk(first: int, rows: list[tuple[str, str]]) -> Chunk:
+        sources, targets = map(list, zip(*rows, strict=True))
+        numbers = np.arange(first, first + len(rows))
+        return Chunk(numbers, Side.encode(sources, source), Side.encode(targets, target))
+
+    stream, first = iter(pairs), 0
+    # One chunk is encoded while the one before is used and the next one is read: encoding does not hold the GIL.
+    with ThreadPoolExecutor(max_workers=1) as worker:
+        waiting: deque[Future[Chunk]] = deque()
+        while rows := list(islice(stream, CHUNK_ROWS)):
+            waiting.append(worker.submit(chunk, first, rows))
+            first += len(rows)
+            if len(waiting) == 2:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+@dataclass
+class Sieve:
+    """Drops training pairs by the recipe's limits and counts them, each under the first reason that holds."""
+
+    limits: LimitsConfig
+    dropped: dict[str, int] = field(default_factory=lambda: dict.fromkeys(REASONS, 0))
+    _seen: set[int] = field(default_factory=set, repr=False)
+
+    def __call__(self, chunk: Chunk) -> Chunk:
+        """The pairs of the chunk that stay."""
+        source, target = chunk.source.lengths, chunk.target.lengths
+        longer, shorter = np.maximum(source, target), np.minimum(source, target)
+        texts = zip(chunk.source.texts, chunk.target.texts, strict=True)
+        blank = [not (a and b) or a.isspace() or b.isspace() for a, b in texts]
+        kept = np.ones(len(chunk), np.bool_)
+        self._drop(kept, "empty", (shorter == 0) | np.array(blank))
+        self._drop(kept, "too long", longer > self.limits.max_length)
+        if self.limits.max_ratio is not None:
+            self._drop(kept, "length ratio", longer > self.limits.max_ratio * shorter)
+        if self.limits.duplicates == "drop":
+            self._drop(kept, "duplicate", self._repeated(chunk, kept))
+        return chunk.keep(kept)
+
+    def _drop(self, kept: NDArray[np.bool_], reason: str, bad: NDArray[np.bool_]) -> None:
+        self.dropped[reason] += int((kept & bad).sum())
+        kept &= ~bad
+
+    def _repeated(self, chunk: Chunk, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which pairs came before among those that stay."""
+        repeated = np.zeros(len(chunk), np.bool_)
+        keys = pair_keys(chunk).tolist()
+        for row in np.flatnonzero(kept).tolist():
+            repeated[row] = keys[row] in self._seen
+            self._seen.add(keys[row])
+        return repeated
+
+
+# 64-bit keys stand for texts, so that telling repeated ones takes 8 bytes a row. Python's own hash serves: it holds
+# within a process, which is all that is asked, and costs nothing.
+def source_keys(chunk: Chunk) -> Ints:
+    """(rows,) a key of each source text."""
+    return np.fromiter(map(hash, chunk.source.texts), np.int64, len(chunk))
+
+
+def pair_keys(chunk: Chunk) -> Ints:
+    """(rows,) a key of each pair of texts."""
+    return np.fromiter(map(hash, zip(chunk.source.texts, chunk.target.texts, strict=True)), np.int64, len(chunk))

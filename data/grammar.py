@@ -1,0 +1,99 @@
+"""The built-in English-German corpus: a synchronous grammar whose every English sentence has one German.
+
+The splits are cut by a hash of the English sentence, so they are disjoint whatever their sizes. The split
+"combinations" holds the sentences in which a lexeme meets a construction that it meets in no other split.
+The constructions themselves are in data/language/: simple.py, relative.py, subordinate.py.
+"""
+
+from collections.abc import Callable, Iterator
+from hashlib import blake2b
+
+from data.errors import DataError
+from data.language import lexicon, relative, simple, subordinate
+from data.language.phrases import Draw
+from data.language.sentence import Sentence
+
+SPLITS = ("train", "valid", "test", "combinations")
+
+# Each construction and how often it comes up, in hundredths.
+CONSTRUCTIONS: tuple[tuple[Callable[[Draw], Sentence], int], ...] = (
+    (simple.statement, 12),
+    (simple.negation, 9),
+    (simple.modal, 9),
+    (simple.fronted, 8),
+    (simple.question, 8),
+    (simple.who, 4),
+    (simple.what, 4),
+    (simple.where, 3),
+    (simple.when, 2),
+    (simple.why, 2),
+    (simple.predicate, 4),
+    (simple.comparison, 3),
+    (simple.existence, 3),
+    (simple.age, 2),
+    (simple.price, 2),
+    (relative.about_subject, 6),
+    (relative.about_object, 5),
+    (subordinate.conjunction_last, 4),
+    (subordinate.conjunction_first, 3),
+    (subordinate.that_clause, 3),
+    (subordinate.to_infinitive, 2),
+    (subordinate.purpose, 1),
+    (subordinate.coordination, 1),
+)
+_WEIGHTED = tuple(construction for construction, weight in CONSTRUCTIONS for _ in range(weight))
+
+# What a clause can be, as constructions name it in `Sentence.uses`.
+CLAUSES = (
+    *("statement", "negation", "modal", "fronted", "question", "who", "what", "where", "when", "why"),
+    *("predicate", "comparison", "existence", "age", "price", "coordination"),
+    *("subject relative", "object relative", "prepositional relative", "genitive relative"),
+    *("subordinate", "that clause", "infinitive", "purpose"),
+)
+_HELD_OUT_SHARE = 0.04
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big")
+
+
+_LEXEMES = (
+    *(noun.lexeme for noun in lexicon.NOUNS),
+    *(adjective.lexeme for adjective in lexicon.ADJECTIVES),
+    *(verb.lexeme for verb in lexicon.VERBS),
+)
+# The pairs (lexeme, clause) that train, valid and test do without, chosen by their hash.
+HELD_OUT = frozenset(
+    (lexeme, clause)
+    for lexeme in _LEXEMES
+    for clause in CLAUSES
+    if _hash(f"{lexeme} in {clause}") < _HELD_OUT_SHARE * 2**64
+)
+
+
+def split_of(sentence: Sentence, fingerprint: int) -> str:
+    """The split that `sentence` belongs to; `fingerprint` is the hash of its English."""
+    if not sentence.uses.isdisjoint(HELD_OUT):
+        return "combinations"
+    return ("valid", "test", *("train",) * 8)[fingerprint % 10]
+
+
+def sentences(split: str, size: int, seed: int) -> Iterator[Sentence]:
+    """`size` different sentences of `split`, the same ones for the same arguments; a longer run begins alike."""
+    if split not in SPLITS:
+        raise DataError(f"the built-in grammar has no split {split!r}; choose one of {', '.join(SPLITS)}")
+    draw = Draw(f"{split} {seed}")
+    seen: set[int] = set()
+    while len(seen) < size:
+        sentence = draw.one(_WEIGHTED)(draw)
+        fingerprint = _hash(sentence.english)
+        if fingerprint in seen or split_of(sentence, fingerprint) != split:
+            continue
+        seen.add(fingerprint)
+        yield sentence
+
+
+def generate(split: str, size: int, seed: int) -> Iterator[tuple[str, str]]:
+    """`size` pairs of English and German from `split`, a pure function of the arguments."""
+    for sentence in sentences(split, size, seed):
+        yield sentence.english, sentence.german

@@ -1,0 +1,71 @@
+"""Hugging Face datasets, from a folder or by name; from this machine only, unless downloading is asked for."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from data.errors import DataError
+
+
+@lru_cache(maxsize=8)
+def open_splits(path: str, *, online: bool = False) -> Mapping[str, Any]:
+    """The splits of a dataset by name, each a `datasets.Dataset`.
+
+    path: a folder that `save_to_disk` wrote or that holds data files, or a dataset's NAME or NAME:CONFIGURATION.
+    Raises DataError if it cannot be opened, or is not on this machine and online is False.
+    """
+    # Imported here, because it takes a second and only this kind of corpus needs it.
+    import datasets
+
+    with _network(allowed=online):
+        bars = datasets.are_progress_bars_disabled()
+        datasets.disable_progress_bars()
+        try:
+            return _open(datasets, path)
+        except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
+            reason = next(iter(str(error).splitlines()), type(error).__name__)
+            remedy = "" if online or Path(path).exists() else "; to download it, set data.online = true"
+            raise DataError(f"cannot open this dataset: {reason}{remedy}", file=path) from error
+        finally:
+            if not bars:
+                datasets.enable_progress_bars()
+
+
+def open_split(path: str, split: str | None, *, online: bool = False) -> Any:
+    """One split of a dataset as `datasets.Dataset`; its only one if `split` is None."""
+    splits = open_splits(path, online=online)
+    if split is None and len(splits) == 1:
+        return next(iter(splits.values()))
+    if split is None or split not in splits:
+        problem = "name the split" if split is None else f"there is no split {split!r}"
+        raise DataError(f"{problem}; it has {', '.join(splits)}", file=path)
+    return splits[split]
+
+
+def _open(datasets: Any, path: str) -> Mapping[str, Any]:
+    folder = Path(path)
+    if (folder / "dataset_dict.json").is_file():
+        return dict(datasets.load_from_disk(path))
+    if (folder / "state.json").is_file():
+        return {"train": datasets.load_from_disk(path)}
+    name, _, configuration = (path, "", "") if folder.exists() else path.partition(":")
+    return dict(datasets.load_dataset(name, configuration or None))
+
+
+@contextmanager
+def _network(*, allowed: bool) -> Iterator[None]:
+    """Forbid the libraries the network while this is open, unless it is allowed."""
+    import datasets.config
+    import huggingface_hub.constants
+
+    holders: tuple[Any, ...] = () if allowed else (datasets.config, huggingface_hub.constants)
+    before = [holder.HF_HUB_OFFLINE for holder in holders]
+    try:
+        for holder in holders:
+            holder.HF_HUB_OFFLINE = True
+        yield
+    finally:
+        for holder, flag in zip(holders, before, strict=True):
+            holder.HF_HUB_OFFLINE = flag

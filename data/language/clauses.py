@@ -1,0 +1,229 @@
+"""One clause with one verb, built at once in English and German, and the orders its words can take.
+
+A clause is drawn once; then its words are put in the order of a statement, a question or a subordinate
+clause. The German middle field keeps one order: definite objects, time, frequency, nicht, manner, place,
+indefinite objects and what belongs to the verb ("gibt dem Kind heute im Park einen Ball").
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from data.language import expressions, lexicon, phrases
+from data.language.complements import COMPLEMENTS, Complement, location
+from data.language.expressions import Modal, Words
+from data.language.german import FIRST, MANY, THIRD
+from data.language.lexicon import BE, Verb
+from data.language.phrases import Draw, Phrase, subject_phrase
+
+Tense = str | Modal  # "present", "progressive", "past", "perfect" or a modal verb
+NOTHING = Words()
+
+PRESENT: tuple[Tense, ...] = ("present",)
+PAST: tuple[Tense, ...] = ("past",)
+PLAIN: tuple[Tense, ...] = ("present", "present", "progressive", "past", "past", "perfect")
+MODAL: tuple[Tense, ...] = (
+    *(expressions.CAN, expressions.MUST, expressions.WILL, expressions.WANT) * 2,
+    *(expressions.COULD, expressions.SHOULD, expressions.MAY, expressions.WANTED, expressions.HAD_TO),
+)
+# What may stand beside a clause of the same time.
+NOW: tuple[Tense, ...] = (
+    *("present",) * 4,
+    "progressive",
+    "perfect",
+    expressions.CAN,
+    expressions.MUST,
+    expressions.WANT,
+)
+THEN: tuple[Tense, ...] = (*("past",) * 4, expressions.COULD, expressions.WANTED, expressions.HAD_TO)
+
+
+def fitting(tense: Tense, verb: Verb, subject: Phrase) -> Tense:
+    """`tense`, or the nearest that makes sense: nobody "is knowing" or "is finding", no train "wants to"."""
+    if isinstance(tense, Modal) and subject.noun is not None and not subject.noun.tags & {"person", "animal"}:
+        tense = "past" if tense.past else expressions.WILL
+    if "state" in verb.traits:
+        if isinstance(tense, Modal):
+            return "past" if tense.past else "present"
+        return "past" if tense == "past" else "present"
+    if isinstance(tense, Modal) and "accident" in verb.traits:
+        return "past" if tense.past else expressions.WILL
+    if tense == "progressive" and "moment" in verb.traits:
+        return "present"
+    if "weather" in verb.traits and isinstance(tense, Modal):
+        return "past" if tense.past else expressions.WILL
+    return tense
+
+
+_BE_PRESENT = {FIRST: "am", THIRD: "is", MANY: "are"}
+_HABEN = {FIRST: "habe", THIRD: "hat", MANY: "haben"}
+
+
+def english_verb(verb: Verb, tense: Tense, person: int, with_do: bool) -> tuple[str, str]:
+    """(what a question puts first, the rest); `with_do` asks for do, does, did where there is no auxiliary."""
+    base, third, past, participle, ing = verb.english
+    singular = person == THIRD
+    if isinstance(tense, Modal):
+        if tense.auxiliary:
+            return tense.english[0], base
+        if with_do:
+            return ("did" if tense.past else "does" if singular else "do"), f"{tense.english[0]} {base}"
+        return "", f"{tense.english[tense.past or singular]} {base}"
+    if tense == "progressive":
+        return _BE_PRESENT[person], ing
+    if tense == "perfect":
+        return ("has" if singular else "have"), participle
+    if verb is BE:
+        return (_BE_PRESENT[person] if tense == "present" else "were" if person == MANY else "was"), ""
+    if with_do:
+        return ("did" if tense == "past" else "does" if singular else "do"), base
+    return "", past if tense == "past" else third if singular else base
+
+
+def german_verb(verb: Verb, tense: Tense, person: int, negated: bool) -> tuple[str, str, str]:
+    """(finite verb of a main clause, what ends that clause, all of it at the end of a subordinate clause)."""
+    if isinstance(tense, Modal):
+        forms = tense.german_negated if negated and tense.german_negated else tense.german
+        infinitive = verb.prefix + verb.infinitive
+        return forms[person], infinitive, f"{infinitive} {forms[person]}"
+    if tense == "perfect":
+        auxiliary = _HABEN[person] if verb.auxiliary == "haben" else BE.present[person]
+        return auxiliary, verb.participle, f"{verb.participle} {auxiliary}"
+    finite = (verb.past if tense == "past" else verb.present)[person]
+    return finite, verb.prefix, verb.prefix + finite
+
+
+def words(*parts: str) -> str:
+    return " ".join(filter(None, parts))
+
+
+@dataclass(slots=True)
+class Clause:
+    subject: Phrase
+    verb: Verb
+    tense: Tense
+    negated: bool
+    complement: Complement
+    frequency: Words = NOTHING
+    time: Words = NOTHING
+    manner: Words = NOTHING
+    place: Words = NOTHING
+    place_uses: tuple[str, ...] = ()
+
+    @property
+    def uses(self) -> tuple[str, ...]:
+        """The lexemes of the clause."""
+        return (self.verb.lexeme, *self.subject.uses, *self.complement.uses, *self.place_uses)
+
+    def _english_end(self) -> tuple[str, str, str, str]:
+        return self.complement.english, self.manner.english, self.place.english, self.time.english
+
+    def _middle(self) -> str:
+        nicht = "nicht" if self.negated and not self.complement.negative else ""
+        return words(
+            self.complement.early,
+            self.time.german,
+            self.frequency.german,
+            nicht,
+            self.manner.german,
+            self.place.german,
+            self.complement.late,
+        )
+
+    def english(self) -> str:
+        """Subject first, as in statements and in subordinate clauses."""
+        auxiliary, rest = english_verb(self.verb, self.tense, self.subject.person, self.negated)
+        if self.negated:
+            auxiliary = "cannot" if auxiliary == "can" else auxiliary + " not"
+        return words(self.subject.english, auxiliary, self.frequency.english, rest, *self._english_end())
+
+    def english_question(self) -> str:
+        """Auxiliary first, as in questions."""
+        auxiliary, rest = english_verb(self.verb, self.tense, self.subject.person, True)
+        negation = "not" if self.negated else ""
+        return words(auxiliary, self.subject.english, negation, self.frequency.english, rest, *self._english_end())
+
+    def german(self) -> str:
+        """Verb second, the subject first: "der Mann ruft das Kind an"."""
+        finite, tail, _ = german_verb(self.verb, self.tense, self.subject.person, self.negated)
+        return words(self.subject.german, finite, self._middle(), tail)
+
+    def german_inverted(self) -> str:
+        """Verb first, as in questions and behind a first element: "ruft der Mann das Kind an"."""
+        finite, tail, _ = german_verb(self.verb, self.tense, self.subject.person, self.negated)
+        return words(finite, self.subject.german, self._middle(), tail)
+
+    def german_final(self) -> str:
+        """Verb last, as in subordinate clauses: "der Mann das Kind anruft"."""
+        _, _, final = german_verb(self.verb, self.tense, self.subject.person, self.negated)
+        return words(self.subject.german, self._middle(), final)
+
+    def is_bare_infinitive(self) -> bool:
+        """Whether its German infinitive is zu and the verb alone, which takes no comma."""
+        return not self._middle()
+
+    def infinitive(self) -> tuple[str, str]:
+        """English and German with "to" and "zu", without the subject: "das Kind anzurufen"."""
+        negation = "not" if self.negated else ""
+        english = words(negation, "to", self.verb.english[0], *self._english_end())
+        zu = f"{self.verb.prefix}zu{self.verb.infinitive}" if self.verb.prefix else f"zu {self.verb.infinitive}"
+        return english, words(self._middle(), zu)
+
+
+def clause(
+    draw: Draw,
+    tenses: Sequence[Tense],
+    *,
+    verbs: Sequence[Verb],
+    subject: Phrase | None = None,
+    subjects: phrases.Menu = phrases.SUBJECT,
+    negated: bool = False,
+    adverbs: bool = True,
+    complement: Complement | None = None,
+) -> Clause:
+    """A clause with one of `verbs`; what is given is taken, the rest is drawn.
+
+    A given `complement` is for clauses whose object stands elsewhere, as in questions and relative clauses.
+    """
+    verb = draw.one(verbs)
+    if subject is None:
+        subject = (
+            phrases.IT
+            if "weather" in verb.traits
+            else subject_phrase(draw, verb.subjects, phrases.DEFINITE if negated else subjects)
+        )
+    if complement is None:
+        complement = COMPLEMENTS[verb.frame](draw, verb, subject, negated)
+    result = Clause(subject, verb, fitting(draw.one(tenses), verb, subject), negated, complement)
+    if adverbs and "state" not in verb.traits:
+        _add_adverbs(draw, result)
+    return result
+
+
+def _time(draw: Draw, tense: Tense, negated: bool) -> Words:
+    if isinstance(tense, Modal):
+        tense = "past" if tense.past else "coming"
+    time = draw.one(expressions.TIMES[tense])
+    while negated and time in expressions.POSITIVE_TIMES:
+        time = draw.one(expressions.TIMES[tense])
+    return time
+
+
+def _add_adverbs(draw: Draw, clause: Clause) -> None:
+    traits, tense = clause.verb.traits, clause.tense
+    quantified = clause.subject.quantified or clause.complement.quantified
+    if tense != "progressive" and not (clause.negated or quantified) and draw.chance(0.22):
+        clause.frequency = draw.one(expressions.ALREADY if tense == "perfect" else expressions.OFTEN)
+    elif draw.chance(0.28):
+        clause.time = _time(draw, tense, clause.negated)
+    # "sieht den Hund nicht im Garten" would deny only the place.
+    if "place" in traits and not (clause.negated and clause.verb.frame != "none") and draw.chance(0.3):
+        clause.place, clause.place_uses = location(draw)
+    elif not (clause.negated or clause.frequency.english) and draw.chance(0.3):
+        for trait in traits:
+            if trait in expressions.MANNERS:
+                clause.manner = draw.one(expressions.MANNERS[trait])
+
+
+VERBS = lexicon.VERBS + (BE,) * 6
+STATEMENT_VERBS = VERBS + lexicon.WEATHER
+EVENTS = tuple(verb for verb in lexicon.VERBS if "state" not in verb.traits)

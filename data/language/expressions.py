@@ -1,0 +1,86 @@
+"""Names, numbers, adverbs and modal verbs of the built-in corpus."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Modal:
+    """A modal verb or the future. `auxiliary` says whether English inverts it (can) or asks with do (want to)."""
+
+    english: tuple[str, str]  # base, third person
+    german: tuple[str, str, str]  # by person
+    auxiliary: bool
+    past: bool = False
+    german_negated: tuple[str, str, str] | None = None  # must not: darf nicht
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """An expression that never changes, in both languages."""
+
+    english: str = ""
+    german: str = ""
+
+
+NAMES = ("Anna", "Emma", "Maria", "Sophie", "Paul", "Peter", "Martin", "Daniel")
+
+CAN = Modal(("can", "can"), ("kann", "kann", "können"), auxiliary=True)
+COULD = Modal(("could", "could"), ("konnte", "konnte", "konnten"), auxiliary=True, past=True)
+MAY = Modal(("may", "may"), ("darf", "darf", "dürfen"), auxiliary=True)
+MUST = Modal(("must", "must"), ("muss", "muss", "müssen"), auxiliary=True, german_negated=MAY.german)
+SHOULD = Modal(("should", "should"), ("sollte", "sollte", "sollten"), auxiliary=True)
+WILL = Modal(("will", "will"), ("werde", "wird", "werden"), auxiliary=True)
+WANT = Modal(("want to", "wants to"), ("will", "will", "wollen"), auxiliary=False)
+WANTED = Modal(("want to", "wanted to"), ("wollte", "wollte", "wollten"), auxiliary=False, past=True)
+HAD_TO = Modal(("have to", "had to"), ("musste", "musste", "mussten"), auxiliary=False, past=True)
+
+OFTEN = (
+    Words("often", "oft"),
+    Words("always", "immer"),
+    Words("sometimes", "manchmal"),
+    Words("rarely", "selten"),
+    Words("never", "nie"),
+)
+ALREADY = (Words("already", "schon"), Words("already", "schon"), Words("often", "oft"), Words("never", "nie"))
+MANNERS = {
+    "speed": (Words("quickly", "schnell"), Words("slowly", "langsam")),
+    "voice": (Words("loudly", "laut"), Words("quietly", "leise")),
+    "care": (Words("carefully", "vorsichtig"),),
+}
+
+TODAY, TOMORROW = Words("today", "heute"), Words("tomorrow", "morgen")
+_DAYS = tuple(
+    Words(f"on {day}", f"am {tag}")
+    for day, tag in (
+        ("Monday", "Montag"),
+        ("Tuesday", "Dienstag"),
+        ("Wednesday", "Mittwoch"),
+        ("Thursday", "Donnerstag"),
+        ("Friday", "Freitag"),
+        ("Saturday", "Samstag"),
+        ("Sunday", "Sonntag"),
+    )
+)
+_ENGLISH_NUMBERS = "one two three four five six seven eight nine ten eleven twelve".split()
+_GERMAN_NUMBERS = "ein zwei drei vier fünf sechs sieben acht neun zehn elf zwölf".split()
+NUMBERS = tuple(map(Words, _ENGLISH_NUMBERS, _GERMAN_NUMBERS))
+_CLOCK = tuple(Words(f"at {number.english} o'clock", f"um {number.german} Uhr") for number in NUMBERS)
+_EVERY_DAY = (Words("every day", "jeden Tag"), Words("every evening", "jeden Abend"))
+_SOON = Words("soon", "bald")
+POSITIVE_TIMES = (*_EVERY_DAY, _SOON)  # "not every day" would deny only the time
+
+# Expressions of time that go with a tense.
+TIMES = {
+    "present": _EVERY_DAY * 5 + _CLOCK,
+    "progressive": (TODAY, Words("now", "jetzt")),
+    "past": (Words("yesterday", "gestern"), Words("last week", "letzte Woche")) * 4 + _DAYS + _CLOCK,
+    "perfect": (TODAY,),
+    "coming": (TODAY, TOMORROW, _SOON, Words("next week", "nächste Woche")) * 3 + _DAYS + _CLOCK,
+}
+
+_TENS = ("twenty", "zwanzig"), ("thirty", "dreißig"), ("forty", "vierzig"), ("fifty", "fünfzig"), ("sixty", "sechzig")
+LARGE_NUMBERS = tuple(
+    Words(f"{ten}-{unit.english}", f"{unit.german}und{zehn}") if unit.english else Words(ten, zehn)
+    for ten, zehn in _TENS
+    for unit in (Words(), *NUMBERS[:9])
+)

@@ -1,0 +1,110 @@
+"""German inflection for the built-in corpus: articles, adjectives, nouns, verbs, contractions.
+
+Genders are columns 0..3 (masculine, feminine, neuter, plural), cases are 0..3 (nominative, accusative,
+dative, genitive), persons are 0..2 (ich; er, sie, es; plural, which is also the polite Sie).
+"""
+
+from collections.abc import Mapping
+
+MASCULINE, FEMININE, NEUTER, PLURAL = range(4)
+NOMINATIVE, ACCUSATIVE, DATIVE, GENITIVE = range(4)
+FIRST, THIRD, MANY = range(3)
+
+Table = tuple[tuple[str, str, str, str], ...]  # [gender][case]
+
+
+def _table(masculine: str, feminine: str, neuter: str, plural: str, stem: str = "") -> Table:
+    """Four rows of four endings; "-" is the empty ending."""
+    rows = []
+    for row in (masculine, feminine, neuter, plural):
+        nominative, accusative, dative, genitive = (stem + ending.strip("-") for ending in row.split())
+        rows.append((nominative, accusative, dative, genitive))
+    return tuple(rows)
+
+
+#                        masculine          feminine         neuter          plural
+DEFINITE = _table("der den dem des", "die die der der", "das das dem des", "die die den der")
+RELATIVE = _table("der den dem dessen", "die die der deren", "das das dem dessen", "die die denen deren")
+
+# Endings of an adjective, by what stands before it.
+WEAK = _table("e en en en", "e e en en", "e e en en", "en en en en")  # after der, dieser, jeder, alle
+MIXED = _table("er en en en", "e e en en", "es es en en", "en en en en")  # after ein, kein, mein
+STRONG = _table("er en em en", "e e er er", "es es em en", "e e en er")  # after a number, viele, nothing
+
+
+def like_dieser(stem: str) -> Table:
+    """dieser, diese, dieses ... from "dies"; so also jeder, welcher, alle, viele."""
+    return _table("er en em es", "e e er er", "es es em es", "e e en er", stem)
+
+
+def like_ein(stem: str) -> Table:
+    """ein, eine, ein ... from "ein"; so also kein, mein, unser, Ihr."""
+    return _table("- en em es", "e e er er", "- - em es", "e e en er", stem)
+
+
+def unchanging(word: str) -> Table:
+    """A determiner that is the same in every gender and case: drei, dessen, Annas."""
+    return ((word,) * 4,) * 4
+
+
+def unchanging_after(table: Table, word: str) -> Table:
+    """`table` with `word` behind each of its forms: die drei, den drei."""
+    return tuple((f"{a} {word}", f"{b} {word}", f"{c} {word}", f"{d} {word}") for a, b, c, d in table)
+
+
+def noun_forms(singular: str, plural: str, gender: int, weak: bool) -> Table:
+    """(singular row, plural row), each by case. Weak nouns take their plural form outside the nominative.
+
+    The genitive is right for people, the only possessors here.
+    """
+    if weak:
+        genitive, oblique = plural, plural
+    else:
+        oblique = singular
+        genitive = singular if gender == FEMININE else singular + ("es" if _short(singular) else "s")
+    dative_plural = plural if plural.endswith(("n", "s")) else plural + "n"
+    return (singular, oblique, oblique, genitive), (plural, plural, dative_plural, plural)
+
+
+def _short(noun: str) -> bool:
+    """One syllable that ends in a consonant: Mann, Kind, Gast take -es."""
+    word = noun.lower()
+    vowels = sum(letter in "aeiouäöü" for letter in word)
+    return word[-1] not in "aeiouäöü" and (
+        vowels == 1 or (vowels == 2 and any(two in word for two in ("au", "eu", "ie", "ei")))
+    )
+
+
+def verb_forms(row: str) -> tuple[str, str, tuple[str, str, str], tuple[str, str, str], str]:
+    """(prefix, bare infinitive, present by person, past by person, participle) of a dictionary entry.
+
+    The entry is "kaufen" for a weak verb, else infinitive, er-form, past and participle: "sehen sieht sah
+    gesehen". A separable prefix is marked: "an|rufen ruft rief gerufen".
+    """
+    first, *others = row.split()
+    prefix, _, infinitive = first.rpartition("|")
+    stem = infinitive.removesuffix("en")
+    if others:
+        third, past, participle = others
+    else:
+        link = "e" if stem.endswith(("t", "d")) else ""
+        third, past, participle = f"{stem}{link}t", f"{stem}{link}te", f"ge{stem}{link}t"
+    past_plural = past + ("n" if past.endswith("e") else "en")
+    return prefix, infinitive, (stem + "e", third, infinitive), (past, past, past_plural), prefix + participle
+
+
+_CONTRACTIONS: Mapping[str, str] = {
+    "an dem": "am",
+    "in dem": "im",
+    "von dem": "vom",
+    "zu dem": "zum",
+    "zu der": "zur",
+    "in das": "ins",
+}
+
+
+def contract(preposition: str, phrase: str) -> str:
+    """`preposition` and noun phrase as one: "zu" and "der alten Schule" give "zur alten Schule"."""
+    article, _, rest = phrase.partition(" ")
+    short = _CONTRACTIONS.get(f"{preposition} {article}")
+    return f"{short} {rest}" if short else f"{preposition} {phrase}"

@@ -1,0 +1,122 @@
+"""The lexemes of the built-in corpus, read from the tables in words.py. One is known by its English dictionary form."""
+
+from dataclasses import dataclass
+
+from data.language import english, german, words
+from data.language.german import ACCUSATIVE, DATIVE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Noun:
+    lexeme: str
+    english_plural: str
+    gender: int
+    german: german.Table  # singular row and plural row, each by case
+    tags: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Adjective:
+    lexeme: str
+    german: str  # as predicate: teuer
+    stem: str  # before endings: teur-
+    tags: frozenset[str]  # of the nouns it suits
+    quality: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verb:
+    lexeme: str
+    english: tuple[str, str, str, str, str]  # base, third person, past, participle, -ing
+    prefix: str
+    infinitive: str  # without the prefix
+    present: tuple[str, str, str]  # by person
+    past: tuple[str, str, str]
+    participle: str
+    auxiliary: str  # "haben" or "sein" in the perfect
+    frame: str  # what follows it: a row of clauses.COMPLEMENTS
+    subjects: tuple[Noun, ...]
+    objects: tuple[Noun, ...]
+    traits: tuple[str, ...]  # state and moment: no progressive; accident: nobody wants it; or adverbs that suit it
+    preposition: tuple[str, str, int] | None = None  # English, German, the case it governs
+
+
+_GENDERS = {"der": german.MASCULINE, "die": german.FEMININE, "das": german.NEUTER}
+
+
+def _rows(table: str) -> list[list[str]]:
+    return [[cell.strip() for cell in line.split(" |")] for line in table.strip().splitlines()]
+
+
+def _noun(row: list[str]) -> Noun:
+    singular, plural = [*row[0].split(), english.with_s(row[0])][:2]
+    article, german_singular, german_plural = row[1].split()
+    gender, tags = _GENDERS[article], frozenset(row[2].split())
+    forms = german.noun_forms(german_singular, german_plural, gender, weak="weak" in tags)
+    return Noun(singular, plural, gender, forms, tags)
+
+
+def _adjective(row: list[str]) -> Adjective:
+    predicate, stem = (row[1].split() * 2)[:2]
+    return Adjective(row[0], predicate, stem, frozenset(row[2].split()), row[3])
+
+
+def tagged(tags: str) -> tuple[Noun, ...]:
+    """The nouns that carry any of `tags`, in the order of the table."""
+    wanted = set(tags.split())
+    return tuple(noun for noun in NOUNS if noun.tags & wanted)
+
+
+def _english_verb(row: str) -> tuple[str, str, str, str, str]:
+    """The five forms; a particle follows each of them ("waits for")."""
+    forms, _, particle = row.partition(" ~")
+    stems, _, ing = forms.partition(" +")
+    base, *irregular = stems.split()
+    past, participle = irregular or [english.with_ed(base)] * 2
+    third = {"have": "has"}.get(base) or english.with_s(base)
+    participle_ing = ing or english.with_ing(base)
+    first, second, third, fourth, fifth = (
+        f"{word} {particle}".strip() for word in (base, third, past, participle, participle_ing)
+    )
+    return first, second, third, fourth, fifth
+
+
+def _verb(row: list[str]) -> Verb:
+    forms, entry, frame, subjects, objects, *traits = row
+    bare = entry.removeprefix("s:")
+    name, *governs = frame.split()
+    preposition: tuple[str, str, int] | None = None
+    if governs:
+        preposition = governs[0], governs[1], {"accusative": ACCUSATIVE, "dative": DATIVE}[governs[2]]
+    english_forms = _english_verb(forms)
+    return Verb(
+        " ".join([english_forms[0], *governs[:1]]),
+        english_forms,
+        *german.verb_forms(bare),
+        auxiliary="haben" if bare == entry else "sein",
+        frame=name,
+        subjects=tagged(subjects),
+        objects=tagged(objects),
+        traits=tuple(" ".join(traits).split()),
+        preposition=preposition,
+    )
+
+
+NOUNS = tuple(_noun(row) for row in _rows(words.NOUNS))
+ADJECTIVES = tuple(_adjective(row) for row in _rows(words.ADJECTIVES))
+BE = Verb(
+    "be",
+    ("be", "is", "was", "been", "being"),
+    *("", "sein", ("bin", "ist", "sind"), ("war", "war", "waren"), "gewesen"),
+    auxiliary="sein",
+    frame="predicate",
+    subjects=tagged("person animal thing paper vehicle food building"),
+    objects=(),
+    traits=("state",),
+)
+
+_ALL_VERBS = tuple(_verb(row) for row in _rows(words.VERBS))
+WEATHER = tuple(verb for verb in _ALL_VERBS if "weather" in verb.traits)
+TELLING = tuple(verb for verb in _ALL_VERBS if verb.frame in ("that", "whether"))  # with a finite clause
+STRIVING = tuple(verb for verb in _ALL_VERBS if verb.frame == "to")  # with an infinitive clause
+VERBS = tuple(verb for verb in _ALL_VERBS if verb not in {*WEATHER, *TELLING, *STRIVING})

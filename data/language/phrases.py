@@ -1,0 +1,264 @@
+"""Noun phrases of the built-in corpus, built at once in English and German."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+from data.language import english, expressions, german, lexicon
+from data.language.german import ACCUSATIVE, FIRST, GENITIVE, MANY, NOMINATIVE, THIRD, Table
+from data.language.lexicon import Adjective, Noun
+
+T = TypeVar("T")
+
+
+class Draw:
+    """Random choices that are a pure function of `seed` on every machine."""
+
+    __slots__ = ("_random",)
+
+    def __init__(self, seed: str) -> None:
+        self._random = random.Random(seed).random
+
+    def one(self, options: Sequence[T]) -> T:
+        return options[int(self._random() * len(options))]
+
+    def chance(self, probability: float) -> bool:
+        return self._random() < probability
+
+
+class Phrase(NamedTuple):
+    """A noun phrase in one case."""
+
+    english: str
+    german: str
+    uses: tuple[str, ...] = ()  # its lexemes; no two phrases of a clause share one
+    person: int = THIRD
+    definite: bool = True  # comes early in the German clause
+    negative: bool = False  # holds kein, so that the clause needs no nicht
+    quantified: bool = False  # every, no, many ...: not to be mixed with negation or "always"
+    noun: Noun | None = None
+    plural: bool = False
+
+    @property
+    def gender(self) -> int:
+        """The column of German tables that agrees with it."""
+        return german.PLURAL if self.plural or self.noun is None else self.noun.gender
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Determiner:
+    english: tuple[str, str]  # singular, plural
+    german: Table
+    endings: Table  # of an adjective behind it
+    definite: bool = True
+    negative: bool = False
+    quantified: bool = False
+    owner: bool = False
+
+
+THE = Determiner(("the", "the"), german.DEFINITE, german.WEAK)
+THIS = Determiner(("this", "these"), german.like_dieser("dies"), german.WEAK)
+EVERY = Determiner(("every", ""), german.like_dieser("jed"), german.WEAK, quantified=True)
+ALL = Determiner(("", "all"), german.like_dieser("all"), german.WEAK, quantified=True)
+MANY_OF = Determiner(("", "many"), german.like_dieser("viel"), german.STRONG, definite=False, quantified=True)
+A = Determiner(("a", ""), german.like_ein("ein"), german.MIXED, definite=False)
+BARE = Determiner(("", ""), german.unchanging(""), german.STRONG, definite=False)
+NO = Determiner(("no", "no"), german.like_ein("kein"), german.MIXED, definite=False, quantified=True)
+# "does not see a dog" is "sieht keinen Hund": kein stands where English has a, or nothing.
+NOT_A = Determiner(A.english, NO.german, NO.endings, definite=False, negative=True)
+WHICH = Determiner(("which", "which"), german.like_dieser("welch"), german.WEAK)
+HOW_MANY = Determiner(("", "how many"), german.unchanging("wie viele"), german.STRONG)
+NUMBERS = tuple(
+    Determiner(("", number.english), german.unchanging(number.german), german.STRONG, definite=False, quantified=True)
+    for number in expressions.NUMBERS[1:]
+)
+THE_NUMBERS = tuple(
+    Determiner(("", f"the {number.english}"), german.unchanging_after(german.DEFINITE, number.german), german.WEAK)
+    for number in expressions.NUMBERS[1:6]
+)
+OWNERS = tuple(
+    Determiner((word, word), german.like_ein(stem), german.MIXED, owner=True)
+    for word, stem in (
+        ("my", "mein"),
+        ("your", "Ihr"),
+        ("his", "sein"),
+        ("her", "ihr"),
+        ("our", "unser"),
+        ("their", "ihr"),
+    )
+)
+NAMED_OWNERS = tuple(
+    Determiner((f"{name}'s",) * 2, german.unchanging(f"{name}s"), german.STRONG) for name in expressions.NAMES
+)
+
+Menu = tuple[tuple[Determiner, bool], ...]  # (determiner, plural), each as often as it is to come up
+
+
+def _menu(*rows: tuple[Sequence[Determiner], bool, int]) -> Menu:
+    """Each row: determiners of which one is as good as another, plural, weight (a multiple of their number)."""
+    return tuple(
+        (determiner, plural)
+        for determiners, plural, weight in rows
+        for determiner in determiners
+        for _ in range(max(1, weight // len(determiners)))
+    )
+
+
+_COMMON = (
+    ((THE,), False, 150),
+    ((THE,), True, 60),
+    (OWNERS, False, 48),
+    (OWNERS, True, 18),
+    ((THIS,), False, 24),
+    ((THIS,), True, 12),
+)
+_QUANTIFIED = (
+    ((EVERY,), False, 15),
+    ((ALL,), True, 12),
+    ((MANY_OF,), True, 12),
+    (NUMBERS, True, 22),
+    (THE_NUMBERS, True, 10),
+)
+DEFINITE = _menu(*_COMMON)
+POSITIVE = _menu(*_COMMON, *_QUANTIFIED, ((A,), False, 30))  # "does no man sleep?" is not asked
+SUBJECT = _menu(*_COMMON, *_QUANTIFIED, ((A,), False, 30), ((NO,), False, 8))
+OBJECT = _menu(*_COMMON, *_QUANTIFIED, ((A,), False, 100), ((BARE,), True, 30))
+NEGATED_OBJECT = _menu(*_COMMON, ((NOT_A,), False, 80), ((NOT_A,), True, 40))
+# What is given: "gives her apples" could be her apples, so no plural without a determiner.
+THEME = _menu(*_COMMON, *_QUANTIFIED, ((A,), False, 150))
+NEGATED_THEME = _menu(*_COMMON, ((NOT_A,), False, 80))
+HEAD = _menu(((THE,), False, 10), ((THE,), True, 4), ((A,), False, 4))  # of a relative clause
+PLACE = _menu(((THE,), False, 30), ((A,), False, 4), (OWNERS, False, 6), ((THIS,), False, 2))
+EXISTING = _menu(((A,), False, 12), (NUMBERS, True, 11), ((MANY_OF,), True, 4), ((NO,), False, 3))
+
+SUITING = {noun: tuple(word for word in lexicon.ADJECTIVES if word.tags & noun.tags) for noun in lexicon.NOUNS}
+
+
+def inflect(
+    noun: Noun, determiner: Determiner, case: int, plural: bool = False, adjective: Adjective | None = None
+) -> Phrase:
+    """The noun phrase of these parts in `case`, with everything agreeing."""
+    row = german.PLURAL if plural else noun.gender
+    words = noun.english_plural if plural else noun.lexeme
+    german_words = noun.german[plural][case]
+    uses: tuple[str, ...] = (noun.lexeme,)
+    if adjective is not None:
+        words = f"{adjective.lexeme} {words}"
+        german_words = f"{adjective.stem}{determiner.endings[row][case]} {german_words}"
+        uses = (noun.lexeme, adjective.lexeme)
+    before = determiner.english[plural]
+    if before == "a":
+        before = english.article(words)
+    return Phrase(
+        f"{before} {words}" if before else words,
+        f"{determiner.german[row][case]} {german_words}".lstrip(),
+        uses,
+        MANY if plural else THIRD,
+        determiner.definite,
+        determiner.negative,
+        determiner.quantified,
+        noun,
+        plural,
+    )
+
+
+def noun_phrase(draw: Draw, noun: Noun, case: int, menu: Menu, adjectives: float = 0.25) -> Phrase:
+    """A phrase about `noun` with a determiner from `menu`, and with an adjective that suits it or none."""
+    determiner, plural = draw.one(menu)
+    several = plural and (determiner.owner or not determiner.definite)
+    if (determiner.owner and "other" in noun.tags) or (several and "one" in noun.tags):
+        determiner = THE
+    suiting = SUITING[noun]
+    adjective = draw.one(suiting) if suiting and draw.chance(adjectives) else None
+    return inflect(noun, determiner, case, plural, adjective)
+
+
+def genitive_phrase(draw: Draw, noun: Noun, case: int) -> Phrase:
+    """Someone's: "the teacher's old dog", "der alte Hund des Lehrers"; or "Anna's dog", "Annas Hund"."""
+    plural = "one" not in noun.tags and draw.chance(0.25)
+    if draw.chance(0.4):
+        return inflect(noun, draw.one(NAMED_OWNERS), case, plural)
+    owner = draw.one(OWNING)
+    possessor = inflect(owner, THE if "other" in owner.tags or draw.chance(0.6) else draw.one(OWNERS), GENITIVE)
+    adjective = draw.one(SUITING[noun]) if draw.chance(0.2) else None
+    owned = inflect(noun, THE, case, plural, adjective)
+    return owned._replace(
+        english=f"{possessor.english}'s {owned.english.removeprefix('the ')}",
+        german=f"{owned.german} {possessor.german}",
+        uses=owned.uses + possessor.uses,
+    )
+
+
+OWNING = lexicon.tagged("person")
+OWNABLE = frozenset(lexicon.tagged("relation pet thing vehicle"))
+
+
+class Pronoun(NamedTuple):
+    subject: str
+    object: str
+    german: tuple[str, str, str]  # by case
+    person: int
+    uses: tuple[str, ...]  # I and we share one: "we see me" is not said
+
+
+PRONOUNS = (
+    Pronoun("I", "me", ("ich", "mich", "mir"), FIRST, ("I",)),
+    Pronoun("you", "you", ("Sie", "Sie", "Ihnen"), MANY, ("you",)),
+    Pronoun("he", "him", ("er", "ihn", "ihm"), THIRD, ("he",)),
+    Pronoun("she", "her", ("sie", "sie", "ihr"), THIRD, ("she",)),
+    Pronoun("we", "us", ("wir", "uns", "uns"), MANY, ("I",)),
+    Pronoun("they", "them", ("sie", "sie", "ihnen"), MANY, ("they",)),
+)
+_PRONOUNS = PRONOUNS + PRONOUNS[:1]  # the forms of ich have no other use, and so would be rare
+IT = Phrase("it", "es")
+WHO = Phrase("who", "wer")
+
+
+def someone(draw: Draw, case: int) -> Phrase:
+    """A pronoun or a name."""
+    if draw.chance(0.35):
+        name = draw.one(expressions.NAMES)
+        return Phrase(name, name, (name,))
+    pronoun = draw.one(_PRONOUNS)
+    word = pronoun.subject if case == NOMINATIVE else pronoun.object
+    return Phrase(word, pronoun.german[case], pronoun.uses, pronoun.person)
+
+
+def _couple(draw: Draw, nouns: Sequence[Noun]) -> Phrase:
+    """Two people as one subject: "Anna and the teacher"."""
+    first = inflect(draw.one(nouns), THE, NOMINATIVE)
+    name = draw.one(expressions.NAMES)
+    second = noun_phrase(draw, draw.one(OWNING), NOMINATIVE, DEFINITE, adjectives=0.1)
+    if second.noun is first.noun or draw.chance(0.5):
+        first = Phrase(name, name, (name,))
+    return Phrase(
+        f"{first.english} and {second.english}", f"{first.german} und {second.german}", first.uses + second.uses, MANY
+    )
+
+
+def subject_phrase(draw: Draw, nouns: Sequence[Noun], menu: Menu = SUBJECT) -> Phrase:
+    """Who does it: one of `nouns`, or where people can, a pronoun, a name or a couple."""
+    noun = draw.one(nouns)
+    if "person" in noun.tags:
+        if draw.chance(0.3):
+            return someone(draw, NOMINATIVE)
+        if draw.chance(0.05):
+            return _couple(draw, OWNING)
+    if noun in OWNABLE and draw.chance(0.06):
+        return genitive_phrase(draw, noun, NOMINATIVE)
+    return noun_phrase(draw, noun, NOMINATIVE, menu)
+
+
+def object_phrase(draw: Draw, nouns: Sequence[Noun], case: int, menu: Menu, subject: Phrase) -> Phrase:
+    """Whom or what it is done to: one of `nouns`, and nothing that `subject` has already named."""
+    while True:
+        noun = draw.one(nouns)
+        if "person" in noun.tags and draw.chance(0.25):
+            phrase = someone(draw, case)
+        elif case == ACCUSATIVE and noun in OWNABLE and draw.chance(0.06):
+            phrase = genitive_phrase(draw, noun, case)
+        else:
+            phrase = noun_phrase(draw, noun, case, menu)
+        if not any(lexeme in subject.uses for lexeme in phrase.uses):
+            return phrase

@@ -1,0 +1,132 @@
+"""Relative clauses: the German verb stands last, the pronoun agrees with its noun and takes its own case."""
+
+from collections.abc import Callable, Sequence
+
+from data.language import lexicon, phrases
+from data.language.clauses import VERBS, Clause, Tense, clause
+from data.language.complements import Complement
+from data.language.expressions import CAN, MUST, WANT, WILL, Words
+from data.language.german import ACCUSATIVE, DATIVE, GENITIVE, NOMINATIVE, RELATIVE, STRONG, unchanging
+from data.language.lexicon import Noun, Verb
+from data.language.phrases import Determiner, Draw, Phrase, inflect, noun_phrase
+from data.language.sentence import Sentence, sentence
+
+_TENSES: tuple[Tense, ...] = (*("present", "past") * 4, "progressive", "perfect", "perfect", CAN, MUST, WANT, WILL)
+Uses = tuple[tuple[Sequence[str], str], ...]
+
+
+def _verbs_by_noun(verbs: Sequence[Verb], role: Callable[[Verb], Sequence[Noun]]) -> dict[Noun, tuple[Verb, ...]]:
+    return {noun: tuple(verb for verb in verbs if noun in role(verb)) for noun in lexicon.NOUNS}
+
+
+_DOING = _verbs_by_noun(VERBS, lambda verb: verb.subjects)
+_DONE_TO = _verbs_by_noun([v for v in VERBS if v.frame in ("object", "dative")], lambda verb: verb.objects)
+_DONE_WITH = _verbs_by_noun([v for v in VERBS if v.frame == "preposition"], lambda verb: verb.objects)
+_WITH_OBJECT = tuple(verb for verb in VERBS if verb.frame in ("object", "dative"))
+_OWNED = lexicon.tagged("relation pet")
+
+
+def _is_person(head: Phrase) -> bool:
+    return head.noun is not None and "person" in head.noun.tags
+
+
+def _pronoun(head: Phrase, case: int) -> str:
+    return RELATIVE[head.gender][case]
+
+
+def _subject_relative(draw: Draw, head: Phrase, noun: Noun) -> tuple[Words, Uses]:
+    """... the man who buys the book: der Mann, der das Buch kauft."""
+    pronoun = head._replace(english="who" if _is_person(head) else "that", german=_pronoun(head, NOMINATIVE))
+    it = clause(draw, _TENSES, verbs=_DOING[noun], subject=pronoun)
+    return Words(it.english(), it.german_final()), ((it.uses, "subject relative"),)
+
+
+def _other_subject(draw: Draw, verb: Verb, head: Phrase) -> Phrase:
+    while True:
+        subject = phrases.subject_phrase(draw, verb.subjects, phrases.DEFINITE)
+        if not any(lexeme in head.uses for lexeme in subject.uses):
+            return subject
+
+
+def _object_relative(draw: Draw, head: Phrase, noun: Noun) -> tuple[Words, Uses]:
+    """... the book that the woman buys: das Buch, das die Frau kauft. (whom the woman helps: dem ...)"""
+    verb = draw.one(_DONE_TO[noun])
+    it = clause(draw, _TENSES, verbs=(verb,), subject=_other_subject(draw, verb, head), complement=Complement())
+    english = "whom" if _is_person(head) else "that"
+    german = _pronoun(head, DATIVE if verb.frame == "dative" else ACCUSATIVE)
+    return (
+        Words(f"{english} {it.english()}", f"{german} {it.german_final()}"),
+        ((it.uses + head.uses, "object relative"),),
+    )
+
+
+def _prepositional_relative(draw: Draw, head: Phrase, noun: Noun) -> tuple[Words, Uses]:
+    """... the man for whom the woman waits: der Mann, auf den die Frau wartet."""
+    verb = draw.one(_DONE_WITH[noun])
+    assert verb.preposition is not None
+    english, german, case = verb.preposition
+    it = clause(draw, _TENSES, verbs=(verb,), subject=_other_subject(draw, verb, head), complement=Complement())
+    who = "whom" if _is_person(head) else "which"
+    return (
+        Words(f"{english} {who} {it.english()}", f"{german} {_pronoun(head, case)} {it.german_final()}"),
+        ((it.uses + head.uses, "prepositional relative"),),
+    )
+
+
+def _genitive_relative(draw: Draw, head: Phrase, noun: Noun) -> tuple[Words, Uses]:
+    """... the man whose dog sleeps: der Mann, dessen Hund schläft."""
+    owned = draw.one(_OWNED)
+    while owned is noun:
+        owned = draw.one(_OWNED)
+    whose = Determiner(("whose", "whose"), unchanging(_pronoun(head, GENITIVE)), STRONG)
+    subject = inflect(owned, whose, NOMINATIVE, plural="one" not in owned.tags and draw.chance(0.3))
+    subject = subject._replace(uses=subject.uses + head.uses)
+    it = clause(draw, _TENSES, verbs=_DOING[owned], subject=subject)
+    return Words(it.english(), it.german_final()), ((it.uses, "genitive relative"),)
+
+
+def relative(draw: Draw, head: Phrase) -> tuple[Words, Uses]:
+    """A relative clause about `head`, without commas, and what it uses."""
+    assert head.noun is not None
+    kinds = [_subject_relative, _subject_relative] if _DOING[head.noun] else []
+    if _DONE_TO[head.noun]:
+        kinds += [_object_relative, _object_relative]
+    if _DONE_WITH[head.noun]:
+        kinds.append(_prepositional_relative)
+    if _is_person(head):
+        kinds.append(_genitive_relative)
+    return draw.one(kinds)(draw, head, head.noun)
+
+
+def _repeats(main: Clause, head: Phrase, uses: Uses) -> bool:
+    """Whether `main` names again what the relative clause about `head` has named."""
+    return any(lexeme in main.uses and lexeme not in head.uses for lexemes, _ in uses for lexeme in lexemes)
+
+
+def about_subject(draw: Draw) -> Sentence:
+    """The man who works in the garden sees the dog. - Der Mann, der im Garten arbeitet, sieht den Hund."""
+    verb = draw.one(VERBS)
+    head = noun_phrase(draw, draw.one(verb.subjects), NOMINATIVE, phrases.HEAD, adjectives=0.15)
+    inner, uses = relative(draw, head)
+    subject = head._replace(english=f"{head.english} {inner.english}", german=f"{head.german}, {inner.german},")
+    main = clause(draw, _TENSES, verbs=(verb,), subject=subject, adverbs=False)
+    if _repeats(main, head, uses):
+        return about_subject(draw)
+    return sentence(".", main.english(), main.german(), (main.uses, "statement"), *uses)
+
+
+def about_object(draw: Draw) -> Sentence:
+    """The man has seen the dog that sleeps. - Der Mann hat den Hund gesehen, der schläft."""
+    verb = draw.one(_WITH_OBJECT)
+    case = DATIVE if verb.frame == "dative" else ACCUSATIVE
+    head = noun_phrase(draw, draw.one(verb.objects), case, phrases.HEAD, adjectives=0.15)
+    inner, uses = relative(draw, head)
+    complement = Complement(head.english, late=head.german, uses=head.uses)
+    main = clause(
+        draw, _TENSES, verbs=(verb,), subject=_other_subject(draw, verb, head), complement=complement, adverbs=False
+    )
+    if _repeats(main, head, uses):
+        return about_object(draw)
+    return sentence(
+        ".", f"{main.english()} {inner.english}", f"{main.german()}, {inner.german}", (main.uses, "statement"), *uses
+    )

@@ -1,0 +1,19 @@
+"""What a construction gives: a sentence in both languages and what it is made of."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Sentence(NamedTuple):
+    english: str
+    german: str
+    uses: frozenset[tuple[str, str]]  # (lexeme, the kind of clause it stands in)
+
+
+Used = tuple[Sequence[str], str]  # lexemes, the kind of clause they stand in (grammar.CLAUSES)
+
+
+def sentence(end: str, english: str, german: str, *used: Used) -> Sentence:
+    """The pair with a capital letter and its end mark."""
+    uses = frozenset((lexeme, construction) for lexemes, construction in used for lexeme in lexemes)
+    return Sentence(english[0].upper() + english[1:] + end, german[0].upper() + german[1:] + end, uses)

@@ -1,0 +1,197 @@
+"""Constructions of one clause: statements, negation, modal verbs, questions, being, numbers."""
+
+from data.language import expressions, lexicon, phrases
+from data.language.clauses import (
+    EVENTS,
+    MODAL,
+    NOTHING,
+    PLAIN,
+    STATEMENT_VERBS,
+    VERBS,
+    Tense,
+    clause,
+)
+from data.language.complements import Complement, location
+from data.language.expressions import Modal, Words
+from data.language.german import ACCUSATIVE, DATIVE, NOMINATIVE
+from data.language.lexicon import BE, Verb
+from data.language.phrases import Draw, inflect, noun_phrase, subject_phrase
+from data.language.sentence import Sentence, sentence
+
+_ANY_TENSE: tuple[Tense, ...] = PLAIN * 2 + MODAL
+_OBJECT_VERBS = tuple(verb for verb in lexicon.VERBS if verb.frame in ("object", "dative"))
+_WILLED = tuple(verb for verb in EVENTS if "accident" not in verb.traits)
+_BY_PEOPLE = tuple(verb for verb in EVENTS if any("person" in noun.tags for noun in verb.subjects))
+_PLACED = tuple(verb for verb in EVENTS if "place" in verb.traits)
+_GOING = tuple(verb for verb in EVENTS if verb.frame == "go")
+
+
+def statement(draw: Draw) -> Sentence:
+    """The woman buys a book. - Die Frau kauft ein Buch."""
+    it = clause(draw, PLAIN, verbs=STATEMENT_VERBS)
+    return sentence(".", it.english(), it.german(), (it.uses, "statement"))
+
+
+def negation(draw: Draw) -> Sentence:
+    """The woman does not buy the book. - Die Frau kauft das Buch nicht. (But: a book - kein Buch.)"""
+    it = clause(draw, _ANY_TENSE, verbs=VERBS, negated=True)
+    return sentence(".", it.english(), it.german(), (it.uses, "negation"))
+
+
+def modal(draw: Draw) -> Sentence:
+    """The woman wants to buy a book. - Die Frau will ein Buch kaufen."""
+    it = clause(draw, MODAL, verbs=_WILLED)
+    while not isinstance(it.tense, Modal):
+        it = clause(draw, MODAL, verbs=_WILLED)
+    return sentence(".", it.english(), it.german(), (it.uses, "modal"))
+
+
+def fronted(draw: Draw) -> Sentence:
+    """Today the woman buys a book. - Heute kauft die Frau ein Buch."""
+    it = clause(draw, _ANY_TENSE, verbs=EVENTS)
+    while not (it.time.english or it.place.english):
+        it = clause(draw, _ANY_TENSE, verbs=EVENTS)
+    if it.time.english:
+        first, it.time = it.time, NOTHING
+    else:
+        first, it.place = it.place, NOTHING
+    english, german = f"{first.english} {it.english()}", f"{first.german} {it.german_inverted()}"
+    return sentence(".", english, german, (it.uses, "fronted"))
+
+
+def question(draw: Draw) -> Sentence:
+    """Does the woman buy a book? - Kauft die Frau ein Buch?"""
+    it = clause(draw, _ANY_TENSE, verbs=STATEMENT_VERBS, subjects=phrases.POSITIVE)
+    return sentence("?", it.english_question(), it.german_inverted(), (it.uses, "question"))
+
+
+def who(draw: Draw) -> Sentence:
+    """Who buys the book? - Wer kauft das Buch?"""
+    it = clause(draw, _ANY_TENSE, verbs=_BY_PEOPLE, subject=phrases.WHO)
+    return sentence("?", it.english(), it.german(), (it.uses, "who"))
+
+
+def _asked(draw: Draw, verb: Verb) -> tuple[Words, tuple[str, ...]]:
+    """What asks for the object of `verb`, and its lexemes: "what", "was"; "which book", "welches Buch"."""
+    noun = draw.one(verb.objects)
+    case = DATIVE if verb.frame == "dative" else ACCUSATIVE
+    if draw.chance(0.5):
+        determiner, plural = draw.one(((phrases.WHICH, False), (phrases.WHICH, True), (phrases.HOW_MANY, True)))
+        asked = inflect(noun, phrases.WHICH if case == DATIVE else determiner, case, plural)
+        return Words(asked.english, asked.german), asked.uses
+    if "person" in noun.tags or case == DATIVE:
+        return Words("whom", "wem" if case == DATIVE else "wen"), ()
+    return Words("what", "was"), ()
+
+
+def what(draw: Draw) -> Sentence:
+    """What, whom, which book or how many books does the woman see? - Was, wen, welches Buch ... sieht die Frau?"""
+    verb = draw.one(_OBJECT_VERBS)
+    asked, lexemes = _asked(draw, verb)
+    it = clause(draw, _ANY_TENSE, verbs=(verb,), complement=Complement(uses=lexemes), subjects=phrases.POSITIVE)
+    while it.subject.quantified or any(lexeme in lexemes for lexeme in it.subject.uses):
+        it.subject = subject_phrase(draw, verb.subjects, phrases.DEFINITE)
+    english, german = f"{asked.english} {it.english_question()}", f"{asked.german} {it.german_inverted()}"
+    return sentence("?", english, german, (it.uses, "what"))
+
+
+def where(draw: Draw) -> Sentence:
+    """Where does the child sleep? Where does it go? - Wo schläft das Kind? Wohin geht es?"""
+    if draw.chance(0.3):
+        it = clause(draw, _ANY_TENSE, verbs=_GOING, complement=Complement(), subjects=phrases.POSITIVE)
+        word = "wohin"
+    else:
+        it = clause(draw, _ANY_TENSE, verbs=_PLACED, subjects=phrases.POSITIVE)
+        it.place, it.place_uses = NOTHING, ()
+        word = "wo"
+    return sentence("?", f"where {it.english_question()}", f"{word} {it.german_inverted()}", (it.uses, "where"))
+
+
+def when(draw: Draw) -> Sentence:
+    """When will the train arrive? - Wann wird der Zug ankommen?"""
+    it = clause(draw, _ANY_TENSE, verbs=EVENTS, subjects=phrases.POSITIVE)
+    it.time = it.frequency = NOTHING
+    return sentence("?", f"when {it.english_question()}", f"wann {it.german_inverted()}", (it.uses, "when"))
+
+
+def why(draw: Draw) -> Sentence:
+    """Why is the child not sleeping? - Warum schläft das Kind nicht?"""
+    it = clause(draw, _ANY_TENSE, verbs=VERBS, negated=draw.chance(0.25), subjects=phrases.POSITIVE)
+    return sentence("?", f"why {it.english_question()}", f"warum {it.german_inverted()}", (it.uses, "why"))
+
+
+# ---- Being ------------------------------------------------------------------------------------------
+
+_ADULTS = lexicon.tagged("adult")
+_PRICED = tuple(noun for noun in lexicon.tagged("thing furniture vehicle") if "text" not in noun.tags)
+_KINDS = {"person", "animal", "thing", "vehicle", "food", "building"}
+_EXISTING = lexicon.tagged("person animal")
+
+
+def predicate(draw: Draw) -> Sentence:
+    """The old dog is tired. - Der alte Hund ist müde."""
+    it = clause(draw, ("present", "past"), verbs=(BE,))
+    return sentence(".", it.english(), it.german(), (it.uses, "predicate"))
+
+
+def comparison(draw: Draw) -> Sentence:
+    """The dog is as old as the cat. - Der Hund ist so alt wie die Katze."""
+    it = clause(draw, ("present", "past"), verbs=(BE,), negated=draw.chance(0.3))
+    while it.subject.noun is None:
+        it = clause(draw, ("present", "past"), verbs=(BE,), negated=it.negated)
+    adjective = it.complement
+    kinds = it.subject.noun.tags & _KINDS or {"thing"}
+    alike = [
+        noun
+        for noun in lexicon.NOUNS
+        if noun is not it.subject.noun
+        and noun.tags & kinds
+        and any(word.lexeme == adjective.english for word in phrases.SUITING[noun])
+    ]
+    other = noun_phrase(draw, draw.one(alike), NOMINATIVE, phrases.DEFINITE, adjectives=0)
+    it.complement = Complement(
+        f"as {adjective.english} as {other.english}",
+        late=f"so {adjective.late} wie {other.german}",
+        uses=adjective.uses + other.uses,
+    )
+    return sentence(".", it.english(), it.german(), (it.uses, "comparison"))
+
+
+def existence(draw: Draw) -> Sentence:
+    """There are three cats in the garden. - Im Garten sind drei Katzen."""
+    place, place_uses = location(draw)
+    thing = noun_phrase(draw, draw.one(_EXISTING), NOMINATIVE, phrases.EXISTING)
+    past = draw.chance(0.4)
+    verb = (("are", "were") if thing.plural else ("is", "was"))[past]
+    finite = (BE.past if past else BE.present)[thing.person]
+    return sentence(
+        ".",
+        f"there {verb} {thing.english} {place.english}",
+        f"{place.german} {finite} {thing.german}",
+        (thing.uses + place_uses, "existence"),
+    )
+
+
+# ---- Numbers ----------------------------------------------------------------------------------------
+
+
+def age(draw: Draw) -> Sentence:
+    """My uncle is forty-two years old. - Mein Onkel ist zweiundvierzig Jahre alt."""
+    number = draw.one(expressions.LARGE_NUMBERS)
+    subject = subject_phrase(draw, _ADULTS, phrases.DEFINITE)
+    years = Complement(f"{number.english} years old", late=f"{number.german} Jahre alt")
+    it = clause(draw, ("present", "past"), verbs=(BE,), subject=subject, complement=years)
+    return sentence(".", it.english(), it.german(), (it.subject.uses, "age"))
+
+
+def price(draw: Draw) -> Sentence:
+    """This lamp costs thirty euros. - Diese Lampe kostet dreißig Euro."""
+    number = draw.one(expressions.LARGE_NUMBERS)
+    thing = noun_phrase(draw, draw.one(_PRICED), NOMINATIVE, phrases.DEFINITE)
+    costs, kostet = ("cost", "kosten") if thing.plural else ("costs", "kostet")
+    return sentence(
+        ".",
+        f"{thing.english} {costs} {number.english} euros",
+        f"{thing.german} {kostet} {number.german} Euro",
+        (thing.uses, "price"),
+    )

@@ -1,0 +1,60 @@
+"""What is wrong with a corpus, found before any work: a quick pass over the raw bytes and a look at the first pair."""
+
+from data import hub, sources
+from data.config import CorpusConfig
+from data.errors import DataError
+from data.lines import check_lines
+from data.splits import Corpus, Portion, Splits
+
+LINE_FORMATS = ("text", "tsv", "csv", "jsonl")
+
+
+def preflight(splits: Splits, *, online: bool = False) -> dict[str, int | None]:
+    """Check every corpus; the number of pairs of each split, or None where only reading it all could tell.
+
+    Raises DataError for a missing file, differing line counts (naming both), invalid UTF-8 (naming file, line and
+    byte), a missing column or split, and a split without any pair.
+    """
+    checked: dict[CorpusConfig, int | None] = {}
+    sizes: dict[str, int | None] = {}
+    for name, corpora in splits.all().items():
+        counts = [_check(corpus, checked, online) for corpus in corpora]
+        for corpus in corpora:
+            if next(sources.pairs(corpus, online=online), None) is None:
+                raise DataError(f"the {name} split is empty: {sources.describe(corpus)} has no pair for it")
+        sizes[name] = None if None in counts else sum(count or 0 for count in counts)
+    return sizes
+
+
+def _check(corpus: Corpus, checked: dict[CorpusConfig, int | None], online: bool) -> int | None:
+    """The number of pairs, where cheap to know. Each corpus is read once, however many portions are cut from it."""
+    if isinstance(corpus, Portion):
+        for each in corpus.corpora:
+            _check(each, checked, online)
+        return None
+    if corpus not in checked:
+        checked[corpus] = _count(corpus, online)
+    return checked[corpus]
+
+
+def _count(corpus: CorpusConfig, online: bool) -> int | None:
+    if corpus.format == "huggingface":
+        return len(hub.open_split(str(corpus.path), corpus.split, online=online))
+    if corpus.format == "generated":
+        return corpus.size
+    lines = [check_lines(path) for path in sources.files(corpus)] if corpus.format in LINE_FORMATS else []
+    if corpus.format != "text":
+        return None
+    num_sources, num_targets = lines
+    if num_sources != num_targets:
+        raise sources.line_counts_differ(corpus, num_sources, num_targets)
+    return num_sources
+
+
+def over_budget(corpus: Corpus, row: int, length: int, budget: int) -> DataError:
+    """The error of a training pair that no batch can hold."""
+    return DataError(
+        f"pair {row} has {length} tokens with its end token, but a batch holds {budget}: "
+        "raise data.batch_tokens, or lower data.limits.max_length to drop it",
+        file=sources.describe(corpus),
+    )

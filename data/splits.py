@@ -1,0 +1,159 @@
+"""Which corpora are training, validation and test data: as given, else seeded random portions of the training data."""
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from data import hub
+from data.config import CorpusConfig, DataConfig
+from data.errors import DataError
+
+VALID_NAMES = ("valid", "validation", "val", "dev")
+
+
+@dataclass(frozen=True)
+class Portion:
+    """A random portion of some corpora: the pairs whose draw (see `draw`) lies in [low, high)."""
+
+    corpora: tuple[CorpusConfig, ...]
+    low: float
+    high: float
+    seed: int
+
+    @property
+    def weight(self) -> float:
+        """How often a pair comes up in an epoch."""
+        return self.corpora[0].weight
+
+    def holds(self, source: str) -> bool:
+        """Whether pairs with this source belong to the portion."""
+        return self.low <= draw(source, self.seed) < self.high
+
+
+Corpus: TypeAlias = CorpusConfig | Portion
+
+
+@dataclass(frozen=True)
+class Splits:
+    """All corpora by their use; `tests` by name, the main one first."""
+
+    train: tuple[Corpus, ...]
+    valid: Corpus
+    tests: dict[str, Corpus]
+
+    def all(self) -> dict[str, tuple[Corpus, ...]]:
+        """Every split's corpora by the split's name."""
+        return {"train": self.train, "valid": (self.valid,), **{name: (test,) for name, test in self.tests.items()}}
+
+
+def draw(source: str, seed: int) -> float:
+    """A uniform number in [0, 1) for a source text.
+
+    Drawn from the text, not from its place, so that repeated sentences never lie on both sides of a split.
+    """
+    key = seed.to_bytes(8, "little")
+    digest = hashlib.blake2b(source.encode("utf-8", "surrogatepass"), digest_size=6, key=key).digest()
+    return int.from_bytes(digest, "little") / 2**48
+
+
+def resolve(config: DataConfig) -> Splits:
+    """The splits a recipe means: what it names, what it finds at `path`, and random portions for what is missing.
+
+    Raises DataError if there is no training data or a test set's name cannot be a folder's.
+    """
+    train, valid, tests = _found(config) if config.path is not None else (config.train, config.valid, config.tests)
+    if not train:
+        raise DataError("there is no training data: give data.path or data.train")
+    for name in tests:
+        if not re.fullmatch(r"\w[\w.-]*", name) or name in ("train", "valid", "tokenizer"):
+            raise DataError(
+                f"a test set cannot be called {name!r}: use letters, digits, '_', '.', '-', no split's name"
+            )
+    return _complete(train, valid, tests, config.ratios, config.split_seed)
+
+
+def shares(sizes: dict[str, int]) -> dict[str, float]:
+    """Each split's size over the size of all."""
+    total = sum(sizes.values())
+    return {name: size / total if total else 0.0 for name, size in sizes.items()}
+
+
+def _complete(
+    train: tuple[CorpusConfig, ...],
+    valid: CorpusConfig | None,
+    tests: dict[str, CorpusConfig],
+    ratios: tuple[float, float, float],
+    seed: int,
+) -> Splits:
+    """Cut the splits that are missing off the end of [0, 1); what is left is training data."""
+    valid_low = 1.0 - (0.0 if valid else ratios[1]) - (0.0 if tests else ratios[2])
+    test_low = 1.0 - (0.0 if tests else ratios[2])
+    if valid and tests:
+        return Splits(train, valid, dict(tests))
+    return Splits(
+        train=tuple(Portion((corpus,), 0.0, valid_low, seed) for corpus in train),
+        valid=valid or Portion(train, valid_low, test_low, seed),
+        tests=dict(tests) or {"test": Portion(train, test_low, 1.0, seed)},
+    )
+
+
+def _found(config: DataConfig) -> tuple[tuple[CorpusConfig, ...], CorpusConfig | None, dict[str, CorpusConfig]]:
+    """The corpora at `path`: text files in a folder, else a Hugging Face dataset."""
+    assert config.path is not None
+    folder = Path(config.path)
+    files = _text_files(folder, config.source, config.target) if folder.is_dir() else {}
+    if files:
+        corpora = {
+            name: CorpusConfig(format="text", source=str(source), target=str(target))
+            for name, (source, target) in files.items()
+        }
+    else:
+        corpora = {
+            name: CorpusConfig(
+                format="huggingface", path=config.path, source=config.source, target=config.target, split=name
+            )
+            for name in _hub_splits(config)
+        }
+    if "train" not in corpora:
+        wanted = f"train.{config.source} and train.{config.target} (or .gz)" if files else "a split 'train'"
+        raise DataError(f"there is no training data: expected {wanted}", file=config.path)
+    valid = next((corpora[name] for name in VALID_NAMES if name in corpora), None)
+    tests = {name: corpora[name] for name in _test_names(corpora)}
+    return (corpora["train"],), valid, tests
+
+
+def _hub_splits(config: DataConfig) -> Sequence[str]:
+    assert config.path is not None
+    try:
+        return list(hub.open_splits(config.path, online=config.online))
+    except DataError as error:
+        if not Path(config.path).is_dir():
+            raise
+        files = f"train.{config.source} and train.{config.target} (or .gz)"
+        raise DataError(f"this folder holds neither {files} nor a Hugging Face dataset ({error})") from error
+
+
+def _text_files(folder: Path, source: str, target: str) -> dict[str, tuple[Path, Path]]:
+    """The aligned files NAME.source[.gz] and NAME.target[.gz] of a folder that are splits, by NAME."""
+    endings = {source: 0, target: 1}
+    found: dict[str, list[Path | None]] = {}
+    for path in sorted(folder.iterdir()):
+        name, _, ending = path.name.removesuffix(".gz").rpartition(".")
+        if ending in endings and (name in ("train", *VALID_NAMES) or _test_names([name])):
+            sides = found.setdefault(name, [None, None])
+            # Sorted, the plain file comes before its .gz and is the one that counts.
+            sides[endings[ending]] = sides[endings[ending]] or path
+    pairs = {}
+    for name, (one, other) in found.items():
+        if one is None or other is None:
+            present, missing = (one or other), (target if other is None else source)
+            raise DataError(f"its other side is missing: expected {name}.{missing} (or .gz) beside it", file=present)
+        pairs[name] = (one, other)
+    return pairs
+
+
+def _test_names(names: Iterable[str]) -> Sequence[str]:
+    return sorted(name for name in names if name == "test" or name.startswith("test_"))

@@ -1,0 +1,234 @@
+"""Encoded examples on disk: one Arrow dataset a split, which `datasets.load_from_disk` opens and we map into memory.
+
+A split has the columns source and target (token ids without start and end token), then, in training data, weight,
+or, in validation and test data, source_text and target_text.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from data.errors import DataError
+
+Ids = NDArray[np.int32]
+Ints = NDArray[np.int64]
+ARROW_FILE = "data-00000-of-00001.arrow"
+DATASET_FILE = "dataset.json"
+TOKENIZER_FOLDER = "tokenizer"
+
+
+@dataclass(frozen=True)
+class Column:
+    """Lists of token ids as slices of one flat array: list i is values[starts[i] : starts[i] + lengths[i]]."""
+
+    values: Ids
+    starts: Ints
+    lengths: Ints
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, row: int) -> Ids:
+        return self.values[self.starts[row] : self.starts[row] + self.lengths[row]]
+
+    def take(self, rows: Ints) -> tuple[Ids, Ints]:
+        """The ids of `rows`, one list after the other, and the length of each list."""
+        lengths = self.lengths[rows]
+        ends = np.cumsum(lengths)
+        shift = self.starts[rows] - (ends - lengths)
+        return self.values[np.arange(lengths.sum()) + np.repeat(shift, lengths)], lengths
+
+    def lists(self, rows: Iterable[int] | None = None) -> list[list[int]]:
+        """The ids of `rows` (default: all) as Python lists, for decoding."""
+        return [self[row].tolist() for row in (range(len(self)) if rows is None else rows)]
+
+    @classmethod
+    def from_lists(cls, lists: Sequence[Sequence[int]]) -> "Column":
+        """A column in memory."""
+        lengths = np.fromiter(map(len, lists), np.int64, len(lists))
+        values = np.fromiter((token for ids in lists for token in ids), np.int32, int(lengths.sum()))
+        return cls(values, np.cumsum(lengths) - lengths, lengths)
+
+
+@dataclass(frozen=True)
+class Split:
+    """The examples of one split. `weights`: how often a row comes up in an epoch."""
+
+    source: Column
+    target: Column
+    weights: NDArray[np.float64]
+    _table: pa.Table | None = field(default=None, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    @property
+    def source_lengths(self) -> Ints:
+        """(rows,) tokens of each source, start and end tokens not counted."""
+        return self.source.lengths
+
+    @property
+    def target_lengths(self) -> Ints:
+        """(rows,) tokens of each target, start and end tokens not counted."""
+        return self.target.lengths
+
+    def texts(self) -> tuple[list[str], list[str]]:
+        """Source and target texts as they were read; only validation and test data keep them."""
+        if self._table is None or "source_text" not in self._table.column_names:
+            raise ValueError("training data keeps no texts")
+        return self._table.column("source_text").to_pylist(), self._table.column("target_text").to_pylist()
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """All splits of one `dataset/` folder; `tests` in the recipe's order, the main one first."""
+
+    train: Split
+    valid: Split
+    tests: dict[str, Split]
+    batch_tokens: int
+    tokenizer_folder: Path
+
+
+class SplitWriter:
+    """Appends rows to the Arrow file of one split; see `write_split`."""
+
+    def __init__(self, writer: Any, schema: pa.Schema):
+        self._writer = writer
+        self._schema = schema
+        self._digest = hashlib.blake2b(str(schema).encode(), digest_size=8)
+
+    def write(
+        self, source: tuple[Ids, Ints], target: tuple[Ids, Ints], *extra: Sequence[str] | NDArray[np.float64]
+    ) -> None:
+        """Append rows. source, target: flat ids and lengths; extra: the weights, or source and target texts."""
+        columns = [_list_array(*source), _list_array(*target)]
+        columns += [pa.array(values, self._schema.field(2 + i).type) for i, values in enumerate(extra)]
+        for column in columns:
+            for buffer in column.buffers():
+                self._digest.update(b"" if buffer is None else buffer)
+        self._writer.write_batch(pa.record_batch(columns, schema=self._schema))
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of all that was written."""
+        return self._digest.hexdigest()
+
+
+@contextmanager
+def write_split(folder: Path, *, texts: bool) -> Iterator[SplitWriter]:
+    """Write one split into a folder, batch of rows by batch of rows, without holding it in memory.
+
+    texts: whether rows carry their texts (validation and test data) or their weight (training data).
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    ids = pa.list_(pa.int32())
+    extra = {"source_text": pa.string(), "target_text": pa.string()} if texts else {"weight": pa.float64()}
+    schema = pa.schema({"source": ids, "target": ids, **extra})
+    with pa.OSFile(str(folder / ARROW_FILE), "wb") as sink, pa.ipc.new_stream(sink, schema) as stream:
+        writer = SplitWriter(stream, schema)
+        yield writer
+    _write_json(folder / "dataset_info.json", _dataset_info(schema))
+    _write_json(folder / "state.json", _state(writer.fingerprint))
+
+
+def load_split(folder: Path) -> Split:
+    """Open a split, its token columns as zero-copy views of the mapped file."""
+    path = folder / ARROW_FILE
+    if not path.is_file():
+        raise DataError("there is no such split: make the dataset with `tfm preprocess`", file=folder)
+    mapped = pa.memory_map(str(path))
+    table = pa.ipc.open_stream(mapped).read_all()
+    mapped.seek(0)
+    whole = mapped.read_buffer(mapped.size() // 4 * 4)
+    # Arrow aligns every buffer of a file to 8 bytes, so the ids of all record batches are slices of one int32 array.
+    flat = np.frombuffer(whole, np.int32)
+    weights = table.column("weight").to_numpy() if "weight" in table.column_names else np.ones(len(table))
+    source, target = (_column(table.column(name), flat, whole.address) for name in ("source", "target"))
+    return Split(source, target, weights, table)
+
+
+def load_dataset(folder: Path) -> Dataset:
+    """Open every split of a `dataset/` folder that `tfm preprocess` wrote."""
+    about = read_about(folder)
+    return Dataset(
+        train=load_split(folder / "train"),
+        valid=load_split(folder / "valid"),
+        tests={name: load_split(folder / name) for name in about["tests"]},
+        batch_tokens=about["batch_tokens"],
+        tokenizer_folder=folder / TOKENIZER_FOLDER,
+    )
+
+
+def read_about(folder: Path) -> dict[str, Any]:
+    """dataset.json: splits, tests in order, batch_tokens, and rows and weight of each training corpus."""
+    try:
+        about: dict[str, Any] = json.loads((folder / DATASET_FILE).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise DataError(f"not a dataset (no {DATASET_FILE}): make one with `tfm preprocess`", file=folder) from None
+    return about
+
+
+def write_about(
+    folder: Path, *, tests: Sequence[str], batch_tokens: int, train_corpora: Sequence[dict[str, Any]]
+) -> None:
+    """Write dataset.json, which `load_dataset` reads."""
+    about = {
+        "splits": ["train", "valid", *tests],
+        "tests": list(tests),
+        "batch_tokens": batch_tokens,
+        "train_corpora": list(train_corpora),
+    }
+    _write_json(folder / DATASET_FILE, about)
+
+
+def _list_array(ids: Ids, lengths: Ints) -> pa.ListArray:
+    offsets = np.zeros(len(lengths) + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(ids, pa.int32()))
+
+
+def _column(chunks: pa.ChunkedArray, flat: Ids, base: int) -> Column:
+    starts, lengths = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for chunk in chunks.iterchunks():
+        offsets = chunk.offsets.to_numpy().astype(np.int64)
+        ids = chunk.values.buffers()[1]
+        starts.append(offsets[:-1] + ((ids.address - base) // 4 if ids is not None else 0))
+        lengths.append(np.diff(offsets))
+    return Column(flat, np.concatenate(starts), np.concatenate(lengths))
+
+
+def _features(schema: pa.Schema) -> Iterator[tuple[str, dict[str, Any]]]:
+    for column in schema:
+        if pa.types.is_list(column.type):
+            yield column.name, {"feature": {"dtype": "int32", "_type": "Value"}, "_type": "Sequence"}
+        else:
+            yield column.name, {"dtype": "float64" if column.type == pa.float64() else "string", "_type": "Value"}
+
+
+def _dataset_info(schema: pa.Schema) -> dict[str, Any]:
+    return {"citation": "", "description": "", "features": dict(_features(schema)), "homepage": "", "license": ""}
+
+
+def _state(fingerprint: str) -> dict[str, Any]:
+    return {
+        "_data_files": [{"filename": ARROW_FILE}],
+        "_fingerprint": fingerprint,
+        "_format_columns": None,
+        "_format_kwargs": {},
+        "_format_type": None,
+        "_output_all_columns": False,
+        "_split": None,
+    }
+
+
+def _write_json(path: Path, value: dict[str, Any]) -> None:
+    path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,174 @@
+"""The whole recipe: five stages in order, each skipping what is fresh."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.errors import DataError
+from pipeline.progress import Reporter
+from pipeline.recipe import Recipe, run_folder
+
+
+@dataclass(frozen=True)
+class Run:
+    """Where the artifacts of a run lie."""
+
+    folder: Path
+
+    @property
+    def tokenizer(self) -> Path:
+        return self.folder / "tokenizer"
+
+    @property
+    def dataset(self) -> Path:
+        return self.folder / "dataset"
+
+    @property
+    def training(self) -> Path:
+        return self.folder / "training"
+
+    @property
+    def model(self) -> Path:
+        return self.folder / "model"
+
+    @property
+    def translations(self) -> Path:
+        return self.folder / "translations"
+
+    @property
+    def scores(self) -> Path:
+        return self.folder / "scores"
+
+
+@dataclass(frozen=True)
+class Order:
+    """One stage to be run: of which recipe, from which run's artifacts, to where, by whose command."""
+
+    recipe: Recipe
+    run: Run
+    out: Path
+    init_from: Path | None
+    command: Sequence[str]
+    reporter: Reporter
+
+
+def _tokenize(order: Order) -> None:
+    from pipeline.tokenize import tokenize
+
+    recipe = order.recipe
+    tokenize(recipe.tokenizer, recipe.data, order.out, seed=recipe.seed, command=order.command, reporter=order.reporter)
+
+
+def _preprocess(order: Order) -> None:
+    from pipeline.preprocess import preprocess
+
+    recipe, tokenizer = order.recipe, order.run.tokenizer
+    preprocess(recipe.data, tokenizer, order.out, seed=recipe.seed, command=order.command, reporter=order.reporter)
+
+
+def _train(order: Order) -> None:
+    from pipeline.train import train
+
+    train(
+        order.recipe.training,
+        order.recipe.model,
+        order.recipe.decoding,
+        order.run.dataset,
+        order.out,
+        seed=order.recipe.seed,
+        init_from=order.init_from,
+        command=order.command,
+        reporter=order.reporter,
+    )
+
+
+def _translate(order: Order) -> None:
+    from pipeline.translate import translate_tests
+
+    translate_tests(
+        order.run.model,
+        order.run.dataset,
+        order.recipe.decoding,
+        order.out,
+        seed=order.recipe.seed,
+        command=order.command,
+        reporter=order.reporter,
+        device=order.recipe.training.device,
+    )
+
+
+def _evaluate(order: Order) -> None:
+    from pipeline.evaluate import evaluate_tests
+
+    evaluate_tests(
+        order.run.model,
+        order.run.dataset,
+        order.run.translations,
+        order.run.training,
+        order.recipe.evaluation,
+        order.out,
+        seed=order.recipe.seed,
+        command=order.command,
+        reporter=order.reporter,
+        device=order.recipe.training.device,
+    )
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage: what runs it, the folder it makes, and the folders it reads with the stage that makes each."""
+
+    work: Callable[[Order], None]
+    makes: str
+    reads: dict[str, str]
+
+
+# Each stage is imported when it is run: those before it need not wait for torch.
+STAGES = {
+    "tokenize": Stage(_tokenize, "tokenizer", {}),
+    "preprocess": Stage(_preprocess, "dataset", {"tokenizer": "tokenize"}),
+    "train": Stage(_train, "model", {"dataset": "preprocess"}),
+    "translate": Stage(_translate, "translations", {"model": "train", "dataset": "preprocess"}),
+    "evaluate": Stage(_evaluate, "scores", {"model": "train", "dataset": "preprocess", "translations": "translate"}),
+}
+
+
+def run(
+    recipe: Recipe,
+    *,
+    root: Path = Path("runs"),
+    stages: Sequence[str] = tuple(STAGES),
+    init_from: Path | None = None,
+    command: Sequence[str],
+    reporter: Reporter,
+) -> Run:
+    """Run the recipe's stages, in order, in root/NAME; each says whether it is fresh or why it runs."""
+    made = Run(run_folder(recipe, root))
+    for number, stage in enumerate(stages, start=1):
+        reporter.line(f"[{number}/{len(stages)}] {stage}")
+        run_stage(recipe, stage, root=root, init_from=init_from, command=command, reporter=reporter)
+    return made
+
+
+def run_stage(
+    recipe: Recipe,
+    stage: str,
+    *,
+    root: Path = Path("runs"),
+    out: Path | None = None,
+    init_from: Path | None = None,
+    command: Sequence[str],
+    reporter: Reporter,
+) -> None:
+    """Run one stage of the recipe on the artifacts in root/NAME.
+
+    `out`: where its own artifact goes instead (train: the folder that gets training/ and model/). Raises
+    DataError where a stage before it has not been run.
+    """
+    place = Run(run_folder(recipe, root))
+    for folder, maker in STAGES[stage].reads.items():
+        if not (place.folder / folder).exists():
+            raise DataError(f"not made yet: `tfm {maker}` with the same recipe makes it", file=place.folder / folder)
+    if out is None:
+        out = place.folder if stage == "train" else place.folder / STAGES[stage].makes
+    STAGES[stage].work(Order(recipe, place, out, init_from, command, reporter))

@@ -1,0 +1,49 @@
+"""The best continuations of a beam: top k over W x V, exact, ties included, reading the log-probabilities once."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+BLOCK = 64
+
+
+def best_candidates(log_probs_BWV: Tensor, sums_BW: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The k largest of sums + log_probs in each sentence, best first; among equals lowest beam, then lowest token.
+
+    Returns their values (B, k) in the type of sums, beams (B, k) and tokens (B, k). Where a sentence has fewer than k
+    candidates the rest have value -inf.
+
+    torch's topk over W * V costs as much as a small model's whole step. The k best lie in the k blocks with the
+    largest maxima (lowest block among equals), so it is asked twice on little: blocks, then pieces in those blocks.
+    """
+    num_sentences, beam, vocab = log_probs_BWV.shape
+    whole = vocab // BLOCK
+    maxima = log_probs_BWV[..., : whole * BLOCK].view(num_sentences, beam, whole, BLOCK).amax(-1)
+    if vocab % BLOCK:
+        maxima = torch.cat([maxima, log_probs_BWV[..., whole * BLOCK :].amax(-1, keepdim=True)], -1)
+    num_blocks = maxima.size(-1)
+    blocks = _largest((maxima + sums_BW.unsqueeze(-1)).flatten(1), k)
+
+    beams = blocks // num_blocks
+    tokens = (blocks % num_blocks * BLOCK).unsqueeze(-1) + torch.arange(BLOCK, device=blocks.device)
+    flat = (beams.unsqueeze(-1) * vocab + tokens.clamp(max=vocab - 1)).flatten(1)
+    values = log_probs_BWV.flatten(1).gather(1, flat).view(tokens.shape) + sums_BW.gather(1, beams).unsqueeze(-1)
+    values = values.masked_fill(tokens >= vocab, float("-inf")).flatten(1)
+
+    chosen = _largest(values, k)
+    best, order = values.gather(1, chosen).sort(dim=-1, descending=True, stable=True)
+    flat = flat.gather(1, chosen.gather(1, order))
+    missing = k - best.size(1)
+    best, flat = F.pad(best, (0, missing), value=float("-inf")), F.pad(flat, (0, missing))
+    return best, flat // vocab, flat % vocab
+
+
+def _largest(values: Tensor, k: int) -> Tensor:
+    """Where the k largest values of each row are, ascending (B, k or all); among equals those with the lowest index."""
+    best, index = values.topk(min(k, values.size(1)))
+    smallest = best[:, -1:]
+    # topk leaves open which of several equals it takes: only a tie across its edge needs the slow sort
+    crossed = ((values == smallest).sum(1) > (best == smallest).sum(1)) & (smallest.squeeze(1) > float("-inf"))
+    if crossed.any():
+        index = values.sort(dim=-1, descending=True, stable=True).indices[:, : best.size(1)]
+    return index.sort(-1).values

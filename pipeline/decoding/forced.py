@@ -1,0 +1,68 @@
+"""Forced decoding: the log-probability that a model gives to a translation that is already there."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from data.batches import PairBatch, pairs_from_ids
+from data.buckets import ordered_batches
+from data.errors import DataError
+from model.layout import Layout
+from model.transformer import EncoderDecoder
+
+TOKENS = 4096
+ROWS = 512
+
+
+def forced_log_probs(
+    model: EncoderDecoder,
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    *,
+    device: torch.device | str = "cpu",
+) -> npt.NDArray[np.float64]:
+    """log p(target | source) of each pair (n,), the sum over its pieces and the end token, in nats.
+
+    Ids come without end token; a source longer than the model reads is cut, as `decode` cuts it. The model must be in
+    eval mode. Raises DataError for a target that is longer than the model reads.
+    """
+    limit = model.max_length - 1
+    for number, target in enumerate(targets, 1):
+        if len(target) > limit:
+            raise DataError(
+                f"target {number} has {len(target)} pieces and the model reads at most {limit}: "
+                "it has no probability; leave it out or train with a larger model.max_length"
+            )
+    cut = [source[:limit] for source in sources]
+    source_lengths = np.array([len(ids) + 1 for ids in cut], dtype=np.int64)
+    target_lengths = np.array([len(ids) + 1 for ids in targets], dtype=np.int64)
+    sums = np.zeros(len(sources))
+    with torch.inference_mode():
+        for rows in ordered_batches(source_lengths, target_lengths, budget=TOKENS):
+            batch = pairs_from_ids([cut[row] for row in rows], [targets[row] for row in rows])
+            sums[rows] = _batch_sums(model, batch.to(device)).cpu().numpy()
+    return sums
+
+
+def _batch_sums(model: EncoderDecoder, batch: PairBatch) -> Tensor:
+    """Sums of log-probabilities (B,), float64."""
+    hidden = model(batch.source, Layout.of(batch.source_lengths), batch.target_in, Layout.of(batch.target_lengths))
+    # the output layer in pieces: logits (N, V) of a whole batch need not fit into memory
+    tokens = torch.cat(
+        [
+            _token_log_probs(model.output(part), wanted)
+            for part, wanted in zip(torch.split(hidden, ROWS), torch.split(batch.target_out, ROWS), strict=True)
+        ]
+    ).cpu()
+    sentences = torch.repeat_interleave(batch.target_lengths.cpu())
+    return torch.zeros(len(batch.target_lengths), dtype=torch.float64).index_add_(0, sentences, tokens.double())
+
+
+def _token_log_probs(logits: Tensor, wanted: Tensor) -> Tensor:
+    """Log-probability of each wanted token (n,) under its row of logits (n, V)."""
+    if logits.dtype in (torch.bfloat16, torch.float16):
+        logits = logits.float()
+    return logits.gather(1, wanted.unsqueeze(1)).squeeze(1) - logits.logsumexp(1)

@@ -1,0 +1,38 @@
+"""A finished translation as the search reports it."""
+
+import math
+from dataclasses import dataclass
+
+from data.errors import DataError
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """Target pieces without the end token, with what the model thinks of them.
+
+    `log_prob` is the sum of the log-probabilities of every piece and of the end token, `score` is that sum after
+    length normalisation (see `rules.LENGTH_NORMS`).
+    """
+
+    ids: tuple[int, ...]
+    score: float
+    log_prob: float
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens that `log_prob` sums over: the pieces and the end token."""
+        return len(self.ids) + 1
+
+
+EMPTY = Hypothesis((), 0.0, 0.0)
+"""The translation of a source without pieces. No model is asked."""
+
+
+def best_first(hypotheses: list[Hypothesis], n_best: int) -> list[Hypothesis]:
+    """The `n_best` hypotheses by score, best first; among equals the one found first.
+
+    Raises DataError where the model's probabilities were not numbers.
+    """
+    if not hypotheses or not all(math.isfinite(hypothesis.log_prob) for hypothesis in hypotheses):
+        raise DataError("the model gives no finite probabilities: its weights are broken (did training diverge?)")
+    return sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)[:n_best]

@@ -1,0 +1,40 @@
+"""What a search needs to know of a model: start, step, select, and nothing of its architecture.
+
+The encoder-decoder satisfies `Stepper` itself; so can a recurrent model, a decoder-only one, or an ensemble.
+"""
+
+from typing import Protocol, Self, TypeVar
+
+from torch import Tensor
+
+from model.layout import Layout
+
+
+class State(Protocol):
+    """All that a model remembers of R unfinished hypotheses, one a row."""
+
+    def select(self, rows: Tensor, /) -> Self:
+        """The state whose row i is row `rows[i]` of this one; rows (R',) int64 may repeat or be left out.
+
+        The rows of one sentence lie next to each other, in the order of the sentences, and equally many a sentence.
+        """
+
+
+StateT = TypeVar("StateT", bound=State)
+
+
+class Stepper(Protocol[StateT]):
+    """A model of the next piece, given a source and the pieces so far."""
+
+    @property
+    def max_length(self) -> int:
+        """The longest source (pieces and end token) and the longest target (begin token and pieces)."""
+
+    def start(self, source: Tensor, layout: Layout, /) -> StateT:
+        """The state before the first step, one row a sentence; source (N,) holds the ids, each end token included."""
+
+    def step(self, tokens: Tensor, state: StateT, /) -> tuple[Tensor, StateT]:
+        """Log-probabilities (R, V) of the piece after `tokens` (R,), and the state that has read them.
+
+        The log-probabilities are the caller's to overwrite.
+        """

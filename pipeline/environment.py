@@ -1,0 +1,48 @@
+"""What a manifest records of where it was made: versions, git commit, hardware. Imports none of what it names."""
+
+import os
+import platform
+import subprocess
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+PACKAGES = ("tfm", "torch", "tokenizers")
+_ROOT = Path(__file__).resolve().parent.parent
+
+
+@cache
+def versions() -> dict[str, str | None]:
+    """Version of Python and of each package that shapes a result; None where it is not installed."""
+    found: dict[str, str | None] = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = None
+    return found
+
+
+@cache
+def git_commit() -> str | None:
+    """The commit this code was run from, with `-dirty` after it where files differ; None outside a checkout."""
+    top = _git("rev-parse", "--show-toplevel")
+    # An environment inside somebody's checkout is not that checkout's code.
+    if top is None or Path(top).resolve() != _ROOT:
+        return None
+    return _git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
+
+
+@cache
+def hardware() -> dict[str, str | int | None]:
+    """Number of processors, machine type and operating system."""
+    return {"cpus": os.cpu_count(), "machine": platform.machine(), "platform": platform.platform()}
+
+
+def _git(*arguments: str) -> str | None:
+    command = ["git", "--no-optional-locks", "-C", str(_ROOT), *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        return None
+    return done.stdout.strip() or None

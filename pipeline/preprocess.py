@@ -1,0 +1,109 @@
+"""The preprocess stage: corpora and a tokenizer -> a dataset of encoded examples, and a report of what is in it."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from data.config import DataConfig
+from data.errors import DataError
+from data.examples import Chunk, Sieve, encode
+from data.preflight import over_budget, preflight
+from data.report import CorpusCount, SplitCount, batches_line, make_report, tables
+from data.sources import identity, pairs, resolve
+from data.splits import Corpus
+from data.store import TOKENIZER_FOLDER, load_split, write_about, write_split
+from pipeline.artifact import Input, Plan, is_fresh, publish
+from pipeline.progress import Bar, Reporter
+from tokenizer.tokenizer import Tokenizer, load_pair, save_pair
+
+
+def plan(data: DataConfig, tokenizer: Path, out: Path, *, seed: int) -> Plan:
+    """What `preprocess` will make, from what. Raises DataError where a corpus is not there."""
+    inputs = {"tokenizer": Input.of_artifact(tokenizer, "tokenize")}
+    for name, corpora in resolve(data).all().items():
+        for corpus in corpora:
+            for label, path, fingerprint in identity(corpus, online=data.online):
+                inputs[f"{name}: {label}"] = Input.of_value(fingerprint, None if path is None else str(path))
+    return Plan("preprocess", out, {"data": data.model_dump(mode="json")}, inputs, seed)
+
+
+def preprocess(
+    data: DataConfig, tokenizer: Path, out: Path, *, seed: int, command: Sequence[str], reporter: Reporter
+) -> None:
+    """Check, split, encode and measure the corpora of a recipe; publish the dataset at `out`.
+
+    Drops from training data what `data.limits` says, and nothing from validation and test data; `report.json` and
+    the tables that are printed say what was found. Raises DataError before any work where a corpus is not in
+    order, and where a training pair that was not dropped exceeds `data.batch_tokens`.
+    """
+    todo = plan(data, tokenizer, out, seed=seed)
+    if is_fresh(todo, reporter):
+        return
+    splits = resolve(data)
+    sizes = preflight(splits, online=data.online).values()
+    tokenizers = load_pair(tokenizer)
+    with publish(todo, command=command) as draft:
+        total = None if None in sizes else sum(size or 0 for size in sizes)
+        with reporter.bar("encoding", total, "pairs") as bar:
+            counts = {
+                name: _encode(name, corpora, data, tokenizers, draft.folder / name, bar)
+                for name, corpora in splits.all().items()
+            }
+        (draft.folder / TOKENIZER_FOLDER).mkdir()
+        save_pair(*tokenizers, draft.folder / TOKENIZER_FOLDER)
+        write_about(
+            draft.folder,
+            tests=list(splits.tests),
+            batch_tokens=data.batch_tokens,
+            train_corpora=[{"rows": each.rows, "weight": each.corpus.weight} for each in counts["train"].corpora],
+        )
+        report = make_report(counts, load_split(draft.folder / "train"), budget=data.batch_tokens, seed=seed)
+        text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
+        (draft.folder / "report.json").write_text(text, encoding="utf-8")
+        draft.figures["rows"] = {name: count.rows for name, count in counts.items()}
+        draft.figures["padding"] = report["batches"]["padding"]
+    for title, columns, rows in tables(report):
+        reporter.table(title, columns, rows)
+    reporter.line(batches_line(report))
+    reporter.line(f"dataset: {out}")
+
+
+def _encode(
+    name: str,
+    corpora: Sequence[Corpus],
+    data: DataConfig,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    folder: Path,
+    bar: Bar,
+) -> SplitCount:
+    """Encode and write one split. Only training data is sieved; only the others keep their texts."""
+    training = name == "train"
+    sieve = Sieve(data.limits) if training else None
+    count = SplitCount(dropped=sieve.dropped if sieve else {})
+    with write_split(folder, texts=not training) as writer:
+        for corpus in corpora:
+            count.corpora.append(CorpusCount(corpus))
+            for chunk in encode(pairs(corpus, online=data.online), *tokenizers):
+                count.corpora[-1].read += len(chunk)
+                bar.advance(len(chunk))
+                if sieve:
+                    chunk = sieve(chunk)
+                    _check_budget(chunk, corpus, data.batch_tokens)
+                count.add(chunk)
+                extra = [np.full(len(chunk), corpus.weight)] if training else [chunk.source.texts, chunk.target.texts]
+                source, target = ((side.ids, side.lengths) for side in (chunk.source, chunk.target))
+                writer.write(source, target, *extra)
+    if not count.rows:
+        why = ", ".join(f"{reason}: {pairs:,}" for reason, pairs in count.dropped.items() if pairs)
+        raise DataError(f"no pair is left in the {name} split; dropped: {why or 'none'}; see data.limits")
+    return count
+
+
+def _check_budget(chunk: Chunk, corpus: Corpus, budget: int) -> None:
+    """Raise DataError if one pair alone exceeds the token budget of a batch."""
+    lengths = np.maximum(chunk.source.lengths, chunk.target.lengths) + 1
+    over = np.flatnonzero(lengths > budget)
+    if len(over):
+        raise over_budget(corpus, int(chunk.rows[over[0]]) + 1, int(lengths[over[0]]), budget)

@@ -1,0 +1,261 @@
+"""The recipe: one TOML file that says all of a run; read, overridden, checked.
+
+Precedence: defaults < the recipe it extends < the recipe < `--set a.b=c` < a command's own flag.
+"""
+
+import json
+import math
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import NoneType
+from typing import Annotated, Any, TypeVar, get_args, get_origin
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from data.config import DataConfig
+from model.config import ModelConfig
+from pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
+from pipeline.errors import RecipeError
+from pipeline.recipe_errors import Key, Origins, explain
+from tokenizer.config import TokenizerConfig
+
+MAX_BYTES = 2**20
+_Section = TypeVar("_Section", bound=BaseModel)
+
+
+def _folder_name(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}", name):
+        raise ValueError("name is that of the run's folder: letters, digits, `.`, `_` and `-`, not beginning with `.`")
+    return name
+
+
+class Recipe(BaseModel):
+    """A run: everything that determines its scores."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: Annotated[str, AfterValidator(_folder_name)] = Field(
+        description="the run lies in runs/NAME; where not given: the recipe's file name without .toml"
+    )
+    seed: int = Field(1, ge=0, lt=2**32, description="of initial weights, order of examples and dropout")
+    tokenizer: TokenizerConfig = TokenizerConfig()
+    data: DataConfig
+    model: ModelConfig = ModelConfig()
+    training: TrainingConfig = TrainingConfig()
+    decoding: DecodingConfig = DecodingConfig()
+    evaluation: EvaluationConfig = EvaluationConfig()
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> "Recipe":
+        if self.data.path is None and not self.data.train:
+            raise ValueError("there is nothing to learn from: give data.path or data.train")
+        if self.model.tie in ("embeddings", "all") and not self.tokenizer.shared:
+            raise ValueError(f'model.tie = "{self.model.tie}" needs one vocabulary: tokenizer.shared = true')
+        if self.data.limits.max_length + 1 > self.model.max_length:
+            raise ValueError(
+                f"data.limits.max_length ({self.data.limits.max_length}) and the end token exceed "
+                f"model.max_length ({self.model.max_length})"
+            )
+        return self
+
+
+def run_folder(recipe: Recipe, root: Path = Path("runs")) -> Path:
+    """The folder of the recipe's run."""
+    return root / recipe.name
+
+
+def load_recipe(path: Path, overrides: Sequence[str] = (), flags: Mapping[str, object | None] | None = None) -> Recipe:
+    """The recipe in a TOML file, with all it extends and all defaults.
+
+    `overrides`: `--set` texts such as "training.max_steps=500"; `flags`: values by dotted key, None where not
+    given. A value that may be absent is taken away by the text "none". Raises RecipeError, which names
+    the file or flag, the key, and the nearest valid key or the allowed values.
+    """
+    origins: Origins = {}
+    raw = _read(path, (), origins)
+    raw.setdefault("name", path.stem)
+    _apply(raw, overrides, flags or {}, origins)
+    return _checked(Recipe, raw, (), str(path), origins)
+
+
+def from_flags(section: type[_Section], values: Mapping[str, object | None], overrides: Sequence[str] = ()) -> _Section:
+    """One part of a recipe (TokenizerConfig, ...) for a command that was given no recipe.
+
+    `values`: by dotted key inside the part, None where not given. Of `overrides` (as in load_recipe) those of
+    other parts are passed over. Raises RecipeError as load_recipe does.
+    """
+    part = next(name for name, field in Recipe.model_fields.items() if field.annotation is section)
+    raw: dict[str, Any] = {}
+    origins: Origins = {}
+    _apply(raw, overrides, {f"{part}.{key}": value for key, value in values.items()}, origins)
+    for key in raw.keys() - Recipe.model_fields.keys():
+        raise explain_unknown(key, origins)
+    return _checked(section, raw.get(part, {}), (part,), "", origins)
+
+
+def explain_unknown(key: str, origins: Origins) -> RecipeError:
+    """The error for a key that no recipe has at its top."""
+    return explain([{"type": "extra_forbidden", "loc": (key,), "msg": "", "input": None}], Recipe, (), "", origins)
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of recipes, for editors."""
+    content = Recipe.model_json_schema()
+    content["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    content["title"] = "A recipe of tfm"
+    content["properties"]["extends"] = {"type": "string", "description": "a recipe beside this one to start from"}
+    content["required"] = []  # the rest may come from the recipe it extends
+    return {key: _without_null(each) for key, each in content.items()}
+
+
+def _without_null(node: Any) -> Any:
+    # TOML has no null; we write the text "none" for it.
+    if isinstance(node, dict):
+        if node.get("type") == "null":
+            return {"const": "none"}
+        return {key: _without_null(each) for key, each in node.items() if (key, each) != ("default", None)}
+    return [_without_null(each) for each in node] if isinstance(node, list) else node
+
+
+def _read(path: Path, extended_by: tuple[Path, ...], origins: Origins) -> dict[str, Any]:
+    """A recipe file as nested dicts, merged over the recipe it extends; notes where each value comes from."""
+    if path.resolve() in [each.resolve() for each in extended_by]:
+        raise RecipeError(f"{path}: extends itself, by way of {' and '.join(map(str, extended_by))}")
+    raw = _parse(path, extended_by)
+    base = raw.pop("extends", None)
+    if base is None:
+        merged = raw
+    elif isinstance(base, str):
+        merged = _read(path.parent / base, (*extended_by, path), origins)
+        merged.pop("name", None)  # two runs in one folder would undo each other
+        _merge(merged, raw)
+    else:
+        raise RecipeError(f"{path}: extends must be the name of a recipe file, not {base!r:.60}")
+    origins.update(dict.fromkeys(_leaves(raw), str(path)))
+    return merged
+
+
+def _parse(path: Path, extended_by: tuple[Path, ...]) -> dict[str, Any]:
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        by = f", which {extended_by[-1]} extends" if extended_by else ""
+        raise RecipeError(f"{path}: there is no such recipe{by}") from None
+    except OSError as error:
+        raise RecipeError(f"{path}: cannot be read as a recipe: {error.strerror}") from None
+    except ValueError:
+        raise RecipeError(f"{str(path)!r}: is no name of a file") from None
+    if len(data) > MAX_BYTES:
+        raise RecipeError(f"{path}: is not a recipe: larger than {MAX_BYTES} bytes")
+    try:
+        return tomllib.loads(data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise RecipeError(f"{path}: is not a recipe: not UTF-8 text (byte {error.start + 1})") from None
+    except ValueError as error:  # TOMLDecodeError, and int() of very many digits
+        raise RecipeError(f"{path}: is not TOML: {error}") from None
+    except RecursionError:
+        raise RecipeError(f"{path}: is not a recipe: nested too deeply") from None
+
+
+def _merge(under: dict[str, Any], over: Mapping[str, Any]) -> None:
+    for key, value in over.items():
+        if isinstance(value, Mapping) and isinstance(under.get(key), dict):
+            _merge(under[key], value)
+        else:
+            under[key] = value
+
+
+def _leaves(raw: Mapping[str, Any], key: Key = ()) -> list[Key]:
+    found: list[Key] = []
+    for name, value in raw.items():
+        found += _leaves(value, (*key, name)) if isinstance(value, Mapping) and value else [(*key, name)]
+    return found
+
+
+def _apply(raw: dict[str, Any], overrides: Sequence[str], flags: Mapping[str, object | None], origins: Origins) -> None:
+    """Put `--set` texts and then flags over what a recipe says."""
+    for override in overrides:
+        key, equals, text = override.partition("=")
+        parts = tuple(part.strip() for part in key.split("."))
+        if not equals or not all(parts):
+            raise RecipeError(f"--set {override}: write KEY=VALUE, as in training.max_steps=500")
+        _put(raw, parts, _value(text.strip()), f"--set {override}", origins)
+    for key, value in flags.items():
+        if value is not None:
+            _put(raw, tuple(key.split(".")), value, "flags", origins)
+
+
+def _put(raw: dict[str, Any], key: Key, value: object, label: str, origins: Origins) -> None:
+    node: Any = raw
+    for part in key[:-1]:
+        if isinstance(node, list):
+            node = node[_index(node, part, label)]
+        else:
+            if not isinstance(node.get(part), (dict, list)):
+                node[part] = {}
+            node = node[part]
+    if isinstance(node, list):
+        node[_index(node, key[-1], label)] = value
+    else:
+        node[key[-1]] = value
+    origins[key] = label
+
+
+def _index(node: list[Any], part: str, label: str) -> int:
+    if not part.isascii() or not part.isdigit() or int(part) >= len(node):
+        raise RecipeError(f"{label}: {part!r} should be the number of a list's item, 0 to {len(node) - 1}")
+    return int(part)
+
+
+def _value(text: str) -> object:
+    """A TOML value where the text is one, else the text itself; dates are text."""
+    try:
+        parsed = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):
+        return text
+    value = parsed.get("value")
+    if len(parsed) > 1 or not isinstance(value, (bool, int, float, str, list, dict)):
+        return text
+    return value
+
+
+def _checked(model: type[_Section], raw: object, key: Key, file: str, origins: Origins) -> _Section:
+    """The model of nested dicts, by strict rules: 8000 is no text, "8000" no number."""
+    try:
+        content = json.dumps(_prepared(model, raw), default=str, allow_nan=False)
+        return model.model_validate_json(content, strict=True)
+    except ValidationError as error:
+        raise explain(error.errors(include_url=False), model, key, file, origins) from None
+    except ValueError:
+        raise RecipeError(f"{file or 'flags'}: {_endless(raw, key)} must be a finite number") from None
+
+
+def _endless(raw: object, key: Key) -> str:
+    """The dotted key of the first number that is infinite or none."""
+    if isinstance(raw, float) and not math.isfinite(raw):
+        return ".".join(key)
+    items = raw.items() if isinstance(raw, Mapping) else enumerate(raw) if isinstance(raw, list) else ()
+    return next((found for name, each in items if (found := _endless(each, (*key, str(name))))), "")
+
+
+def _prepared(annotation: Any, value: Any) -> Any:
+    """The value with None for the text "none" wherever its type has a None."""
+    choices = [annotation, *get_args(annotation)]
+    if value == "none" and NoneType in choices:
+        return None
+    if isinstance(value, (list, tuple)):
+        return [_prepared(_model_of(choices), each) for each in value]
+    if not isinstance(value, Mapping):
+        return value
+    model = _model_of(choices)
+    if model is None or get_origin(annotation) is dict:
+        return {name: _prepared(model, each) for name, each in value.items()}
+    types = {name: field.annotation for name, field in model.model_fields.items()}
+    return {name: _prepared(types.get(name), each) for name, each in value.items()}
+
+
+def _model_of(choices: Sequence[Any]) -> type[BaseModel] | None:
+    return next((each for each in choices if isinstance(each, type) and issubclass(each, BaseModel)), None)

@@ -1,0 +1,121 @@
+"""What is wrong with a recipe, in one or two lines: where, which key, and what would be right."""
+
+import difflib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, get_args
+
+from pydantic import BaseModel
+
+from pipeline.errors import RecipeError
+
+Key: TypeAlias = tuple[str, ...]
+Origins: TypeAlias = dict[Key, str]
+"""Where the value of each key was said: a file, or the text of a `--set`."""
+
+KINDS = {
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
+    "int_parsing_size": "a smaller whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "bool_type": "true or false",
+    "string_type": 'a text, as in "text"',
+    "tuple_type": "a list, as in [1, 2]",
+    "list_type": "a list, as in [1, 2]",
+    "model_type": "a table of keys",
+    "dict_type": "a table of keys",
+}
+BOUNDS = {
+    "greater_than_equal": ("at least", "ge"),
+    "greater_than": ("more than", "gt"),
+    "less_than": ("less than", "lt"),
+    "less_than_equal": ("at most", "le"),
+}
+
+
+def explain(
+    errors: Sequence[Any], model: type[BaseModel], prefix: Key, file: str, origins: Mapping[Key, str]
+) -> RecipeError:
+    """The first of pydantic's `errors` as an error of ours; an unknown key goes before what it leaves missing.
+
+    `model` was checked, and stands in a recipe at `prefix`; `file` is named where no origin is known.
+    """
+    error = min(errors, key=lambda each: each["type"] != "extra_forbidden")
+    loc = tuple(error["loc"])
+    key = (*prefix, *map(str, loc))
+    place = _origin(key, origins) or file
+    text = f"{place}: {_sentence(error, model, loc, key)}" if place else _sentence(error, model, loc, key)
+    more = len(errors) - 1
+    return RecipeError(f"{text}\n(and {more} more problem{'s' if more > 1 else ''})" if more else text)
+
+
+def _origin(key: Key, origins: Mapping[Key, str]) -> str | None:
+    """Who said the value at `key`: said right there, around it, or last within it."""
+    for length in range(len(key), 0, -1):
+        if key[:length] in origins:
+            return origins[key[:length]]
+    within = [label for each, label in origins.items() if each[: len(key)] == key]
+    return within[-1] if within and key else None
+
+
+def _sentence(error: Mapping[str, Any], model: type[BaseModel], loc: tuple[Any, ...], key: Key) -> str:
+    kind, context = error["type"], error.get("ctx", {})
+    name = ".".join(key)
+    if kind == "extra_forbidden":
+        return f"{name} is no key of a recipe; {_nearest(str(loc[-1]), model, loc[:-1], key[:-1])}"
+    if kind == "value_error":
+        return f"{name}: {context['error']}" if name else str(context["error"])
+    if kind == "missing":
+        return f"{name} is missing"
+    if kind == "literal_error":
+        return f"{name} = {_shown(error['input'])} is not allowed; it may be {context['expected']}"
+    if kind in BOUNDS:
+        words, limit = BOUNDS[kind]
+        return f"{name} = {_shown(error['input'])} must be {words} {context[limit]}"
+    if kind in KINDS:
+        return f"{name} = {_shown(error['input'])} must be {KINDS[kind]}"
+    return f"{name} = {_shown(error['input'])}: {error['msg']}"
+
+
+def _nearest(name: str, model: type[BaseModel], loc: tuple[Any, ...], key: Key) -> str:
+    """What the unknown key `name` was meant to be: a neighbour, one of that name elsewhere, or any neighbour."""
+    beside = _model_at(model, loc)
+    names = list(beside.model_fields) if beside is not None else []
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean {'.'.join((*key, close[0]))}?"
+    elsewhere = [each for each in _keys(model, key[: len(key) - len(loc)]) if each[-1] == name]
+    if elsewhere:
+        return f"did you mean {' or '.join('.'.join(each) for each in elsewhere)}?"
+    return f"there {'are' if len(names) > 1 else 'is'} {', '.join(names)}"
+
+
+def _model_at(model: type[BaseModel], loc: tuple[Any, ...]) -> type[BaseModel] | None:
+    found: type[BaseModel] | None = model
+    for part in loc:
+        # The number of a list's item, or a test set's name, leads to no other model than the list did.
+        if found is not None and isinstance(part, str) and part in found.model_fields:
+            found = _model_of(found.model_fields[part].annotation)
+    return found
+
+
+def _model_of(annotation: Any) -> type[BaseModel] | None:
+    for each in (annotation, *get_args(annotation)):
+        if isinstance(each, type) and issubclass(each, BaseModel):
+            return each
+    return None
+
+
+def _keys(model: type[BaseModel], key: Key) -> Iterator[Key]:
+    for name, field in model.model_fields.items():
+        yield (*key, name)
+        below = _model_of(field.annotation)
+        if below is not None:
+            yield from _keys(below, (*key, name))
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,150 @@
+"""All that is said about one set of hypotheses: scores, quality by length, samples; and its form in scores.json."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from pipeline.config import EvaluationConfig
+from pipeline.progress import Reporter
+from pipeline.scoring.breakdown import LengthBin, Sample, by_length, random_samples, worst_samples
+from pipeline.scoring.metrics import METRICS, Score, looks_tokenized, score_texts
+
+NUM_SHOWN = 5  # samples printed at the end of an evaluation
+
+
+@dataclass(frozen=True)
+class Segments:
+    """A test set with its hypotheses, line by line; without sources where only files to compare are given."""
+
+    name: str
+    sources: Sequence[str] | None
+    hypotheses: Sequence[str]
+    references: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """All that was found on one test set. `length_of` says what `lengths` measures: "source" or "reference"."""
+
+    name: str
+    num_segments: int
+    scores: Mapping[str, Score]
+    lengths: Sequence[LengthBin]
+    length_of: str
+    worst: Sequence[Sample]
+    random: Sequence[Sample]
+    shown: Sequence[Sample]  # a few random ones, for the terminal
+    missing: Mapping[str, str] = field(default_factory=dict)  # metrics asked for that cannot be computed -> why
+
+    def as_json(self) -> dict[str, Any]:
+        """The evaluation as scores.json has it."""
+        lengths = [
+            {
+                "shortest": group.shortest,
+                "longest": group.longest,
+                "num_segments": group.num_segments,
+                "metrics": _metrics_json(group.scores),
+            }
+            for group in self.lengths
+        ]
+        return {
+            "split": self.name,
+            "metrics": _metrics_json(self.scores),
+            "missing": dict(self.missing),
+            "num_segments": self.num_segments,
+            "length_of": self.length_of,
+            "lengths": lengths,
+            "samples": {
+                "worst": [_sample_json(sample) for sample in self.worst],
+                "random": [_sample_json(sample) for sample in self.random],
+                "shown": [_sample_json(sample) for sample in self.shown],
+            },
+        }
+
+
+def assess(
+    segments: Segments,
+    config: EvaluationConfig,
+    *,
+    seed: int,
+    reporter: Reporter,
+    extra: Mapping[str, Score] | None = None,
+    missing: Mapping[str, str] | None = None,
+) -> Evaluation:
+    """Scores, quality by length and samples of `segments`. `extra` are scores that texts alone do not give."""
+    sources, hypotheses, references = segments.sources, segments.hypotheses, segments.references
+    if config.bleu_tokenize != "none" and looks_tokenized(hypotheses):
+        reporter.warn(
+            f'{segments.name}: 100 or more hypotheses end in " .", as tokenised text does; '
+            "detokenise them, or the scores compare with nothing"
+        )
+    names = [name for name in config.metrics if name in METRICS]
+    with reporter.bar(f"scoring {segments.name}", len(names) + 2, "parts") as bar:
+        scores = score_texts(hypotheses, references, config, lambda name: bar.advance(1, name))
+        length_of = "reference" if sources is None else "source"
+        lengths = by_length(references[0] if sources is None else sources, hypotheses, references, config)
+        bar.advance(1, "lengths")
+        worst = worst_samples(sources, hypotheses, references, config.samples)
+        bar.advance(1, "samples")
+    return Evaluation(
+        name=segments.name,
+        num_segments=len(hypotheses),
+        scores={**scores, **(extra or {})},
+        lengths=lengths,
+        length_of=length_of,
+        worst=worst,
+        random=random_samples(sources, hypotheses, references, config.samples, seed),
+        shown=random_samples(sources, hypotheses, references, NUM_SHOWN, seed),
+        missing=missing or {},
+    )
+
+
+def as_json(evaluations: Sequence[Evaluation]) -> dict[str, Any]:
+    """The content of scores.json: the first evaluation at the top, the rest by name under "others"."""
+    first, *others = [evaluation.as_json() for evaluation in evaluations]
+    return {**first, "others": {other["split"]: other for other in others}}
+
+
+def from_json(content: Mapping[str, Any]) -> list[Evaluation]:
+    """The evaluations that `as_json` wrote."""
+    return [_evaluation(entry) for entry in (content, *content["others"].values())]
+
+
+def _evaluation(entry: Mapping[str, Any]) -> Evaluation:
+    samples = {
+        kind: [Sample(**{**sample, "references": tuple(sample["references"])}) for sample in entry["samples"][kind]]
+        for kind in ("worst", "random", "shown")
+    }
+    lengths = [
+        LengthBin(group["shortest"], group["longest"], group["num_segments"], _scores(group["metrics"]))
+        for group in entry["lengths"]
+    ]
+    return Evaluation(
+        name=entry["split"],
+        num_segments=entry["num_segments"],
+        scores=_scores(entry["metrics"]),
+        lengths=lengths,
+        length_of=entry["length_of"],
+        missing=entry["missing"],
+        **samples,
+    )
+
+
+def _sample_json(sample: Sample) -> dict[str, Any]:
+    return {**asdict(sample), "references": list(sample.references)}
+
+
+def _metrics_json(scores: Mapping[str, Score]) -> dict[str, dict[str, float | str | None]]:
+    """Numbers with signatures. JSON knows no infinity: it is written as null."""
+    return {
+        name: {"score": score.score if math.isfinite(score.score) else None, "signature": score.signature}
+        for name, score in scores.items()
+    }
+
+
+def _scores(metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, Score]:
+    return {
+        name: Score(math.inf if entry["score"] is None else entry["score"], entry["signature"])
+        for name, entry in metrics.items()
+    }

@@ -1,0 +1,133 @@
+"""Perplexity of references under a model: how probable it finds the right answer, whatever it would have said."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from data.errors import DataError
+from pipeline.decoding.forced import forced_log_probs
+from pipeline.models import LoadedModel
+from pipeline.progress import Reporter
+from pipeline.scoring.metrics import Score
+from tokenizer.special import UNK_ID
+
+_CHUNK = 256  # pairs between two moves of the progress bar
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What the log probability of a corpus is shared out over."""
+
+    num_references: int
+    num_segments: int  # scored pairs: one end token each
+    num_tokens: int  # pieces and end tokens
+    num_unknown: int
+    num_words: int  # stretches without white space
+    num_characters: int  # code points
+    num_empty: int = 0  # references that are left out, as they hold no piece
+    num_long: int = 0  # references that are left out, as they exceed the model's length
+
+
+def perplexity_scores(log_prob: float, counts: Counts, vocab_size: int) -> dict[str, Score]:
+    """exp(-log p / tokens), exp(-log p / words) and -log2 p / characters, from one sum over the corpus.
+
+    `log_prob` is the natural logarithm of the probability of all references, each with its end token. The end token
+    is a token, but no word and no character. By word and by character, models of different vocabularies compare.
+    """
+    shared = f"nrefs:{counts.num_references}|vocab:{vocab_size}|segments:{counts.num_segments}"
+    if counts.num_unknown:
+        shared += f"|unknown:{counts.num_unknown}"
+    if counts.num_empty:
+        shared += f"|left-out-empty:{counts.num_empty}"
+    if counts.num_long:
+        shared += f"|left-out-long:{counts.num_long}"
+    return {
+        "perplexity": Score(
+            _exp(-log_prob / counts.num_tokens), f"unit:token|count:{counts.num_tokens}|end:counted|{shared}"
+        ),
+        "word_perplexity": Score(
+            _exp(-log_prob / counts.num_words), f"unit:word|count:{counts.num_words}|end:scored-only|{shared}"
+        ),
+        "bits_per_character": Score(
+            -log_prob / math.log(2) / counts.num_characters,
+            f"unit:code-point|count:{counts.num_characters}|end:scored-only|{shared}",
+        ),
+    }
+
+
+def perplexity(
+    loaded: LoadedModel,
+    sources: Sequence[str],
+    references: Sequence[Sequence[str]],
+    *,
+    reporter: Reporter,
+) -> dict[str, Score]:
+    """Perplexity of all references under `loaded`: by token, by word, and in bits a character.
+
+    A source beyond the model's length is cut, as in translating. A reference without a piece or beyond the model's
+    length has no perplexity: it is left out, and the signature counts it. Raises DataError where none is left.
+    """
+    limit = loaded.model.max_length - 1  # one row is the end token's
+    source_ids = loaded.source_tokenizer.encode_batch(sources)
+    pairs: list[tuple[list[int], list[int], str]] = []
+    num_empty = num_long = 0
+    for reference in references:
+        for source, target, text in zip(
+            source_ids, loaded.target_tokenizer.encode_batch(reference), reference, strict=True
+        ):
+            # a text of control characters alone may have pieces, but no word to divide by
+            if not target or not text.split():
+                num_empty += 1
+            elif len(target) > limit:
+                num_long += 1
+            else:
+                pairs.append((source, target, text))
+    if not pairs:
+        raise DataError(
+            f"no reference has a perplexity: {num_empty} are empty, {num_long} exceed the model's {limit} pieces"
+        )
+    _warn(num_empty, num_long, limit, reporter)
+    counts = Counts(
+        num_references=len(references),
+        num_segments=len(pairs),
+        num_tokens=sum(len(target) + 1 for _, target, _ in pairs),
+        num_unknown=sum(target.count(UNK_ID) for _, target, _ in pairs),
+        num_words=sum(len(text.split()) for _, _, text in pairs),
+        num_characters=sum(len(text) for _, _, text in pairs),
+        num_empty=num_empty,
+        num_long=num_long,
+    )
+    # fsum: the sum of the corpus does not depend on the order of its sentences
+    log_prob = math.fsum(_log_probs(loaded, pairs, reporter))
+    return perplexity_scores(log_prob, counts, loaded.target_tokenizer.vocab_size)
+
+
+def _log_probs(
+    loaded: LoadedModel, pairs: list[tuple[list[int], list[int], str]], reporter: Reporter
+) -> Iterator[float]:
+    """log p(target, end | source) of each pair; sentences of like length share a batch."""
+    device = next(loaded.model.parameters()).device
+    pairs = sorted(pairs, key=lambda pair: (len(pair[1]), len(pair[0])))
+    with reporter.bar("perplexity", len(pairs), "segments") as bar:
+        for start in range(0, len(pairs), _CHUNK):
+            chunk = pairs[start : start + _CHUNK]
+            sums = forced_log_probs(
+                loaded.model, [source for source, _, _ in chunk], [target for _, target, _ in chunk], device=device
+            )
+            yield from (float(value) for value in sums)
+            bar.advance(len(chunk))
+
+
+def _warn(num_empty: int, num_long: int, limit: int, reporter: Reporter) -> None:
+    if num_empty:
+        reporter.warn(f"{num_empty} empty references are left out of the perplexity")
+    if num_long:
+        reporter.warn(f"{num_long} references of more than {limit} pieces are left out of the perplexity")
+
+
+def _exp(value: float) -> float:
+    """exp, and infinity where a float cannot hold it."""
+    try:
+        return math.exp(value)
+    except OverflowError:
+        return math.inf

@@ -1,0 +1,67 @@
+"""The train stage: a dataset becomes a model. `training/` holds the work in progress, `model/` what comes of it."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from model.config import ModelConfig
+from pipeline.artifact import Input, Plan, is_fresh
+from pipeline.config import DecodingConfig, TrainingConfig
+from pipeline.progress import Quiet, Reporter
+
+# torch is imported where it is needed: a stage that is fresh says so without it
+
+
+def plan(
+    config: TrainingConfig,
+    model: ModelConfig,
+    decoding: DecodingConfig,
+    dataset: Path,
+    out: Path,
+    *,
+    seed: int,
+    init_from: Path | None = None,
+) -> Plan:
+    """What `train` will make, from what."""
+    inputs = {"dataset": Input.of_artifact(dataset, "preprocess")}
+    if init_from is not None:
+        inputs["init_from"] = Input.of_artifact(init_from, "train")
+    parts: dict[str, Any] = {"training": config.model_dump(mode="json"), "model": model.model_dump(mode="json")}
+    if config.validation.bleu:
+        parts["decoding"] = _of_validation(config, decoding)
+    return Plan(stage="train", folder=out / "model", config=parts, inputs=inputs, seed=seed)
+
+
+def _of_validation(config: TrainingConfig, decoding: DecodingConfig) -> dict[str, Any]:
+    """The part of [decoding] that validation uses: another beam for the tests is no reason to train again."""
+    unused = {"beam", "n_best", "batch_sentences"}
+    if config.validation.beam == 1:
+        unused |= {"length_norm", "alpha"}
+    return decoding.model_dump(mode="json", exclude=unused)
+
+
+def train(
+    config: TrainingConfig,
+    model: ModelConfig,
+    decoding: DecodingConfig,
+    dataset: Path,
+    out: Path,
+    *,
+    seed: int,
+    init_from: Path | None = None,
+    command: Sequence[str],
+    reporter: Reporter,
+) -> None:
+    """Trains a model on `dataset`; works in `out`/training and publishes `out`/model.
+
+    Goes on from the newest checkpoint in `out`/training where that is of the same plan. Under torchrun, every process
+    calls this. Raises Stopped, with all saved, on SIGTERM or Ctrl-C.
+    """
+    talk = reporter if os.environ.get("RANK", "0") == "0" else Quiet()
+    todo = plan(config, model, decoding, dataset, out, seed=seed, init_from=init_from)
+    if is_fresh(todo, talk):
+        return
+    from pipeline.training.session import make_model
+
+    make_model(todo, config, model, decoding, dataset, init_from=init_from, command=command, reporter=talk)

@@ -1,0 +1,116 @@
+"""The processes of one training, started by torchrun: what each of them is, and how they add up and agree.
+
+Every process holds the whole model and takes its share of each update's batches. Gradients are summed, not
+averaged, over them: the loss is divided once, by the tokens of all. Only the first process writes.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from pipeline.errors import RecipeError, Stopped
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class World:
+    """This process (`rank`) among `size` of them. One alone needs no torchrun."""
+
+    rank: int = 0
+    size: int = 1
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process is the one that writes and talks."""
+        return self.rank == 0
+
+    def share(self, items: Sequence[T]) -> list[tuple[int, T]]:
+        """Every size-th item, from the rank-th on, with its place among all."""
+        return list(enumerate(items))[self.rank :: self.size]
+
+    def add(self, tensor: Tensor) -> Tensor:
+        """The sum of all processes' tensors, in place."""
+        if self.size > 1:
+            self._together(lambda: dist.all_reduce(tensor))
+        return tensor
+
+    def add_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
+        """Every parameter's gradient becomes the sum of all processes'; one that had no batch adds nothing."""
+        if self.size == 1:
+            return
+        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
+        flat = self.add(torch.cat([gradient.reshape(-1) for gradient in gradients]))
+        pieces = torch.split(flat, [p.numel() for p in parameters])
+        for parameter, piece in zip(parameters, pieces, strict=True):
+            parameter.grad = piece.view_as(parameter)
+
+    def gather(self, value: Any) -> list[Any]:
+        """The JSON value of every process, by rank, in all of them."""
+        if self.size == 1:
+            return [value]
+        text = torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8).to(self.device)
+        sizes = self.add(
+            torch.zeros(self.size, dtype=torch.long, device=self.device).index_fill_(
+                0, torch.tensor([self.rank], device=self.device), len(text)
+            )
+        ).tolist()
+        padded = torch.zeros(max(sizes), dtype=torch.uint8, device=self.device)
+        padded[: len(text)] = text
+        found = [torch.empty_like(padded) for _ in sizes]
+        self._together(lambda: dist.all_gather(found, padded))
+        return [json.loads(bytes(piece[:size].tolist())) for piece, size in zip(found, sizes, strict=True)]
+
+    def lead(self, work: Callable[[], Any]) -> Any:
+        """What `work` gives in the first process, in all of them (a JSON value); its error stops all of them."""
+        result: dict[str, Any] = {}
+        try:
+            if self.leads:
+                result = {"value": work()}
+        except Exception:
+            self.gather({"failed": True})
+            raise
+        first = self.gather(result)[0]
+        if "failed" in first:
+            raise Stopped("the first process stopped; its message says why")
+        return first["value"]
+
+    def meet(self) -> None:
+        """Wait until every process is here."""
+        self.add(torch.zeros(1, device=self.device))
+
+    def _together(self, call: Callable[[], object]) -> None:
+        try:
+            call()
+        except RuntimeError as error:
+            reason = str(error).splitlines()[0]
+            raise Stopped(f"another process of this training is gone ({reason}); the same command resumes") from error
+
+
+@contextmanager
+def join(device: torch.device) -> Iterator[World]:
+    """Within, the `World` that torchrun's environment describes: NCCL on GPUs, gloo elsewhere; else one process."""
+    try:
+        size, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
+        local = int(os.environ.get("LOCAL_RANK", "0"))
+    except ValueError as error:
+        raise RecipeError(f"WORLD_SIZE, RANK and LOCAL_RANK are numbers that torchrun sets: {error}") from error
+    if size == 1:
+        yield World(device=device)
+        return
+    if device.type == "cuda":
+        device = torch.device("cuda", local)
+        torch.cuda.set_device(device)
+    dist.init_process_group("nccl" if device.type == "cuda" else "gloo", rank=rank, world_size=size)
+    try:
+        yield World(rank, size, device)
+    finally:
+        dist.destroy_process_group()

@@ -1,0 +1,254 @@
+"""The training loop: update, log, save, validate, until it is done. It knows no task and no model."""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from pipeline.config import TrainingConfig
+from pipeline.errors import DataError, Stopped
+from pipeline.progress import Bar, Reporter
+from pipeline.training.checkpoint import Checkpoints
+from pipeline.training.distributed import World
+from pipeline.training.early_stopping import Validation, best_first, is_exhausted
+from pipeline.training.log import MetricsLog
+from pipeline.training.optimizers import set_learning_rate
+from pipeline.training.schedules import SCHEDULES, Course
+from pipeline.training.signals import Stop
+from pipeline.training.state import Line, TrainState
+from pipeline.training.update import Gradients, Rows, Update
+
+NOT_FINITE_AT_MOST = 5
+SECONDS_BETWEEN_NOTES = 0.5
+
+
+class Validator(Protocol):
+    """What the loop needs of validation."""
+
+    def figures(self, model: Any, world: World, pause: Callable[[], None]) -> dict[str, Any]: ...
+
+
+@dataclass
+class Trainer:
+    """Trains a model on from where its state is.
+
+    batches(epoch): the batches of an epoch, as arrays of row numbers; a pure function. total_steps: at most.
+    width: D, for the schedule that scales by it. redraw: called after each validation, for the curves.
+    """
+
+    config: TrainingConfig
+    state: TrainState
+    gradients: Gradients
+    batches: Callable[[int], Sequence[Rows]]
+    validator: Validator
+    checkpoints: Checkpoints
+    log: MetricsLog
+    reporter: Reporter
+    total_steps: int
+    width: int
+    world: World = field(default_factory=World)
+    stop: Stop = field(default_factory=Stop)
+    redraw: Callable[[], None] = lambda: None
+
+    def __post_init__(self) -> None:
+        self._epoch: tuple[int, Sequence[Rows]] | None = None
+        self._noted = -math.inf
+
+    def run(self) -> None:
+        """Train until the end. Raises Stopped, with all saved, when asked to stop; DataError if the loss explodes."""
+        self.state.model.train()
+        with self.reporter.bar("training", self.total_steps, "steps", done=self.state.progress.step) as bar:
+            while True:
+                if self.validation_is_due():
+                    self.validate()
+                if self.is_finished():
+                    return
+                update = self.update(bar)
+                if self.save_is_due():
+                    self.save()
+                if self.must_leave(update):
+                    self.leave()
+
+    # What is due
+
+    def is_over(self) -> bool:
+        """Whether all steps or epochs are done."""
+        progress, config = self.state.progress, self.config
+        return (config.max_steps is not None and progress.step >= config.max_steps) or (
+            config.max_epochs is not None and progress.epoch >= config.max_epochs
+        )
+
+    def is_finished(self) -> bool:
+        """Whether all is done, or nothing becomes better any more."""
+        stopping = self.config.early_stopping
+        return self.is_over() or is_exhausted(self.state.progress.validations, stopping.metric, stopping.patience)
+
+    def validation_is_due(self) -> bool:
+        """Whether the clock says so (or this is the end), and it has not been done."""
+        progress, config = self.state.progress, self.config.validation
+        if progress.step in (0, progress.validated):
+            return False
+        if config.every_steps is not None:
+            return progress.step % config.every_steps == 0 or self.is_over()
+        return (progress.batch == 0 and progress.epoch % (config.every_epochs or 1) == 0) or self.is_over()
+
+    def save_is_due(self) -> bool:
+        """Before every validation, and as often as asked for besides."""
+        every = self.config.save_every
+        return self.validation_is_due() or (every is not None and self.state.progress.step % every == 0)
+
+    def must_leave(self, update: Update) -> bool:
+        """Whether to stop now: all processes at once, or the only one at its own wish."""
+        return update.stop or (self.world.size == 1 and bool(self.stop))
+
+    # What is done
+
+    def update(self, bar: Bar) -> Update:
+        """One update of the weights from the next batches."""
+        progress, group = self.state.progress, self.next_batches()
+        rate = self.learning_rate(progress.step + 1)
+        update = self.gradients.compute(group, progress.step + 1, stop=bool(self.stop))
+        began = time.perf_counter()
+        progress.step += 1
+        if update.is_finite:
+            self.apply(rate)
+        else:
+            self.leave_out(group)
+        self.advance(len(group))
+        self.account(update, rate, update.seconds + time.perf_counter() - began)
+        bar.advance(1, self.note(update, rate))
+        return update
+
+    def next_batches(self) -> Sequence[Rows]:
+        """The batches of the next update, of all processes; fewer at the end of an epoch."""
+        progress, size = self.state.progress, self.config.accumulate * self.world.size
+        return self.epoch_batches()[progress.batch : progress.batch + size]
+
+    def epoch_batches(self) -> Sequence[Rows]:
+        """The batches of the present epoch, made once."""
+        epoch = self.state.progress.epoch
+        if self._epoch is None or self._epoch[0] != epoch:
+            self._epoch = epoch, self.batches(epoch)
+        return self._epoch[1]
+
+    def advance(self, num_batches: int) -> None:
+        """Move on in the epoch, or to the next."""
+        progress, last = self.state.progress, len(self.epoch_batches())
+        progress.batch += num_batches
+        if progress.batch >= last:
+            progress.epoch, progress.batch = progress.epoch + 1, 0
+
+    def learning_rate(self, step: int) -> float:
+        """The rate of update number `step`."""
+        schedule = self.config.schedule
+        course = Course(self.total_steps, self.width, [each.loss for each in self.state.progress.validations])
+        return SCHEDULES[schedule.name](step, schedule, course)
+
+    def apply(self, rate: float) -> None:
+        """Change the weights by the gradient."""
+        progress = self.state.progress
+        progress.not_finite = 0
+        set_learning_rate(self.state.optimizer, rate)
+        self.state.optimizer.step()
+        if self.state.ema is not None:
+            self.state.ema.update(progress.step)
+
+    def leave_out(self, group: Sequence[Rows]) -> None:
+        """Pass over an update whose loss or gradient is not finite; DataError after several in a row."""
+        progress = self.state.progress
+        progress.not_finite += 1
+        first, last = progress.batch + 1, progress.batch + len(group)
+        batches = f"batch {first}" if first == last else f"batches {first} to {last}"
+        rows = ", ".join(map(str, group[0][:5]))
+        where = f"step {progress.step} (epoch {progress.epoch + 1}, {batches}, rows {rows}, ...)"
+        if progress.not_finite >= NOT_FINITE_AT_MOST:
+            raise DataError(
+                f"loss or gradient was not finite {progress.not_finite} times in a row, last at {where}; the last "
+                "checkpoint is intact. Lower training.schedule.peak or raise training.schedule.warmup_steps"
+            )
+        self.reporter.warn(f"loss or gradient not finite at {where}: no update from it")
+
+    def account(self, update: Update, rate: float, seconds: float) -> None:
+        """Add an update to the sums, and write a line when one is due."""
+        progress, line = self.state.progress, self.state.progress.line
+        progress.seconds += seconds
+        line.seconds += seconds
+        if update.is_finite:
+            line.add(update.loss, update.nll, update.tokens)
+        if progress.step % self.config.log_every == 0:
+            where = {"event": "train", "step": progress.step, "epoch": progress.current_epoch}
+            rest = {"learning_rate": rate, "gradient_norm": update.norm, "seconds": progress.seconds}
+            self.write({**where, **line.means(), **rest})
+            progress.line = Line()
+
+    def note(self, update: Update, rate: float) -> str:
+        """What is shown beside the bar, at most twice a second."""
+        if (now := time.monotonic()) - self._noted < SECONDS_BETWEEN_NOTES:
+            return ""
+        self._noted = now
+        epoch, loss, speed = (
+            self.state.progress.current_epoch,
+            update.loss / update.tokens,
+            update.tokens / update.seconds,
+        )
+        return f"epoch {epoch}, loss {loss:.3f}, learning rate {rate:.2e}, {speed:,.0f} target tokens/s"
+
+    def write(self, line: dict[str, Any]) -> None:
+        """A line of metrics.jsonl, by the one process that writes."""
+        if self.world.leads:
+            self.log.append(line)
+
+    def save(self) -> None:
+        """A checkpoint that counts among the last ones."""
+        progress = self.state.progress
+        progress.saved = [*progress.saved, progress.step][-self.config.keep.last :]
+        self.write_checkpoint()
+
+    def write_checkpoint(self) -> None:
+        """The state as it is; checkpoints that nothing needs any more go."""
+        if self.world.leads:
+            self.log.sync()
+            progress = self.state.progress
+            self.checkpoints.write(progress.step, self.state.tensors(), progress.model_dump())
+            self.prune()
+
+    def prune(self) -> None:
+        """Keep the last and best checkpoints, and the newest, from which a resumed run goes on."""
+        progress = self.state.progress
+        best = best_first(progress.validations, self.config.early_stopping.metric)[: self.config.keep.best]
+        self.checkpoints.keep({*progress.saved, *(each.step for each in best), progress.step})
+
+    def validate(self) -> None:
+        """Figures on the validation split; the checkpoint is saved already, so that this can be done again."""
+        progress, began = self.state.progress, time.perf_counter()
+        with self.state.averaged():
+            figures = self.validator.figures(self.state.model, self.world, self.pause)
+        seconds = time.perf_counter() - began
+        progress.seconds += seconds
+        found = Validation(step=progress.step, epoch=progress.current_epoch, **figures)
+        progress.validations.append(found)
+        self.write({"event": "valid", **found.model_dump(exclude={"bleu_signature"}), "seconds": seconds})
+        best = best_first(progress.validations, self.config.early_stopping.metric)[0] is found
+        self.reporter.line(f"step {found.step:,}: {found.in_words()}{' (best so far)' if best else ''}")
+        if self.world.leads:
+            self.prune()
+            self.redraw()
+
+    def pause(self) -> None:
+        """Break off a validation; several processes must agree on it, which they do at the next update."""
+        if self.stop and self.world.size == 1:
+            raise self.stopped()
+
+    def leave(self) -> None:
+        """Save, where that is not done, and raise Stopped in all processes together."""
+        progress = self.state.progress
+        if progress.step not in progress.saved:
+            self.write_checkpoint()
+        self.world.meet()
+        raise self.stopped()
+
+    def stopped(self) -> Stopped:
+        """What to tell who asked to stop."""
+        by = f" by {self.stop.signal}" if self.stop else ""
+        return Stopped(f"training stopped{by} after step {self.state.progress.step:,}; the same command resumes it")

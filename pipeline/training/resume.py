@@ -1,0 +1,105 @@
+"""Where a training goes on: from the newest checkpoint of the same plan, with the settings it began with."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pipeline.artifact import Plan
+from pipeline.config import TrainingConfig
+from pipeline.errors import RecipeError
+from pipeline.manifest import plain
+from pipeline.models import resolve_precision
+from pipeline.progress import Reporter
+from pipeline.training.checkpoint import Checkpoint, Checkpoints
+from pipeline.training.distributed import World
+from pipeline.training.state import Progress, Settings, read_progress
+
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
+# A training may be given more time; anything else would make it another one.
+MAY_CHANGE = frozenset(
+    {"config.training.max_steps", "config.training.max_epochs", "config.training.early_stopping.patience"}
+)
+
+
+def plan_document(todo: Plan) -> dict[str, Any]:
+    """What tells whether two trainings are the same: config, inputs and seed."""
+    inputs = {label: each.fingerprint for label, each in todo.inputs.items()}
+    return {"config": plain(todo.config), "inputs": inputs, "seed": todo.seed}
+
+
+def choose(checkpoints: Checkpoints, todo: Plan, config: TrainingConfig, reporter: Reporter) -> int | None:
+    """The step to go on from, or None to begin; the folder of another training is set aside, and it says so.
+
+    Raises DataError where there are checkpoints and none can be read.
+    """
+    checkpoints.sweep()
+    found = checkpoints.newest(reporter)
+    if found is None:
+        return None
+    progress = read_progress(found)
+    changes = differences(progress.plan, plan_document(todo))
+    words = "; ".join(f"{key.removeprefix('config.')} {old} -> {new}" for key, (old, new) in sorted(changes.items()))
+    if changes.keys() <= MAY_CHANGE and not is_past(progress, config):
+        reporter.line(f"training: continues after step {progress.step:,}{f' ({words})' if words else ''}")
+        return progress.step
+    folder = checkpoints.folder.parent
+    aside = _free_name(folder)
+    folder.rename(aside)
+    reporter.line(f"training: what was there is of another plan ({words}); it is now {aside}")
+    return None
+
+
+def is_past(progress: Progress, config: TrainingConfig) -> bool:
+    """Whether the training has gone beyond the end that is now asked for."""
+    steps, epochs = config.max_steps, config.max_epochs
+    passes = progress.epoch + (progress.batch > 0)
+    return (steps is not None and progress.step > steps) or (epochs is not None and passes > epochs)
+
+
+def differences(old: object, new: object, key: str = "") -> dict[str, tuple[object, object]]:
+    """What differs between two JSON values, by dotted key: (old, new)."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        found: dict[str, tuple[object, object]] = {}
+        for each in old.keys() | new.keys():
+            found |= differences(old.get(each), new.get(each), f"{key}.{each}" if key else each)
+        return found
+    return {} if old == new else {key: (old, new)}
+
+
+def _free_name(folder: Path) -> Path:
+    """`<folder>.old-N` with the first N that is free."""
+    number = 1
+    while (aside := folder.with_name(f"{folder.name}.old-{number}")).exists():
+        number += 1
+    return aside
+
+
+def resolve_settings(
+    config: TrainingConfig, batch_tokens: int, world: World, checkpoint: Checkpoint | None, reporter: Reporter
+) -> Settings:
+    """What the machine decides at the first start; on a resumed run, what it decided then.
+
+    Raises RecipeError where the number of processes is another one.
+    """
+    dtype = resolve_precision(config.precision, world.device)
+    now = Settings(
+        device=world.device.type,
+        precision=next(name for name, each in PRECISIONS.items() if each == dtype),
+        threads=torch.get_num_threads(),
+        world_size=world.size,
+        batch_tokens=batch_tokens,
+    )
+    if checkpoint is None:
+        return now
+    then = read_progress(checkpoint).settings
+    if then.world_size != now.world_size:
+        raise RecipeError(
+            f"training began with {then.world_size} processes, not {now.world_size}; resume it with torchrun "
+            f"--nproc-per-node {then.world_size}, or move {checkpoint.folder.parent.parent} away to start over"
+        )
+    for what, before, after in (("device", then.device, now.device), ("torch", then.torch, now.torch)):
+        if before != after:
+            reporter.warn(f"training began with {what} {before} and goes on with {after}: last digits may differ")
+    return then.model_copy(update={"device": now.device, "torch": now.torch})

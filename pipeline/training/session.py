@@ -1,0 +1,235 @@
+"""A training from start to published model: what it is put together from."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from data.buckets import batches, ordered_batches
+from data.store import Dataset, Split, load_dataset
+from model.build import build
+from model.config import ModelConfig
+from model.transformer import EncoderDecoder
+from pipeline.artifact import Plan, lock, publish
+from pipeline.config import DecodingConfig, TrainingConfig
+from pipeline.errors import RecipeError
+from pipeline.models import load_model, load_weights, resolve_device, save_model, untied
+from pipeline.progress import Reporter
+from pipeline.training.averaging import Ema, mean_weights
+from pipeline.training.checkpoint import Checkpoint, Checkpoints
+from pipeline.training.checks import check_lengths, check_room, check_tokenizer
+from pipeline.training.curves import draw
+from pipeline.training.distributed import World, join
+from pipeline.training.early_stopping import best_first
+from pipeline.training.log import MetricsLog, TensorBoard
+from pipeline.training.loop import Trainer
+from pipeline.training.optimizers import make_optimizer
+from pipeline.training.resume import PRECISIONS, choose, plan_document, resolve_settings
+from pipeline.training.signals import listen
+from pipeline.training.state import Progress, Settings, TrainState, published_weights
+from pipeline.training.tasks import TASKS
+from pipeline.training.update import Gradients, Rows
+from pipeline.training.validation import Translator, Validator
+from tokenizer.tokenizer import Tokenizer, load_pair
+
+SECONDS_BETWEEN_CURVES = 30.0
+SECONDS_OF_ECHO = 2.0
+
+
+@dataclass(frozen=True)
+class Session:
+    """What one training is about, and the process it runs in."""
+
+    todo: Plan
+    config: TrainingConfig
+    model: ModelConfig
+    decoding: DecodingConfig
+    data: Dataset
+    init_from: Path | None
+    reporter: Reporter
+    world: World
+
+    @property
+    def folder(self) -> Path:
+        """Where the work in progress lies."""
+        return self.todo.folder.parent / "training"
+
+
+def make_model(
+    todo: Plan,
+    config: TrainingConfig,
+    model: ModelConfig,
+    decoding: DecodingConfig,
+    dataset: Path,
+    *,
+    init_from: Path | None,
+    command: Sequence[str],
+    reporter: Reporter,
+) -> None:
+    """Train, from the newest checkpoint where there is one, and publish the model."""
+    with join(resolve_device(config.device)) as world, ExitStack() as held:
+        session = Session(todo, config, model, decoding, load_dataset(dataset), init_from, reporter, world)
+        checkpoints = Checkpoints(session.folder / "checkpoints")
+        world.lead(lambda: held.enter_context(lock(session.folder)))
+        step = world.lead(lambda: choose(checkpoints, todo, config, reporter))
+        trainer = assemble(session, checkpoints, None if step is None else checkpoints.read(step))
+        with listen(echo=SECONDS_OF_ECHO if world.size > 1 else 0.0) as trainer.stop:
+            trainer.run()
+        if world.leads:
+            draw(trainer.log.lines, session.folder / "curves.svg")
+            publish_model(session, trainer, command)
+
+
+def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint | None) -> Trainer:
+    """The trainer of a session, at the checkpoint's state or at the beginning."""
+    config, data, world, seed = session.config, session.data, session.world, session.todo.seed
+    settings = resolve_settings(config, data.batch_tokens, world, checkpoint, session.reporter)
+    torch.set_num_threads(settings.threads)
+    check_lengths(data, session.model.max_length)
+    source_tokenizer, target_tokenizer = load_pair(data.tokenizer_folder)
+    model = initial_model(session, settings, source_tokenizer, target_tokenizer)
+    check_room(session.folder, model.num_parameters(), config.keep, ema=config.ema is not None)
+    state = initial_state(session, settings, model)
+    if checkpoint is not None:
+        state.restore(checkpoint)
+        state.progress.plan, state.progress.settings = plan_document(session.todo), settings
+    elif session.init_from is not None:
+        start_from(state, session.init_from, data.tokenizer_folder)
+    epoch = epochs(data.train, settings.batch_tokens, seed)
+    per_epoch, total_steps = len(epoch(0)), last_step(config, len(epoch(0)), world)
+    session.reporter.line(
+        f"training: {model.num_parameters():,} parameters, {len(data.train):,} examples in {per_epoch:,} batches, "
+        f"at most {total_steps:,} updates; {settings.in_words()}"
+    )
+    task, log = TASKS[config.task](config.label_smoothing), open_log(session, state.progress)
+    return Trainer(
+        config=config,
+        state=state,
+        gradients=Gradients(model, task, data.train, config, seed, world),
+        batches=epoch,
+        validator=make_validator(session, task, target_tokenizer),
+        checkpoints=checkpoints,
+        log=log,
+        reporter=session.reporter,
+        total_steps=total_steps,
+        width=session.model.decoder.dim,
+        world=world,
+        redraw=Curves(log, session.folder / "curves.svg"),
+    )
+
+
+def initial_model(session: Session, settings: Settings, source: Tokenizer, target: Tokenizer) -> EncoderDecoder:
+    """The network with its first weights, a pure function of the seed, on the device."""
+    sizes = {"source_vocab": source.vocab_size, "target_vocab": target.vocab_size}
+    try:
+        model = build(session.model, **sizes, seed=session.todo.seed, compute_dtype=PRECISIONS[settings.precision])
+    except ValueError as error:
+        raise RecipeError(f"[model]: {error}") from error
+    return model.to(session.world.device)
+
+
+def initial_state(session: Session, settings: Settings, model: EncoderDecoder) -> TrainState:
+    """The state before the first update."""
+    ema = None if session.config.ema is None else Ema(model, session.config.ema)
+    progress = Progress(settings=settings, plan=plan_document(session.todo))
+    return TrainState(model, make_optimizer(model, session.config.optimizer), ema, progress)
+
+
+def start_from(state: TrainState, folder: Path, tokenizer_folder: Path) -> None:
+    """Give a training that begins the weights of a published model."""
+    check_tokenizer(folder, tokenizer_folder)
+    load_weights(state.model, untied(load_model(folder, "cpu").model.state_dict()), folder)
+    if state.ema is not None:
+        state.ema.load(untied(state.model.state_dict()))
+
+
+def epochs(split: Split, budget: int, seed: int) -> Callable[[int], Sequence[Rows]]:
+    """The batches of an epoch, by its number."""
+    weights = None if (split.weights == 1).all() else split.weights
+    lengths = split.source_lengths + 1, split.target_lengths + 1
+
+    def epoch(number: int) -> Sequence[Rows]:
+        return batches(*lengths, budget=budget, seed=seed, epoch=number, weights=weights)
+
+    return epoch
+
+
+def last_step(config: TrainingConfig, batches_per_epoch: int, world: World) -> int:
+    """The step at which training ends unless it stops early; what schedules that come down count towards."""
+    per_epoch = -(-batches_per_epoch // (config.accumulate * world.size))
+    ends = [config.max_steps, None if config.max_epochs is None else config.max_epochs * per_epoch]
+    return min(end for end in ends if end is not None)
+
+
+def make_validator(session: Session, task: Any, target_tokenizer: Tokenizer) -> Validator:
+    """Validation as the recipe asks for it."""
+    valid, wanted = session.data.valid, session.config.validation
+    ordered = ordered_batches(valid.source_lengths + 1, valid.target_lengths + 1, budget=session.data.batch_tokens)
+    translator = None
+    if wanted.bleu:
+        decoding = session.decoding.model_copy(update={"beam": wanted.beam, "n_best": 1})
+        translator = Translator(valid, target_tokenizer, decoding)
+    return Validator(task, valid, ordered, translator)
+
+
+def open_log(session: Session, progress: Progress) -> MetricsLog:
+    """metrics.jsonl, cut back to where training goes on; only the first process opens it."""
+    mirrors = []
+    if session.world.leads and session.config.tensorboard:
+        mirrors.append(TensorBoard(session.folder / "tensorboard", step=progress.step))
+    log = MetricsLog(session.folder / "metrics.jsonl", mirrors)
+    if session.world.leads:
+        session.folder.mkdir(parents=True, exist_ok=True)
+        log.begin(step=progress.step, validated=progress.validated)
+    return log
+
+
+class Curves:
+    """Draws curves.svg anew, but not so often that it costs time."""
+
+    def __init__(self, log: MetricsLog, file: Path) -> None:
+        self.log, self.file = log, file
+        self._drawn = time.monotonic()
+
+    def __call__(self) -> None:
+        if time.monotonic() - self._drawn >= SECONDS_BETWEEN_CURVES:
+            draw(self.log.lines, self.file)
+            self._drawn = time.monotonic()
+
+
+def publish_model(session: Session, trainer: Trainer, command: Sequence[str]) -> None:
+    """Publish the best checkpoint, or the mean of the kept last or best ones, which is validated once more."""
+    progress, keep, metric = trainer.state.progress, session.config.keep, session.config.early_stopping.metric
+    best = best_first(progress.validations, metric)
+    steps = {
+        "none": [best[0].step],
+        "last": progress.saved,
+        "best": sorted(each.step for each in best[: keep.best]),
+    }[keep.average]
+    figures: Mapping[str, Any] = best[0].model_dump()
+    with publish(session.todo, command=command) as draft:
+        read = (published_weights(trainer.checkpoints.read(step)) for step in steps)
+        weights = next(read) if len(steps) == 1 else mean_weights(read)
+        if steps != [best[0].step]:
+            load_weights(trainer.state.model, weights, session.folder)
+            found = trainer.validator.figures(trainer.state.model, World(device=session.world.device), lambda: None)
+            figures = {**figures, **found}
+        save_model(draft.folder, session.model, weights, session.data.tokenizer_folder)
+        draft.figures.update(
+            steps=steps,
+            validation={key: figures[key] for key in ("loss", "perplexity", "accuracy", "bleu", "bleu_signature")},
+            updates=progress.step,
+            epochs=progress.epoch,
+            training_seconds=round(progress.seconds, 3),
+            parameters=trainer.state.model.num_parameters(),  # type: ignore[operator]
+            settings=progress.settings.model_dump(),
+        )
+    of = f"step {steps[0]:,}" if len(steps) == 1 else f"the mean of steps {', '.join(f'{step:,}' for step in steps)}"
+    bleu = "" if figures["bleu"] is None else f", BLEU {figures['bleu']:.2f}"
+    session.reporter.line(
+        f"model: {of}, validation loss {figures['loss']:.4f}{bleu}; published as {session.todo.folder}"
+    )

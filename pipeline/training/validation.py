@@ -1,0 +1,82 @@
+"""Validation: loss, perplexity and token accuracy of the references, and BLEU by the path of `tfm translate`."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import torch
+
+from pipeline.config import DecodingConfig, EvaluationConfig
+from pipeline.decoding.decode import decode
+from pipeline.scoring.metrics import Score, score_texts
+from pipeline.training.distributed import World
+from pipeline.training.update import Rows
+from pipeline.translate import one_line
+from tokenizer.tokenizer import Tokenizer
+
+
+class Task(Protocol):
+    """What validation needs of a task."""
+
+    def batch(self, split: Any, rows: Rows) -> Any: ...
+    def evaluate(self, model: Any, batch: Any) -> Any: ...
+
+
+class Translator:
+    """Translates the validation source and scores it against the validation target."""
+
+    def __init__(self, split: Any, target_tokenizer: Tokenizer, decoding: DecodingConfig) -> None:
+        self.sources = split.source.lists()
+        self.references = [one_line(text) for text in split.texts()[1]]
+        self.target_tokenizer, self.decoding = target_tokenizer, decoding
+
+    def bleu(self, model: Any, world: World, pause: Callable[[], None]) -> Score:
+        """BLEU of the best hypotheses; every process translates its share of the sentences."""
+        share = [source for _, source in world.share(self.sources)]
+        found = decode(model, share, self.decoding, device=world.device, on_done=lambda _: pause())
+        texts = self.target_tokenizer.decode_batch([list(hypotheses[0].ids) for hypotheses in found])
+        hypotheses = [""] * len(self.sources)
+        for rank, part in enumerate(world.gather(texts)):
+            hypotheses[rank :: world.size] = map(one_line, part)
+        return score_texts(hypotheses, [self.references], EvaluationConfig(metrics=("bleu",)))["bleu"]
+
+
+class Validator:
+    """Computes the figures of a model on the validation split."""
+
+    def __init__(self, task: Task, split: Any, batches: Sequence[Rows], translator: Translator | None) -> None:
+        self.task, self.split, self.batches, self.translator = task, split, batches, translator
+
+    @torch.no_grad()
+    def figures(self, model: Any, world: World, pause: Callable[[], None] = lambda: None) -> dict[str, Any]:
+        """loss (-log p a target token), perplexity, accuracy, bleu and its signature; sums are divided once.
+
+        pause: called often; may raise to break off.
+        """
+        was_training = model.training
+        model.eval()
+        try:
+            nll, correct, count = self._sums(model, world, pause)
+            score = self.translator.bleu(model, world, pause) if self.translator is not None else None
+        finally:
+            model.train(was_training)
+        loss = nll / count
+        return {
+            "loss": loss,
+            "perplexity": math.exp(loss) if loss < 700 else math.inf,
+            "accuracy": correct / count,
+            "bleu": None if score is None else score.score,
+            "bleu_signature": None if score is None else score.signature,
+        }
+
+    def _sums(self, model: Any, world: World, pause: Callable[[], None]) -> tuple[float, float, float]:
+        """-log p, tokens predicted right and tokens, over all processes."""
+        sums = [0.0, 0.0, 0.0]
+        for _, rows in world.share(self.batches):
+            pause()
+            counts = self.task.evaluate(model, self.task.batch(self.split, rows).to(world.device))
+            for place, value in enumerate((counts.nll, counts.correct, counts.count)):
+                sums[place] += float(value)
+        parts = world.gather(sums)
+        nll, correct, count = (math.fsum(part[place] for part in parts) for place in range(3))
+        return nll, correct, count

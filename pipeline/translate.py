@@ -1,0 +1,220 @@
+"""The translate stage: lines of text to translations by a trained model, streamed, in order."""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import islice, tee
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from data.errors import DataError
+from data.lines import open_lines
+from data.store import load_dataset
+from pipeline.artifact import JSON, Draft, Input, Plan, is_fresh, publish
+from pipeline.config import DecodingConfig, Device
+from pipeline.progress import Reporter
+
+if TYPE_CHECKING:
+    from pipeline.models import LoadedModel
+
+# torch is imported where it is needed: a stage that is fresh says so without it
+
+CHUNK_LINES = 8192
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One translation of a line, itself one line.
+
+    `log_prob`: sum of the log-probabilities of its `num_tokens` tokens (end token included), in nats; `score`: that sum
+    after length normalisation.
+    """
+
+    text: str
+    score: float
+    log_prob: float
+    num_tokens: int
+
+
+NOTHING = Translation("", 0.0, 0.0, 0)
+"""What an empty line becomes."""
+
+
+def translate_lines(
+    loaded: "LoadedModel",
+    lines: Iterable[str],
+    config: DecodingConfig,
+    *,
+    reporter: Reporter,
+    prefixes: Iterable[str] | None = None,
+    chunk_lines: int = CHUNK_LINES,
+    on_done: Callable[[int], None] | None = None,
+) -> Iterator[list[Translation]]:
+    """The `config.n_best` translations of each line, best first; lines in order.
+
+    Reads `chunk_lines` lines, then gives their translations: 1 answers each line at once, more sort better by length.
+    A line without pieces is translated by an empty line, not by the model. A source longer than the model reads is
+    cut, which is reported at the end. `prefixes`: for each line, text that its translations begin with.
+    `on_done` is told how many more lines are done. Raises DataError where there are fewer prefixes than lines.
+    """
+    from pipeline.decoding.decode import decode, is_too_long
+
+    model = loaded.model.eval()
+    device = next(model.parameters()).device
+    lines, starts = iter(lines), None if prefixes is None else iter(prefixes)
+    num_lines = num_cut = 0
+    while chunk := list(islice(lines, chunk_lines)):
+        sources = loaded.source_tokenizer.encode_batch(chunk)
+        targets = None if starts is None else _encode_prefixes(loaded, list(islice(starts, len(chunk))), chunk)
+        num_lines += len(chunk)
+        num_cut += sum(is_too_long(source, model) for source in sources)
+        found = decode(model, sources, config, device=device, prefixes=targets, on_done=on_done)
+        texts = iter(loaded.target_tokenizer.decode_batch([list(each.ids) for n_best in found for each in n_best]))
+        for source, n_best in zip(sources, found, strict=True):
+            translations = [
+                Translation(one_line(next(texts)), each.score, each.log_prob, each.num_tokens) for each in n_best
+            ]
+            yield translations if source else [NOTHING]
+    if num_cut:
+        were = "was" if num_cut == 1 else "were"
+        reporter.warn(
+            f"{num_cut} of {num_lines} sources {were} longer than the {model.max_length - 1} pieces that the model "
+            f"reads, and {were} cut"
+        )
+
+
+def _encode_prefixes(loaded: "LoadedModel", prefixes: list[str], lines: list[str]) -> list[list[int]]:
+    """Ids of the prefixes of these lines."""
+    if len(prefixes) < len(lines):
+        raise DataError("there are fewer prefixes than lines: give one for each line, empty where none is wanted")
+    limit = loaded.model.max_length - 1
+    encoded = loaded.target_tokenizer.encode_batch(prefixes)
+    for prefix, ids in zip(prefixes, encoded, strict=True):
+        if len(ids) > limit:
+            raise DataError(f"a prefix has {len(ids)} pieces and the model reads at most {limit}: {prefix[:40]!r}...")
+    return encoded
+
+
+def one_line(text: str) -> str:
+    """The text with a blank for each line break in it: line n of a file of translations belongs to line n."""
+    return text.replace("\r", " ").replace("\n", " ")
+
+
+def as_json(source: str, translations: Sequence[Translation]) -> dict[str, JSON]:
+    """One line of a .jsonl of translations: {"source", "translations": [{"text", "score", ...}, ...]}."""
+    return {"source": source, "translations": [asdict(translation) for translation in translations]}
+
+
+def plan_tests(model: Path, dataset: Path, config: DecodingConfig, out: Path, *, seed: int = 1) -> Plan:
+    """What `translate_tests` will make, from what."""
+    inputs = {"model": Input.of_artifact(model), "dataset": Input.of_artifact(dataset)}
+    return _plan(inputs, config, out, seed)
+
+
+def plan_file(
+    model: Path, source: Path, config: DecodingConfig, out: Path, *, seed: int = 1, prefixes: Path | None = None
+) -> Plan:
+    """What `translate_file` will make, from what."""
+    inputs = {"model": Input.of_artifact(model), "source": Input.of_file(source)}
+    if prefixes is not None:
+        inputs["prefixes"] = Input.of_file(prefixes)
+    return _plan(inputs, config, out, seed)
+
+
+def _plan(inputs: dict[str, Input], config: DecodingConfig, out: Path, seed: int) -> Plan:
+    decoding = config.model_dump(mode="json")
+    return Plan(stage="translate", folder=out, config={"decoding": decoding}, inputs=inputs, seed=seed)
+
+
+def translate_tests(
+    model: Path,
+    dataset: Path,
+    config: DecodingConfig,
+    out: Path,
+    *,
+    seed: int = 1,
+    command: Sequence[str],
+    reporter: Reporter,
+    device: Device = "auto",
+) -> None:
+    """Translates the source of every test set of `dataset` into `out`.
+
+    For each test set: NAME.txt, best translations one a line; NAME.jsonl, all `n_best` with scores; NAME.source.txt and
+    NAME.reference.txt.
+    """
+    todo = plan_tests(model, dataset, config, out, seed=seed)
+    if is_fresh(todo, reporter):
+        return
+    from pipeline.models import load_model
+
+    with publish(todo, command=command) as draft:
+        loaded = load_model(model, device)
+        for name, split in load_dataset(dataset).tests.items():
+            sources, references = split.texts()
+            with open(draft.folder / f"{name}.reference.txt", "w", encoding="utf-8", newline="\n") as file:
+                file.writelines(one_line(reference) + "\n" for reference in references)
+            with reporter.bar(f"translating {name}", len(sources), "sentences") as bar:
+                found = partial(translate_lines, loaded, config=config, reporter=reporter, on_done=bar.advance)
+                _write(draft, name, f"{name}.source", sources, found, reporter)
+
+
+def translate_file(
+    model: Path,
+    source: Path,
+    config: DecodingConfig,
+    out: Path,
+    *,
+    seed: int = 1,
+    command: Sequence[str],
+    reporter: Reporter,
+    device: Device = "auto",
+    prefixes: Path | None = None,
+) -> None:
+    """Translates a text file into `out`: hypotheses.txt, hypotheses.jsonl with scores, and source.txt.
+
+    `prefixes`: a file that says, line by line, what each translation begins with.
+    """
+    todo = plan_file(model, source, config, out, seed=seed, prefixes=prefixes)
+    if is_fresh(todo, reporter):
+        return
+    from pipeline.models import load_model
+
+    with publish(todo, command=command) as draft:
+        loaded = load_model(model, device)
+        starts = None if prefixes is None else open_lines(prefixes)
+        with reporter.bar("translating", None, "sentences") as bar:
+            found = partial(
+                translate_lines, loaded, config=config, reporter=reporter, prefixes=starts, on_done=bar.advance
+            )
+            _write(draft, "hypotheses", "source", open_lines(source), found, reporter)
+
+
+def _write(
+    draft: Draft,
+    name: str,
+    source_name: str,
+    sources: Iterable[str],
+    translate: Callable[[Iterable[str]], Iterator[list[Translation]]],
+    reporter: Reporter,
+) -> None:
+    """Write the translations of one text into a draft, and what they took into its figures."""
+    began = time.monotonic()
+    num_lines = num_tokens = 0
+    sources, asked = tee(sources)
+    with ExitStack() as stack:
+        text, records, copy = (
+            stack.enter_context(open(draft.folder / file, "w", encoding="utf-8", newline="\n"))
+            for file in (f"{name}.txt", f"{name}.jsonl", f"{source_name}.txt")
+        )
+        for source, translations in zip(sources, translate(asked), strict=True):
+            text.write(translations[0].text + "\n")
+            records.write(json.dumps(as_json(source, translations), ensure_ascii=False) + "\n")
+            copy.write(one_line(source) + "\n")
+            num_lines, num_tokens = num_lines + 1, num_tokens + translations[0].num_tokens
+    seconds = time.monotonic() - began
+    rate = num_tokens / seconds
+    draft.figures[name] = {"sentences": num_lines, "seconds": round(seconds, 3), "tokens_per_second": round(rate, 1)}
+    reporter.line(f"{name}: {num_lines:,} sentences in {seconds:.1f} s, {rate:,.0f} tokens a second")

@@ -1,0 +1,133 @@
+"""What goes wrong ends in one or two lines on stderr and the exit code that the design gives it."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.user import TINY, Stages, commands_of, start, tfm, write_lines
+
+
+def test_version_and_help() -> None:
+    assert tfm("--version").out.startswith("tfm")
+    assert tfm("--help").code == 0
+    assert "tokenize" in tfm("--help").out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("nonsense",),
+        ("tokenize",),
+        ("tokenize", "text.en"),
+        ("tokenize", "text.en", "--recipe", "r.toml"),
+        ("preprocess", "--train", "only-one"),
+        ("preprocess", "--train", "a", "b"),
+        ("train", "--data", "d"),
+        ("train", "--device", "tpu"),
+        ("translate",),
+        ("translate", "model", "--recipe", "r.toml"),
+        ("evaluate", "--hypotheses", "h"),
+        ("evaluate", "--reference", "r"),
+        ("recipe",),
+        ("recipe", "--recipe", "missing.toml"),
+    ],
+    ids=" ".join,
+)
+def test_usage_errors_are_typers_own(words: tuple[str, ...]) -> None:
+    result = tfm(*words)
+    assert result.code == 2
+    assert "Error: " in result.err
+    assert result.out == ""
+
+
+def test_files_that_are_not_aligned(corpora: Path, stages: Stages, tmp_path: Path) -> None:
+    short = write_lines(tmp_path / "short.en", ["one", "two"])
+    words = ("preprocess", "--train", corpora / "train.de", short, "--tokenizer", stages.folder / "tokenizer")
+    result = tfm(*words, "--out", tmp_path / "dataset")
+    assert result.code == 65
+    assert len(result.err.strip().splitlines()) <= 2
+    for part in ("200", "2 lines" if "2 lines" in result.err else "2", "train.de"):
+        assert part in result.err
+    assert not (tmp_path / "dataset").exists()
+
+
+def test_text_that_is_not_utf8(stages: Stages, tmp_path: Path) -> None:
+    source = tmp_path / "bad.de"
+    source.write_bytes(b"eins\nzw\xffei\ndrei\n")
+    target = write_lines(tmp_path / "good.en", ["one", "two", "three"])
+    words = ("preprocess", "--train", source, target, "--tokenizer", stages.folder / "tokenizer")
+    result = tfm(*words, "--out", tmp_path / "dataset")
+    assert result.code == 65
+    for part in ("bad.de", "line 2", "byte 3"):
+        assert part in result.err
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    result = tfm("tokenize", tmp_path / "nowhere.en", "--out", tmp_path / "t")
+    assert result.code in (65, 74)
+    assert "nowhere.en" in result.err
+    assert len(result.err.strip().splitlines()) <= 2
+
+
+def test_no_model_there(tmp_path: Path) -> None:
+    result = tfm("translate", tmp_path / "nothing", stdin="eins\n")
+    assert result.code in (65, 74)
+    assert "nothing" in result.err
+
+
+def test_no_place_to_write(corpora: Path, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("mine")
+    result = tfm("tokenize", corpora / "train.de", "--kind", "char", "--out", tmp_path / "taken")
+    assert result.code == 73
+    assert "taken" in result.err
+    assert (tmp_path / "taken").read_text() == "mine"
+
+
+def test_debug_adds_the_traceback(tmp_path: Path) -> None:
+    words = ("inspect", tmp_path / "nothing")
+    assert "Traceback" not in tfm(*words).err
+    result = tfm("--debug", *words)
+    assert result.code == 65
+    assert "Traceback" in result.err
+    assert result.err.strip().splitlines()[-1] == tfm(*words).err.strip().splitlines()[-1]
+
+
+def test_a_reader_that_has_seen_enough(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = start("recipe", "--schema", folder=tmp_path, stdout=writer)
+    os.close(writer)
+    _, err = process.communicate(timeout=60)
+    assert err == ""
+    assert process.returncode == 74
+
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)], ids=["SIGINT", "SIGTERM"]
+)
+def test_training_stopped_by_a_signal_says_how_to_go_on(stages: Stages, tmp_path: Path, number: int) -> None:
+    words = commands_of(Path(), stages.folder)["train"]
+    words = (*words[: words.index("--max-steps")], *TINY, "--device", "cpu", "--out", tmp_path / "run")
+    process = start(*words, "--max-steps", "100000", folder=tmp_path)
+    wait_for(tmp_path / "run" / "training" / "metrics.jsonl", process)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 75, err
+    assert out == ""
+    assert "same command" in err or "tfm train" in err
+    assert "Traceback" not in err
+    assert not (tmp_path / "run" / "model").exists()
+
+
+def wait_for(file: Path, process: subprocess.Popen[str]) -> None:
+    """Until `file` holds something, for a minute at most."""
+    for _ in range(600):
+        if file.exists() and file.stat().st_size:
+            return
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.1)
+    raise AssertionError(f"{file} did not come")

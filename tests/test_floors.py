@@ -1,0 +1,94 @@
+"""The floors of the house: what each package may import, read from the source without running it."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+MAY_IMPORT = {
+    "cli": {"pipeline"},
+    "pipeline": {"model", "data", "tokenizer"},
+    "model": set(),
+    "data": {"tokenizer"},
+    "tokenizer": set(),
+}
+# Flags become the configs of all floors, which hold no work; and text is opened in one way.
+ALSO_FOR_CLI = {"data.config", "model.config", "tokenizer.config", "data.sources"}
+ONLY_IN = {"typer": "cli", "rich": "cli", "tokenizers": "tokenizer"}
+FORBIDDEN = {"pickle", "dill", "cloudpickle", "transformers"}
+
+
+def imports(source: str) -> Iterator[tuple[int, str]]:
+    """Every import in `source` as (line, full module name), wherever in the file it stands."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"line {node.lineno}: relative import; floors are named in full"
+            assert node.module is not None
+            yield node.lineno, node.module
+
+
+def violations(package: str, source: str) -> list[str]:
+    """What in a module of `package` reaches where it may not."""
+    found = []
+    for line, module in imports(source):
+        top = module.split(".")[0]
+        allowed = top not in MAY_IMPORT or top == package or top in MAY_IMPORT[package]
+        if not allowed and not (package == "cli" and module in ALSO_FOR_CLI):
+            found.append(f"line {line}: {package} may not import {module}")
+        if ONLY_IN.get(top, package) != package:
+            found.append(f"line {line}: only {ONLY_IN[top]} imports {top}")
+        if top in FORBIDDEN or top in {"tests", "bench"}:
+            found.append(f"line {line}: no package of ours imports {top}")
+    return found
+
+
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_a_package_imports_only_from_below(package: str) -> None:
+    files = sorted((ROOT / package).rglob("*.py"))
+    assert files
+    wrong = {str(file.relative_to(ROOT)): violations(package, file.read_text("utf-8")) for file in files}
+    assert {file: found for file, found in wrong.items() if found} == {}
+
+
+@pytest.mark.parametrize(
+    ("package", "source"),
+    [
+        ("tokenizer", "import data.config"),
+        ("data", "def f():\n    from model.layout import Layout"),
+        ("model", "import tokenizer"),
+        ("pipeline", "from rich.table import Table"),
+        ("pipeline", "import typer"),
+        ("data", "from tokenizers import Tokenizer"),
+        ("cli", "from model.build import build"),
+        ("cli", "from data.store import load_split"),
+        ("pipeline", "import pickle"),
+    ],
+)
+def test_a_forbidden_import_is_seen(package: str, source: str) -> None:
+    assert len(violations(package, source)) == 1
+
+
+def test_modules_do_not_import_in_a_circle() -> None:
+    """Top-level imports between our modules form no circle (one inside a function is there to defer, not to dodge)."""
+    graph: dict[str, set[str]] = {}
+    for package in MAY_IMPORT:
+        for file in (ROOT / package).rglob("*.py"):
+            name = ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+            graph[name] = set(_top_level_imports(ast.parse(file.read_text("utf-8"))))
+    graph = {name: {other for other in others if other in graph} for name, others in graph.items()}
+    while free := {name for name, others in graph.items() if not others}:
+        graph = {name: others - free for name, others in graph.items() if name not in free}
+    assert graph == {}
+
+
+def _top_level_imports(tree: ast.Module) -> Iterator[str]:
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)

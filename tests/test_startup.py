@@ -1,0 +1,57 @@
+"""Help comes at once: no command's `--help` loads a heavy library, and neither does `--version`."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+HEAVY = {"torch", "numpy", "datasets", "pyarrow", "tokenizers", "safetensors", "sacrebleu", "rich"}
+COMMANDS = ("tokenize", "preprocess", "train", "translate", "evaluate", "run", "inspect", "recipe")
+PROGRAM = """
+import json, sys
+from cli.app import main
+sys.argv = ["tfm", *json.loads(sys.argv[1])]
+try:
+    main()
+except SystemExit as end:
+    print(json.dumps({"code": end.code, "modules": sorted({name.split(".")[0] for name in sys.modules})}))
+"""
+
+
+@pytest.mark.parametrize(
+    "words", [("--help",), ("--version",), *((command, "--help") for command in COMMANDS)], ids=" ".join
+)
+def test_help_loads_no_heavy_library(words: tuple[str, ...]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, json.dumps(words)], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    end = json.loads(done.stdout.splitlines()[-1])
+    assert end["code"] in (0, None)
+    # Newer typer itself loads pydantic as soon as it parses a command's options.
+    heavy = HEAVY if words[0] in COMMANDS else HEAVY | {"pydantic"}
+    assert heavy & set(end["modules"]) == set()
+    assert done.stderr == ""
+
+
+def test_help_names_every_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "cli.app", "--help"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    listed = {line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ")}
+    assert set(COMMANDS) <= listed
+
+
+def test_help_takes_a_third_of_a_second_at_most() -> None:
+    """The best of some tries: the others may have waited for a busy machine."""
+    seconds = []
+    for _ in range(8):
+        began = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "cli.app", "--help"], cwd=ROOT, capture_output=True, check=True)
+        seconds.append(time.perf_counter() - began)
+        if seconds[-1] <= 0.35:
+            return
+    raise AssertionError(f"tfm --help took {min(seconds):.2f} s at best")

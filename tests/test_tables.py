@@ -1,0 +1,78 @@
+"""Every name that a recipe accepts has its row in the dict that gives it meaning, and every row has its name."""
+
+import importlib
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from cli.options import DeviceName
+from data.config import CorpusConfig, Format, Generator
+from model.config import Activation, Norm, Positions, Score
+from pipeline.config import Device, EvaluationMetric, LengthNorm, Optimizer, Schedule, Task
+from tests.cli.user import tfm
+from tokenizer.config import Kind, Normalization
+
+ROOT = Path(__file__).parent.parent
+TABLES = [
+    (Kind, "tokenizer.kinds", "KINDS"),
+    (Normalization, "tokenizer.normalization", "FORMS"),
+    (Format, "data.sources", "READERS"),
+    (Positions, "model.positions", "POSITIONS"),
+    (Score, "model.scores", "SCORES"),
+    (Activation, "model.blocks", "ACTIVATIONS"),
+    (Norm, "model.blocks", "NORMS"),
+    (Task, "pipeline.training.tasks", "TASKS"),
+    (Optimizer, "pipeline.training.optimizers", "OPTIMIZERS"),
+    (Schedule, "pipeline.training.schedules", "SCHEDULES"),
+    (LengthNorm, "pipeline.decoding.rules", "LENGTH_NORMS"),
+]
+
+
+@pytest.mark.parametrize(("names", "module", "table"), TABLES, ids=[table for _, _, table in TABLES])
+def test_names_and_rows_are_the_same(names: object, module: str, table: str) -> None:
+    rows = getattr(importlib.import_module(module), table)
+    assert sorted(rows) == sorted(get_args(names))
+
+
+@pytest.mark.parametrize("name", get_args(Generator))
+def test_every_built_in_corpus_can_be_read(name: str) -> None:
+    from data.sources import pairs
+
+    found = list(pairs(CorpusConfig(format="generated", path=name, split="train", size=3)))
+    assert len(found) == 3
+    assert all(source and target for source, target in found)
+
+
+def test_toy_corpora_are_those_that_recipes_name() -> None:
+    from data.toys import TOYS
+
+    assert {*TOYS, "grammar"} == set(get_args(Generator))
+
+
+def test_metrics_are_the_table_and_perplexity() -> None:
+    from pipeline.scoring.metrics import METRICS
+
+    # Perplexity is no function of texts: it needs the model.
+    assert {*METRICS, "perplexity"} == set(get_args(EvaluationMetric))
+
+
+def test_the_command_line_knows_the_same_devices() -> None:
+    assert get_args(DeviceName) == get_args(Device)
+
+
+@pytest.mark.parametrize(
+    ("command", "names"),
+    [("tokenize", Kind), ("tokenize", Normalization), ("translate", LengthNorm)],
+    ids=["kinds", "normalizations", "length norms"],
+)
+def test_help_lists_the_names(command: str, names: object) -> None:
+    words = tfm(command, "--help").out.replace(",", " ").replace(".", " ").split()
+    assert set(get_args(names)) <= set(words)
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "recipes").glob("*.toml")), ids=lambda file: file.stem)
+def test_recipes_that_come_with_tfm_are_valid_and_named_as_their_file(file: Path) -> None:
+    result = tfm("recipe", file)
+    assert result.code == 0, result.err
+    assert f'"name": "{file.stem}"' in result.out

@@ -1,0 +1,66 @@
+import gzip
+
+import pytest
+
+from data import lines
+from data.errors import DataError
+from data.lines import check_lines, open_lines
+
+
+@pytest.fixture(params=["text.en", "text.en.gz"])
+def write(request, tmp_path):
+    def write(content):
+        path = tmp_path / request.param
+        path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("a\nb\n", ["a", "b"]),
+        ("a\nb", ["a", "b"]),
+        ("a\n\n", ["a", ""]),
+        ("\n", [""]),
+        ("", []),
+        ("a\r\nb\r\r\n", ["a", "b\r"]),
+        ("\ufeffa\n\ufeffb\n", ["a", "\ufeffb"]),
+        ("a\u2028b\x85c\x0cd\x1ce\x0bf\rg\n", ["a\u2028b\x85c\x0cd\x1ce\x0bf\rg"]),
+    ],
+)
+def test_lines_end_at_newlines_and_nowhere_else(write, content, expected):
+    path = write(content.encode())
+    assert list(open_lines(path)) == expected
+    assert check_lines(path) == len(expected)
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 7])
+def test_blocks_do_not_show(write, monkeypatch, block):
+    monkeypatch.setattr(lines, "BLOCK_BYTES", block)
+    content = "\ufeffeins\nzwei drei\r\n\nvierß\u2028\nfünf"
+    path = write(content.encode())
+    assert list(open_lines(path)) == ["eins", "zwei drei", "", "vierß\u2028", "fünf"]
+    assert check_lines(path) == 5
+
+
+@pytest.mark.parametrize("block", [4, 1 << 20])
+@pytest.mark.parametrize("read", [check_lines, lambda path: list(open_lines(path))])
+def test_a_byte_that_is_not_utf8_is_named(write, monkeypatch, block, read):
+    monkeypatch.setattr(lines, "BLOCK_BYTES", block)
+    path = write("gut\nschön\n".encode() + b"sch\xf6n\nrest\n")
+    with pytest.raises(DataError, match=r"text\.en\S*, line 3, byte 4: not UTF-8 \(0xf6: .*\); convert"):
+        read(path)
+
+
+def test_what_is_not_there_or_cut_off_is_an_error(tmp_path):
+    with pytest.raises(DataError, match=r"missing\.en: no such file"):
+        check_lines(tmp_path / "missing.en")
+    with pytest.raises(DataError, match="is a folder"):
+        check_lines(tmp_path)
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(b"a\n" * 1000)[:-9])
+    (tmp_path / "plain.gz").write_bytes(b"a\n")
+    for name in ("cut.gz", "plain.gz"):
+        with pytest.raises(DataError, match=rf"{name}: not a whole gzip file"):
+            check_lines(tmp_path / name)

@@ -1,0 +1,77 @@
+import pytest
+
+from data.config import CorpusConfig, DataConfig
+from data.errors import DataError
+from data.preflight import preflight
+from data.splits import resolve
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    def corpus(source, target, name="a"):
+        for ending, content in (("en", source), ("de", target)):
+            (tmp_path / f"{name}.{ending}").write_bytes(content)
+        return CorpusConfig(source=str(tmp_path / f"{name}.en"), target=str(tmp_path / f"{name}.de"))
+
+    return corpus
+
+
+def check(train, valid=None, test=None):
+    return preflight(resolve(DataConfig(train=train, valid=valid or train, tests={"test": test or train})))
+
+
+def test_pairs_are_counted(corpus):
+    assert check(corpus(b"a\nb\n", b"c\nd")) == {"train": 2, "valid": 2, "test": 2}
+
+
+def test_random_portions_are_not_counted(corpus):
+    lines = b"".join(b"line %d\n" % i for i in range(100))
+    splits = resolve(DataConfig(train=corpus(lines, lines)))
+    assert preflight(splits) == {"train": None, "valid": None, "test": None}
+
+
+def test_other_formats_are_counted_where_that_is_cheap(tmp_path, corpus):
+    (tmp_path / "a.tsv").write_text("source\ttarget\na\tb\n", encoding="utf-8")
+    tsv = CorpusConfig(format="tsv", path=str(tmp_path / "a.tsv"))
+    generated = CorpusConfig(format="generated", path="copy", split="test", size=3)
+    assert check(corpus(b"a\n", b"b\n"), tsv, generated) == {"train": 1, "valid": None, "test": 3}
+
+
+def test_differing_line_counts_are_both_named(corpus):
+    with pytest.raises(DataError, match=r"a\.en: has 3 lines, but \S*a\.de has 2"):
+        check(corpus(b"a\nb\nc\n", b"a\nb\n"))
+
+
+def test_a_line_separator_is_no_line_end(corpus):
+    text = "a\u2028b\x0cc\x85d\n".encode()
+    assert check(corpus(text, b"x\n"))["train"] == 1
+
+
+def test_invalid_utf8_is_named_in_any_split(corpus):
+    good = corpus(b"a\n", b"a\n")
+    bad = corpus(b"a\nb\n", b"a\nb\xff\n", name="b")
+    with pytest.raises(DataError, match=r"b\.de, line 2, byte 2: not UTF-8"):
+        check(good, test=bad)
+
+
+def test_a_missing_file_is_named(corpus, tmp_path):
+    good = corpus(b"a\n", b"a\n")
+    with pytest.raises(DataError, match=r"c\.en: no such file"):
+        check(good, valid=CorpusConfig(source=str(tmp_path / "c.en"), target=good.target))
+
+
+def test_an_empty_split_is_an_error(corpus):
+    good, empty = corpus(b"a\n", b"a\n"), corpus(b"", b"", name="e")
+    with pytest.raises(DataError, match="the valid split is empty"):
+        check(good, valid=empty)
+
+
+def test_a_random_split_that_comes_out_empty_is_an_error(corpus):
+    with pytest.raises(DataError, match=r"the \w+ split is empty: random \d+% of .*a\.en"):
+        preflight(resolve(DataConfig(train=corpus(b"a\n", b"a\n"))))
+
+
+def test_a_missing_column_is_an_error(tmp_path, corpus):
+    (tmp_path / "a.jsonl").write_text('{"en": "a"}\n', encoding="utf-8")
+    with pytest.raises(DataError, match="there is no 'source'; it has en"):
+        check(corpus(b"a\n", b"a\n"), test=CorpusConfig(format="jsonl", path=str(tmp_path / "a.jsonl")))

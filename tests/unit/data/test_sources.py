@@ -1,0 +1,205 @@
+import gzip
+import json
+
+import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from data import hub
+from data.config import CorpusConfig, DataConfig
+from data.errors import DataError
+from data.sources import READERS, describe, files, identity, pairs, resolve
+from data.splits import Portion
+
+PAIRS = [("one\u2028two", "eins zwei"), ("", "drei"), ('the "big" dog, here', "der große Hund")]
+
+
+def write_text(folder, pairs=PAIRS, name="train"):
+    for ending, side in (("en", 0), ("de", 1)):
+        (folder / f"{name}.{ending}").write_text("".join(pair[side] + "\n" for pair in pairs), encoding="utf-8")
+    return CorpusConfig(source=str(folder / f"{name}.en"), target=str(folder / f"{name}.de"))
+
+
+def write_lines(path, lines):
+    content = "".join(line + "\n" for line in lines).encode()
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    return str(path)
+
+
+def read(**config):
+    return list(pairs(CorpusConfig(**config)))
+
+
+def test_there_is_a_reader_for_every_format():
+    assert set(READERS) == set(CorpusConfig.model_fields["format"].annotation.__args__)
+
+
+def test_text(tmp_path):
+    assert list(pairs(write_text(tmp_path))) == PAIRS
+
+
+def test_text_with_a_missing_line_names_both_counts(tmp_path):
+    corpus = write_text(tmp_path)
+    (tmp_path / "train.de").write_text("eins\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"train\.en: has 3 lines, but .*train\.de has 1"):
+        list(pairs(corpus))
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.tsv.gz"])
+def test_tsv(tmp_path, name):
+    rows = ["\t".join(("7", *pair)) for pair in PAIRS]
+    path = write_lines(tmp_path / name, rows)
+    assert read(format="tsv", path=path, source="1", target="2") == PAIRS
+    path = write_lines(tmp_path / name, ["id\ten\tde", *rows])
+    assert read(format="tsv", path=path, source="en", target="de") == PAIRS
+
+
+def test_csv(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('de,en\r\n"eins","o\n""n""e"\r\nzwei,two\r\n', encoding="utf-8", newline="")
+    assert read(format="csv", path=str(path), source="en", target="de") == [('o "n"e', "eins"), ("two", "zwei")]
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz"])
+def test_jsonl(tmp_path, name):
+    path = write_lines(tmp_path / name, [json.dumps({"en": a, "x": {"de": b}}) for a, b in PAIRS] + [""])
+    assert read(format="jsonl", path=path, source="en", target="x.de") == PAIRS
+
+
+def test_json_null_is_an_empty_text_and_a_line_break_a_space(tmp_path):
+    path = write_lines(tmp_path / "a.jsonl", ['{"source": null, "target": "a\\nb"}'])
+    assert read(format="jsonl", path=path) == [("", "a b")]
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.parquet.gz"])
+def test_parquet(tmp_path, name):
+    table = pa.table({"en": [a for a, _ in PAIRS], "n": [1, 2, 3], "x": [{"de": b, "fr": ""} for _, b in PAIRS]})
+    pq.write_table(table, tmp_path / "plain")
+    content = (tmp_path / "plain").read_bytes()
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    assert read(format="parquet", path=str(tmp_path / name), source="en", target="x.de") == PAIRS
+    with pytest.raises(DataError, match=r"no column 'fr'; it has "):
+        read(format="parquet", path=str(tmp_path / name), source="fr", target="en")
+    with pytest.raises(DataError, match="'n' holds int64, not text"):
+        read(format="parquet", path=str(tmp_path / name), source="en", target="n")
+
+
+def test_a_glob_reads_files_in_order_of_name(tmp_path):
+    for i in (2, 0, 1):
+        write_lines(tmp_path / f"part{i}.tsv", [f"s{i}\tt{i}"])
+    corpus = CorpusConfig(format="tsv", path=str(tmp_path / "part*.tsv"), source="0", target="1")
+    assert list(pairs(corpus)) == [("s0", "t0"), ("s1", "t1"), ("s2", "t2")]
+    assert [path.name for path in files(corpus)] == ["part0.tsv", "part1.tsv", "part2.tsv"]
+
+
+def test_a_saved_dataset_with_a_translation_column(tmp_path):
+    rows = [{"translation": {"en": a, "de": b}} for a, b in PAIRS]
+    datasets.DatasetDict(test=datasets.Dataset.from_list(rows)).save_to_disk(str(tmp_path / "set"))
+    corpus = {"format": "huggingface", "path": str(tmp_path / "set"), "source": "en", "target": "de"}
+    assert read(**corpus, split="test") == PAIRS
+    assert read(**corpus) == PAIRS
+    with pytest.raises(DataError, match="no split 'train'; it has test"):
+        read(**corpus, split="train")
+
+
+def test_a_dataset_that_is_not_here_is_not_downloaded():
+    with pytest.raises(DataError, match=r"nobody/nothing: cannot open .*; to download it, set data\.online = true"):
+        read(format="huggingface", path="nobody/nothing", split="train")
+
+
+@pytest.mark.parametrize("online", [True, False])
+def test_the_network_is_forbidden_unless_asked_for(tmp_path, monkeypatch, online):
+    seen = []
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(datasets, "load_dataset", lambda *_: seen.append(datasets.config.HF_HUB_OFFLINE) or {})
+    hub.open_splits(str(tmp_path), online=online)
+    assert seen == [not online]
+    assert datasets.config.HF_HUB_OFFLINE is False
+
+
+def test_a_configuration_is_named_after_a_colon(monkeypatch):
+    asked = []
+    monkeypatch.setattr(datasets, "load_dataset", lambda *names: asked.append(names) or {})
+    hub.open_splits("some/set:de-en")
+    hub.open_splits("some/set")
+    assert asked == [("some/set", "de-en"), ("some/set", None)]
+
+
+def test_generated():
+    config = {"format": "generated", "path": "copy", "split": "train"}
+    found = read(**config, size=5)
+    assert len(found) == 5
+    assert all(source == target for source, target in found)
+    assert read(**config, size=5) == found
+    with pytest.raises(DataError, match="needs `split` and `size`"):
+        read(**config)
+    with pytest.raises(DataError, match="no built-in corpus 'klingon'; there are grammar, copy"):
+        read(format="generated", path="klingon", split="train", size=5)
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "config", "message"),
+    [
+        ("a.tsv", ["a\tb", "c"], {"source": "0", "target": "1"}, r"a\.tsv, line 2: has 1 columns, but column 2"),
+        ("a.tsv", ["en\tde"], {}, r"a\.tsv, line 1: there is no column 'source'; its header names: en, de"),
+        ("a.csv", ["source,target", "a,b", "c"], {}, r"a\.csv, line 3: has 1 columns"),
+        ("a.csv", ["source,target", '"a'], {}, r"a\.csv, line 2: not a CSV row"),
+        ("a.jsonl", ['{"source": "a", "target": "b"}', "{"], {}, r"a\.jsonl, line 2: not JSON"),
+        ("a.jsonl", ['{"source": "a"}'], {}, r"a\.jsonl, line 1: there is no 'target'; it has source"),
+        ("a.jsonl", ['["a", "b"]'], {}, r"a\.jsonl, line 1: there is no 'source'"),
+        ("a.jsonl", ['{"source": 3, "target": ""}'], {}, r"line 1: 'source' holds 3, not text"),
+        ("a.jsonl", [r'{"source": "\ud83d", "target": ""}'], {}, r"line 1: 'source' holds half a surrogate pair"),
+        ("a.parquet", ["x"], {}, r"a\.parquet: not a Parquet file"),
+    ],
+)
+def test_a_bad_row_is_named(tmp_path, name, lines, config, message):
+    path = write_lines(tmp_path / name, lines)
+    with pytest.raises(DataError, match=message):
+        read(format=name.partition(".")[2], path=path, **config)
+
+
+def test_a_missing_file_or_path_is_an_error(tmp_path):
+    with pytest.raises(DataError, match=r"no\*such\.tsv: no such file"):
+        read(format="tsv", path=str(tmp_path / "no*such.tsv"))
+    with pytest.raises(DataError, match="'jsonl' needs `path`"):
+        read(format="jsonl")
+
+
+def test_identity_follows_the_content_of_files(tmp_path):
+    corpus = write_text(tmp_path)
+    before = identity(corpus)
+    assert [path.name for _, path, _ in before] == ["train.en", "train.de"]
+    assert identity(Portion((corpus,), 0.0, 0.5, 1)) == before
+    write_text(tmp_path, [*PAIRS[:-1], (PAIRS[-1][0], "x")])
+    after = identity(corpus)
+    assert before[0] == after[0]
+    assert before[1][2] != after[1][2]
+
+
+def test_identity_of_generated_corpora_follows_their_parameters():
+    one, same, other = (
+        identity(CorpusConfig(format="generated", path="copy", split="train", size=size)) for size in (5, 5, 6)
+    )
+    assert one == same != other
+    assert one[0][1] is None
+
+
+def test_a_portion_streams_only_its_own_pairs(tmp_path):
+    corpus = write_text(tmp_path, [(f"source {i}", f"target {i}") for i in range(200)])
+    parts = [list(pairs(Portion((corpus,), low, high, 1))) for low, high in ((0.0, 0.8), (0.8, 1.0))]
+    assert sorted(parts[0] + parts[1]) == sorted(pairs(corpus))
+    assert 130 < len(parts[0]) < 190
+
+
+def test_descriptions_name_what_is_read(tmp_path):
+    corpus = write_text(tmp_path)
+    assert describe(corpus) == f"{corpus.source} | {corpus.target}"
+    assert describe(Portion((corpus,), 0.9, 1.0, 1)).startswith("random 10% of ")
+    generated = CorpusConfig(format="generated", path="grammar", split="train", size=7)
+    assert describe(generated) == "grammar train 7 pairs"
+
+
+def test_resolve_is_found_here_too(tmp_path):
+    corpus = write_text(tmp_path)
+    assert resolve(DataConfig(train=corpus, valid=corpus, tests={"test": corpus})).train == (corpus,)

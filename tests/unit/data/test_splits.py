@@ -1,0 +1,116 @@
+import datasets
+import numpy as np
+import pytest
+
+from data.config import CorpusConfig, DataConfig
+from data.errors import DataError
+from data.splits import Portion, draw, resolve, shares
+
+CORPUS = CorpusConfig(source="a.en", target="a.de")
+OTHER = CorpusConfig(source="b.en", target="b.de", weight=2.0)
+
+
+def touch(folder, *names):
+    for name in names:
+        (folder / name).write_text("x\n", encoding="utf-8")
+
+
+def test_given_splits_are_used():
+    splits = resolve(DataConfig(train=(CORPUS, OTHER), valid=OTHER, tests={"z": CORPUS, "a": OTHER}))
+    assert splits.train == (CORPUS, OTHER)
+    assert splits.valid == OTHER
+    assert list(splits.tests) == ["z", "a"]
+    assert list(splits.all()) == ["train", "valid", "z", "a"]
+
+
+def test_missing_splits_are_random_portions_that_cover_all_and_do_not_overlap():
+    splits = resolve(DataConfig(train=(CORPUS, OTHER), ratios=(0.7, 0.2, 0.1)))
+    edges = [(part.low, part.high) for part in (*splits.train, splits.valid, splits.tests["test"])]
+    assert np.array(edges) == pytest.approx(np.array([(0, 0.7), (0, 0.7), (0.7, 0.9), (0.9, 1)]))
+    assert edges[1][1] == edges[2][0]
+    assert edges[2][1] == edges[3][0]
+    assert [part.corpora for part in splits.train] == [(CORPUS,), (OTHER,)]
+    assert splits.valid.corpora == (CORPUS, OTHER)
+    assert [part.weight for part in splits.train] == [1.0, 2.0]
+
+
+def test_only_what_is_missing_is_cut_off():
+    no_valid = resolve(DataConfig(train=CORPUS, tests={"test": OTHER}))
+    assert no_valid.tests == {"test": OTHER}
+    assert (no_valid.valid.low, no_valid.valid.high) == (0.9, 1.0)
+    assert no_valid.train[0].high == 0.9
+    no_test = resolve(DataConfig(train=CORPUS, valid=OTHER))
+    assert no_test.valid == OTHER
+    assert (no_test.tests["test"].low, no_test.tests["test"].high) == (0.9, 1.0)
+
+
+def test_draws_are_uniform_seeded_and_the_text_alone_decides():
+    drawn = np.array([draw(f"sentence {i}", 1) for i in range(4000)])
+    counts = np.histogram(drawn, bins=10, range=(0, 1))[0]
+    assert counts.sum() == 4000
+    assert (np.abs(counts - 400) < 100).all()
+    assert draw("sentence 0", 1) == drawn[0]
+    assert draw("sentence 0", 2) != drawn[0]
+
+
+def test_the_seed_of_the_split_is_its_own():
+    config = DataConfig(train=CORPUS, split_seed=7)
+    assert isinstance(resolve(config).valid, Portion)
+    assert resolve(config).valid.seed == 7
+
+
+def test_a_folder_of_text_files(tmp_path):
+    touch(
+        tmp_path,
+        *(f"{name}.{side}" for name in ("train", "val", "test_2017", "test", "notes") for side in ("en", "de.gz")),
+    )
+    splits = resolve(DataConfig(path=str(tmp_path), source="en", target="de"))
+    assert splits.train[0].source == str(tmp_path / "train.en")
+    assert splits.train[0].target == str(tmp_path / "train.de.gz")
+    assert splits.valid.source == str(tmp_path / "val.en")
+    assert list(splits.tests) == ["test", "test_2017"]
+
+
+def test_a_folder_with_training_files_only(tmp_path):
+    touch(tmp_path, "train.en", "train.de")
+    splits = resolve(DataConfig(path=str(tmp_path), source="en", target="de"))
+    assert isinstance(splits.valid, Portion)
+    assert list(splits.tests) == ["test"]
+
+
+def test_a_side_that_is_missing_is_an_error(tmp_path):
+    touch(tmp_path, "train.en", "train.de", "test.de")
+    with pytest.raises(DataError, match=r"test\.de: its other side is missing: expected test\.en"):
+        resolve(DataConfig(path=str(tmp_path), source="en", target="de"))
+
+
+def test_a_folder_without_training_data_is_an_error(tmp_path):
+    touch(tmp_path, "test.en", "test.de")
+    with pytest.raises(DataError, match=r"no training data: expected train\.en and train\.de"):
+        resolve(DataConfig(path=str(tmp_path), source="en", target="de"))
+
+
+def test_a_folder_with_nothing_we_read_is_an_error(tmp_path):
+    with pytest.raises(DataError, match=r"neither train\.fr and train\.de .* nor a Hugging Face dataset"):
+        resolve(DataConfig(path=str(tmp_path), source="fr", target="de"))
+
+
+def test_a_hugging_face_dataset_with_its_splits(tmp_path):
+    one = datasets.Dataset.from_dict({"en": ["a"], "de": ["b"]})
+    datasets.DatasetDict(train=one, validation=one, test=one).save_to_disk(str(tmp_path / "set"))
+    splits = resolve(DataConfig(path=str(tmp_path / "set"), source="en", target="de"))
+    assert splits.train[0].format == "huggingface"
+    assert [splits.train[0].split, splits.valid.split, splits.tests["test"].split] == ["train", "validation", "test"]
+
+
+def test_no_training_data_and_names_that_are_no_folders_are_errors():
+    with pytest.raises(DataError, match=r"give data\.path or data\.train"):
+        resolve(DataConfig())
+    for name in ("train", "tokenizer", "../x", "a/b", ""):
+        with pytest.raises(DataError, match="cannot be called"):
+            resolve(DataConfig(train=CORPUS, valid=CORPUS, tests={name: CORPUS}))
+
+
+def test_shares_add_up_to_one():
+    assert shares({"train": 8, "valid": 1, "test": 1}) == {"train": 0.8, "valid": 0.1, "test": 0.1}
+    assert shares({"train": 0}) == {"train": 0.0}

@@ -1,0 +1,229 @@
+"""Artifacts: whole or not there at all, and made again when and only when something changed."""
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.artifact import Input, Plan, inspect, is_fresh, open_artifact, publish, stale
+from pipeline.errors import CannotWrite, DataError
+from pipeline.progress import Quiet
+
+
+class Lines(Quiet):
+    """A reporter that remembers its lines."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def line(self, text: str) -> None:
+        self.said.append(text)
+
+
+def plan_of(
+    folder: Path, stage: str = "first", seed: int = 1, inputs: dict[str, Input] | None = None, **config: Any
+) -> Plan:
+    return Plan(stage, folder, config, inputs or {}, seed)
+
+
+def make(plan: Plan, text: str = "old") -> None:
+    with publish(plan, command=["tfm", "make", "\udcff"]) as draft:
+        (draft.folder / "sub").mkdir()
+        (draft.folder / "a.txt").write_text(text)
+        (draft.folder / "sub" / "b.bin").write_bytes(b"\0" * 1000)
+        draft.figures["loss"] = float("nan")
+
+
+def around(folder: Path) -> set[str]:
+    """Names beside an artifact that are neither it, nor its one version, nor its lock."""
+    return {name for name in os.listdir(folder.parent) if name not in (folder.name, f".{folder.name}.lock")} - {
+        os.readlink(folder) if folder.is_symlink() else ""
+    }
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "run" / "thing"
+
+
+def test_a_published_artifact_is_whole_and_says_how_it_was_made(folder: Path) -> None:
+    make(plan_of(folder, size=(1, 2)))
+    made = open_artifact(folder, "first")
+    assert sorted(made.files) == ["a.txt", "sub/b.bin"]
+    assert made.files["a.txt"].sha256 == hashlib.sha256(b"old").hexdigest()
+    assert made.config == {"size": [1, 2]}
+    assert made.figures == {"loss": "nan"}
+    assert made.command == ["tfm", "make", "\udcff"]
+    assert made.made["versions"]["python"] == sys.version.split()[0]
+    assert made.made["versions"]["torch"] is not None
+    assert made.made["hardware"]["cpus"] >= 1
+    assert made.folder != folder
+    assert made.folder.name == os.readlink(folder)
+    assert (folder / "sub" / "b.bin").stat().st_size == 1000
+    assert around(folder) == set()
+
+
+def test_publishing_again_leaves_only_the_new(folder: Path) -> None:
+    for text in ("old", "new", "newer"):
+        make(plan_of(folder), text)
+        assert (folder / "a.txt").read_text() == text
+    assert around(folder) == set()
+
+
+def test_an_error_while_making_changes_nothing(folder: Path) -> None:
+    def fail() -> None:
+        with publish(plan_of(folder, a=1), command=[]) as draft:
+            (draft.folder / "a.txt").write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert os.listdir(folder.parent) == [".thing.lock"]
+    make(plan_of(folder))
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert open_artifact(folder).config == {}
+    assert around(folder) == set()
+
+
+def test_stale_says_what_changed(tmp_path: Path, folder: Path) -> None:
+    raw = tmp_path / "raw.txt"
+    raw.write_text("text")
+    one = {"raw": Input.of_file(raw)}
+    plan = plan_of(folder, inputs=one, model={"dim": 8, "layers": 2})
+    assert stale(plan) == "not made yet"
+    make(plan)
+    assert stale(plan) is None
+    assert stale(plan_of(folder, inputs=one, model={"dim": 8, "layers": 3})) == "config changed: model.layers 2 -> 3"
+    assert stale(plan_of(folder, inputs={}, model=plan.config["model"])) == "input raw is gone"
+    two = one | {"more": Input.of_value("generated")}
+    assert stale(plan_of(folder, inputs=two, model=plan.config["model"])) == "input more is new"
+    assert stale(plan_of(folder, inputs=one, seed=2, model=plan.config["model"])) == "seed changed: 1 -> 2"
+    raw.write_text("another")
+    changed = {"raw": Input.of_file(raw)}
+    assert stale(plan_of(folder, inputs=changed, model=plan.config["model"])) == "input raw changed"
+    assert stale(plan_of(folder, "second", inputs=one, model=plan.config["model"])) == "'first' made it"
+
+
+def test_fresh_is_said_and_seen_by_make(folder: Path) -> None:
+    plan, lines = plan_of(folder), Lines()
+    assert not is_fresh(plan, lines)
+    make(plan)
+    os.utime(folder / "manifest.json", (1, 1))
+    assert is_fresh(plan, lines)
+    assert (folder / "manifest.json").stat().st_mtime > 1
+    assert lines.said == ["thing: not made yet", f"thing: fresh, nothing to do ({folder})"]
+
+
+def test_lineage_leads_back_to_the_raw_text(tmp_path: Path) -> None:
+    raw = tmp_path / "raw.txt"
+    raw.write_text("text")
+    first, second, third = (tmp_path / name for name in ("first", "second", "third"))
+    make(plan_of(first, inputs={"corpus": Input.of_file(raw)}))
+    make(plan_of(second, "second", inputs={"one": Input.of_artifact(first, "first")}))
+    make(plan_of(third, "third", inputs={"two": Input.of_artifact(second)}))
+    shutil.rmtree(first.resolve())
+    report = inspect(third)
+    two = report["inputs"]["two"]
+    assert two["fingerprint"] == open_artifact(second).fingerprint
+    one = two["lineage"]["inputs"]["one"]
+    assert one["lineage"]["stage"] == "first"
+    assert one["lineage"]["inputs"]["corpus"] == {
+        "fingerprint": hashlib.sha256(b"text").hexdigest(),
+        "path": str(raw),
+        "lineage": {},
+    }
+    json.dumps(report)
+
+
+def test_fingerprints_depend_on_all_that_makes_a_result_and_on_nothing_else(tmp_path: Path) -> None:
+    def print_of(name: str, text: str = "x", **kind: Any) -> str:
+        make(plan_of(tmp_path / name, **kind), text)
+        return open_artifact(tmp_path / name).fingerprint
+
+    same = print_of("a", v=1)
+    assert same == print_of("b", v=1)
+    others = [
+        print_of("c", v=2),
+        print_of("d", v=1, seed=2),
+        print_of("e", "y", v=1),
+        print_of("f", v=1, inputs={"i": Input.of_value("z")}),
+        print_of("g", v=1, stage="other"),
+    ]
+    assert len({same, *others}) == 6
+
+
+def test_what_is_not_ours_is_never_replaced(folder: Path, tmp_path: Path) -> None:
+    def refused(reason: str) -> None:
+        before = sorted(folder.parent.rglob("*"))
+        with pytest.raises(CannotWrite, match=reason), publish(plan_of(folder), command=[]):
+            pytest.fail("began to work")
+        assert [path for path in sorted(folder.parent.rglob("*")) if path.name != ".thing.lock"] == [
+            path for path in before if path.name != ".thing.lock"
+        ]
+
+    folder.mkdir(parents=True)
+    (folder / "thesis.tex").write_text("precious")
+    refused("not ours to replace")
+    shutil.rmtree(folder)
+    folder.write_text("a file")
+    refused("is a file")
+    folder.unlink()
+    folder.symlink_to(tmp_path)
+    refused("link that tfm did not make")
+    folder.unlink()
+    make(plan_of(folder, "model"))
+    refused("holds what 'model' made")
+    folder.unlink()
+    make(plan_of(folder.parent / "other"))
+    shutil.copytree(folder.parent / "other", folder)
+    (folder / "notes.txt").write_text("precious")
+    refused("'notes.txt', which is not ours")
+    (folder / "notes.txt").unlink()
+    make(plan_of(folder), "new")
+    assert open_artifact(folder).files["a.txt"].size == 3
+    assert around(folder) == {"other", os.readlink(folder.parent / "other"), ".other.lock"}
+
+
+def test_an_empty_folder_may_be_replaced(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    make(plan_of(folder))
+    open_artifact(folder)
+
+
+def test_a_copy_of_an_artifact_is_one(folder: Path, tmp_path: Path) -> None:
+    make(plan_of(folder))
+    shutil.copytree(folder, tmp_path / "copy")
+    assert open_artifact(tmp_path / "copy").fingerprint == open_artifact(folder).fingerprint
+    assert stale(plan_of(tmp_path / "copy")) is None
+
+
+def test_a_place_that_cannot_be_written_is_refused_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(CannotWrite, match="cannot write there"), publish(plan_of(tmp_path / "file" / "x"), command=[]):
+        pytest.fail("began to work")
+
+
+@pytest.mark.parametrize("wanted", ["second", ("second", "third")])
+def test_another_stage_s_artifact_is_refused(folder: Path, wanted: str | tuple[str, ...]) -> None:
+    make(plan_of(folder))
+    with pytest.raises(DataError, match="was made by 'first'"):
+        open_artifact(folder, wanted)
+
+
+def test_what_is_no_artifact_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for place, reason in {"absent": "there is nothing here", "": "not an artifact", "file": "not an artifact"}.items():
+        with pytest.raises(DataError, match=reason):
+            open_artifact(tmp_path / place)
+
+
+def test_a_link_in_a_draft_is_refused(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="link"), publish(plan_of(folder), command=[]) as draft:
+        (draft.folder / "x").symlink_to(tmp_path)
+    assert not folder.exists()

@@ -1,0 +1,101 @@
+"""The chain: which stage gets what, in which order, and what is said when one is missing."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from pipeline import chain
+from pipeline.chain import STAGES, Run, run, run_stage
+from pipeline.errors import DataError
+from pipeline.progress import Quiet
+from pipeline.recipe import Recipe
+
+RECIPE = Recipe.model_validate(
+    {"name": "small", "seed": 7, "data": {"path": "corpus"}, "training": {"max_steps": 1, "device": "cpu"}}
+)
+Called = list[tuple[str, tuple[Any, ...], dict[str, Any]]]
+
+
+@pytest.fixture
+def called(monkeypatch: pytest.MonkeyPatch) -> Called:
+    """Stands in for the five stages; every call is noted, and makes its folder."""
+    calls: Called = []
+
+    def stand_in(name: str, out_of: Callable[[tuple[Any, ...]], Path]) -> Callable[..., None]:
+        def stage(*args: Any, **more: Any) -> None:
+            calls.append((name, args, more))
+            out_of(args).mkdir(parents=True)
+
+        return stage
+
+    functions = {
+        "tokenize": ("tokenize", lambda args: args[-1]),
+        "preprocess": ("preprocess", lambda args: args[-1]),
+        "train": ("train", lambda args: args[-1] / "model"),
+        "translate": ("translate_tests", lambda args: args[-1]),
+        "evaluate": ("evaluate_tests", lambda args: args[-1]),
+    }
+    for name, (function, out_of) in functions.items():
+        module = ModuleType(f"pipeline.{name}")
+        setattr(module, function, stand_in(name, out_of))
+        monkeypatch.setitem(sys.modules, f"pipeline.{name}", module)
+    return calls
+
+
+def test_the_five_stages_run_in_order_on_each_other_s_artifacts(tmp_path: Path, called: Called) -> None:
+    command = ["tfm", "run", "x.toml"]
+    made = run(RECIPE, root=tmp_path, command=command, reporter=Quiet())
+    place = tmp_path / "small"
+    assert made == Run(place)
+    config = RECIPE
+    assert [(name, args) for name, args, _ in called] == [
+        ("tokenize", (config.tokenizer, config.data, place / "tokenizer")),
+        ("preprocess", (config.data, place / "tokenizer", place / "dataset")),
+        ("train", (config.training, config.model, config.decoding, place / "dataset", place)),
+        ("translate", (place / "model", place / "dataset", config.decoding, place / "translations")),
+        (
+            "evaluate",
+            (
+                place / "model",
+                place / "dataset",
+                place / "translations",
+                place / "training",
+                config.evaluation,
+                place / "scores",
+            ),
+        ),
+    ]
+    assert all(more["seed"] == 7 and more["command"] == command for _, _, more in called)
+    assert [more.get("device") for _, _, more in called] == [None, None, None, "cpu", "cpu"]
+
+
+def test_a_stage_before_its_input_says_what_to_run(tmp_path: Path, called: Called) -> None:
+    with pytest.raises(DataError, match=r"small/tokenizer: not made yet: `tfm tokenize` with the same recipe"):
+        run_stage(RECIPE, "preprocess", root=tmp_path, command=[], reporter=Quiet())
+    assert called == []
+
+
+def test_out_and_init_from_reach_the_stage(tmp_path: Path, called: Called) -> None:
+    run_stage(RECIPE, "tokenize", root=tmp_path, command=[], reporter=Quiet())
+    out, start = tmp_path / "elsewhere", tmp_path / "start"
+    run_stage(RECIPE, "preprocess", root=tmp_path, out=out, command=[], reporter=Quiet())
+    assert called[-1][1][-1] == out
+    (tmp_path / "small" / "dataset").mkdir()
+    run_stage(RECIPE, "train", root=tmp_path, out=out, init_from=start, command=[], reporter=Quiet())
+    assert called[-1][1][-1] == out
+    assert called[-1][2]["init_from"] == start
+
+
+def test_the_chain_is_closed() -> None:
+    """What a stage reads is made by the stage that it names, which stands before it."""
+    stages = list(STAGES)
+    for name, stage in STAGES.items():
+        for folder, maker in stage.reads.items():
+            assert STAGES[maker].makes == folder
+            assert stages.index(maker) < stages.index(name)
+            assert hasattr(Run, folder)
+    assert chain.Run(Path("x")).training == Path("x/training")

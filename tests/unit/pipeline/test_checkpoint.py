@@ -1,0 +1,140 @@
+"""Checkpoints: written whole or not at all, and refused when anything about them is not as it was written."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from pipeline.errors import DataError
+from pipeline.progress import Quiet
+from pipeline.training.averaging import Ema, mean_weights
+from pipeline.training.checkpoint import Checkpoints
+
+TENSORS = {"model": {"w": torch.arange(6.0).view(2, 3)}, "optimizer": {"w/step": torch.tensor(3.0)}}
+FILES = ("model.safetensors", "optimizer.safetensors", "state.json")
+
+
+class Warnings(Quiet):
+    def __init__(self) -> None:
+        self.found: list[str] = []
+
+    def warn(self, text: str) -> None:
+        self.found.append(text)
+
+
+@pytest.fixture
+def checkpoints(tmp_path: Path) -> Checkpoints:
+    found = Checkpoints(tmp_path / "checkpoints")
+    for step in (5, 10):
+        found.write(step, TENSORS, {"step": step, "loss": 0.1 + 0.2})
+    return found
+
+
+def test_what_was_written_is_read(checkpoints: Checkpoints) -> None:
+    found = checkpoints.newest(Quiet())
+    assert found is not None
+    assert found.state == {"step": 10, "loss": 0.1 + 0.2}
+    assert torch.equal(found.tensors("model")["w"], TENSORS["model"]["w"])
+    assert found.tensors("optimizer")["w/step"].item() == 3
+
+
+def test_no_checkpoints_are_no_error(tmp_path: Path) -> None:
+    assert Checkpoints(tmp_path / "none").newest(Quiet()) is None
+
+
+def test_only_those_asked_for_are_kept(checkpoints: Checkpoints) -> None:
+    checkpoints.write(15, TENSORS, {})
+    checkpoints.keep({5, 15})
+    assert checkpoints.steps() == [5, 15]
+    assert sorted(entry.name for entry in checkpoints.folder.iterdir()) == ["step-0000005", "step-0000015"]
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("harm", ["flip", "cut", "remove", "empty"])
+def test_a_damaged_checkpoint_is_passed_over_by_name(checkpoints: Checkpoints, name: str, harm: str) -> None:
+    file = checkpoints.place(10) / name
+    contents = bytearray(file.read_bytes())
+    if harm == "flip":
+        contents[len(contents) // 2] ^= 1
+    file.unlink() if harm == "remove" else file.write_bytes({"cut": contents[:-1], "empty": b""}.get(harm, contents))
+    reporter = Warnings()
+    found = checkpoints.newest(reporter)
+    assert found is not None
+    assert found.step == 5
+    assert "step-0000010" in reporter.found[0]
+    assert name in reporter.found[0]
+
+
+def test_every_flipped_byte_of_the_state_is_noticed(checkpoints: Checkpoints) -> None:
+    file = checkpoints.place(10) / "state.json"
+    contents = file.read_bytes()
+    plain = json.loads(contents)
+    for place in range(len(contents)):
+        file.write_bytes(contents[:place] + bytes([contents[place] ^ 2]) + contents[place + 1 :])
+        try:
+            changed = checkpoints.read(10)
+        except DataError:
+            continue
+        assert changed.state == plain["state"]  # white space may change
+
+
+def test_a_file_that_does_not_belong_is_refused(checkpoints: Checkpoints) -> None:
+    (checkpoints.place(10) / "extra.pt").write_bytes(b"")
+    with pytest.raises(DataError, match=r"extra\.pt"):
+        checkpoints.read(10)
+
+
+def test_checkpoints_that_are_all_damaged_stop_the_run(checkpoints: Checkpoints) -> None:
+    for step in (5, 10):
+        (checkpoints.place(step) / "state.json").write_text("{}")
+    with pytest.raises(DataError, match="none of the 2 checkpoints"):
+        checkpoints.newest(Quiet())
+
+
+@pytest.mark.parametrize("call", ["fsync", "rename", "mkdir"])
+def test_a_failing_write_leaves_what_was_there(
+    checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, fail)
+        with pytest.raises(OSError, match="No space"):
+            checkpoints.write(15, TENSORS, {})
+    assert checkpoints.steps() == [5, 10]
+    assert [entry.name for entry in checkpoints.folder.iterdir() if entry.name.startswith(".")] == []
+    checkpoints.write(15, TENSORS, {})
+    assert checkpoints.read(15).step == 15
+
+
+def test_leftovers_of_a_killed_process_are_swept(checkpoints: Checkpoints) -> None:
+    (checkpoints.folder / ".draft-0000015").mkdir()
+    (checkpoints.folder / ".dropped-0000005").mkdir()
+    checkpoints.sweep()
+    assert sorted(entry.name for entry in checkpoints.folder.iterdir()) == ["step-0000005", "step-0000010"]
+
+
+def test_mean_is_of_all_checkpoints() -> None:
+    found = mean_weights({"w": torch.full((2,), value)} for value in (1.0, 2.0, 6.0))
+    assert found["w"].tolist() == [3.0, 3.0]
+    assert found["w"].dtype == torch.float32
+    with pytest.raises(ValueError, match="no weights"):
+        mean_weights([])
+
+
+def test_moving_average_follows_its_formula_and_gives_the_weights_back() -> None:
+    model = torch.nn.Linear(2, 2)
+    ema, expected = Ema(model, 0.9), model.weight.detach().clone()
+    for step in range(1, 101):
+        with torch.no_grad():
+            model.weight.add_(1.0)
+        ema.update(step)
+        decay = min(0.9, (1 + step) / (10 + step))
+        expected = decay * expected + (1 - decay) * model.weight.detach()
+    own = model.weight.detach().clone()
+    with ema.applied():
+        torch.testing.assert_close(model.weight.detach(), expected)
+    assert torch.equal(model.weight.detach(), own)

@@ -1,0 +1,44 @@
+"""Curves: every panel is drawn from its own figures, and the same figures give the same bytes."""
+
+import json
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+from pipeline.training.curves import draw, read_metrics, svg
+
+TRAIN = {"event": "train", "epoch": 1, "tokens_per_second": 1e4, "gradient_norm": 1.0, "seconds": 1.0}
+VALID = {"event": "valid", "epoch": 1, "accuracy": 0.5, "seconds": 1.0}
+METRICS: list[dict[str, object]] = [
+    {**TRAIN, "step": 50, "loss": 6.0, "nll": 5.5, "learning_rate": 1e-4},
+    {**TRAIN, "step": 100, "loss": 5.0, "nll": 4.5, "learning_rate": 2e-4},
+    {**VALID, "step": 100, "loss": 4.0, "perplexity": 54.6, "bleu": 3.0},
+    {**TRAIN, "step": 150, "loss": float("nan"), "nll": float("inf"), "learning_rate": 2e-4},
+    {**VALID, "step": 150, "loss": 3.0, "perplexity": 20.1, "bleu": None},
+]
+
+
+def test_the_picture_names_its_panels_and_lines(tmp_path: Path) -> None:
+    draw(METRICS, tmp_path / "curves.svg")
+    assert [file.name for file in tmp_path.iterdir()] == ["curves.svg"]
+    text = "".join(ElementTree.parse(tmp_path / "curves.svg").getroot().itertext())
+    for word in ("loss a target token", "learning rate", "perplexity", "BLEU", "train, smoothed", "validation", "step"):
+        assert word in text
+    assert "no figures yet" not in text
+
+
+def test_the_same_metrics_give_the_same_bytes() -> None:
+    assert svg(METRICS) == svg(METRICS)
+    assert svg(METRICS) != svg(METRICS[:3])
+
+
+def test_nothing_yet_is_said_in_every_panel() -> None:
+    assert svg([]).count("no figures yet") == 4
+    without_bleu = [{**line, "bleu": None} if line["event"] == "valid" else line for line in METRICS]
+    assert svg(without_bleu).count("no figures yet") == 1
+
+
+def test_a_line_being_written_is_left_out(tmp_path: Path) -> None:
+    file = tmp_path / "metrics.jsonl"
+    whole = json.dumps(METRICS[0]) + "\n" + json.dumps(METRICS[1]) + "\n"
+    file.write_text(whole + '{"event": "tra')
+    assert read_metrics(file) == METRICS[:2]

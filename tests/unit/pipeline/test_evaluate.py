@@ -1,0 +1,299 @@
+"""The evaluate stage: from translations, from files, from a model; what it publishes and what it refuses."""
+
+import gzip
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from data.errors import DataError
+from data.store import Column, write_about, write_split
+from model.build import build
+from model.config import ModelConfig, StackConfig
+from pipeline.artifact import Plan, open_artifact, publish
+from pipeline.config import DecodingConfig, EvaluationConfig
+from pipeline.decoding.forced import forced_log_probs
+from pipeline.errors import RecipeError
+from pipeline.evaluate import evaluate_files, evaluate_tests
+from pipeline.models import LoadedModel, load_model, save_model
+from pipeline.progress import Quiet
+from pipeline.scoring.metrics import score_texts
+from pipeline.scoring.perplexity import perplexity
+from pipeline.translate import translate_lines, translate_tests
+from tokenizer.config import TokenizerConfig
+from tokenizer.special import UNK_ID
+from tokenizer.tokenizer import save_pair
+from tokenizer.train import train
+
+LINES = ["a cat sat", "the dog", "a dog sat on the cat", "the cat", "on it", "it sat"]
+REFERENCES = ["the cat sat", "a dog", "the dog sat on a cat", "the cat", "on it", "a cat"]
+CONFIG = EvaluationConfig(samples=2)
+DECODING = DecodingConfig(beam=2)
+COMMAND = ["tfm", "evaluate"]
+
+
+class Heard(Quiet):
+    """A reporter that remembers."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.warnings: list[str] = []
+        self.tables: list[tuple[str, list[tuple[str, str, str]]]] = []
+
+    def line(self, text: str) -> None:
+        self.lines.append(text)
+
+    def warn(self, text: str) -> None:
+        self.warnings.append(text)
+
+    def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        assert tuple(columns) == ("metric", "score", "signature")
+        self.tables.append((title, [(str(a), str(b), str(c)) for a, b, c in rows]))
+
+
+def publish_model(root: Path, seed: int = 1) -> Path:
+    """A published model of random weights that reads up to 23 characters."""
+    tokenizer = train(LINES, TokenizerConfig(kind="char", min_frequency=1))
+    root.mkdir(exist_ok=True)
+    save_pair(tokenizer, tokenizer, root)
+    stack = StackConfig(layers=1, dim=8, heads=2, feed_forward_dim=16)
+    config = ModelConfig(encoder=stack, decoder=stack, tie="none", max_length=24)
+    model = build(config, source_vocab=tokenizer.vocab_size, target_vocab=tokenizer.vocab_size, seed=seed)
+    with torch.no_grad():
+        model.output.weight.mul_(3)
+    with publish(Plan("train", root / "model", {}, {}, 1), command=["tfm", "train"]) as draft:
+        save_model(draft.folder, config, model.state_dict(), root)
+    return root / "model"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return publish_model(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(scope="module")
+def loaded(model: Path) -> LoadedModel:
+    return load_model(model, "cpu", torch.float64)
+
+
+@pytest.fixture
+def dataset(tmp_path: Path, loaded: LoadedModel) -> Path:
+    """A dataset whose main test set comes first, though its name sorts last."""
+    tests = {"main": (LINES, REFERENCES), "a second": (LINES[:2], REFERENCES[:2])}
+    encode = loaded.source_tokenizer.encode_batch
+    with publish(Plan("preprocess", tmp_path / "dataset", {}, {}, 1), command=["tfm", "preprocess"]) as draft:
+        for name, (sources, targets) in {"train": (LINES, LINES), "valid": (LINES, LINES), **tests}.items():
+            columns = [Column.from_lists(encode(texts)) for texts in (sources, targets)]
+            ids = [column.take(np.arange(len(column))) for column in columns]
+            extra = ([1.0] * len(sources),) if name == "train" else (sources, targets)
+            with write_split(draft.folder / name, texts=name != "train") as writer:
+                writer.write(*ids, *extra)
+        write_about(draft.folder, tests=list(tests), batch_tokens=64, train_corpora=[])
+    return tmp_path / "dataset"
+
+
+def write(file: Path, lines: Sequence[str]) -> Path:
+    file.write_bytes("".join(line + "\n" for line in lines).encode())
+    return file
+
+
+def score_tests(model: Path, dataset: Path, reporter: Heard, out: str = "scores") -> dict[str, object]:
+    root = dataset.parent
+    translations, training = root / "translations", root / "training"
+    translate_tests(model, dataset, DECODING, translations, command=COMMAND, reporter=Quiet(), device="cpu")
+    return evaluate_tests(
+        model, dataset, translations, training, CONFIG, root / out, command=COMMAND, reporter=reporter, device="cpu"
+    )
+
+
+def test_every_test_set_is_scored_and_published(tmp_path: Path, model: Path, dataset: Path) -> None:
+    (tmp_path / "training").mkdir()
+    line = {"event": "valid", "step": 1, "epoch": 1, "loss": 2.0, "perplexity": 7.4, "bleu": 1.0}
+    (tmp_path / "training" / "metrics.jsonl").write_text(json.dumps(line) + "\n")
+    heard = Heard()
+    content = score_tests(model, dataset, heard)
+
+    assert content == json.loads((tmp_path / "scores" / "scores.json").read_text())
+    assert content["split"] == "main"
+    metrics, others = content["metrics"], content["others"]
+    assert isinstance(metrics, dict)
+    assert isinstance(others, dict)
+    assert list(others) == ["a second"]
+    hypotheses = (tmp_path / "translations" / "main.txt").read_text().split("\n")[:-1]
+    for name, score in score_texts(hypotheses, [REFERENCES], CONFIG).items():
+        assert metrics[name] == {"score": score.score, "signature": score.signature}
+    assert {"perplexity", "word_perplexity", "bits_per_character"} <= metrics.keys() & others["a second"][
+        "metrics"
+    ].keys()
+
+    manifest = open_artifact(tmp_path / "scores", "evaluate")
+    assert manifest.inputs.keys() == {"model", "dataset", "translations"}
+    assert manifest.figures["main"]["bleu"] == metrics["bleu"]["score"]
+    page = (tmp_path / "scores" / "report.html").read_text()
+    assert metrics["chrf"]["signature"] in page
+    assert "<svg" in page
+    assert manifest.inputs["model"].fingerprint in page
+
+    assert [title for title, _ in heard.tables] == ["main: 6 segments", "a second: 2 segments"]
+    signatures = [signature for _, rows in heard.tables for _, _, signature in rows]
+    assert metrics["ter"]["signature"] in signatures
+    for kind in ("source", "hypothesis", "reference"):
+        assert sum(text.strip().startswith(kind) for text in heard.lines) == 5
+    assert heard.lines[-1].endswith("report.html")
+
+
+def test_fresh_scores_are_not_made_again_but_shown(model: Path, dataset: Path) -> None:
+    first = score_tests(model, dataset, Heard())
+    heard = Heard()
+    assert score_tests(model, dataset, heard) == first
+    assert any("fresh" in text for text in heard.lines)
+    assert len(heard.tables) == 2
+
+
+def test_translations_of_another_model_are_refused(tmp_path: Path, model: Path, dataset: Path) -> None:
+    score_tests(model, dataset, Heard())
+    other = publish_model(tmp_path / "elsewhere", seed=2)
+    with pytest.raises(DataError, match="translations: are translations of another model"):
+        evaluate_tests(
+            other, dataset, tmp_path / "translations", None, CONFIG, tmp_path / "x", command=COMMAND, reporter=Quiet()
+        )
+    assert not (tmp_path / "x").exists()
+
+
+def files_of(
+    tmp_path: Path,
+    *,
+    hypotheses: Sequence[str] | None = None,
+    source: Sequence[str] | None = None,
+    references: Sequence[Sequence[str]] = (REFERENCES,),
+    model: Path | None = None,
+    config: EvaluationConfig = CONFIG,
+    out: Path | None = None,
+    reporter: Heard | None = None,
+) -> dict[str, dict[str, dict[str, object]]]:
+    """`evaluate_files` on files with these lines."""
+    return evaluate_files(
+        config,
+        hypotheses=None if hypotheses is None else write(tmp_path / "hypotheses", hypotheses),
+        model=model,
+        source=None if source is None else write(tmp_path / "source", source),
+        references=[write(tmp_path / f"reference{i}", lines) for i, lines in enumerate(references)],
+        decoding=DECODING,
+        out=out,
+        command=COMMAND,
+        reporter=reporter or Heard(),
+        device="cpu",
+    )
+
+
+def test_files_alone_have_no_perplexity_and_say_so_when_asked(tmp_path: Path) -> None:
+    heard = Heard()
+    content = files_of(tmp_path, hypotheses=REFERENCES, reporter=heard)
+    assert content["metrics"]["bleu"]["score"] == pytest.approx(100)
+    assert "perplexity" not in content["metrics"]
+    assert content["missing"] == {}
+    assert len(heard.tables[0][1]) == 8
+
+    heard = Heard()
+    asked = EvaluationConfig(metrics=("bleu", "perplexity"))
+    content = files_of(tmp_path, hypotheses=REFERENCES, reporter=heard, config=asked)
+    assert list(content["metrics"]) == ["bleu"]
+    assert heard.tables[0][1][-1][1:] == ("–", "needs a model and a source: give --model DIR and --source FILE")
+
+
+def test_several_references(tmp_path: Path) -> None:
+    content = files_of(tmp_path, hypotheses=LINES, references=[REFERENCES, LINES])
+    assert content["metrics"]["exact_match"]["score"] == 100
+    assert "nrefs:2" in str(content["metrics"]["bleu"]["signature"])
+
+
+def test_a_model_translates_as_translate_does(tmp_path: Path, model: Path, loaded: LoadedModel) -> None:
+    out = tmp_path / "scores"
+    content = files_of(tmp_path, model=model, source=LINES, out=out)
+    found = load_model(model, "cpu")
+    hypotheses = [best.text for best, *_ in translate_lines(found, LINES, DECODING, reporter=Quiet())]
+    assert (out / "hypotheses.txt").read_text() == "".join(text + "\n" for text in hypotheses)
+    for name, score in score_texts(hypotheses, [REFERENCES], CONFIG).items():
+        assert content["metrics"][name]["score"] == score.score
+    exact = perplexity(loaded, LINES, [REFERENCES], reporter=Quiet())
+    for name, score in exact.items():
+        assert content["metrics"][name]["score"] == pytest.approx(score.score, rel=1e-5)
+    assert open_artifact(out).config["decoding"]["beam"] == 2
+
+
+def test_files_may_be_compressed_and_hold_odd_line_separators(tmp_path: Path) -> None:
+    odd = ["a\u2028b", "c\x0cd\x85", ""]
+    file = tmp_path / "reference.gz"
+    file.write_bytes(gzip.compress("".join(line + "\n" for line in odd).encode()))
+    content = evaluate_files(
+        CONFIG,
+        hypotheses=write(tmp_path / "hypotheses", odd),
+        model=None,
+        source=None,
+        references=[file],
+        decoding=DECODING,
+        out=None,
+        reporter=Heard(),
+    )
+    assert content["num_segments"] == 3
+    assert content["metrics"]["exact_match"]["score"] == 100
+
+
+def test_differing_line_counts_name_both_files_and_counts(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"hypotheses: has 2 lines, but .*reference0 has 6"):
+        files_of(tmp_path, hypotheses=LINES[:2])
+    with pytest.raises(DataError, match=r"reference0: has 5 lines, but .*reference1 has 6"):
+        files_of(tmp_path, hypotheses=LINES, references=[REFERENCES[:5], REFERENCES])
+    with pytest.raises(DataError, match="source: is empty"):
+        files_of(tmp_path, hypotheses=LINES, source=[])
+
+
+def test_nothing_to_score_is_a_usage_error(tmp_path: Path, model: Path) -> None:
+    with pytest.raises(RecipeError, match="--hypotheses"):
+        files_of(tmp_path, model=model)
+    with pytest.raises(RecipeError, match="--reference"):
+        files_of(tmp_path, hypotheses=LINES, references=[])
+
+
+def test_tokenised_hypotheses_bring_a_warning(tmp_path: Path) -> None:
+    heard = Heard()
+    lines = ["a cat ."] * 100
+    files_of(tmp_path, hypotheses=lines, references=[lines], reporter=heard)
+    assert len(heard.warnings) == 1
+    assert "detokenise" in heard.warnings[0]
+
+
+def test_perplexity_is_that_of_the_forced_probabilities(loaded: LoadedModel) -> None:
+    references = [REFERENCES, ["it", "", "x" * 24, "the zoo", "on", "cat"]]
+    heard = Heard()
+    scores = perplexity(loaded, LINES, references, reporter=heard)
+    kept = [
+        (source, target)
+        for reference in references
+        for source, target in zip(LINES, reference, strict=True)
+        if 0 < len(target) < 24
+    ]
+    assert len(kept) == 10
+    sources = loaded.source_tokenizer.encode_batch([source for source, _ in kept])
+    targets = loaded.target_tokenizer.encode_batch([target for _, target in kept])
+    nats = -float(forced_log_probs(loaded.model, sources, targets).sum())
+    num_tokens = sum(len(target) + 1 for target in targets)
+    assert scores["perplexity"].score == pytest.approx(math.exp(nats / num_tokens), rel=1e-12)
+    num_words = sum(len(target.split(" ")) for _, target in kept)
+    assert scores["word_perplexity"].score == pytest.approx(math.exp(nats / num_words), rel=1e-12)
+    num_characters = sum(len(target) for _, target in kept)
+    assert scores["bits_per_character"].score == pytest.approx(nats / math.log(2) / num_characters, rel=1e-12)
+    num_unknown = sum(ids.count(UNK_ID) for ids in targets)
+    assert num_unknown > 0
+    for part in (f"count:{num_tokens}", "nrefs:2", f"unknown:{num_unknown}", "left-out-empty:1", "left-out-long:1"):
+        assert part in scores["perplexity"].signature
+    assert len(heard.warnings) == 2
+
+
+def test_references_without_a_token_have_no_perplexity(loaded: LoadedModel) -> None:
+    with pytest.raises(DataError, match="no reference has a perplexity: 2 are empty"):
+        perplexity(loaded, ["a", "b"], [["", " "]], reporter=Quiet())

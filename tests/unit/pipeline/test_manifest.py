@@ -1,0 +1,121 @@
+"""Manifests of others: what none of ours says is refused, whatever its checksums."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline import manifest
+from pipeline.artifact import Input, Plan, open_artifact, publish
+from pipeline.errors import DataError
+
+
+def plan_of(
+    folder: Path, stage: str = "first", seed: int = 1, inputs: dict[str, Input] | None = None, **config: Any
+) -> Plan:
+    return Plan(stage, folder, config, inputs or {}, seed)
+
+
+def make(plan: Plan, text: str = "old") -> None:
+    with publish(plan, command=["tfm", "make", "\udcff"]) as draft:
+        (draft.folder / "sub").mkdir()
+        (draft.folder / "a.txt").write_text(text)
+        (draft.folder / "sub" / "b.bin").write_bytes(b"\0" * 1000)
+        draft.figures["loss"] = float("nan")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "run" / "thing"
+
+
+def rewritten(folder: Path, **changes: Any) -> None:
+    """Rewrite the manifest with all its checksums in order: what a hostile writer would do."""
+    file = folder / "manifest.json"
+    document = json.loads(file.read_bytes()) | changes
+    document.pop("checksum")
+    try:
+        inputs = {label: Input.of_value(each["fingerprint"]) for label, each in document["inputs"].items()}
+        entries = {name: manifest.FileEntry(**each) for name, each in document["files"].items()}
+        if "fingerprint" not in changes:
+            document["fingerprint"] = manifest.fingerprint(
+                document["stage"], document["config"], inputs, document["seed"], entries
+            )
+    except (TypeError, AttributeError, KeyError):
+        pass
+    file.write_bytes(manifest.spell(document))
+
+
+ENTRY = {"size": 0, "sha256": "0" * 64}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *(
+            {"files": {name: ENTRY}}
+            for name in ("/etc/passwd", "../x", "a/../../x", "", "a//b", "manifest.json", "a\\b")
+        ),
+        {"files": {"a.txt": {"size": -1, "sha256": "0" * 64}}},
+        {"files": {"a.txt": {"size": True, "sha256": "0" * 64}}},
+        {"files": {"a.txt": {"size": 3, "sha256": "zz"}}},
+        {"files": []},
+        {"files": {"a.txt": 3}},
+        {"tfm_format": 2},
+        {"tfm_format": None},
+        {"seed": "1"},
+        {"stage": None},
+        {"command": [1]},
+        {"inputs": {"x": {"fingerprint": 3, "path": None, "lineage": {}}}},
+        {"inputs": {"x": {"fingerprint": "f", "path": 3, "lineage": {}}}},
+        {"fingerprint": "0" * 64},
+        {"config": 3},
+    ],
+    ids=str,
+)
+def test_a_hostile_manifest_is_refused(folder: Path, changes: dict[str, Any]) -> None:
+    make(plan_of(folder))
+    rewritten(folder)
+    open_artifact(folder)
+    rewritten(folder, **changes)
+    with pytest.raises(DataError, match=r"manifest\.json: "):
+        open_artifact(folder)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"[" * 200_000,
+        b"{}",
+        b"[]",
+        b"3",
+        b"9" * 10_000,
+        b"\xff\xfe",
+        b'{"tfm_format": 1}',
+        b'{"tfm_format":' * 90_000,
+    ],
+    ids=lambda data: repr(data[:12]),
+)
+def test_a_manifest_that_is_none_is_refused(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "manifest.json").write_bytes(data)
+    with pytest.raises(DataError, match=r"manifest\.json: "):
+        open_artifact(tmp_path)
+
+
+def test_a_giant_manifest_is_refused_unread(tmp_path: Path) -> None:
+    with open(tmp_path / "manifest.json", "wb") as file:
+        file.truncate(2**40)
+    with pytest.raises(DataError, match="larger than any manifest"):
+        open_artifact(tmp_path)
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_for_a_manifest_give_an_error_of_ours(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    folder = tmp_path_factory.mktemp("fuzz")
+    (folder / "manifest.json").write_bytes(data)
+    with pytest.raises(DataError):
+        open_artifact(folder)

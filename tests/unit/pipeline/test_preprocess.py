@@ -1,0 +1,188 @@
+import json
+
+import datasets
+import pytest
+
+from data.config import DataConfig
+from data.errors import DataError
+from data.store import load_dataset
+from pipeline.artifact import Plan, open_artifact, publish
+from pipeline.preprocess import preprocess
+from pipeline.progress import Quiet
+from tokenizer.config import TokenizerConfig
+from tokenizer.tokenizer import load_pair, save_pair
+from tokenizer.train import train
+
+
+class Loud(Quiet):
+    """Remembers what it was told."""
+
+    def __init__(self):
+        self.lines, self.tables = [], {}
+
+    def line(self, text):
+        self.lines.append(text)
+
+    def table(self, title, columns, rows):
+        assert all(len(row) == len(columns) for row in rows)
+        self.tables[title] = [[str(cell) for cell in row] for row in rows]
+
+
+WORDS = list("abcdefgh")
+TRAIN = [(f"{one} {two} x", f"{two} {one}") for one in WORDS for two in WORDS]
+
+
+@pytest.fixture
+def tokenizer(tmp_path):
+    learned = train([text for pair in TRAIN for text in pair], TokenizerConfig(kind="word", vocab_size=100))
+    with publish(Plan("tokenize", tmp_path / "tokenizer", {}, {}, 1), command=["test"]) as draft:
+        save_pair(learned, learned, draft.folder)
+    return tmp_path / "tokenizer"
+
+
+@pytest.fixture
+def corpora(tmp_path):
+    """Write corpora as NAME.en, NAME.de and give the folder's config."""
+
+    def corpora(**splits):
+        folder = tmp_path / "corpora"
+        folder.mkdir(exist_ok=True)
+        for name, pairs in splits.items():
+            for side, ending in enumerate(("en", "de")):
+                (folder / f"{name}.{ending}").write_text("".join(pair[side] + "\n" for pair in pairs), encoding="utf-8")
+        return {"path": str(folder), "source": "en", "target": "de"}
+
+    return corpora
+
+
+def run(config, tokenizer, out, reporter=None, seed=1):
+    preprocess(DataConfig(**config), tokenizer, out, seed=seed, command=["test"], reporter=reporter or Quiet())
+    return load_dataset(out)
+
+
+def test_a_dataset_holds_every_pair_of_every_split(corpora, tokenizer, tmp_path):
+    valid, test = [("a b", "b"), ("", "c")], [("zzz", "a"), ("", ""), ("a b", "b")]
+    found = run(corpora(train=TRAIN, val=valid, test=test), tokenizer, tmp_path / "dataset")
+    source, target = load_pair(tokenizer)
+    assert found.train.source.lists() == source.encode_batch([pair[0] for pair in TRAIN])
+    assert found.train.target.lists() == target.encode_batch([pair[1] for pair in TRAIN])
+    assert found.valid.texts() == tuple(map(list, zip(*valid, strict=True)))
+    assert found.tests["test"].texts() == tuple(map(list, zip(*test, strict=True)))
+    assert load_pair(found.tokenizer_folder)[0].encode("a b") == source.encode("a b")
+    assert datasets.load_from_disk(str(tmp_path / "dataset" / "train")).num_rows == len(TRAIN)
+    assert open_artifact(tmp_path / "dataset", "preprocess").figures["rows"] == {"train": 64, "valid": 2, "test": 3}
+
+
+def test_the_report_says_what_is_in_it(corpora, tokenizer, tmp_path):
+    bad = [("", "a"), ("a " * 30, "a"), ("a a a a a", "a"), TRAIN[0]]
+    test = [TRAIN[1], (TRAIN[2][0], "other"), ("new zzz", "new")]
+    config = corpora(train=TRAIN + bad, valid=TRAIN[:1], test=test)
+    limits = {"max_length": 20, "max_ratio": 4.0, "duplicates": "drop"}
+    loud = Loud()
+    run({**config, "limits": limits, "batch_tokens": 64}, tokenizer, tmp_path / "dataset", loud)
+    report = json.loads((tmp_path / "dataset" / "report.json").read_text("utf-8"))
+
+    training = report["splits"]["train"]
+    assert training["dropped"] == {"empty": 1, "too long": 1, "length ratio": 1, "duplicate": 1}
+    assert (training["read"], training["rows"], training["repeated"]) == (68, 64, 0)
+    assert training["share"] == pytest.approx(64 / 68)
+    assert training["source"]["tokens"] == 3 * 64
+    assert training["source"]["lengths"]["1-5"] == 64
+    assert training["target"]["mean_length"] == 2
+    assert report["splits"]["test"]["source"]["unknown"] == 2
+    assert report["splits"]["test"]["dropped"] == {}
+    assert report["overlap"] == {"valid": {"pairs": 1, "sources": 1}, "test": {"pairs": 1, "sources": 2}}
+    assert report["batches"]["rows_an_epoch"] == 64
+    num_batches = report["batches"]["batches_an_epoch"]
+    assert num_batches in (4, 5)
+    assert report["batches"]["padding"] == 0.0
+
+    assert loud.tables["splits"][0][:4] == ["train", "64", "94.1%", "192"]
+    assert ["empty", "1", "1.47%"] in loud.tables["dropped from the 68 training pairs read"]
+    assert loud.tables["also in the training data"][1] == ["test", "1 (33.3%)", "2 (66.7%)"]
+    assert loud.tables["lengths in tokens, source | target"][0][0] == "1-5"
+    assert any(f"64 pairs in {num_batches} batches" in line and "; 0.0% of" in line for line in loud.lines)
+
+
+def test_nothing_is_dropped_from_validation_and_test(corpora, tokenizer, tmp_path):
+    odd = [("", "a"), ("a " * 50, "a"), ("a", "a"), ("a", "a")]
+    config = {**corpora(train=TRAIN, valid=odd, test=odd), "batch_tokens": 16}
+    found = run({**config, "limits": {"max_length": 8, "duplicates": "drop"}}, tokenizer, tmp_path / "dataset")
+    assert len(found.valid) == len(found.tests["test"]) == 4
+
+
+def test_missing_splits_are_drawn_at_random_and_kept_apart(corpora, tokenizer, tmp_path):
+    found = run(corpora(train=TRAIN * 3), tokenizer, tmp_path / "one")
+    assert len(found.train) + len(found.valid) + len(found.tests["test"]) == 3 * len(TRAIN)
+    report = json.loads((tmp_path / "one" / "report.json").read_text("utf-8"))
+    assert report["overlap"]["test"] == {"pairs": 0, "sources": 0}
+    again = run(corpora(train=TRAIN * 3), tokenizer, tmp_path / "two", seed=2)
+    assert again.valid.texts() == found.valid.texts()
+
+
+def test_a_fresh_dataset_is_not_made_again(corpora, tokenizer, tmp_path):
+    config = corpora(train=TRAIN, valid=TRAIN, test=TRAIN)
+    run(config, tokenizer, tmp_path / "dataset")
+    before, loud = (tmp_path / "dataset").resolve(), Loud()
+    run(config, tokenizer, tmp_path / "dataset", loud)
+    assert (tmp_path / "dataset").resolve() == before
+    assert "fresh, nothing to do" in loud.lines[0]
+    corpora(train=TRAIN[:-1])
+    assert len(run(config, tokenizer, tmp_path / "dataset", loud).train) == 63
+    assert "train.de changed" in "".join(loud.lines)
+
+
+def test_a_vocabulary_a_side(corpora, tmp_path):
+    sides = [
+        train([pair[side] for pair in TRAIN], TokenizerConfig(kind="char", vocab_size=50 - side * 40))
+        for side in (0, 1)
+    ]
+    with publish(Plan("tokenize", tmp_path / "two", {}, {}, 1), command=["test"]) as draft:
+        save_pair(*sides, draft.folder)
+    found = run(corpora(train=TRAIN, valid=TRAIN, test=TRAIN), tmp_path / "two", tmp_path / "dataset")
+    assert found.train.source.lists() == sides[0].encode_batch([pair[0] for pair in TRAIN])
+    assert found.train.target.lists() == sides[1].encode_batch([pair[1] for pair in TRAIN])
+    assert [one.vocab_size for one in load_pair(found.tokenizer_folder)] == [one.vocab_size for one in sides]
+
+
+def test_weights_reach_the_dataset(corpora, tokenizer, tmp_path):
+    folder = corpora(a=TRAIN, b=TRAIN[:10])["path"]
+    a, b = ({"source": f"{folder}/{name}.en", "target": f"{folder}/{name}.de"} for name in "ab")
+    config = {"train": [a, {**b, "weight": 2.5}], "valid": a, "tests": {"test": a}}
+    found = run(config, tokenizer, tmp_path / "dataset")
+    assert found.train.weights.tolist() == [1.0] * 64 + [2.5] * 10
+    about = json.loads((tmp_path / "dataset" / "dataset.json").read_text("utf-8"))
+    assert about["train_corpora"] == [{"rows": 64, "weight": 1.0}, {"rows": 10, "weight": 2.5}]
+    report = json.loads((tmp_path / "dataset" / "report.json").read_text("utf-8"))
+    assert report["batches"]["rows_an_epoch"] == 64 + 25
+
+
+@pytest.mark.parametrize(
+    ("pairs", "limits", "message"),
+    [
+        ([("a " * 16, "a")], {}, r"train\.en .*: pair 2 has 17 tokens with its end token, but a batch holds 16: raise"),
+        ([("a", "a")], {"max_length": 1, "max_ratio": 1.5}, None),
+    ],
+)
+def test_a_training_pair_over_the_budget_is_an_error_now(corpora, tokenizer, tmp_path, pairs, limits, message):
+    config = {**corpora(train=[("a", "b"), *pairs], valid=TRAIN, test=TRAIN), "batch_tokens": 16, "limits": limits}
+    if message is None:
+        assert len(run(config, tokenizer, tmp_path / "dataset").train) == 2
+        return
+    with pytest.raises(DataError, match=message):
+        run(config, tokenizer, tmp_path / "dataset")
+    assert not (tmp_path / "dataset").exists()
+
+
+def test_a_training_split_of_which_nothing_is_left_is_an_error(corpora, tokenizer, tmp_path):
+    config = {**corpora(train=[("", "a"), ("a b", "a")], valid=TRAIN, test=TRAIN), "limits": {"max_length": 1}}
+    with pytest.raises(DataError, match=r"no pair is left in the train split; dropped: empty: 1, too long: 1"):
+        run(config, tokenizer, tmp_path / "dataset")
+
+
+def test_bad_data_is_found_before_any_work(corpora, tokenizer, tmp_path, monkeypatch):
+    monkeypatch.setattr("pipeline.preprocess.load_pair", lambda folder: pytest.fail("work began"))
+    config = corpora(train=TRAIN, valid=TRAIN, test=TRAIN)
+    (tmp_path / "corpora" / "test.de").write_bytes(b"a\nb\n")
+    with pytest.raises(DataError, match=r"test\.en: has 64 lines, but \S*test\.de has 2"):
+        run(config, tokenizer, tmp_path / "dataset")

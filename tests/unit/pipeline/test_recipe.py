@@ -1,0 +1,230 @@
+"""Recipes: precedence, inheritance, and errors that say what would be right."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.config import ModelConfig
+from pipeline.config import TrainingConfig
+from pipeline.errors import RecipeError
+from pipeline.recipe import Recipe, from_flags, load_recipe, run_folder, schema
+from tokenizer.config import TokenizerConfig
+
+RECIPES = Path(__file__).parents[3] / "recipes"
+SMALL = """
+name = "small"
+[data]
+path = "corpus"
+[training]
+max_steps = 10
+"""
+
+
+def write(folder: Path, text: str, name: str = "small.toml") -> Path:
+    file = folder / name
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def problem(folder: Path, text: str, *overrides: str) -> str:
+    file = write(folder, text)
+    with pytest.raises(RecipeError) as caught:
+        load_recipe(file, overrides)
+    text = str(caught.value)
+    assert len(text.splitlines()) <= 2
+    return text
+
+
+def test_defaults_are_under_the_recipe_under_set_under_flags(tmp_path: Path) -> None:
+    file = write(tmp_path, SMALL + "log_every = 7\naccumulate = 2\n[tokenizer]\nvocab_size = 500\n")
+    recipe = load_recipe(
+        file,
+        ["training.log_every=8", "training.accumulate=3", "tokenizer.kind=unigram"],
+        {"training.log_every": 9, "seed": None, "training.device": "cpu"},
+    )
+    assert recipe.training.log_every == 9
+    assert recipe.training.accumulate == 3
+    assert recipe.tokenizer.vocab_size == 500
+    assert recipe.tokenizer.kind == "unigram"
+    assert recipe.training.device == "cpu"
+    assert recipe.seed == 1
+    assert run_folder(recipe) == Path("runs/small")
+
+
+def test_extends_merges_tables_and_takes_no_name(tmp_path: Path) -> None:
+    write(tmp_path, SMALL + "log_every = 7\n[data.limits]\nmax_length = 9\n", "base.toml")
+    (tmp_path / "sub").mkdir()
+    middle = write(tmp_path / "sub", 'extends = "../base.toml"\n[training]\nmax_steps = 20\n', "middle.toml")
+    recipe = load_recipe(middle)
+    assert (recipe.name, recipe.training.max_steps, recipe.training.log_every) == ("middle", 20, 7)
+    assert recipe.data.limits.max_length == 9
+
+
+def test_a_circle_of_extends_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, 'extends = "b.toml"', "a.toml")
+    write(tmp_path, 'extends = "./a.toml"', "b.toml")
+    with pytest.raises(RecipeError, match="extends itself"):
+        load_recipe(tmp_path / "a.toml")
+
+
+def test_none_takes_a_value_away_where_there_may_be_none(tmp_path: Path) -> None:
+    text = SMALL.replace('path = "corpus"', 'train = { source = "a", target = "b" }\npath = "corpus"')
+    recipe = load_recipe(write(tmp_path, text + 'clip_norm = "none"\n'), ["data.path=none"])
+    assert recipe.training.clip_norm is None
+    assert recipe.data.path is None
+    assert recipe.data.train[0].source == "a"
+    assert recipe.tokenizer.normalization != "none"
+    assert load_recipe(write(tmp_path, SMALL), ["tokenizer.normalization=none"]).tokenizer.normalization == "none"
+
+
+def test_set_reaches_into_lists(tmp_path: Path) -> None:
+    text = 'training.max_steps = 1\n[[data.train]]\nsource = "a"\n[[data.train]]\nsource = "b"\n'
+    recipe = load_recipe(write(tmp_path, text), ["data.train.1.weight=2"])
+    assert [corpus.weight for corpus in recipe.data.train] == [1.0, 2.0]
+    assert "0 to 1" in problem(tmp_path, text, "data.train.2.weight=2")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("corpus,2", "corpus,2"), ("2024-01-01", "2024-01-01"), ('"a b"', "a b"), ("a\nseed = 5", "a\nseed = 5")],
+)
+def test_what_is_no_toml_value_is_text(tmp_path: Path, text: str, value: str) -> None:
+    recipe = load_recipe(write(tmp_path, SMALL), [f"data.path={text}"])
+    assert (recipe.data.path, recipe.seed) == (value, 1)
+
+
+@pytest.mark.parametrize(
+    ("added", "parts"),
+    [
+        ("[tokenizer]\nvocab_sise = 5", ["small.toml", "tokenizer.vocab_sise", "did you mean tokenizer.vocab_size?"]),
+        ("label_smothing = 0.1", ["training.label_smothing", "did you mean training.label_smoothing?"]),
+        ("vocab_size = 5", ["training.vocab_size", "did you mean tokenizer.vocab_size?"]),
+        ("[decodng]\nbeam = 2", ["decodng is no key", "did you mean decoding?"]),
+        ("[model.dropout]\nzzz = 1", ["model.dropout.zzz", "residual, embedding, attention, feed_forward"]),
+        ("[data.tests.flickr]\nformt = 'tsv'", ["data.tests.flickr.formt", "did you mean data.tests.flickr.format?"]),
+        ("[tokenizer]\nkind = 'bpee'", ['tokenizer.kind = "bpee"', "'bpe'", "'wordpiece'"]),
+        ("[tokenizer]\nvocab_size = 3", ["tokenizer.vocab_size = 3", "at least 8"]),
+        ("label_smoothing = 1.0", ["training.label_smoothing = 1.0", "less than 1"]),
+        ("[tokenizer]\nvocab_size = '8000'", ["tokenizer.vocab_size", "a whole number"]),
+        ("accumulate = true", ["training.accumulate = true", "a whole number"]),
+        ("accumulate = 1.5", ["training.accumulate = 1.5", "a whole number"]),
+        ("clip_norm = inf", ["training.clip_norm", "finite"]),
+        ("tensorboard = 1", ["training.tensorboard = 1", "true or false"]),
+        ("[model]\nencoder = 3", ["model.encoder = 3", "a table"]),
+        ("[model.encoder]\nheads = 3", ["model.encoder", "heads (3) must divide dim (512)"]),
+        ("validation = { every_steps = 1, every_epochs = 1 }", ["training.validation", "not both"]),
+        ("[data.train]\nsource = 'a'", ["data: give either `path` or `train`"]),
+        ("[tokenizer]\nshared = false", ["model.tie", "tokenizer.shared = true"]),
+        ("[model]\nmax_length = 100", ["data.limits.max_length (256)", "model.max_length (100)"]),
+        ("[decoding]\nn_best = 9", ["decoding", "n_best (9)"]),
+    ],
+)
+def test_an_error_names_file_key_and_what_would_be_right(tmp_path: Path, added: str, parts: list[str]) -> None:
+    text = problem(tmp_path, SMALL + added)
+    assert "small.toml: " in text
+    for part in parts:
+        assert part in text
+
+
+def test_several_problems_are_counted_and_the_unknown_key_comes_first(tmp_path: Path) -> None:
+    text = problem(tmp_path, SMALL.replace("path", "pth") + "accumulate = 0\nlog_every = 0\n")
+    assert "did you mean data.path?" in text
+    assert text.endswith("(and 2 more problems)")
+
+
+@pytest.mark.parametrize(
+    ("override", "parts"),
+    [
+        ("tokenizer.vocab=5", ["--set tokenizer.vocab=5: ", "did you mean tokenizer.vocab_size?"]),
+        ("training.max_steps=x", ["--set training.max_steps=x: ", "a whole number"]),
+        ("training", ["--set training: ", "KEY=VALUE"]),
+        ("a..b=1", ["--set a..b=1: ", "KEY=VALUE"]),
+        ("name=../x", ["--set name=../x: ", "letters, digits"]),
+    ],
+)
+def test_an_error_of_set_names_it(tmp_path: Path, override: str, parts: list[str]) -> None:
+    text = problem(tmp_path, SMALL, override)
+    for part in parts:
+        assert part in text
+
+
+def test_a_wrong_value_is_laid_to_the_file_that_says_it(tmp_path: Path) -> None:
+    write(tmp_path, SMALL + "accumulate = 0\n", "base.toml")
+    assert f"{tmp_path}/base.toml: training.accumulate" in problem(tmp_path, 'extends = "base.toml"\nseed = 2\n')
+
+
+def test_what_is_missing_is_named(tmp_path: Path) -> None:
+    assert "data is missing" in problem(tmp_path, "training.max_steps = 1")
+    assert "give data.path or data.train" in problem(tmp_path, "training.max_steps = 1\n[data]\n")
+
+
+@pytest.mark.parametrize("name", ["../up", "a/b", "", ".hidden", "a b", "x" * 101])
+def test_a_name_that_is_no_plain_folder_is_refused(tmp_path: Path, name: str) -> None:
+    assert "letters, digits" in problem(tmp_path, SMALL.replace('"small"', f'"{name}"'))
+
+
+def test_a_file_that_is_no_recipe_says_why(tmp_path: Path) -> None:
+    binary = tmp_path / "model.safetensors"
+    binary.write_bytes(b"\x08\x00\xff\xfe")
+    cases = {
+        binary: "not UTF-8 text (byte 3)",
+        tmp_path / "absent.toml": "no such recipe",
+        tmp_path: "cannot be read as a recipe",
+        write(tmp_path, "[data\n", "broken.toml"): "is not TOML",
+        write(tmp_path, "a = \0", "nul.toml"): "is not TOML",
+        write(tmp_path, "a = " + "[" * 100_000, "deep.toml"): "nested too deeply",
+        write(tmp_path, "#" * 2**21, "large.toml"): "larger than",
+        write(tmp_path, "seed = " + "9" * 10_000, "digits.toml"): "is not TOML",
+        write(tmp_path, "extends = 3", "number.toml"): "extends must be the name",
+        write(tmp_path, 'extends = "absent.toml"', "child.toml"): "child.toml extends",
+    }
+    for file, reason in cases.items():
+        with pytest.raises(RecipeError, match=r".") as caught:
+            load_recipe(file)
+        assert reason in str(caught.value)
+        assert str(file) in str(caught.value) or file.name == "child.toml"
+
+
+def test_a_byte_order_mark_and_crlf_are_no_harm(tmp_path: Path) -> None:
+    file = tmp_path / "dos.toml"
+    file.write_bytes(b"\xef\xbb\xbf" + SMALL.replace("\n", "\r\n").encode())
+    assert load_recipe(file).name == "small"
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_give_a_recipe_or_an_error_of_ours(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    file = tmp_path_factory.mktemp("fuzz") / "x.toml"
+    file.write_bytes(data)
+    with pytest.raises(RecipeError):
+        load_recipe(file)
+
+
+def test_flags_alone_make_a_part(tmp_path: Path) -> None:
+    config = from_flags(TokenizerConfig, {"kind": "char", "vocab_size": None}, ["tokenizer.lowercase=true", "seed=2"])
+    assert config == TokenizerConfig(kind="char", lowercase=True)
+    deep = from_flags(ModelConfig, {"encoder.layers": 2}, ["model.encoder.heads=4", "training.max_steps=1"])
+    assert (deep.encoder.layers, deep.encoder.heads) == (2, 4)
+    with pytest.raises(RecipeError, match=r"tokenizer\.kind = \"x\" is not allowed"):
+        from_flags(TokenizerConfig, {"kind": "x"})
+    assert from_flags(TrainingConfig, {}).max_epochs == 10
+    assert from_flags(TrainingConfig, {"max_steps": 5}).max_epochs is None
+    with pytest.raises(RecipeError, match="did you mean tokenizer"):
+        from_flags(TokenizerConfig, {}, ["tokeniser.kind=bpe"])
+
+
+def test_the_schema_lets_editors_complete(tmp_path: Path) -> None:
+    content = schema()
+    json.dumps(content)
+    assert set(content["properties"]) == {*Recipe.model_fields, "extends"}
+    assert '"null"' not in json.dumps(content)
+    assert content["$defs"]["TokenizerConfig"]["properties"]["kind"]["enum"][0] == "bpe"
+
+
+@pytest.mark.parametrize("file", sorted(RECIPES.glob("*.toml")), ids=lambda file: file.stem)
+def test_every_recipe_we_ship_is_valid_and_named_as_its_file(file: Path) -> None:
+    recipe = load_recipe(file)
+    assert recipe.name == file.stem
+    assert Recipe.model_validate_json(recipe.model_dump_json()) == recipe

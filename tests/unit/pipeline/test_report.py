@@ -1,0 +1,110 @@
+"""The report: all text escaped, nothing loaded from elsewhere, and everything found is on it."""
+
+import json
+import math
+from html.parser import HTMLParser
+
+from pipeline.artifact import Input
+from pipeline.config import EvaluationConfig
+from pipeline.progress import Quiet
+from pipeline.scoring.evaluation import Evaluation, Segments, as_json, assess, from_json
+from pipeline.scoring.metrics import Score
+from pipeline.scoring.report import render, score_rows
+from pipeline.training.curves import svg
+
+NASTY = '<script>alert("1")</script> & $title ${body} </dd>'
+METRICS: list[dict[str, object]] = [
+    {"event": "valid", "step": step, "loss": 9.0 / step, "perplexity": 9.0, "bleu": step} for step in (1, 2, 3)
+]
+
+
+class Page(HTMLParser):
+    """Tags, attributes and text of a page; refuses tags that do not close in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.addresses: list[str] = []
+        self.words = ""
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.addresses += [value or "" for name, value in attrs if name in ("src", "href", "xlink:href", "data")]
+        if tag not in ("meta", "br", "hr"):
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.addresses += [value or "" for name, value in attrs if name in ("src", "href", "xlink:href", "data")]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
+
+
+def evaluation(name: str = "test", sources: list[str] | None = None) -> Evaluation:
+    hypotheses = ["ein Hund läuft schnell", NASTY, "x", "die Katze schläft", "\u202eabc"]
+    references = [["ein Hund läuft schnell", "alles gut", "y", "die Katze schläft jetzt", "abc"]]
+    segments = Segments(name, sources, hypotheses, references)
+    extra = {"perplexity": Score(math.inf, "unit:token")}
+    return assess(segments, EvaluationConfig(samples=3), seed=1, reporter=Quiet(), extra=extra)
+
+
+def inputs() -> dict[str, Input]:
+    tokenizer = {"fingerprint": "t0ken", "path": "runs/x/tokenizer", "lineage": {}}
+    return {
+        "model": Input(
+            "m0del", "runs/x/model", {"stage": "train", "fingerprint": "m0del", "inputs": {"tok": tokenizer}}
+        ),
+        "file": Input("f1le", NASTY),
+    }
+
+
+def test_the_page_is_whole_and_needs_nothing_else() -> None:
+    one = evaluation(NASTY, [NASTY, "b c", "d e f", "g", "h"])
+    page = Page(render(NASTY, [one, evaluation("second")], curves=svg(METRICS), inputs=inputs()))
+    assert "script" not in page.tags
+    assert not {"link", "img", "iframe", "object"} & set(page.tags)
+    assert all(address.startswith("#") for address in page.addresses)
+    assert page.tags.count("svg") == 1
+    assert page.words.count(NASTY) >= 5  # title, headings, hypothesis, source, path of an input
+    for text in ("Scores on second", "Quality by source length", "Quality by reference length", "Worst samples"):
+        assert text in page.words
+    for text in ("made by train", "m0del", "t0ken", "runs/x/tokenizer", "Lineage", "BLEU", "perplexity ↓", "∞"):
+        assert text in page.words
+    for score in one.scores.values():
+        assert score.signature in page.words
+
+
+def test_what_is_not_there_has_no_heading() -> None:
+    segments = Segments("test", None, ["a"], [["a"]])
+    bare = assess(segments, EvaluationConfig(metrics=("bleu",), samples=0), seed=1, reporter=Quiet())
+    page = Page(render("t", [bare], curves=None, inputs={}))
+    for heading in ("Training", "Lineage", "Worst", "Random"):
+        assert heading not in page.words
+
+
+def test_a_missing_metric_says_why() -> None:
+    segments = Segments("test", None, ["a"], [["a"]])
+    missing = {"perplexity": "needs a model"}
+    found = assess(segments, EvaluationConfig(), seed=1, reporter=Quiet(), missing=missing)
+    assert score_rows(found)[-1] == ("perplexity ↓", "–", "needs a model")
+
+
+def test_json_gives_the_same_evaluations_back() -> None:
+    found = [evaluation("main", list("abcde")), evaluation("second")]
+    content = as_json(found)
+    assert content["split"] == "main"
+    assert list(content["others"]) == ["second"]
+    assert content["metrics"]["bleu"] == {
+        "score": found[0].scores["bleu"].score,
+        "signature": found[0].scores["bleu"].signature,
+    }
+    assert content["metrics"]["perplexity"]["score"] is None
+    assert from_json(json.loads(json.dumps(content, allow_nan=False))) == found

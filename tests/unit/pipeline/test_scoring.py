@@ -1,0 +1,173 @@
+"""Scores equal those of the tools whose names they carry, and say what they are."""
+
+import json
+import math
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rouge_score.rouge_scorer import RougeScorer
+
+from data.errors import DataError
+from pipeline.config import EvaluationConfig
+from pipeline.scoring.breakdown import by_length, random_samples, worst_samples
+from pipeline.scoring.metrics import METRICS, looks_tokenized, score_texts
+from pipeline.scoring.perplexity import Counts, perplexity_scores
+
+WORDS = "der die das Hund Katze für läuft, schläft; sieht. 3,5 Übel-keit nicht! \u2028 (weiß) U.S.".split(" ")
+CONFIG = EvaluationConfig()
+
+
+def corpus(num_references: int, size: int = 60) -> tuple[list[str], list[list[str]]]:
+    """Hypotheses and references that share about three words in four; the first hypothesis is empty."""
+    draw = random.Random(7)
+    references = [
+        [" ".join(draw.choices(WORDS, k=draw.randint(1, 15))) for _ in range(size)] for _ in range(num_references)
+    ]
+    hypotheses = [
+        " ".join(word for word in draw.choice(segment).split(" ") if draw.random() < 0.9) + draw.choice(["", " ja"])
+        for segment in zip(*references, strict=True)
+    ]
+    return ["", *hypotheses[1:]], references
+
+
+def write(file: Path, lines: list[str]) -> str:
+    file.write_bytes("".join(line + "\n" for line in lines).encode())
+    return str(file)
+
+
+@pytest.mark.parametrize("num_references", [1, 2])
+def test_bleu_chrf_and_ter_equal_the_sacrebleu_command(tmp_path: Path, num_references: int) -> None:
+    hypotheses, references = corpus(num_references)
+    files = [write(tmp_path / f"reference{i}", lines) for i, lines in enumerate(references)]
+    command = [sys.executable, "-m", "sacrebleu", *files, "-i", write(tmp_path / "hypotheses", hypotheses)]
+    # -b prints the bare number; width 15 shows every digit of a double
+    bare = subprocess.run([*command, "-b", "-w", "15"], capture_output=True, text=True, check=True).stdout
+    scores = score_texts(hypotheses, references, CONFIG)
+    assert f"{scores['bleu'].score:.15f}" == bare.strip()
+    assert 20 < scores["bleu"].score < 95
+    told = subprocess.run(
+        [*command, "-m", "bleu", "chrf", "ter", "-w", "15"], capture_output=True, text=True, check=True
+    ).stdout
+    for entry, name in zip(json.loads(told), ("bleu", "chrf", "ter"), strict=True):
+        assert scores[name].score == pytest.approx(entry["score"], abs=1e-13)
+        assert scores[name].signature == entry["signature"]
+    assert f"nrefs:{num_references}|" in scores["bleu"].signature
+
+
+def test_lowercase_and_tokenizer_are_in_the_signature() -> None:
+    config = EvaluationConfig(lowercase=True, bleu_tokenize="char", metrics=("bleu", "chrf", "exact_match"))
+    scores = score_texts(["der HUND"], [["Der Hund"]], config)
+    assert "case:lc" in scores["bleu"].signature
+    assert "tok:char" in scores["bleu"].signature
+    assert "case:lc" in scores["chrf"].signature
+    assert scores["bleu"].score == pytest.approx(100)
+    assert scores["exact_match"].score == 100
+    assert score_texts(["der HUND"], [["Der Hund"]], CONFIG)["exact_match"].score == 0
+
+
+@pytest.mark.parametrize("kind", ["rouge1", "rouge2", "rougeL", "rougeLsum"])
+def test_rouge_equals_rouge_score(kind: str) -> None:
+    hypotheses, references = corpus(1)
+    scorer = RougeScorer([kind])
+    values = [
+        scorer.score(reference, hypothesis)[kind].fmeasure
+        for hypothesis, reference in zip(hypotheses, references[0], strict=True)
+    ]
+    score = METRICS[kind](hypotheses, references, CONFIG)
+    assert score.score == pytest.approx(100 * sum(values) / len(values), abs=1e-12)
+    for part in ("nrefs:1", "stem:no", "split:newline", "version:rouge-score-"):
+        assert part in score.signature
+
+
+def test_rouge_takes_the_best_reference_of_each_segment() -> None:
+    hypotheses = ["a b", "c d"]
+    score = METRICS["rouge1"](hypotheses, [["a b", "x y"], ["x y", "c d"]], CONFIG)
+    assert score.score == 100
+    assert "nrefs:2|refs:best-f1|" in score.signature
+    assert METRICS["rouge1"](hypotheses, [["a b", "x y"]], CONFIG).score == 50
+
+
+def test_exact_match_counts_any_reference_and_no_outer_space() -> None:
+    score = METRICS["exact_match"](["a ", "b", "c"], [["a", "x", "C"], ["x", "b", "x"]], CONFIG)
+    assert score.score == pytest.approx(200 / 3)
+    assert "nrefs:2" in score.signature
+
+
+def test_empty_hypotheses_score_at_the_bottom() -> None:
+    scores = score_texts(["", ""], [["ein Hund", "eine Katze"]], CONFIG)
+    assert list(scores) == ["bleu", "chrf", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "exact_match"]
+    assert {name: score.score for name, score in scores.items()} == {**dict.fromkeys(scores, 0.0), "ter": 100.0}
+
+
+def test_only_the_metrics_asked_for_are_computed_in_their_order() -> None:
+    done: list[str] = []
+    scores = score_texts(["a"], [["a"]], EvaluationConfig(metrics=("ter", "bleu")), done.append)
+    assert list(scores) == done == ["ter", "bleu"]
+
+
+def test_differing_counts_are_refused_with_both() -> None:
+    with pytest.raises(DataError, match="3 hypotheses but 2 lines in reference 2"):
+        score_texts(["a", "b", "c"], [["a", "b", "c"], ["a", "b"]], CONFIG)
+    with pytest.raises(DataError, match="nothing to score"):
+        score_texts([], [[]], CONFIG)
+
+
+def test_tokenised_text_is_noticed_from_a_hundred_lines() -> None:
+    assert not looks_tokenized(["ein Hund ."] * 99 + ["ein Hund."] * 50)
+    assert looks_tokenized(["ein Hund ."] * 100)
+
+
+def test_perplexity_divides_one_sum_by_tokens_words_and_characters() -> None:
+    counts = Counts(
+        num_references=1, num_segments=2, num_tokens=8, num_unknown=1, num_words=4, num_characters=20, num_empty=3
+    )
+    scores = perplexity_scores(-8 * math.log(2), counts, vocab_size=100)
+    assert scores["perplexity"].score == pytest.approx(2)
+    assert scores["word_perplexity"].score == pytest.approx(4)
+    assert scores["bits_per_character"].score == pytest.approx(8 / 20)
+    for part in ("unit:token", "count:8", "vocab:100", "segments:2", "unknown:1", "left-out-empty:3"):
+        assert part in scores["perplexity"].signature
+    assert "left-out-long" not in scores["perplexity"].signature
+
+
+def test_perplexity_of_the_impossible_is_infinite() -> None:
+    counts = Counts(num_references=1, num_segments=1, num_tokens=1, num_unknown=0, num_words=1, num_characters=1)
+    assert perplexity_scores(-1e6, counts, vocab_size=9)["perplexity"].score == math.inf
+
+
+def test_length_bins_hold_every_segment_once_in_about_equal_shares() -> None:
+    texts = [" ".join("w" * (1 + row % 12)) for row in range(240)]
+    hypotheses, references = corpus(2, 240)
+    bins = by_length(texts, hypotheses, references, CONFIG)
+    assert [(group.shortest, group.longest) for group in bins] == [(1, 2), (3, 4), (5, 6), (7, 8), (9, 10), (11, 12)]
+    assert [group.num_segments for group in bins] == [40] * 6
+    rows = [row for row in range(240) if len(texts[row].split()) in (1, 2)]
+    wanted = score_texts([hypotheses[r] for r in rows], [[ref[r] for r in rows] for ref in references], CONFIG)
+    assert bins[0].scores["bleu"] == wanted["bleu"]
+    assert bins[0].scores["chrf"] == wanted["chrf"]
+
+
+@pytest.mark.parametrize("lengths", [[5] * 50, [1] * 49 + [30], [3], list(range(1, 8))])
+def test_length_bins_of_odd_corpora(lengths: list[int]) -> None:
+    texts = [" ".join("w" * length) for length in lengths]
+    bins = by_length(texts, texts, [texts], CONFIG)
+    assert sum(group.num_segments for group in bins) == len(lengths)
+    assert 1 <= len(bins) <= 6
+    assert all(one.longest < other.shortest for one, other in zip(bins, bins[1:], strict=False))
+
+
+def test_samples_are_the_worst_and_the_same_random_ones_for_a_seed() -> None:
+    references = [["guten Morgen", "gute Nacht", "bis bald", "danke"]]
+    hypotheses = ["guten Morgen", "xyz", "bis balde", "danke"]
+    worst = worst_samples(None, hypotheses, references, 2)
+    assert [(sample.line, sample.hypothesis) for sample in worst] == [(2, "xyz"), (3, "bis balde")]
+    assert worst[0].chrf < worst[1].chrf < 100
+    drawn = random_samples(["a", "b", "c", "d"], hypotheses, references, 3, seed=1)
+    assert drawn == random_samples(["a", "b", "c", "d"], hypotheses, references, 3, seed=1)
+    assert len({sample.line for sample in drawn}) == 3
+    assert all(sample.source == "abcd"[sample.line - 1] for sample in drawn)
+    assert len(random_samples(None, hypotheses, references, 9, seed=1)) == 4
+    assert worst_samples(None, hypotheses, references, 0) == []

@@ -1,0 +1,186 @@
+"""The tokenize stage: what it publishes and prints, when it is fresh, and what it refuses."""
+
+import gzip
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from data.config import CorpusConfig, DataConfig
+from data.errors import DataError
+from pipeline import tokenize as stage
+from pipeline.artifact import open_artifact
+from pipeline.errors import RecipeError
+from pipeline.progress import Quiet
+from tokenizer.config import TokenizerConfig
+from tokenizer.tokenizer import Tokenizer, load_pair
+
+COMMAND = ["tfm", "tokenize"]
+CONFIG = TokenizerConfig(vocab_size=60)
+
+
+class Heard(Quiet):
+    """Keeps what a stage says."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.tables: list[tuple[str, Sequence[str], Sequence[Sequence[object]]]] = []
+
+    def line(self, text: str) -> None:
+        self.lines.append(text)
+
+    def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        self.tables.append((title, columns, rows))
+
+
+def write(path: Path, lines: Sequence[str]) -> str:
+    data = "".join(line + "\n" for line in lines).encode()
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return str(path)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> DataConfig:
+    train = CorpusConfig(
+        source=write(tmp_path / "train.en", ["the cat sat", "the mat sat"] * 20),
+        target=write(tmp_path / "train.de.gz", ["die katze saß", "die matte saß"] * 20),
+    )
+    valid = CorpusConfig(
+        source=write(tmp_path / "valid.en", ["the cat Q", "a cat"]),
+        target=write(tmp_path / "valid.de", ["die katze", "die"]),
+    )
+    return DataConfig(train=(train,), valid=valid, tests={"test": valid})
+
+
+def tokenize(data: DataConfig, out: Path, config: TokenizerConfig = CONFIG) -> Heard:
+    heard = Heard()
+    stage.tokenize(config, data, out, seed=1, command=COMMAND, reporter=heard)
+    return heard
+
+
+def tokenize_files(files: Sequence[Path], out: Path, config: TokenizerConfig = CONFIG) -> Heard:
+    heard = Heard()
+    stage.tokenize_files(config, files, out, seed=1, command=COMMAND, reporter=heard)
+    return heard
+
+
+def test_one_shared_vocabulary(data: DataConfig, tmp_path: Path) -> None:
+    out = tmp_path / "tokenizer"
+    heard = tokenize(data, out)
+    manifest = open_artifact(out, "tokenize")
+    assert list(manifest.files) == ["tokenizer.json"]
+    source, target = load_pair(out)
+    assert source is target
+    assert source.pieces("the katze saß") == [" the", " katze", " saß"]
+
+    ids = source.encode_batch(["the cat Q", "a cat", "die katze", "die"])
+    figures = manifest.figures["shared"]
+    assert figures["vocabulary_size"] == source.vocab_size
+    assert figures["tokens_a_word"] == sum(map(len, ids)) / 8
+    assert figures["unknown_rate"] == 1 / sum(map(len, ids))
+    assert figures["longest_pieces"][:2] == [" katze", " matte"]
+    (_, columns, measured), (_, _, longest) = heard.tables
+    assert list(columns) == ["", "shared"]
+    assert [row[0] for row in measured] == ["vocabulary size", "tokens a word", "unknown tokens"]
+    assert [row[0] for row in longest][:2] == ["␣katze", "␣matte"]
+    assert len(longest) == len(figures["longest_pieces"]) == 20
+
+
+def test_one_vocabulary_a_side(data: DataConfig, tmp_path: Path) -> None:
+    out = tmp_path / "tokenizer"
+    heard = tokenize(data, out, TokenizerConfig(kind="char", shared=False))
+    manifest = open_artifact(out, "tokenize")
+    assert list(manifest.files) == ["source.json", "target.json"]
+    source, target = load_pair(out)
+    assert "ß" not in "".join(source.pieces("ß"))
+    assert target.pieces("saß") == ["s", "a", "ß"]
+    assert manifest.figures["source"]["unknown_rate"] == 1 / len("the cat Qa cat")
+    assert manifest.figures["target"]["unknown_rate"] == 0
+    assert list(heard.tables[0][1]) == ["", "source", "target"]
+
+
+def test_a_fresh_tokenizer_is_left_alone_and_a_stale_one_is_made_again(data: DataConfig, tmp_path: Path) -> None:
+    out = tmp_path / "tokenizer"
+    assert "not made yet" in tokenize(data, out).lines[0]
+    made = open_artifact(out)
+    assert "fresh" in tokenize(data, out).lines[0]
+    # What a tokenizer does not see does not make it stale.
+    assert "fresh" in tokenize(data.model_copy(update={"batch_tokens": 99}), out).lines[0]
+    assert open_artifact(out).folder == made.folder
+    assert "vocab_size" in tokenize(data, out, TokenizerConfig(vocab_size=50)).lines[0]
+    write(tmp_path / "train.en", ["the dog sat"] * 40)
+    assert "train.en changed" in tokenize(data, out, TokenizerConfig(vocab_size=50)).lines[0]
+
+
+def test_missing_splits_are_taken_off_the_training_text(data: DataConfig, tmp_path: Path) -> None:
+    rows = [f"w{number} x{number}" for number in range(300)]
+    corpus = CorpusConfig(source=write(tmp_path / "a.en", rows), target=write(tmp_path / "a.de", rows))
+    out = tmp_path / "tokenizer"
+    tokenize(DataConfig(train=(corpus,)), out, TokenizerConfig(kind="word", vocab_size=2000))
+    manifest = open_artifact(out)
+    assert "random 10%" in manifest.figures["held_out"]
+    assert manifest.figures["shared"]["unknown_rate"] == 1.0
+    # Two words a row, each seen on both sides; about 80 % of the rows are trained on.
+    assert 400 < Tokenizer.load(out / "tokenizer.json").vocab_size < 560
+
+
+@pytest.mark.parametrize("num_lines", [99, 250])
+def test_text_files(num_lines: int, tmp_path: Path) -> None:
+    lines = [f"cat {'odd' if number % 100 == 0 else 'even'}" for number in range(1, num_lines + 1)]
+    files = [tmp_path / "one.txt", tmp_path / "two.txt.gz"]
+    write(files[0], lines[:70])
+    write(files[1], lines[70:])
+    out = tmp_path / "tokenizer"
+    tokenize_files(files, out, TokenizerConfig(kind="word"))
+    manifest = open_artifact(out)
+    assert manifest.figures["shared"]["unknown_rate"] == (0.5 if num_lines > 99 else 0)
+    assert ("training text" in manifest.figures["held_out"]) == (num_lines < 100)
+    assert sorted(manifest.inputs) == sorted(map(str, files))
+    assert "fresh" in tokenize_files(files, out, TokenizerConfig(kind="word")).lines[0]
+
+
+def test_what_cannot_be_done_is_said_and_leaves_nothing(data: DataConfig, tmp_path: Path) -> None:
+    out = tmp_path / "tokenizer"
+    with pytest.raises(DataError, match=r"none\.txt: no such file"):
+        tokenize_files([tmp_path / "none.txt"], out)
+    with pytest.raises(RecipeError, match=r"tokenizer\.shared"):
+        tokenize_files([tmp_path / "train.en"], out, TokenizerConfig(shared=False))
+    write(tmp_path / "empty.txt", ["", " "])
+    with pytest.raises(DataError, match="nothing to learn"):
+        tokenize_files([tmp_path / "empty.txt"], out)
+    write(tmp_path / "rare.txt", ["abc"])
+    with pytest.raises(DataError, match="min_frequency = 9"):
+        tokenize_files([tmp_path / "rare.txt"], out, TokenizerConfig(min_frequency=9))
+    (tmp_path / "latin.txt").write_bytes(b"good\nb\xe4d\n")
+    with pytest.raises(DataError, match=r"latin\.txt, line 2, byte 2"):
+        tokenize_files([tmp_path / "latin.txt"], out)
+    assert not out.exists()
+
+
+def test_waiting_gives_the_result_or_the_error_of_the_work() -> None:
+    notes: list[str] = []
+
+    class Bar:
+        def advance(self, amount: int = 1, note: str = "") -> None:
+            notes.append(note)
+
+    def slow() -> str:
+        time.sleep(1.1)
+        return "done"
+
+    def failing() -> None:
+        raise TimeoutError("of the work itself")
+
+    assert stage._showing_time(slow, Bar()) == "done"
+    assert notes == ["1 s"]
+    with pytest.raises(TimeoutError, match="of the work itself"):
+        stage._showing_time(failing, Bar())
+
+
+def test_figures_are_plain_json(data: DataConfig, tmp_path: Path) -> None:
+    tokenize(data, tmp_path / "tokenizer")
+    document = json.loads((tmp_path / "tokenizer" / "manifest.json").read_text("utf-8"))
+    assert document["config"]["tokenizer"] == CONFIG.model_dump(mode="json")
+    assert document["command"] == COMMAND

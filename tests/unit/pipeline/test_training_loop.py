@@ -1,0 +1,366 @@
+"""The training loop and the train stage: what is written, kept, averaged, refused, and when it ends."""
+
+import builtins
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.torch import load_file
+
+from data.store import load_dataset
+from model.build import build
+from model.config import ModelConfig, StackConfig
+from pipeline.artifact import open_artifact
+from pipeline.config import Metric
+from pipeline.errors import CannotWrite, DataError, RecipeError
+from pipeline.models import load_model
+from pipeline.progress import Quiet
+from pipeline.training import session
+from pipeline.training.distributed import World
+from pipeline.training.early_stopping import Validation, best_first, is_exhausted
+from pipeline.training.log import MetricsLog
+from pipeline.training.signals import listen
+from pipeline.training.tasks import Loss, Translation
+from pipeline.training.update import Gradients
+from tests.tiny_training import MODEL, STACK, run, training, write_dataset
+
+ROOT = Path(__file__).parents[3]
+NO_BLEU = {"every_steps": 5, "bleu": False}
+
+
+class Listening(Quiet):
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.warnings: list[str] = []
+
+    def line(self, text: str) -> None:
+        self.lines.append(text)
+
+    def warn(self, text: str) -> None:
+        self.warnings.append(text)
+
+
+@pytest.fixture(autouse=True)
+def _no_curves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "draw", lambda metrics, file: None)
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_dataset(tmp_path_factory.mktemp("data") / "dataset")
+
+
+def metrics(out: Path, event: str) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in (out / "training" / "metrics.jsonl").read_text("utf-8").splitlines()]
+    return [line for line in lines if line["event"] == event]
+
+
+def kept(out: Path) -> list[int]:
+    return sorted(int(entry.name.removeprefix("step-")) for entry in (out / "training" / "checkpoints").iterdir())
+
+
+def weights(out: Path, step: int, name: str = "model") -> dict[str, torch.Tensor]:
+    return load_file(out / "training" / "checkpoints" / f"step-{step:07d}" / f"{name}.safetensors")
+
+
+# What is written
+
+
+def test_metrics_have_every_figure_at_its_step(dataset: Path, tmp_path: Path) -> None:
+    run(dataset, tmp_path, training())
+    train, valid = metrics(tmp_path, "train"), metrics(tmp_path, "valid")
+    assert [line["step"] for line in train] == [3, 6, 9, 12, 15, 18]
+    assert [line["step"] for line in valid] == [5, 10, 15, 20]
+    keys = {"event", "step", "epoch", "loss", "nll", "learning_rate", "tokens_per_second", "gradient_norm", "seconds"}
+    assert all(line.keys() == keys for line in train)
+    assert train[-1]["loss"] < train[0]["loss"]
+    batches = len(load_epoch(dataset))
+    assert [line["epoch"] for line in train] == [-(-line["step"] // batches) for line in train]
+    last = valid[-1]
+    assert last.keys() == {"event", "step", "epoch", "loss", "perplexity", "accuracy", "bleu", "seconds"}
+    assert last["perplexity"] == pytest.approx(np.exp(last["loss"]))
+    figures = open_artifact(tmp_path / "model", "train").figures
+    assert figures["validation"]["loss"] == min(line["loss"] for line in valid)
+
+
+def load_epoch(dataset: Path) -> list[Any]:
+    data = load_dataset(dataset)
+    return list(session.epochs(data.train, data.batch_tokens, seed=3)(0))
+
+
+def test_validation_divides_sums_once(dataset: Path, tmp_path: Path) -> None:
+    run(dataset, tmp_path, training(max_steps=5))
+    data, model, task = load_dataset(dataset), load_model(tmp_path / "model", "cpu").model, Translation(0.1)
+    whole = task.evaluate(model, task.batch(data.valid, np.arange(len(data.valid))))
+    found = metrics(tmp_path, "valid")[0]
+    assert found["loss"] == pytest.approx(whole.nll.item() / whole.count, rel=1e-5)
+    assert found["accuracy"] == pytest.approx(whole.correct.item() / whole.count)
+
+
+def test_a_log_is_cut_back_to_where_training_goes_on(tmp_path: Path) -> None:
+    file = tmp_path / "metrics.jsonl"
+    lines = [{"event": "train", "step": 3}, {"event": "train", "step": 5}, {"event": "valid", "step": 5}]
+    text = "".join(json.dumps(line) + "\n" for line in [*lines, {"event": "train", "step": 6}])
+    file.write_text(text + '{"event": "tr')
+    log = MetricsLog(file)
+    log.begin(step=5, validated=0)
+    log.append({"event": "valid", "step": 5, "perplexity": float("inf")})
+    expected = [*lines[:2], {"event": "valid", "step": 5, "perplexity": None}]
+    assert [json.loads(line) for line in file.read_text().splitlines()] == expected == log.lines
+
+
+def test_tensorboard_is_written_or_its_package_named(
+    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = training(max_steps=5, tensorboard=True, validation=NO_BLEU)
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any) -> Any:
+        if name == "torch.utils.tensorboard":
+            raise ImportError(name)
+        return real(name, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(builtins, "__import__", without)
+        with pytest.raises(RecipeError, match="pip install"):
+            run(dataset, tmp_path / "without", config)
+    run(dataset, tmp_path, config)
+    assert list((tmp_path / "training" / "tensorboard").glob("events.*"))
+
+
+# What is kept and published
+
+
+def test_last_and_best_checkpoints_are_kept(dataset: Path, tmp_path: Path) -> None:
+    config = training(save_every=4, validation=NO_BLEU, keep={"last": 2, "best": 2})
+    run(dataset, tmp_path, config)
+    best = sorted(metrics(tmp_path, "valid"), key=lambda line: line["loss"])[:2]
+    assert kept(tmp_path) == sorted({16, 20} | {line["step"] for line in best})
+
+
+@pytest.mark.parametrize("which", ["last", "best"])
+def test_an_averaged_model_is_the_mean_and_validated(dataset: Path, tmp_path: Path, which: str) -> None:
+    config = training(validation=NO_BLEU, keep={"last": 2, "best": 3, "average": which})
+    run(dataset, tmp_path, config)
+    valid = metrics(tmp_path, "valid")
+    best = sorted(line["step"] for line in sorted(valid, key=lambda line: line["loss"])[:3])
+    steps = {"last": [15, 20], "best": best}[which]
+    sets = [weights(tmp_path, step) for step in steps]
+    found = load_file(tmp_path / "model" / "model.safetensors")
+    for name, tensor in found.items():
+        torch.testing.assert_close(tensor, torch.stack([each[name] for each in sets]).mean(0))
+    figures = open_artifact(tmp_path / "model").figures
+    assert figures["steps"] == steps
+    assert figures["validation"]["loss"] not in [line["loss"] for line in valid]
+
+
+def test_the_moving_average_is_validated_and_published(dataset: Path, tmp_path: Path) -> None:
+    run(dataset, tmp_path, training(max_steps=5, ema=0.9, validation=NO_BLEU))
+    published = load_file(tmp_path / "model" / "model.safetensors")
+    average, own = weights(tmp_path, 5, "ema"), weights(tmp_path, 5)
+    assert all(torch.equal(published[name], average[name]) for name in published)
+    assert any(not torch.equal(own[name], average[name]) for name in published)
+    data, model, task = load_dataset(dataset), load_model(tmp_path / "model", "cpu").model, Translation(0.1)
+    whole = task.evaluate(model, task.batch(data.valid, np.arange(len(data.valid))))
+    assert metrics(tmp_path, "valid")[0]["loss"] == pytest.approx(whole.nll.item() / whole.count, rel=1e-5)
+
+
+def test_a_fresh_model_is_not_trained_again(dataset: Path, tmp_path: Path) -> None:
+    run(dataset, tmp_path, training(max_steps=5, validation=NO_BLEU))
+    before, reporter = (tmp_path / "model" / "model.safetensors").stat(), Listening()
+    run(dataset, tmp_path, training(max_steps=5, validation=NO_BLEU), reporter=reporter)
+    assert (tmp_path / "model" / "model.safetensors").stat() == before
+    assert "fresh" in reporter.lines[0]
+
+
+def test_training_starts_from_a_published_model(dataset: Path, tmp_path: Path) -> None:
+    first = run(dataset, tmp_path / "first", training(max_steps=5, validation=NO_BLEU))
+    still = training(max_steps=1, validation=NO_BLEU, schedule={"name": "constant", "peak": 1e-30, "warmup_steps": 0})
+    second = run(dataset, tmp_path / "second", still, init_from=first)
+    assert (first / "model.safetensors").read_bytes() == (second / "model.safetensors").read_bytes()
+
+
+def test_a_model_with_another_tokenizer_is_refused(dataset: Path, tmp_path: Path) -> None:
+    first = run(dataset, tmp_path / "first", training(max_steps=1, validation=NO_BLEU))
+    other = write_dataset(tmp_path / "dataset", words="eins zwei drei vier fünf sechs sieben acht neun zehn")
+    with pytest.raises(DataError, match=r"another tokenizer.*tokenizer\.json: [0-9a-f]{12}, not [0-9a-f]{12}"):
+        run(other, tmp_path / "second", training(max_steps=1), init_from=first)
+
+
+# When it ends
+
+
+HISTORY = st.lists(st.floats(0, 5) | st.just(float("nan")), max_size=12)
+
+
+def history(values: list[float]) -> list[Validation]:
+    return [
+        Validation(step=step, epoch=1, loss=value, perplexity=1.0, accuracy=value, bleu=value)
+        for step, value in enumerate(values, 1)
+    ]
+
+
+@given(HISTORY, st.integers(1, 4), st.sampled_from(["loss", "accuracy", "bleu"]))
+def test_patience_counts_validations_since_the_best(values: list[float], patience: int, metric: Metric) -> None:
+    best, since = float("-inf"), 0
+    for position, value in enumerate(values):
+        score = float("-inf") if np.isnan(value) else -value if metric == "loss" else value
+        if position == 0 or score > best:
+            best, since = score, 0
+        else:
+            since += 1
+    assert is_exhausted(history(values), metric, patience) == (since >= patience)
+    assert not is_exhausted(history(values), metric, None)
+
+
+def test_best_first_prefers_the_earlier_of_equals() -> None:
+    found = best_first(history([2.0, 1.0, 1.0, float("nan")]), "loss")
+    assert [each.step for each in found] == [2, 3, 1, 4]
+
+
+def test_training_stops_early(dataset: Path, tmp_path: Path) -> None:
+    config = training(
+        max_steps=200,
+        schedule={"name": "constant", "peak": 1e-30, "warmup_steps": 0},
+        early_stopping={"patience": 2},
+        validation=NO_BLEU,
+    )
+    run(dataset, tmp_path, config)
+    assert [line["step"] for line in metrics(tmp_path, "valid")] == [5, 10, 15]
+
+
+@pytest.mark.parametrize("accumulate", [1, 4])
+def test_epochs_end_training_and_use_every_batch(dataset: Path, tmp_path: Path, accumulate: int) -> None:
+    config = training(max_steps=None, max_epochs=2, accumulate=accumulate, log_every=1, validation={"bleu": False})
+    run(dataset, tmp_path, config)
+    per_epoch = -(-len(load_epoch(dataset)) // accumulate)
+    assert [line["epoch"] for line in metrics(tmp_path, "train")] == [1] * per_epoch + [2] * per_epoch
+    assert [line["epoch"] for line in metrics(tmp_path, "valid")] == [1, 2]
+
+
+@pytest.mark.parametrize(("times", "code"), [(1, 0), (2, -signal.SIGTERM)])
+def test_the_first_signal_is_a_wish_and_the_second_an_order(times: int, code: int) -> None:
+    script = f"""
+import os, signal
+from pipeline.training.signals import listen
+with listen() as stop:
+    for _ in range({times}):
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert stop and stop.signal == "SIGTERM"
+"""
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == code, done.stderr
+    assert "stopping after this step" in done.stderr
+
+
+def test_a_signal_passed_on_by_a_launcher_counts_once() -> None:
+    with listen(echo=60) as stop:
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
+        assert stop.signal == "SIGINT"
+
+
+# What goes wrong
+
+
+def poison(monkeypatch: pytest.MonkeyPatch, bad: set[int]) -> None:
+    """Make the losses of these updates infinite."""
+    real, calls = Translation.loss, iter(range(1, 1000))
+
+    def loss(self: Translation, model: Any, batch: Any) -> Loss:
+        found, factor = real(self, model, batch), float("inf") if next(calls) in bad else 1.0
+        return Loss(found.sum * factor, found.nll, found.count)
+
+    monkeypatch.setattr(Translation, "loss", loss)
+
+
+def test_updates_that_are_not_finite_are_left_out(
+    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poison(monkeypatch, {2, 3, 4, 5, 7})
+    reporter = Listening()
+    run(dataset, tmp_path, training(max_steps=8, save_every=1, keep={"last": 8}, log_every=1), reporter=reporter)
+    assert len(reporter.warnings) == 5
+    assert "step 2 (epoch 1, batch 2, rows " in reporter.warnings[0]
+    first, fifth, sixth = (weights(tmp_path, step) for step in (1, 5, 6))
+    assert all(torch.equal(first[name], fifth[name]) for name in first)
+    assert any(not torch.equal(sixth[name], fifth[name]) for name in first)
+    assert [line["loss"] is None for line in metrics(tmp_path, "train")] == [
+        step in {2, 3, 4, 5, 7} for step in range(1, 9)
+    ]
+
+
+def test_a_loss_that_stays_infinite_stops_training(
+    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poison(monkeypatch, set(range(6, 20)))
+    with pytest.raises(DataError, match=r"5 times in a row, last at step 10 \(epoch 2.*checkpoint is intact"):
+        run(dataset, tmp_path, training(validation=NO_BLEU))
+    assert kept(tmp_path) == [5]
+
+
+def test_a_batch_that_does_not_fit_is_named(dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def loss(*_: Any) -> Loss:
+        raise RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory: you tried")
+
+    monkeypatch.setattr(Translation, "loss", loss)
+    with pytest.raises(DataError, match=r"step 1: a batch of \d+ examples .* lower data.batch_tokens"):
+        run(dataset, tmp_path, training())
+
+
+def test_examples_longer_than_the_model_reads_are_counted_first(dataset: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"\d+ of 60 train examples have more than model.max_length = 6 pieces"):
+        run(dataset, tmp_path, training(), model=MODEL.model_copy(update={"max_length": 6}))
+
+
+def test_a_full_disk_is_noticed_before_training(dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = type("Usage", (), {"free": 1000})
+    monkeypatch.setattr(shutil, "disk_usage", lambda place: usage)
+    with pytest.raises(CannotWrite, match="make room"):
+        run(dataset, tmp_path, training())
+
+
+# The gradient
+
+
+@pytest.fixture
+def gradients(dataset: Path) -> Iterator[Any]:
+    data = load_dataset(dataset)
+    config = ModelConfig(encoder=STACK, decoder=StackConfig(layers=1, dim=16, heads=2, feed_forward_dim=8))
+    model = build(config, source_vocab=20, target_vocab=20).double().eval()
+
+    def compute(**changes: Any) -> tuple[Any, list[torch.Tensor], list[torch.Tensor]]:
+        made = Gradients(model, Translation(0.1), data.train, training(**changes), 1, World())
+        update = made.compute([np.arange(4), np.arange(4, 7)], 1, stop=False)
+        found = [parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None]
+        return update, found, [parameter.detach() for parameter in model.parameters()]
+
+    return compute
+
+
+def test_penalties_are_the_gradients_of_their_formulas(gradients: Any) -> None:
+    _, plain, own = gradients(clip_norm=None)
+    _, found, _ = gradients(clip_norm=None, l1=0.01, l2=0.1)
+    for gradient, before, weight in zip(found, plain, own, strict=True):
+        torch.testing.assert_close(gradient, before + 0.01 * weight.sign() + 0.1 * weight)
+
+
+def test_clipping_scales_to_the_norm_and_reports_the_one_before(gradients: Any) -> None:
+    before, plain, _ = gradients(clip_norm=None)
+    after, found, _ = gradients(clip_norm=0.25)
+    norm = torch.stack([gradient.square().sum() for gradient in plain]).sum().sqrt().item()
+    assert before.norm == after.norm == pytest.approx(norm)
+    assert norm > 0.25
+    for gradient, whole in zip(found, plain, strict=True):
+        torch.testing.assert_close(gradient, whole * 0.25 / norm, rtol=1e-4, atol=1e-12)

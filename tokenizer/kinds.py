@@ -1,0 +1,50 @@
+"""The kinds of tokenizer: for each, how text is cut into words, how pieces are learned and put together again.
+
+A word carries the space before it (" cat"), so joined pieces are the text, and no character has to be
+reserved as a mark for spaces. docs/tokenizers.md says which algorithm each kind is.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from tokenizers import Regex, decoders, pre_tokenizers
+from tokenizers.decoders import Decoder
+from tokenizers.models import Model
+from tokenizers.pre_tokenizers import PreTokenizer
+
+from tokenizer.config import Kind, TokenizerConfig
+from tokenizer.learn import CONTINUES, learn_bpe, learn_byte, learn_char, learn_unigram, learn_word, learn_wordpiece
+
+
+@dataclass(frozen=True)
+class Method:
+    """One kind: `pre_tokenizer` cuts normalised text into words, `learn` makes a model from how often each
+    word was seen, `decoder` joins pieces to text. None: the text is one word."""
+
+    pre_tokenizer: PreTokenizer | None
+    learn: Callable[[Mapping[str, int], TokenizerConfig], Model]
+    decoder: Decoder
+
+
+# Letters with their marks, digits, and anything else one by one: punctuation never sticks to a word, and a
+# word never spells a control token or begins with "##".
+_split = pre_tokenizers.Split(Regex(r" ?[\p{L}\p{M}]+| ?\p{N}+| ?[^\p{L}\p{M}\p{N}]"), "isolated")
+# The first word gets its space too, so that it is the same word at the beginning and inside of a text.
+_lead = pre_tokenizers.Metaspace(replacement=" ", prepend_scheme="always", split=False)
+_words = pre_tokenizers.Sequence([_lead, _split])
+_join = decoders.Metaspace(replacement=" ", prepend_scheme="always")
+
+KINDS: dict[Kind, Method] = {
+    "bpe": Method(_words, learn_bpe, _join),
+    "wordpiece": Method(
+        _words, learn_wordpiece, decoders.Sequence([decoders.Replace(Regex(rf"\A{CONTINUES}"), ""), _join])
+    ),
+    "unigram": Method(_words, learn_unigram, _join),
+    "char": Method(None, learn_char, decoders.Fuse()),
+    "byte": Method(
+        pre_tokenizers.Sequence([_split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]),
+        learn_byte,
+        decoders.ByteLevel(),
+    ),
+    "word": Method(pre_tokenizers.Metaspace(replacement=" ", prepend_scheme="always"), learn_word, _join),
+}

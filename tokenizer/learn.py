@@ -1,0 +1,184 @@
+"""Learning pieces from counted words, one function a kind.
+
+Ids are numbered in one canonical order: control tokens, the alphabet by code point, then what was learned
+(merges in their order, other pieces by what makes them rank). So a file is as stable as the trainer is.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from typing import Any
+
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+from tokenizers.models import Model
+from tokenizers.trainers import Trainer
+
+from tokenizer.config import TokenizerConfig
+from tokenizer.special import SPECIALS, UNK, UNK_ID
+
+CONTINUES = "##"
+MAX_PIECE = 16
+# Normalised text has no tab.
+ENDS = "\t"
+# Beyond this WordPiece calls a word unknown; its greedy search is slow on longer ones.
+MAX_WORD = 1000
+
+Words = Mapping[str, int]
+
+
+def learn_bpe(words: Words, config: TokenizerConfig) -> Model:
+    """Byte-pair encoding (Sennrich et al. 2016): the most frequent pair of pieces is merged, again and again."""
+    letters = _alphabet(words, config.vocab_size - len(SPECIALS), config.min_frequency)
+    return _merges(_within(words, letters), letters, config)
+
+
+def learn_byte(words: Words, config: TokenizerConfig) -> Model:
+    """Byte-pair encoding over bytes (Radford et al. 2019); the 256 bytes are in the vocabulary, seen or not."""
+    return _merges(words, sorted(pre_tokenizers.ByteLevel.alphabet()), config)
+
+
+def learn_wordpiece(words: Words, config: TokenizerConfig) -> Model:
+    """WordPiece (Schuster and Nakajima 2012) as Hugging Face trains it: by the frequency of a pair, not by the
+    likelihood of the text. Every letter is in the vocabulary as the beginning of a word and as its continuation.
+    """
+    letters = _alphabet(words, (config.vocab_size - len(SPECIALS)) // 2, config.min_frequency)
+    continuing = [CONTINUES + letter for letter in letters if letter != " "]
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=config.vocab_size,
+        min_frequency=config.min_frequency,
+        # Named in advance, continuations get ids in order; left to the trainer, ids and so ties are random.
+        special_tokens=[*SPECIALS, *continuing],
+        initial_alphabet=letters,
+        continuing_subword_prefix=CONTINUES,
+        show_progress=False,
+    )
+    made = _train(models.WordPiece(unk_token=UNK), trainer, _within(words, letters).items())
+    learned = sorted(made["vocab"], key=made["vocab"].__getitem__)
+    vocab = _numbered([*letters, *continuing, *learned])
+    return models.WordPiece(vocab, unk_token=UNK, max_input_chars_per_word=MAX_WORD)
+
+
+def learn_unigram(words: Words, config: TokenizerConfig) -> Model:
+    """The unigram language model (Kudo 2018): pieces, each with its log probability, pruned by expectation
+    maximisation from many; the most probable are numbered first."""
+    letters = _alphabet(words, config.vocab_size - len(SPECIALS), config.min_frequency)
+    words = _within(words, letters)
+    trainer = trainers.UnigramTrainer(
+        vocab_size=config.vocab_size + 1,  # one for ENDS
+        special_tokens=list(SPECIALS),
+        unk_token=UNK,
+        max_piece_length=MAX_PIECE,
+        show_progress=False,
+    )
+    made = dict(_train(models.Unigram(), trainer, _with_ends(words))["vocab"])
+    longer = {piece for piece in made if len(piece) > 1 and piece not in SPECIALS}
+    seen = _occurrences(words, longer)
+    ranked = sorted(made, key=lambda piece: (-made[piece], piece))
+    enough = [piece for piece in ranked if piece in longer and seen[piece] >= config.min_frequency]
+    # The trainer keeps to the size it is given only roughly.
+    kept = {*letters, *enough[: config.vocab_size - len(SPECIALS) - len(letters)]}
+    vocab = [*((special, 0.0) for special in SPECIALS), *((piece, made[piece]) for piece in ranked if piece in kept)]
+    return models.Unigram(vocab, UNK_ID, False)
+
+
+def learn_char(words: Words, config: TokenizerConfig) -> Model:
+    """One piece a character: byte-pair encoding without merges."""
+    letters = _alphabet(words, config.vocab_size - len(SPECIALS), config.min_frequency)
+    return models.BPE(_numbered(letters), [], unk_token=UNK)
+
+
+def learn_word(words: Words, config: TokenizerConfig) -> Model:
+    """One piece a word; the most frequent are known, and numbered first."""
+    frequent = _most_frequent(words, config.vocab_size - len(SPECIALS), config.min_frequency)
+    return models.WordLevel(_numbered(frequent), unk_token=UNK)
+
+
+def _merges(words: Words, letters: list[str], config: TokenizerConfig) -> Model:
+    """A byte-pair encoding over an alphabet that holds every character of the words."""
+    trainer = trainers.BpeTrainer(
+        vocab_size=config.vocab_size,
+        min_frequency=config.min_frequency,
+        special_tokens=list(SPECIALS),
+        initial_alphabet=letters,
+        show_progress=False,
+    )
+    made = _train(models.BPE(), trainer, words.items())
+    merges = [(left, right) for left, right in made["merges"]]
+    vocab = _numbered([*letters, *(left + right for left, right in merges)])
+    return models.BPE(vocab, merges, unk_token=UNK)
+
+
+def _train(model: Model, trainer: Trainer, words: Iterable[tuple[str, int]]) -> dict[str, Any]:
+    """What Hugging Face's trainer makes of counted words: the model as tokenizer.json has it."""
+    # The trainer takes text and counts itself: each word is said as often as it was seen. No word has a
+    # line break, since normalised text has none.
+    learner = Tokenizer(model)
+    learner.pre_tokenizer = pre_tokenizers.CharDelimiterSplit("\n")
+    learner.train_from_iterator(_said(words), trainer)
+    made: dict[str, Any] = json.loads(learner.to_str())["model"]
+    return made
+
+
+def _said(words: Iterable[tuple[str, int]], at_once: int = 1000) -> Iterator[str]:
+    for word, count in words:
+        whole, rest = divmod(count, at_once)
+        yield from ["\n".join([word] * at_once)] * whole
+        if rest:
+            yield "\n".join([word] * rest)
+
+
+def _with_ends(words: Words) -> Iterator[tuple[str, int]]:
+    """The words, each as often as before, but once with a character after it that no word has.
+
+    The trainer takes as candidates what is followed by different characters in its list of different words.
+    There " many" stands once, so by itself it could never become a piece, however frequent it is.
+    """
+    for word, count in words.items():
+        if count > 1:
+            yield word + ENDS, 1
+        yield word, max(count - 1, 1)
+
+
+def _alphabet(words: Words, size: int, min_frequency: int) -> list[str]:
+    """The characters seen at least `min_frequency` times, at most the `size` most frequent, by code point."""
+    seen: Counter[str] = Counter()
+    for word, count in words.items():
+        for character in word:
+            seen[character] += count
+    return sorted(_most_frequent(seen, size, min_frequency))
+
+
+def _most_frequent(seen: Mapping[str, int], size: int, min_frequency: int) -> list[str]:
+    enough = [each for each, count in seen.items() if count >= min_frequency]
+    return sorted(enough, key=lambda each: (-seen[each], each))[:size]
+
+
+def _within(words: Words, letters: Iterable[str]) -> Counter[str]:
+    """The words, cut at every character outside the alphabet."""
+    alphabet = set(letters)
+    parts: Counter[str] = Counter()
+    for word, count in words.items():
+        if alphabet.issuperset(word):
+            parts[word] += count
+        else:
+            for inside, run in groupby(word, alphabet.__contains__):
+                if inside:
+                    parts["".join(run)] += count
+    return parts
+
+
+def _occurrences(words: Words, pieces: set[str]) -> Counter[str]:
+    """How often each of the pieces occurs in the words."""
+    seen: Counter[str] = Counter()
+    for word, count in words.items():
+        for start in range(len(word)):
+            for end in range(start + 2, min(start + MAX_PIECE, len(word)) + 1):
+                if word[start:end] in pieces:
+                    seen[word[start:end]] += count
+    return seen
+
+
+def _numbered(pieces: Iterable[str]) -> dict[str, int]:
+    """Ids in the order given, after the control tokens; the first mention of a piece counts."""
+    return {piece: number for number, piece in enumerate(dict.fromkeys([*SPECIALS, *pieces]))}

@@ -1,0 +1,38 @@
+"""Normalised text: what decoding gives back, and what a tokenizer makes of text before it cuts it."""
+
+import re
+
+from tokenizers import Regex, normalizers
+from tokenizers.normalizers import Normalizer
+
+from tokenizer.config import Normalization, TokenizerConfig
+
+FORMS: dict[Normalization, type[Normalizer] | None] = {
+    "none": None,
+    "nfc": normalizers.NFC,
+    "nfd": normalizers.NFD,
+    "nfkc": normalizers.NFKC,
+    "nfkd": normalizers.NFKD,
+}
+
+# Unicode's White_Space, spelled out so that it is what Rust's `is_whitespace` strips at the ends.
+_SPACE = r"[\t-\r \x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}]"
+# A single plain space is left alone: a replacement costs far more than a look.
+_UNEVEN_SPACE = rf"{_SPACE}{{2,}}|(?! ){_SPACE}"
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def normalizer(config: TokenizerConfig) -> Normalizer:
+    """Unicode normal form, lower case if asked for, runs of whitespace to one space, none at the ends."""
+    form = FORMS[config.normalization]
+    steps: list[Normalizer] = [] if form is None else [form()]
+    if config.lowercase:
+        # Lower-casing can leave the normal form: İ̧ becomes i with two marks in the wrong order.
+        steps += [normalizers.Lowercase(), *steps]
+    return normalizers.Sequence([*steps, normalizers.Replace(Regex(_UNEVEN_SPACE), " "), normalizers.Strip()])
+
+
+def spellable(text: str) -> str:
+    """The text with U+FFFD for each lone surrogate, which no UTF-8 can spell (JSON's \\ud800 makes one)."""
+    return _SURROGATE.sub("\ufffd", text)

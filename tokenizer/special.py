@@ -1,0 +1,5 @@
+"""The control tokens: their spelling, and their ids, which are the same in every vocabulary."""
+
+PAD, UNK, BOS, EOS = "<pad>", "<unk>", "<s>", "</s>"
+SPECIALS = (PAD, UNK, BOS, EOS)
+PAD_ID, UNK_ID, BOS_ID, EOS_ID = range(4)

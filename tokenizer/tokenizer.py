@@ -1,0 +1,101 @@
+"""Text to ids and back, by a `tokenizer.json` in Hugging Face's own format."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import tokenizers
+
+from tokenizer.normalization import spellable
+from tokenizer.special import SPECIALS
+
+SHARED, SOURCE, TARGET = "tokenizer.json", "source.json", "target.json"
+
+
+class Tokenizer:
+    """A vocabulary and its way of cutting text. Text that spells a control token is text.
+
+    The law: `decode(encode(text)) == normalize(text)`, unless a piece of the text is unknown.
+    Raises ValueError where the control tokens do not have the ids 0 to 3.
+    """
+
+    def __init__(self, whole: tokenizers.Tokenizer) -> None:
+        for number, special in enumerate(SPECIALS):
+            if whole.token_to_id(special) != number:
+                raise ValueError(f"control token {special} has id {whole.token_to_id(special)}; expected {number}")
+        whole.encode_special_tokens = True
+        self._whole = whole
+        self.vocab_size: int = whole.get_vocab_size()
+
+    @classmethod
+    def load(cls, file: Path) -> "Tokenizer":
+        """Read a tokenizer. Raises ValueError, in one line that names the file, where it is not one of ours."""
+        try:
+            return cls(tokenizers.Tokenizer.from_str(file.read_text("utf-8")))
+        except OSError:
+            raise
+        except Exception as error:  # what `tokenizers` raises is a bare Exception
+            reason = " ".join(str(error).split())
+            raise ValueError(f"{file}: is not a tokenizer of ours ({reason})") from error
+
+    def save(self, file: Path) -> None:
+        """Write the tokenizer; the same tokenizer always gives the same bytes."""
+        file.write_bytes((self._whole.to_str(pretty=True) + "\n").encode())
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text, without beginning and end of sentence."""
+        return self.encode_batch([text])[0]
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of many texts, in parallel."""
+        try:
+            encodings = self._whole.encode_batch_fast(texts, add_special_tokens=False)
+        except (TypeError, UnicodeError):
+            encodings = self._whole.encode_batch_fast([spellable(text) for text in texts], add_special_tokens=False)
+        return [encoding.ids for encoding in encodings]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ids; control tokens, the unknown one among them, are left out."""
+        return self._whole.decode(ids, skip_special_tokens=True)
+
+    def decode_batch(self, batch: Sequence[Sequence[int]]) -> list[str]:
+        """The texts of many lists of ids, in parallel."""
+        return self._whole.decode_batch(batch, skip_special_tokens=True)
+
+    def normalize(self, text: str) -> str:
+        """The text as decoding gives it back."""
+        text = spellable(text)
+        return text if self._whole.normalizer is None else self._whole.normalizer.normalize_str(text)
+
+    def pieces(self, text: str) -> list[str]:
+        """The pieces of a text as the vocabulary spells them; an unknown one is `<unk>`."""
+        return [self.piece(number) for number in self.encode(text)]
+
+    def piece(self, number: int) -> str:
+        """The piece that has an id, as the vocabulary spells it. Raises ValueError where no piece has it."""
+        piece = self._whole.id_to_token(number)
+        if piece is None:
+            raise ValueError(f"no piece has id {number}; the vocabulary has {self.vocab_size}")
+        return piece
+
+    def surface(self, number: int) -> str:
+        """The text that a piece stands for inside of a text, with the space before it if it brings one."""
+        piece = self.piece(number)
+        # The decoder drops the space of the first piece: an empty one goes before.
+        return piece if self._whole.decoder is None else self._whole.decoder.decode(["", piece])
+
+
+def load_pair(folder: Path) -> tuple[Tokenizer, Tokenizer]:
+    """The tokenizers of source and target in a folder; the same object twice where they share a vocabulary."""
+    if (folder / SHARED).exists():
+        shared = Tokenizer.load(folder / SHARED)
+        return shared, shared
+    return Tokenizer.load(folder / SOURCE), Tokenizer.load(folder / TARGET)
+
+
+def save_pair(source: Tokenizer, target: Tokenizer, folder: Path) -> None:
+    """Write the tokenizers of source and target so that `load_pair` reads them."""
+    if source is target:
+        source.save(folder / SHARED)
+    else:
+        source.save(folder / SOURCE)
+        target.save(folder / TARGET)
