@@ -15,9 +15,11 @@ from data.language.sentence import Sentence
 
 SPLITS = ("train", "valid", "test", "combinations")
 
+Construction = Callable[[Draw], Sentence]
+
 # Each construction and how often it comes up, in hundredths.
-CONSTRUCTIONS: tuple[tuple[Callable[[Draw], Sentence], int], ...] = (
-    (simple.statement, 12),
+CONSTRUCTIONS: tuple[tuple[Construction, int], ...] = (
+    (simple.statement, 11),
     (simple.negation, 9),
     (simple.modal, 9),
     (simple.fronted, 8),
@@ -27,7 +29,7 @@ CONSTRUCTIONS: tuple[tuple[Callable[[Draw], Sentence], int], ...] = (
     (simple.where, 3),
     (simple.when, 2),
     (simple.why, 2),
-    (simple.predicate, 4),
+    (simple.predicate, 5),
     (simple.comparison, 3),
     (simple.existence, 3),
     (simple.age, 2),

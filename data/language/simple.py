@@ -28,7 +28,7 @@ _GOING = tuple(verb for verb in EVENTS if verb.frame == "go")
 
 def statement(draw: Draw) -> Sentence:
     """The woman buys a book. - Die Frau kauft ein Buch."""
-    it = clause(draw, PLAIN, verbs=STATEMENT_VERBS)
+    it = clause(draw, PLAIN, verbs=lexicon.VERBS + lexicon.WEATHER)  # without be, which is for predicate()
     return sentence(".", it.english(), it.german(), (it.uses, "statement"))
 
 

@@ -1,0 +1,350 @@
+"""The built-in corpus: a pure function, disjoint splits, one German for an English sentence, right German."""
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any
+
+import pytest
+
+from data import grammar
+from data.errors import DataError
+from data.language import lexicon, phrases, relative, simple, subordinate
+from data.language.german import ACCUSATIVE, DATIVE, GENITIVE, NOMINATIVE, contract
+from data.language.lexicon import Noun
+from data.language.phrases import Draw
+from data.language.sentence import Sentence
+
+NOUNS = {noun.lexeme: noun for noun in lexicon.NOUNS}
+ADJECTIVES = {adjective.lexeme: adjective for adjective in lexicon.ADJECTIVES}
+VERBS = {verb.lexeme: verb for verb in (lexicon.BE, *lexicon.VERBS)}
+MY = phrases.OWNERS[0]
+
+
+@pytest.fixture(scope="module")
+def train() -> list[Sentence]:
+    return list(grammar.sentences("train", 20_000, seed=1))
+
+
+# ---- Splits -----------------------------------------------------------------------------------------
+
+
+def test_is_a_pure_function_of_its_arguments_and_a_longer_run_begins_alike() -> None:
+    once = list(grammar.generate("valid", 100, seed=1))
+    assert list(islice(grammar.generate("valid", 10_000, seed=1), 100)) == once
+    assert list(grammar.generate("valid", 100, seed=2)) != once
+
+
+def test_splits_share_no_sentence_and_repeat_none(train: list[Sentence]) -> None:
+    seen = {sentence.english for sentence in train}
+    assert len(seen) == len(train)
+    for split, seed in (("valid", 1), ("test", 2), ("combinations", 3)):
+        english = [source for source, _ in grammar.generate(split, 500, seed)]
+        assert len(set(english)) == 500
+        assert seen.isdisjoint(english), split
+        seen.update(english)
+
+
+def test_refuses_a_split_it_does_not_have() -> None:
+    with pytest.raises(DataError, match="no split 'dev'; choose one of train, valid, test, combinations"):
+        next(grammar.generate("dev", 1, seed=1))
+
+
+def test_a_combination_held_out_is_in_every_sentence_of_its_split_and_in_no_other(
+    train: list[Sentence],
+) -> None:
+    assert all(sentence.uses.isdisjoint(grammar.HELD_OUT) for sentence in train)
+    for split in ("valid", "test"):
+        assert all(s.uses.isdisjoint(grammar.HELD_OUT) for s in grammar.sentences(split, 300, seed=1))
+    assert all(s.uses & grammar.HELD_OUT for s in grammar.sentences("combinations", 300, seed=1))
+
+
+def test_what_is_held_out_together_is_in_train_apart(train: list[Sentence]) -> None:
+    used = [pair for sentence in train for pair in sentence.uses]
+    assert {lexeme for lexeme, _ in used} >= {lexeme for lexeme, _ in grammar.HELD_OUT}
+    assert {clause for _, clause in used} == set(grammar.CLAUSES)
+
+
+def test_holds_more_than_a_million_pairs() -> None:
+    # n draws collide about n * n / 2 * sum(p * p) times, and no distribution over fewer than a million has a
+    # sum of squares below 1e-6. One construction is enough.
+    draw, num_draws = Draw("many"), 10_000
+    num_different = len({relative.about_subject(draw).english for _ in range(num_draws)})
+    assert num_draws - num_different < num_draws**2 / 2 / 1e6
+
+
+# ---- One German for an English sentence -------------------------------------------------------------
+
+
+class FewNouns(Draw):
+    """Draws from three nouns and names of each kind, so that the same English comes up again and again."""
+
+    def one(self, options: Sequence[Any]) -> Any:
+        return super().one(options[:3] if isinstance(options[0], Noun | str) else options)
+
+
+def test_an_english_sentence_has_one_german_sentence() -> None:
+    draw, known, num_again = FewNouns("function"), dict[str, Sentence](), 0
+    for construction, _ in grammar.CONSTRUCTIONS:
+        for _ in range(1500):
+            sentence = construction(draw)
+            num_again += sentence.english in known
+            # Equal uses too: they decide the split, and a sentence is in one split only.
+            assert known.setdefault(sentence.english, sentence) == sentence
+    assert num_again > 2000  # else the assertion above would mean little
+
+
+def test_sentences_are_written_as_text_is(train: list[Sentence]) -> None:
+    for english, german, _ in train:
+        for text in (english, german):
+            assert text[0].isupper()
+            assert text[-1] in ".?"
+            assert "  " not in text
+            assert " ," not in text
+        assert english[-1] == german[-1]
+
+
+def test_no_lexeme_stands_for_two_words() -> None:
+    assert len({*NOUNS, *ADJECTIVES, *VERBS}) == len(lexicon.NOUNS) + len(lexicon.ADJECTIVES) + len(lexicon.VERBS) + 1
+
+
+def test_past_and_present_of_every_verb_differ_in_english() -> None:
+    assert not [verb.lexeme for verb in VERBS.values() if verb.english[2] in verb.english[:2]]
+
+
+def test_every_subject_that_is_something_has_two_qualities_to_tell_of() -> None:
+    for noun in lexicon.BE.subjects:  # else "the old letter is ..." could not be ended
+        assert len({adjective.quality for adjective in phrases.SUITING[noun]}) > 1, noun.lexeme
+
+
+# ---- Agreement --------------------------------------------------------------------------------------
+
+N, A, D, G = NOMINATIVE, ACCUSATIVE, DATIVE, GENITIVE
+
+
+@pytest.mark.parametrize(
+    ("determiner", "adjective", "noun", "plural", "case", "german"),
+    [
+        (phrases.THE, "old", "dog", False, N, "der alte Hund"),
+        (phrases.THE, "old", "dog", False, A, "den alten Hund"),
+        (phrases.THE, "old", "dog", False, D, "dem alten Hund"),
+        (phrases.THE, "old", "man", False, G, "des alten Mannes"),
+        (phrases.THE, "old", "cat", False, A, "die alte Katze"),
+        (phrases.THE, "old", "cat", False, D, "der alten Katze"),
+        (phrases.THE, "old", "house", False, A, "das alte Haus"),
+        (phrases.THE, "old", "house", False, D, "dem alten Haus"),
+        (phrases.THE, "old", "house", True, N, "die alten Häuser"),
+        (phrases.THE, "old", "house", True, D, "den alten Häusern"),
+        (phrases.A, "old", "dog", False, N, "ein alter Hund"),
+        (phrases.A, "old", "dog", False, A, "einen alten Hund"),
+        (phrases.A, "old", "dog", False, D, "einem alten Hund"),
+        (phrases.A, "old", "cat", False, A, "eine alte Katze"),
+        (phrases.A, "old", "cat", False, D, "einer alten Katze"),
+        (phrases.A, "old", "house", False, A, "ein altes Haus"),
+        (phrases.NOT_A, "old", "house", False, A, "kein altes Haus"),
+        (phrases.NOT_A, "old", "house", True, A, "keine alten Häuser"),
+        (phrases.BARE, "old", "dog", True, A, "alte Hunde"),
+        (phrases.BARE, "old", "dog", True, D, "alten Hunden"),
+        (phrases.NUMBERS[1], "old", "car", True, D, "drei alten Autos"),
+        (phrases.THE_NUMBERS[1], "old", "car", True, N, "die drei alten Autos"),
+        (phrases.MANY_OF, "old", "dog", True, N, "viele alte Hunde"),
+        (phrases.ALL, "old", "dog", True, N, "alle alten Hunde"),
+        (phrases.EVERY, "old", "house", False, N, "jedes alte Haus"),
+        (phrases.THIS, "expensive", "book", False, N, "dieses teure Buch"),
+        (MY, "expensive", "book", False, N, "mein teures Buch"),
+        (MY, "tired", "brother", False, D, "meinem müden Bruder"),
+        (phrases.WHICH, None, "boy", False, A, "welchen Jungen"),
+        (phrases.THE, None, "student", False, A, "den Studenten"),
+        (phrases.THE, None, "student", False, N, "der Student"),
+        (phrases.THE, None, "neighbor", False, G, "des Nachbarn"),
+        (phrases.THE, None, "queen", True, D, "den Königinnen"),
+    ],
+)
+def test_articles_and_adjectives_agree(
+    determiner: phrases.Determiner, adjective: str | None, noun: str, plural: bool, case: int, german: str
+) -> None:
+    quality = ADJECTIVES[adjective] if adjective else None
+    assert phrases.inflect(NOUNS[noun], determiner, case, plural, quality).german == german
+
+
+def test_english_a_becomes_an_before_a_vowel() -> None:
+    assert phrases.inflect(NOUNS["apple"], phrases.A, N).english == "an apple"
+    assert phrases.inflect(NOUNS["apple"], phrases.A, N, adjective=ADJECTIVES["small"]).english == "a small apple"
+    assert phrases.inflect(NOUNS["dog"], phrases.A, N, adjective=ADJECTIVES["old"]).english == "an old dog"
+
+
+@pytest.mark.parametrize(
+    ("lexeme", "present", "past", "participle", "auxiliary"),
+    [
+        ("buy", "kaufe kauft kaufen", "kaufte kaufte kauften", "gekauft", "haben"),
+        ("work", "arbeite arbeitet arbeiten", "arbeitete arbeitete arbeiteten", "gearbeitet", "haben"),
+        ("see", "sehe sieht sehen", "sah sah sahen", "gesehen", "haben"),
+        ("call", "rufe ruft rufen", "rief rief riefen", "angerufen", "haben"),
+        ("open", "mache macht machen", "machte machte machten", "aufgemacht", "haben"),
+        ("visit", "besuche besucht besuchen", "besuchte besuchte besuchten", "besucht", "haben"),
+        ("know", "kenne kennt kennen", "kannte kannte kannten", "gekannt", "haben"),
+        ("go", "gehe geht gehen", "ging ging gingen", "gegangen", "sein"),
+        ("be", "bin ist sind", "war war waren", "gewesen", "sein"),
+    ],
+)
+def test_weak_strong_and_separable_verbs(lexeme: str, present: str, past: str, participle: str, auxiliary: str) -> None:
+    verb = VERBS[lexeme]
+    forms = " ".join(verb.present), " ".join(verb.past), verb.participle, verb.auxiliary
+    assert forms == (present, past, participle, auxiliary)
+
+
+@pytest.mark.parametrize(
+    ("lexeme", "english"),
+    [
+        ("carry", "carry carries carried carried carrying"),
+        ("write", "write writes wrote written writing"),
+        ("lie", "lie lies lay lain lying"),
+        ("see", "see sees saw seen seeing"),
+        ("run", "run runs ran run running"),
+        ("have", "have has had had having"),
+    ],
+)
+def test_english_verbs(lexeme: str, english: str) -> None:
+    assert " ".join(VERBS[lexeme].english) == english
+
+
+def test_a_preposition_melts_into_the_article_only() -> None:
+    assert contract("in", "dem alten Garten") == "im alten Garten"
+    assert contract("in", "das Haus") == "ins Haus"
+    assert contract("zu", "der Schule") == "zur Schule"
+    assert contract("zu", "dem Markt") == "zum Markt"
+    assert contract("in", "diesem Garten") == "in diesem Garten"
+    assert contract("auf", "dem Markt") == "auf dem Markt"
+    assert contract("auf", "ihn") == "auf ihn"
+
+
+# ---- One sentence of each construction, read by a German --------------------------------------------
+
+READ = [
+    (
+        *(simple.statement, 3),
+        "This queen has invited the sick farmer today.",
+        "Diese Königin hat den kranken Bauern heute eingeladen.",
+    ),
+    (
+        *(simple.negation, 2),
+        "The sad father did not listen to Peter at five o'clock.",
+        "Der traurige Vater hörte Peter um fünf Uhr nicht zu.",
+    ),
+    (
+        *(simple.modal, 3),
+        "This queen had to invite the sick farmer at nine o'clock.",
+        "Diese Königin musste den kranken Bauern um neun Uhr einladen.",
+    ),
+    (
+        *(simple.fronted, 2),
+        "Now the horse is looking at them.",
+        "Jetzt sieht das Pferd sie an.",
+    ),
+    (
+        *(simple.question, 3),
+        "Did this queen have to close the blue box at nine o'clock?",
+        "Musste diese Königin die blaue Kiste um neun Uhr zumachen?",
+    ),
+    (
+        *(simple.who, 1),
+        "Who drives into this quiet city?",
+        "Wer fährt in diese ruhige Stadt?",
+    ),
+    (
+        *(simple.what, 2),
+        "Whom are the doctors inviting now?",
+        "Wen laden die Ärzte jetzt ein?",
+    ),
+    (
+        *(simple.where, 4),
+        "Where do the old farmers drive?",
+        "Wohin fahren die alten Bauern?",
+    ),
+    (
+        *(simple.when, 3),
+        "When did this queen forget the red hat?",
+        "Wann vergaß diese Königin den roten Hut?",
+    ),
+    (
+        *(simple.why, 3),
+        "Why must the farmer bring Paul eleven sweet pears at four o'clock?",
+        "Warum muss der Bauer Paul um vier Uhr elf süße Birnen bringen?",
+    ),
+    (
+        *(simple.predicate, 3),
+        "These bottles were red.",
+        "Diese Flaschen waren rot.",
+    ),
+    (
+        *(simple.comparison, 4),
+        "This letter is not as new as the book.",
+        "Dieser Brief ist nicht so neu wie das Buch.",
+    ),
+    (
+        *(simple.existence, 4),
+        "There were five old cats in the house.",
+        "Im Haus waren fünf alte Katzen.",
+    ),
+    (
+        *(simple.age, 2),
+        "The sad sister is fifty-one years old.",
+        "Die traurige Schwester ist einundfünfzig Jahre alt.",
+    ),
+    (
+        *(simple.price, 1),
+        "These beautiful boxes cost sixty-seven euros.",
+        "Diese schönen Kisten kosten siebenundsechzig Euro.",
+    ),
+    (
+        *(relative.about_subject, 3),
+        "The queen with whom the artist has played is opening every window.",
+        "Die Königin, mit der der Künstler gespielt hat, macht jedes Fenster auf.",
+    ),
+    (
+        *(relative.about_object, 1),
+        "I have listened to a hungry artist who is famous.",
+        "Ich habe einem hungrigen Künstler zugehört, der berühmt ist.",
+    ),
+    (
+        *(subordinate.conjunction_last, 1),
+        "The lion looked at a man before the father arrived.",
+        "Der Löwe sah einen Mann an, bevor der Vater ankam.",
+    ),
+    (
+        *(subordinate.conjunction_first, 3),
+        "If these balls lie next to the heavy bed, the queen will open this bag.",
+        "Wenn diese Bälle neben dem schweren Bett liegen, wird die Königin diese Tasche aufmachen.",
+    ),
+    (
+        *(subordinate.that_clause, 3),
+        "The farmer hopes that the baker cannot shop at four o'clock.",
+        "Der Bauer hofft, dass der Bäcker um vier Uhr nicht einkaufen kann.",
+    ),
+    (
+        *(subordinate.to_infinitive, 4),
+        "The old farmers do not plan to call the artists.",
+        "Die alten Bauern planen nicht, die Künstler anzurufen.",
+    ),
+    (
+        *(subordinate.purpose, 4),
+        "A man can run into the church in order to borrow the green car.",
+        "Ein Mann kann in die Kirche laufen, um das grüne Auto auszuleihen.",
+    ),
+    (
+        *(subordinate.coordination, 4),
+        "A letter is new, but the artist does not invite the child.",
+        "Ein Brief ist neu, aber der Künstler lädt das Kind nicht ein.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("construction", "number", "english", "german"), READ, ids=[row[0].__name__ for row in READ])
+def test_a_sentence_of_each_construction(
+    construction: grammar.Construction, number: int, english: str, german: str
+) -> None:
+    sentence = construction(Draw(f"golden {number}"))
+    assert (sentence.english, sentence.german) == (english, german)
+
+
+def test_every_construction_has_been_read() -> None:
+    assert {row[0] for row in READ} == {construction for construction, _ in grammar.CONSTRUCTIONS}
