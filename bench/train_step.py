@@ -12,6 +12,7 @@ import argparse
 import math
 import statistics
 import time
+import warnings
 from collections.abc import Callable
 
 import torch
@@ -102,6 +103,7 @@ def make_batches(count: int, vocab: int) -> list[PairBatch]:
 
 
 def main() -> None:
+    warnings.filterwarnings("ignore", message="enable_nested_tensor")  # torch's advice for pre-norm inference
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, default in (("steps", 12), ("rounds", 3), ("layers", 4), ("dim", 128), ("heads", 4), ("inner", 256)):
         parser.add_argument(f"--{name}", type=int, default=default)

@@ -69,12 +69,12 @@ def evaluate(
         from pipeline.evaluate import evaluate_files
 
         scores = evaluate_files(
-            part(EvaluationConfig, sets, flags),
+            part(EvaluationConfig, sets, flags, beside=("decoding",)),
             hypotheses=hypotheses,
             model=model_folder(model) if model is not None else None,
             source=source,
             references=references,
-            decoding=part(DecodingConfig, sets, {"decoding.beam": beam}),
+            decoding=part(DecodingConfig, sets, {"decoding.beam": beam}, beside=("evaluation",)),
             out=out,
             seed=seed_of(seed),
             command=argv(),

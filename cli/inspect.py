@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -33,7 +34,7 @@ def lines(report: Mapping[str, Any]) -> Iterator[str]:
     yield f"{report['path']}: whole; {num_files} file{'s' if num_files != 1 else ''}, {size:,} bytes"
     yield f"  stage        {report['stage']}"
     yield f"  fingerprint  {report['fingerprint']}"
-    yield f"  command      {' '.join(report['command'])}"
+    yield f"  command      {shlex.join(report['command'])}"
     yield f"  made         {report['created']}, in {report['duration_seconds']} s, seed {report['seed']}"
     yield f"  commit       {report['git_commit'] or 'unknown'}"
     for label in ("versions", "hardware", "figures"):

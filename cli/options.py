@@ -27,7 +27,7 @@ Sets = Annotated[
 Out = Annotated[
     Path | None, typer.Option("--out", metavar="DIR", help="Where the result goes; with --recipe: runs/NAME/...")
 ]
-Seed = Annotated[int | None, typer.Option("--seed", metavar="N", help="Seed of every draw (1).")]
+Seed = Annotated[int | None, typer.Option("--seed", metavar="N", min=0, max=2**32 - 1, help="Seed of every draw (1).")]
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
 Device = Annotated[DeviceName | None, typer.Option("--device", help="Where to compute (auto).")]
 
@@ -72,15 +72,23 @@ def stage_of_recipe(
     return resolved
 
 
-def part(section: "type[Section]", sets: Sequence[str] | None, flags: Mapping[str, object | None]) -> "Section":
-    """One part of a recipe from flags and `sets` alone, where no recipe is given."""
+def part(
+    section: "type[Section]",
+    sets: Sequence[str] | None,
+    flags: Mapping[str, object | None],
+    *,
+    beside: Sequence[str] = (),
+) -> "Section":
+    """One part of a recipe from flags and `sets` alone, without a recipe; `beside`: what else the command takes."""
     from pipeline.recipe import from_flags
 
     for text in sets or ():
         if text.partition("=")[0].strip() == "seed":
             raise typer.BadParameter("without a recipe, give --seed", param_hint="--set")
     # flags are keyed as in a whole recipe: training.max_steps
-    return from_flags(section, {key.partition(".")[2]: value for key, value in flags.items()}, sets or ())
+    return from_flags(
+        section, {key.partition(".")[2]: value for key, value in flags.items()}, sets or (), beside=beside
+    )
 
 
 def seed_of(flag: int | None) -> int:

@@ -55,9 +55,9 @@ def train(
     from pipeline.train import train as train_stage
 
     train_stage(
-        part(TrainingConfig, sets, flags),
-        part(ModelConfig, sets, {}),
-        part(DecodingConfig, sets, {}),
+        part(TrainingConfig, sets, flags, beside=("model", "decoding")),
+        part(ModelConfig, sets, {}, beside=("training", "decoding")),
+        part(DecodingConfig, sets, {}, beside=("training", "model")),
         dataset,
         folder,
         seed=seed_of(seed),

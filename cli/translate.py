@@ -121,12 +121,9 @@ def _to_stdout(
     """One text, line by line: at a terminal each translation comes before the next line is read."""
     from cli.console import reporter
     from data.sources import open_lines
-    from pipeline.artifact import open_artifact
     from pipeline.models import load_model
     from pipeline.translate import CHUNK_LINES, as_json, translate_lines
 
-    if (model / "manifest.json").exists():
-        open_artifact(model)
     at_terminal = file == STDIN and sys.stdin.isatty()
     sources, asked = itertools.tee(stdin_lines(sys.stdin.buffer) if file == STDIN else open_lines(file))
     translations = translate_lines(

@@ -26,7 +26,7 @@ def open_splits(path: str, *, online: bool = False) -> Mapping[str, Any]:
             return _open(datasets, path)
         except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
             reason = next(iter(str(error).splitlines()), type(error).__name__)
-            remedy = "" if online or Path(path).exists() else "; to download it, set data.online = true"
+            remedy = "" if online or Path(path).exists() else "; no such folder; to download it, set data.online = true"
             raise DataError(f"cannot open this dataset: {reason}{remedy}", file=path) from error
         finally:
             if not bars:

@@ -165,8 +165,8 @@ def _length_table(splits: Mapping[str, Any]) -> Table:
 
 def _dropped_table(train: Mapping[str, Any]) -> Table:
     read = train["read"]
-    rows = [[reason, f"{count:,}", f"{count / read:.2%}"] for reason, count in train["dropped"].items()]
-    return f"dropped from the {read:,} training pairs read", ["reason", "pairs", "share"], [list(row) for row in rows]
+    rows: list[list[object]] = [[reason, f"{n:,}", f"{n / read:.2%}"] for reason, n in train["dropped"].items()]
+    return f"dropped from the {read:,} training pairs read", ["reason", "pairs", "share"], rows
 
 
 def _overlap_table(report: Mapping[str, Any]) -> Table:

@@ -204,10 +204,7 @@ def _generated(corpus: CorpusConfig, online: bool) -> Pairs:
     generator = _generator(corpus)
     if corpus.split is None or corpus.size is None:
         raise DataError(f"the built-in corpus {corpus.path!r} needs `split` and `size`")
-    try:
-        yield from generator(corpus.split, corpus.size, GENERATED_SEED)
-    except ValueError as error:
-        raise DataError(f"built-in corpus {describe(corpus)}: {error}") from error
+    yield from generator(corpus.split, corpus.size, GENERATED_SEED)
 
 
 def _generator(corpus: CorpusConfig) -> Callable[[str, int, int], Pairs]:

@@ -2,6 +2,9 @@
 
 Where a CPU or GPU multiplies bf16 several times faster than fp32, products take bf16 operands and
 everything else stays fp32. In eval() products are in the weights' own precision, always.
+
+A CPU's bf16 kernels are compiled for each shape they meet, and every batch has another number of rows: so
+rows are topped up with zeros to a multiple of ROWS, which changes no sum and leaves few shapes.
 """
 
 from typing import Any
@@ -11,22 +14,32 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 LOW_PRECISION = (torch.bfloat16, torch.float16)
+ROWS = 128
+
+
+def topped_up(rows: Tensor, dtype: torch.dtype) -> Tensor:
+    """Rows (N, D) in another precision, followed by zeros up to a multiple of ROWS."""
+    num_rows = len(rows)
+    result = rows.new_empty(-(-num_rows // ROWS) * ROWS, rows.shape[1], dtype=dtype)
+    result[:num_rows] = rows
+    result[num_rows:] = 0
+    return result
 
 
 class _LowPrecisionProduct(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:
-        low_x, low_weight = x.to(dtype), weight.to(dtype)
+        low_x, low_weight = topped_up(x, dtype), weight.to(dtype)
         ctx.save_for_backward(low_x, low_weight)
         ctx.has_bias, ctx.out_dtype = bias is not None, x.dtype
-        y = F.linear(low_x, low_weight).to(x.dtype)
+        y = F.linear(low_x, low_weight)[: len(x)].to(x.dtype)
         return y if bias is None else y.add_(bias)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
         low_x, low_weight = ctx.saved_tensors
-        low_grad = grad.to(low_x.dtype)
-        for_x = (low_grad @ low_weight).to(ctx.out_dtype) if ctx.needs_input_grad[0] else None
+        low_grad = topped_up(grad, low_x.dtype)
+        for_x = (low_grad @ low_weight)[: len(grad)].to(ctx.out_dtype) if ctx.needs_input_grad[0] else None
         for_weight = (low_grad.t() @ low_x).to(ctx.out_dtype) if ctx.needs_input_grad[1] else None
         return for_x, for_weight, grad.sum(0) if ctx.has_bias else None, None
 

@@ -137,17 +137,14 @@ def run(
     recipe: Recipe,
     *,
     root: Path = Path("runs"),
-    stages: Sequence[str] = tuple(STAGES),
-    init_from: Path | None = None,
     command: Sequence[str],
     reporter: Reporter,
 ) -> Run:
     """Run the recipe's stages, in order, in root/NAME; each says whether it is fresh or why it runs."""
-    made = Run(run_folder(recipe, root))
-    for number, stage in enumerate(stages, start=1):
-        reporter.line(f"[{number}/{len(stages)}] {stage}")
-        run_stage(recipe, stage, root=root, init_from=init_from, command=command, reporter=reporter)
-    return made
+    for number, stage in enumerate(STAGES, start=1):
+        reporter.line(f"[{number}/{len(STAGES)}] {stage}")
+        run_stage(recipe, stage, root=root, command=command, reporter=reporter)
+    return Run(run_folder(recipe, root))
 
 
 def run_stage(

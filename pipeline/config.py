@@ -1,6 +1,6 @@
 """The [training], [decoding] and [evaluation] parts of a recipe."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -14,6 +14,7 @@ LengthNorm = Literal["none", "average", "wu"]
 EvaluationMetric = Literal[
     "bleu", "chrf", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "exact_match", "perplexity"
 ]
+Beta = Annotated[float, Field(ge=0, lt=1)]
 DEFAULT_EPOCHS = 10  # where a recipe says nothing of when to stop
 STRICT = ConfigDict(frozen=True, extra="forbid")
 
@@ -24,7 +25,7 @@ class OptimizerConfig(BaseModel):
     model_config = STRICT
 
     name: Optimizer = "adam"
-    betas: tuple[float, float] = (0.9, 0.98)
+    betas: tuple[Beta, Beta] = (0.9, 0.98)
     eps: float = Field(1e-9, gt=0)
     momentum: float = Field(0.9, ge=0, lt=1, description="sgd only")
     weight_decay: float = Field(0.0, ge=0, description="adamw: decoupled; the others: L2 as torch has it")
@@ -99,7 +100,7 @@ class TrainingConfig(BaseModel):
     l2: float = Field(0.0, ge=0, description="adds l2 / 2 * sum w^2 to the loss an update")
     ema: float | None = Field(None, gt=0, lt=1, description="decay of an exponential moving average of the weights")
     precision: Precision = Field("auto", description="of matrix products; auto: bf16 where the device is fast at it")
-    device: Device = "auto"
+    device: Device = Field("auto", description="auto: cuda where there is one, else cpu; mps only when asked for")
     log_every: int = Field(50, ge=1, description="steps between lines of metrics.jsonl")
     save_every: int | None = Field(None, ge=1, description="steps between checkpoints; always also at a validation")
     validation: ValidationConfig = ValidationConfig()

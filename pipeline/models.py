@@ -16,9 +16,11 @@ from model.build import build
 from model.config import ModelConfig
 from model.transformer import EncoderDecoder
 from pipeline.errors import RecipeError
-from tokenizer.tokenizer import Tokenizer, load_pair
+from pipeline.manifest import NAME, open_artifact
+from tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer, load_pair
 
-TOKENIZER_FILES = ("tokenizer.json", "source.json", "target.json")
+TOKENIZER_FILES = (SHARED, SOURCE, TARGET)
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,9 @@ def copy_tokenizer(source: Path, target: Path) -> None:
 
 
 def load_model(folder: Path, device: str = "auto", dtype: torch.dtype = torch.float32) -> LoadedModel:
-    """The model in a folder that `save_model` wrote, in eval mode."""
+    """The model in a folder that `save_model` wrote, in eval mode; where that is an artifact, it is verified first."""
+    if (folder / NAME).exists():
+        open_artifact(folder, "train")
     try:
         config = ModelConfig.model_validate(json.loads((folder / "config.json").read_text(encoding="utf-8")))
         weights = load_file(folder / "model.safetensors")
@@ -100,7 +104,7 @@ def resolve_precision(precision: str, device: torch.device) -> torch.dtype:
     """Precision of matrix products in training: `auto` is bf16 where the hardware multiplies bf16 natively."""
     if precision == "auto":
         return torch.bfloat16 if _multiplies_bf16(device) else torch.float32
-    return {"fp32": torch.float32, "bf16": torch.bfloat16}[precision]
+    return PRECISIONS[precision]
 
 
 def _multiplies_bf16(device: torch.device) -> bool:

@@ -13,7 +13,7 @@ class Bar(Protocol):
 
 
 class Reporter(Protocol):
-    """Where a stage sends lines, tables and progress. All of it is talk (stderr), never data."""
+    """Where a stage sends lines, tables and progress; the caller decides where each is shown."""
 
     def line(self, text: str) -> None: ...
     def warn(self, text: str) -> None: ...

@@ -18,7 +18,7 @@ from data.config import DataConfig
 from model.config import ModelConfig
 from pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
 from pipeline.errors import RecipeError
-from pipeline.recipe_errors import Key, Origins, explain
+from pipeline.recipe_errors import Key, Origins, explain, model_of
 from tokenizer.config import TokenizerConfig
 
 MAX_BYTES = 2**20
@@ -80,11 +80,18 @@ def load_recipe(path: Path, overrides: Sequence[str] = (), flags: Mapping[str, o
     return _checked(Recipe, raw, (), str(path), origins)
 
 
-def from_flags(section: type[_Section], values: Mapping[str, object | None], overrides: Sequence[str] = ()) -> _Section:
+def from_flags(
+    section: type[_Section],
+    values: Mapping[str, object | None],
+    overrides: Sequence[str] = (),
+    *,
+    beside: Sequence[str] = (),
+) -> _Section:
     """One part of a recipe (TokenizerConfig, ...) for a command that was given no recipe.
 
-    `values`: by dotted key inside the part, None where not given. Of `overrides` (as in load_recipe) those of
-    other parts are passed over. Raises RecipeError as load_recipe does.
+    `values`: by dotted key inside the part, None where not given. Of `overrides` (as in load_recipe) those of the
+    parts `beside`, which the command takes too, are passed over. Raises RecipeError as load_recipe does, and for
+    a part that the command does not take.
     """
     part = next(name for name, field in Recipe.model_fields.items() if field.annotation is section)
     raw: dict[str, Any] = {}
@@ -92,6 +99,8 @@ def from_flags(section: type[_Section], values: Mapping[str, object | None], ove
     _apply(raw, overrides, {f"{part}.{key}": value for key, value in values.items()}, origins)
     for key in raw.keys() - Recipe.model_fields.keys():
         raise explain_unknown(key, origins)
+    for other in sorted(raw.keys() - {part, *beside, "seed", "name"}):
+        raise RecipeError(f"--set {other}...: without a recipe this command takes {', '.join(sorted([part, *beside]))}")
     return _checked(section, raw.get(part, {}), (part,), "", origins)
 
 
@@ -243,19 +252,14 @@ def _endless(raw: object, key: Key) -> str:
 
 def _prepared(annotation: Any, value: Any) -> Any:
     """The value with None for the text "none" wherever its type has a None."""
-    choices = [annotation, *get_args(annotation)]
-    if value == "none" and NoneType in choices:
+    if value == "none" and NoneType in get_args(annotation):
         return None
     if isinstance(value, (list, tuple)):
-        return [_prepared(_model_of(choices), each) for each in value]
+        return [_prepared(model_of(annotation), each) for each in value]
     if not isinstance(value, Mapping):
         return value
-    model = _model_of(choices)
+    model = model_of(annotation)
     if model is None or get_origin(annotation) is dict:
         return {name: _prepared(model, each) for name, each in value.items()}
     types = {name: field.annotation for name, field in model.model_fields.items()}
     return {name: _prepared(types.get(name), each) for name, each in value.items()}
-
-
-def _model_of(choices: Sequence[Any]) -> type[BaseModel] | None:
-    return next((each for each in choices if isinstance(each, type) and issubclass(each, BaseModel)), None)

@@ -97,11 +97,12 @@ def _model_at(model: type[BaseModel], loc: tuple[Any, ...]) -> type[BaseModel] |
     for part in loc:
         # The number of a list's item, or a test set's name, leads to no other model than the list did.
         if found is not None and isinstance(part, str) and part in found.model_fields:
-            found = _model_of(found.model_fields[part].annotation)
+            found = model_of(found.model_fields[part].annotation)
     return found
 
 
-def _model_of(annotation: Any) -> type[BaseModel] | None:
+def model_of(annotation: Any) -> type[BaseModel] | None:
+    """The config that a field of this type holds: itself, as an item of a list, or as a value of a table."""
     for each in (annotation, *get_args(annotation)):
         if isinstance(each, type) and issubclass(each, BaseModel):
             return each
@@ -111,7 +112,7 @@ def _model_of(annotation: Any) -> type[BaseModel] | None:
 def _keys(model: type[BaseModel], key: Key) -> Iterator[Key]:
     for name, field in model.model_fields.items():
         yield (*key, name)
-        below = _model_of(field.annotation)
+        below = model_of(field.annotation)
         if below is not None:
             yield from _keys(below, (*key, name))
 

@@ -10,6 +10,9 @@ from pipeline.artifact import Input, Plan, is_fresh
 from pipeline.config import DecodingConfig, TrainingConfig
 from pipeline.progress import Quiet, Reporter
 
+# Where training is done and what is shown of it does not change what is trained.
+BESIDE_THE_POINT = {"device", "log_every", "tensorboard"}
+
 # torch is imported where it is needed: a stage that is fresh says so without it
 
 
@@ -27,7 +30,10 @@ def plan(
     inputs = {"dataset": Input.of_artifact(dataset, "preprocess")}
     if init_from is not None:
         inputs["init_from"] = Input.of_artifact(init_from, "train")
-    parts: dict[str, Any] = {"training": config.model_dump(mode="json"), "model": model.model_dump(mode="json")}
+    parts: dict[str, Any] = {
+        "training": config.model_dump(mode="json", exclude=BESIDE_THE_POINT),
+        "model": model.model_dump(mode="json"),
+    }
     if config.validation.bleu:
         parts["decoding"] = _of_validation(config, decoding)
     return Plan(stage="train", folder=out / "model", config=parts, inputs=inputs, seed=seed)

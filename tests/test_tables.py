@@ -8,7 +8,7 @@ import pytest
 
 from cli.options import DeviceName
 from data.config import CorpusConfig, Format, Generator
-from model.config import Activation, Norm, Positions, Score
+from model.config import Activation, Architecture, Norm, Positions, Score
 from pipeline.config import Device, EvaluationMetric, LengthNorm, Optimizer, Schedule, Task
 from tests.cli.user import tfm
 from tokenizer.config import Kind, Normalization
@@ -18,6 +18,7 @@ TABLES = [
     (Kind, "tokenizer.kinds", "KINDS"),
     (Normalization, "tokenizer.normalization", "FORMS"),
     (Format, "data.sources", "READERS"),
+    (Architecture, "model.build", "ARCHITECTURES"),
     (Positions, "model.positions", "POSITIONS"),
     (Score, "model.scores", "SCORES"),
     (Activation, "model.blocks", "ACTIVATIONS"),

@@ -19,6 +19,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from data.errors import DataError
+from pipeline.files import sync
 from pipeline.progress import Reporter
 
 FORMAT = 1
@@ -74,10 +75,10 @@ class Checkpoints:
             document = {"format": FORMAT, "state": dict(state), "files": files}
             document["sha256"] = _seal(document)
             _write(draft / "state.json", json.dumps(document, indent=1).encode())
-            _sync(draft)
+            sync(draft)
             self._drop(step)
             draft.rename(self.place(step))
-            _sync(self.folder)
+            sync(self.folder)
         except BaseException:
             shutil.rmtree(draft, ignore_errors=True)
             raise
@@ -170,11 +171,3 @@ def _write(file: Path, contents: bytes) -> None:
         stream.write(contents)
         stream.flush()
         os.fsync(stream.fileno())
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

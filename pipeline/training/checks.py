@@ -20,9 +20,10 @@ def check_lengths(data: Dataset, max_length: int) -> None:
             raise DataError(f"the {name} split is empty; make the dataset again with more data")
         too_long = int((longer > max_length).sum())
         if too_long:
+            remedy = "raise it, or lower data.limits.max_length" if name == "train" else "raise it"
             raise DataError(
                 f"{too_long} of {len(split)} {name} examples have more than model.max_length = {max_length} pieces "
-                f"(the longest {longer.max()}, end token included); raise it, or lower data.limits.max_length"
+                f"(the longest {longer.max()}, end token included); {remedy}"
             )
 
 

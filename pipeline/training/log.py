@@ -60,10 +60,6 @@ class MetricsLog:
             os.fsync(stream.fileno())
 
 
-def _is_odd(value: object) -> bool:
-    return isinstance(value, float) and not math.isfinite(value)
-
-
 class TensorBoard:
     """Writes figures as TensorBoard scalars. Raises RecipeError where the package is missing."""
 
@@ -81,3 +77,4 @@ class TensorBoard:
         for key, value in line.items():
             if isinstance(value, (int, float)) and key != "step":
                 self._writer.add_scalar(f"{line['event']}/{key}", value, line["step"])
+        self._writer.flush()  # a thread writes them, and it dies with the process

@@ -187,11 +187,8 @@ class Trainer:
         if (now := time.monotonic()) - self._noted < SECONDS_BETWEEN_NOTES:
             return ""
         self._noted = now
-        epoch, loss, speed = (
-            self.state.progress.current_epoch,
-            update.loss / update.tokens,
-            update.tokens / update.seconds,
-        )
+        epoch = self.state.progress.current_epoch
+        loss, speed = update.loss / update.tokens, update.tokens / update.seconds
         return f"epoch {epoch}, loss {loss:.3f}, learning rate {rate:.2e}, {speed:,.0f} target tokens/s"
 
     def write(self, line: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from model.linear import LOW_PRECISION
+from model.linear import LOW_PRECISION, topped_up
 
 CHUNK = 512
 TINY = 1e-37  # a probability that underflowed still has a finite logarithm
@@ -32,12 +32,13 @@ class _LinearCrossEntropy(torch.autograd.Function):
         for_hidden = torch.empty_like(hidden)
         for_weight = torch.zeros_like(weight)
         log_p = hidden.new_empty(len(hidden))
-        for begin in range(0, len(hidden), CHUNK):
-            chunk = slice(begin, begin + CHUNK)
-            low_hidden = hidden[chunk].to(dtype)
+        for number, low_hidden in enumerate(torch.split(topped_up(hidden, dtype), CHUNK)):
+            chunk = slice(number * CHUNK, min((number + 1) * CHUNK, len(hidden)))
+            num_rows = chunk.stop - chunk.start
             p = (low_hidden @ low_weight.t()).softmax(-1)
-            log_p[chunk] = p.gather(1, targets[chunk, None]).squeeze(1).to(hidden.dtype).clamp_min(TINY).log()
-            for_hidden[chunk] = p @ low_weight
+            chosen_p = p[:num_rows].gather(1, targets[chunk, None]).squeeze(1)
+            log_p[chunk] = chosen_p.to(hidden.dtype).clamp_min(TINY).log()
+            for_hidden[chunk] = (p @ low_weight)[:num_rows]
             for_weight += p.t() @ low_hidden
         nll = -log_p.sum()
         total = nll + smoothing * (hidden * (chosen - mean_weight)).sum()

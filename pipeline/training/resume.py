@@ -10,13 +10,12 @@ from pipeline.artifact import Plan
 from pipeline.config import TrainingConfig
 from pipeline.errors import RecipeError
 from pipeline.manifest import plain
-from pipeline.models import resolve_precision
+from pipeline.models import PRECISIONS, resolve_precision
 from pipeline.progress import Reporter
 from pipeline.training.checkpoint import Checkpoint, Checkpoints
 from pipeline.training.distributed import World
 from pipeline.training.state import Progress, Settings, read_progress
 
-PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
 # A training may be given more time; anything else would make it another one.
 MAY_CHANGE = frozenset(
     {"config.training.max_steps", "config.training.max_epochs", "config.training.early_stopping.patience"}

@@ -17,7 +17,7 @@ from model.transformer import EncoderDecoder
 from pipeline.artifact import Plan, lock, publish
 from pipeline.config import DecodingConfig, TrainingConfig
 from pipeline.errors import RecipeError
-from pipeline.models import load_model, load_weights, resolve_device, save_model, untied
+from pipeline.models import PRECISIONS, load_model, load_weights, resolve_device, save_model, untied
 from pipeline.progress import Reporter
 from pipeline.training.averaging import Ema, mean_weights
 from pipeline.training.checkpoint import Checkpoint, Checkpoints
@@ -28,7 +28,7 @@ from pipeline.training.early_stopping import best_first
 from pipeline.training.log import MetricsLog, TensorBoard
 from pipeline.training.loop import Trainer
 from pipeline.training.optimizers import make_optimizer
-from pipeline.training.resume import PRECISIONS, choose, plan_document, resolve_settings
+from pipeline.training.resume import choose, plan_document, resolve_settings
 from pipeline.training.signals import listen
 from pipeline.training.state import Progress, Settings, TrainState, published_weights
 from pipeline.training.tasks import TASKS
@@ -123,12 +123,18 @@ def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint 
 
 
 def initial_model(session: Session, settings: Settings, source: Tokenizer, target: Tokenizer) -> EncoderDecoder:
-    """The network with its first weights, a pure function of the seed, on the device."""
+    """The network with its first weights, a pure function of the seed, on the device.
+
+    Raises RecipeError where it ties embeddings and the tokenizers of source and target are two.
+    """
+    tie = session.model.tie
+    if tie in ("embeddings", "all") and source is not target:  # two vocabularies may well be of one size
+        raise RecipeError(
+            f'model.tie = "{tie}" needs one vocabulary, and the dataset has one a side: set model.tie to "output" or '
+            '"none", or tokenizer.shared = true'
+        )
     sizes = {"source_vocab": source.vocab_size, "target_vocab": target.vocab_size}
-    try:
-        model = build(session.model, **sizes, seed=session.todo.seed, compute_dtype=PRECISIONS[settings.precision])
-    except ValueError as error:
-        raise RecipeError(f"[model]: {error}") from error
+    model = build(session.model, **sizes, seed=session.todo.seed, compute_dtype=PRECISIONS[settings.precision])
     return model.to(session.world.device)
 
 

@@ -63,14 +63,22 @@ def test_translate_names_the_byte_of_stdin_that_is_not_text(stages: Stages) -> N
     assert result.err.startswith("stdin, line 2, byte 6: ")
 
 
-def test_translate_refuses_a_damaged_model(stages: Stages, tmp_path: Path) -> None:
+def test_a_damaged_model_is_refused(stages: Stages, corpora: Path, tmp_path: Path) -> None:
     shutil.copytree(stages.folder / "model", tmp_path / "model")
     weights = tmp_path / "model" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"\x7f")
-    result = tfm("translate", tmp_path / "model", stdin="eins\n")
+    test = ("--source", corpora / "test.de", "--reference", corpora / "test.en")
+    for words in (("translate", tmp_path / "model", test[1]), ("evaluate", "--model", tmp_path / "model", *test)):
+        result = tfm(*words)
+        assert result.code == 65
+        assert "model.safetensors" in result.err
+        assert result.out == ""
+
+
+def test_what_another_stage_made_is_no_model(stages: Stages) -> None:
+    result = tfm("translate", stages.folder / "dataset", stdin="eins\n")
     assert result.code == 65
-    assert "model.safetensors" in result.err
-    assert result.out == ""
+    assert "was made by 'preprocess'" in result.err
 
 
 def test_translate_n_best(stages: Stages, corpora: Path) -> None:

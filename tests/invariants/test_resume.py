@@ -202,6 +202,9 @@ def test_more_steps_continue_and_another_plan_is_set_aside(dataset: Path, tmp_pa
     run(dataset, tmp_path, training(max_steps=20))
     run(dataset, tmp_path / "straight", training(max_steps=20))
     assert result(tmp_path) == result(tmp_path / "straight")
+    run(dataset, tmp_path, training(max_steps=20, log_every=5))
+    assert result(tmp_path)[0] == result(tmp_path / "straight")[0]
+    assert not (tmp_path / "training.old-1").exists()
     run(dataset, tmp_path, training(max_steps=20), seed=4)
     assert (tmp_path / "training.old-1" / "metrics.jsonl").exists()
     run(dataset, tmp_path, training(max_steps=15), seed=4)  # less than was trained: that would not be this plan's model

@@ -205,12 +205,15 @@ def test_any_bytes_give_a_recipe_or_an_error_of_ours(tmp_path_factory: pytest.Te
 def test_flags_alone_make_a_part(tmp_path: Path) -> None:
     config = from_flags(TokenizerConfig, {"kind": "char", "vocab_size": None}, ["tokenizer.lowercase=true", "seed=2"])
     assert config == TokenizerConfig(kind="char", lowercase=True)
-    deep = from_flags(ModelConfig, {"encoder.layers": 2}, ["model.encoder.heads=4", "training.max_steps=1"])
+    sets = ["model.encoder.heads=4", "training.max_steps=1"]
+    deep = from_flags(ModelConfig, {"encoder.layers": 2}, sets, beside=["training"])
     assert (deep.encoder.layers, deep.encoder.heads) == (2, 4)
     with pytest.raises(RecipeError, match=r"tokenizer\.kind = \"x\" is not allowed"):
         from_flags(TokenizerConfig, {"kind": "x"})
     assert from_flags(TrainingConfig, {}).max_epochs == 10
     assert from_flags(TrainingConfig, {"max_steps": 5}).max_epochs is None
+    with pytest.raises(RecipeError, match=r"--set training\..*this command takes model"):
+        from_flags(ModelConfig, {}, sets)
     with pytest.raises(RecipeError, match="did you mean tokenizer"):
         from_flags(TokenizerConfig, {}, ["tokeniser.kind=bpe"])
 

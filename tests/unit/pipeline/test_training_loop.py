@@ -22,18 +22,22 @@ from data.store import load_dataset
 from model.build import build
 from model.config import ModelConfig, StackConfig
 from pipeline.artifact import open_artifact
-from pipeline.config import Metric
+from pipeline.config import DecodingConfig, Metric
 from pipeline.errors import CannotWrite, DataError, RecipeError
 from pipeline.models import load_model
 from pipeline.progress import Quiet
-from pipeline.training import session
+from pipeline.scoring.metrics import score_texts
+from pipeline.train import train
+from pipeline.training import session, validation
 from pipeline.training.distributed import World
 from pipeline.training.early_stopping import Validation, best_first, is_exhausted
 from pipeline.training.log import MetricsLog
 from pipeline.training.signals import listen
 from pipeline.training.tasks import Loss, Translation
 from pipeline.training.update import Gradients
+from pipeline.translate import translate_lines
 from tests.tiny_training import MODEL, STACK, run, training, write_dataset
+from tokenizer.tokenizer import load_pair
 
 ROOT = Path(__file__).parents[3]
 NO_BLEU = {"every_steps": 5, "bleu": False}
@@ -108,6 +112,24 @@ def test_validation_divides_sums_once(dataset: Path, tmp_path: Path) -> None:
     assert found["accuracy"] == pytest.approx(whole.correct.item() / whole.count)
 
 
+def test_validation_scores_the_lines_that_translate_gives(
+    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scored: list[list[str]] = []
+
+    def score(hypotheses: list[str], *rest: Any) -> Any:
+        scored.append(hypotheses)
+        return score_texts(hypotheses, *rest)
+
+    monkeypatch.setattr(validation, "score_texts", score)
+    config, search = training(max_steps=5, validation={"every_steps": 5, "beam": 2}), DecodingConfig(min_length=2)
+    train(config, MODEL, search, dataset, tmp_path, seed=3, command=["test"], reporter=Quiet())
+    loaded, sources = load_model(tmp_path / "model", "cpu"), load_dataset(dataset).valid.texts()[0]
+    found = translate_lines(loaded, sources, search.model_copy(update={"beam": 2}), reporter=Quiet())
+    assert scored == [[translations[0].text for translations in found]]
+    assert any(scored[0])
+
+
 def test_a_log_is_cut_back_to_where_training_goes_on(tmp_path: Path) -> None:
     file = tmp_path / "metrics.jsonl"
     lines = [{"event": "train", "step": 3}, {"event": "train", "step": 5}, {"event": "valid", "step": 5}]
@@ -136,7 +158,11 @@ def test_tensorboard_is_written_or_its_package_named(
         with pytest.raises(RecipeError, match="pip install"):
             run(dataset, tmp_path / "without", config)
     run(dataset, tmp_path, config)
-    assert list((tmp_path / "training" / "tensorboard").glob("events.*"))
+    (events,) = (tmp_path / "training" / "tensorboard").glob("events.*")
+    found = events.read_bytes()
+    assert b"train/nll" in found
+    assert b"valid/loss" in found
+    assert b"valid/bleu" not in found
 
 
 # What is kept and published
@@ -322,6 +348,14 @@ def test_a_batch_that_does_not_fit_is_named(dataset: Path, tmp_path: Path, monke
 def test_examples_longer_than_the_model_reads_are_counted_first(dataset: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"\d+ of 60 train examples have more than model.max_length = 6 pieces"):
         run(dataset, tmp_path, training(), model=MODEL.model_copy(update={"max_length": 6}))
+
+
+def test_two_vocabularies_of_one_size_are_not_tied(
+    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "load_pair", lambda folder: (load_pair(folder)[0], load_pair(folder)[0]))
+    with pytest.raises(RecipeError, match=r'model\.tie = "all" needs one vocabulary'):
+        run(dataset, tmp_path, training())
 
 
 def test_a_full_disk_is_noticed_before_training(dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,31 @@
+"""Where a model computes, and in which precision."""
+
+import pytest
+import torch
+
+from pipeline.errors import RecipeError
+from pipeline.models import resolve_device, resolve_precision
+
+CPU = torch.device("cpu")
+
+
+def test_auto_is_the_cpu_where_there_is_no_cuda_and_what_is_not_there_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    assert resolve_device("auto") == resolve_device("cpu") == CPU
+    for name in ("cuda", "mps"):
+        with pytest.raises(RecipeError, match=f'device "{name}" is not available here; usable: auto, cpu'):
+            resolve_device(name)
+
+
+@pytest.mark.parametrize(("native", "expected"), [(True, torch.bfloat16), (False, torch.float32)])
+def test_auto_precision_is_bf16_where_the_cpu_multiplies_it(
+    native: bool, expected: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for ask in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
+        monkeypatch.setattr(torch.cpu, ask, lambda: native, raising=False)
+    assert resolve_precision("auto", CPU) == expected
+    assert resolve_precision("fp32", CPU) == torch.float32
+    assert resolve_precision("bf16", CPU) == torch.bfloat16
