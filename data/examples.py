@@ -13,7 +13,7 @@ from data.config import LimitsConfig
 from data.store import Ids, Ints
 from tokenizer.tokenizer import Tokenizer
 
-CHUNK_ROWS = 10_000
+CHUNK_ROWS = 2_000
 REASONS = ("empty", "too long", "length ratio", "duplicate")
 
 
@@ -62,13 +62,14 @@ def encode(pairs: Iterable[tuple[str, str]], source: Tokenizer, target: Tokenize
         return Chunk(numbers, Side.encode(sources, source), Side.encode(targets, target))
 
     stream, first = iter(pairs), 0
-    # One chunk is encoded while the one before is used and the next one is read: encoding does not hold the GIL.
-    with ThreadPoolExecutor(max_workers=1) as worker:
+    # Encoding does not hold the GIL, but making arrays of its ids does: one chunk is encoded while another becomes
+    # arrays, the one before is used and the next one is read.
+    with ThreadPoolExecutor(max_workers=2) as worker:
         waiting: deque[Future[Chunk]] = deque()
         while rows := list(islice(stream, CHUNK_ROWS)):
             waiting.append(worker.submit(chunk, first, rows))
             first += len(rows)
-            if len(waiting) == 2:
+            if len(waiting) == 3:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()

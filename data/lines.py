@@ -4,6 +4,7 @@ import gzip
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import IO, cast
 
@@ -17,6 +18,10 @@ def open_lines(path: Path) -> Iterator[str]:
 
     Raises DataError if there is no such file, or naming line and byte if it is not UTF-8.
     """
+    return chain.from_iterable(_blocks_of_lines(path))
+
+
+def _blocks_of_lines(path: Path) -> Iterator[list[str]]:
     first_line = 1
     for block in line_blocks(path):
         text = _decoded(path, first_line, block)
@@ -26,7 +31,7 @@ def open_lines(path: Path) -> Iterator[str]:
         if "\r" in text:
             lines = [line.removesuffix("\r") for line in lines]
         first_line += len(lines)
-        yield from lines
+        yield lines
 
 
 def check_lines(path: Path) -> int:
