@@ -1,9 +1,9 @@
 """Lines a second of `tfm preprocess` beside a bare loop of the tokenizer on the same text.
 
-Usage: python bench/preprocess.py [--pairs 500000] [--rounds 2] [--folder DIR]
+Usage: python bench/preprocess.py [--pairs 500000] [--sentences 3] [--rounds 2] [--folder DIR]
 
-Writes pairs of the built-in grammar as text files (two lines a pair), learns a BPE tokenizer of 8,000 pieces, then
-runs in turn (A B A B ...): the whole stage through the command line, and a loop that reads the same files, calls
+Writes pairs of the built-in grammar as text files (two lines a pair, some sentences a line), learns a BPE tokenizer
+of 8,000 pieces, then runs in turn (A B A B ...): the whole stage through the command line, and a loop that reads the same files, calls
 `encode_batch_fast` on 1,000 lines at a time and keeps nothing. Prints medians, their ratio, and the peak memory.
 """
 
@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import islice
 from pathlib import Path
 
 from data import grammar
@@ -30,14 +31,15 @@ for name in sys.argv[2:]:
 """
 
 
-def write_corpus(folder: Path, pairs: int) -> None:
-    """train.en, train.de and a small validation and test set."""
+def write_corpus(folder: Path, pairs: int, sentences: int) -> None:
+    """train.en, train.de and a small validation and test set, each line some sentences joined."""
     for split, size in (("train", pairs), ("valid", 1000), ("test", 1000)):
         source, target = (folder / f"{split}.{language}" for language in ("en", "de"))
         with source.open("w", encoding="utf-8") as english, target.open("w", encoding="utf-8") as german:
-            for pair in grammar.generate(split, size, 1):
-                english.write(pair[0] + "\n")
-                german.write(pair[1] + "\n")
+            stream = grammar.generate(split, size * sentences, 1)
+            while line := list(islice(stream, sentences)):
+                english.write(" ".join(pair[0] for pair in line) + "\n")
+                german.write(" ".join(pair[1] for pair in line) + "\n")
 
 
 def timed(command: list[str], folder: Path) -> float:
@@ -50,13 +52,14 @@ def timed(command: list[str], folder: Path) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=500_000)
+    parser.add_argument("--sentences", type=int, default=3, help="of 8 words on average, on each line")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--folder", type=Path, default=None, help="where to write; default: a temporary folder")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = (args.folder or Path(temporary)).resolve()
         folder.mkdir(parents=True, exist_ok=True)
-        write_corpus(folder, args.pairs)
+        write_corpus(folder, args.pairs, args.sentences)
         tfm = [sys.executable, "-m", "cli.app"]
         timed([*tfm, "tokenize", "train.en", "train.de", "--vocab-size", "8000", "--out", "tokenizer"], folder)
         splits = [word for split in ("train", "valid", "test") for word in (f"--{split}", f"{split}.en", f"{split}.de")]
