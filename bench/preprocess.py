@@ -3,8 +3,9 @@
 Usage: python bench/preprocess.py [--pairs 500000] [--sentences 3] [--rounds 2] [--folder DIR]
 
 Writes pairs of the built-in grammar as text files (two lines a pair, some sentences a line), learns a BPE tokenizer
-of 8,000 pieces, then runs in turn (A B A B ...): the whole stage through the command line, and a loop that reads the same files, calls
-`encode_batch_fast` on 1,000 lines at a time and keeps nothing. Prints medians, their ratio, and the peak memory.
+of 8,000 pieces, then runs in turn (A B A B ...): the whole stage through the command line, and a loop that reads the
+same files, calls `encode_batch_fast` on 1,000 lines at a time and keeps nothing. Prints medians, their ratio, and the
+peak memory.
 """
 
 import argparse
