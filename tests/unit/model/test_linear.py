@@ -2,7 +2,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from model.linear import Linear
+from model.linear import ROWS, Linear, topped_up
 
 
 def test_full_precision_is_torchs_linear() -> None:
@@ -38,3 +38,13 @@ def test_stacked_parts_are_initialised_each_by_its_own_width() -> None:
     bound = (6 / (64 + 64)) ** 0.5
     weight = Linear(64, 192, compute_dtype=torch.float32, num_parts=3).weight
     assert 0.98 * bound < weight.abs().max() <= bound
+
+
+def test_topping_up_keeps_the_rows_and_adds_zeros() -> None:
+    for num_rows in (1, ROWS, ROWS + 1):
+        rows = torch.randn(num_rows, 3)
+        topped = topped_up(rows, torch.bfloat16)
+        assert len(topped) % ROWS == 0
+        assert len(topped) - num_rows < ROWS
+        assert torch.equal(topped[:num_rows], rows.bfloat16())
+        assert not topped[num_rows:].any()
