@@ -1,6 +1,6 @@
 """Lines a second of `tfm preprocess` beside a bare loop of the tokenizer on the same text.
 
-Usage: python bench/preprocess.py [--pairs 500000] [--sentences 3] [--rounds 2] [--folder DIR]
+Usage: python bench/preprocess.py [--pairs 500000] [--sentences 1] [--rounds 2] [--folder DIR]
 
 Writes pairs of the built-in grammar as text files (two lines a pair, some sentences a line), learns a BPE tokenizer
 of 8,000 pieces, then runs in turn (A B A B ...): the whole stage through the command line, and a loop that reads the
@@ -53,7 +53,7 @@ def timed(command: list[str], folder: Path) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=500_000)
-    parser.add_argument("--sentences", type=int, default=3, help="of 8 words on average, on each line")
+    parser.add_argument("--sentences", type=int, default=1, help="of 8 words on average, on each line")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--folder", type=Path, default=None, help="where to write; default: a temporary folder")
     args = parser.parse_args()

@@ -62,14 +62,13 @@ def encode(pairs: Iterable[tuple[str, str]], source: Tokenizer, target: Tokenize
         return Chunk(numbers, Side.encode(sources, source), Side.encode(targets, target))
 
     stream, first = iter(pairs), 0
-    # Encoding does not hold the GIL, but making arrays of its ids does: one chunk is encoded while another becomes
-    # arrays, the one before is used and the next one is read.
-    with ThreadPoolExecutor(max_workers=2) as worker:
+    # One chunk is encoded while the one before is used and the next one is read: encoding does not hold the GIL.
+    with ThreadPoolExecutor(max_workers=1) as worker:
         waiting: deque[Future[Chunk]] = deque()
         while rows := list(islice(stream, CHUNK_ROWS)):
             waiting.append(worker.submit(chunk, first, rows))
             first += len(rows)
-            if len(waiting) == 3:
+            if len(waiting) == 2:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()

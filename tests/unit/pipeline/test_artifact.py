@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from pipeline.artifact import Input, Plan, inspect, is_fresh, open_artifact, publish, stale
+from pipeline.artifact import Input, inspect, is_fresh, open_artifact, publish, stale
 from pipeline.errors import CannotWrite, DataError
 from pipeline.progress import Quiet
+from tests.tiny_artifact import make, plan_of
 
 
 class Lines(Quiet):
@@ -23,20 +24,6 @@ class Lines(Quiet):
 
     def line(self, text: str) -> None:
         self.said.append(text)
-
-
-def plan_of(
-    folder: Path, stage: str = "first", seed: int = 1, inputs: dict[str, Input] | None = None, **config: Any
-) -> Plan:
-    return Plan(stage, folder, config, inputs or {}, seed)
-
-
-def make(plan: Plan, text: str = "old") -> None:
-    with publish(plan, command=["tfm", "make", "\udcff"]) as draft:
-        (draft.folder / "sub").mkdir()
-        (draft.folder / "a.txt").write_text(text)
-        (draft.folder / "sub" / "b.bin").write_bytes(b"\0" * 1000)
-        draft.figures["loss"] = float("nan")
 
 
 def around(folder: Path) -> set[str]:

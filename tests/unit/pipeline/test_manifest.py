@@ -9,22 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline import manifest
-from pipeline.artifact import Input, Plan, open_artifact, publish
+from pipeline.artifact import Input, open_artifact
 from pipeline.errors import DataError
-
-
-def plan_of(
-    folder: Path, stage: str = "first", seed: int = 1, inputs: dict[str, Input] | None = None, **config: Any
-) -> Plan:
-    return Plan(stage, folder, config, inputs or {}, seed)
-
-
-def make(plan: Plan, text: str = "old") -> None:
-    with publish(plan, command=["tfm", "make", "\udcff"]) as draft:
-        (draft.folder / "sub").mkdir()
-        (draft.folder / "a.txt").write_text(text)
-        (draft.folder / "sub" / "b.bin").write_bytes(b"\0" * 1000)
-        draft.figures["loss"] = float("nan")
+from tests.tiny_artifact import make, plan_of
 
 
 @pytest.fixture
