@@ -1,10 +1,8 @@
 """Text pairs -> encoded examples, in chunks, and which of them are dropped."""
 
-from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import chain, compress, islice
+from itertools import compress, islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,10 +25,8 @@ class Side:
 
     @classmethod
     def encode(cls, texts: list[str], tokenizer: Tokenizer) -> "Side":
-        """Encode the texts in parallel."""
-        lists = tokenizer.encode_batch(texts)
-        lengths = np.fromiter(map(len, lists), np.int64, len(lists))
-        return cls(texts, np.fromiter(chain.from_iterable(lists), np.int32, int(lengths.sum())), lengths)
+        """Encode the texts."""
+        return cls(texts, *tokenizer.encode_flat(texts))
 
     def keep(self, kept: NDArray[np.bool_]) -> "Side":
         """The rows where `kept` is True."""
@@ -54,24 +50,13 @@ class Chunk:
 
 
 def encode(pairs: Iterable[tuple[str, str]], source: Tokenizer, target: Tokenizer) -> Iterator[Chunk]:
-    """The pairs in chunks of CHUNK_ROWS, encoded; a stream of any length needs the memory of a few chunks."""
-
-    def chunk(first: int, rows: list[tuple[str, str]]) -> Chunk:
+    """The pairs in chunks of CHUNK_ROWS, encoded; a stream of any length needs the memory of one chunk."""
+    stream, first = iter(pairs), 0
+    while rows := list(islice(stream, CHUNK_ROWS)):
         sources, targets = map(list, zip(*rows, strict=True))
         numbers = np.arange(first, first + len(rows))
-        return Chunk(numbers, Side.encode(sources, source), Side.encode(targets, target))
-
-    stream, first = iter(pairs), 0
-    # One chunk is encoded while the one before is used and the next one is read: encoding does not hold the GIL.
-    with ThreadPoolExecutor(max_workers=1) as worker:
-        waiting: deque[Future[Chunk]] = deque()
-        while rows := list(islice(stream, CHUNK_ROWS)):
-            waiting.append(worker.submit(chunk, first, rows))
-            first += len(rows)
-            if len(waiting) == 2:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+        yield Chunk(numbers, Side.encode(sources, source), Side.encode(targets, target))
+        first += len(rows)
 
 
 @dataclass

@@ -16,9 +16,13 @@ FORMS: dict[Normalization, type[Normalizer] | None] = {
 }
 
 # Unicode's White_Space, spelled out so that it is what Rust's `is_whitespace` strips at the ends.
+WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
 _SPACE = r"[\t-\r \x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}]"
 # A single plain space is left alone: a replacement costs far more than a look.
 _UNEVEN_SPACE = rf"{_SPACE}{{2,}}|(?! ){_SPACE}"
+
+# What every normaliser ends with.
+ENDING = (normalizers.Replace(Regex(_UNEVEN_SPACE), " "), normalizers.Strip())
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -30,7 +34,7 @@ def normalizer(config: TokenizerConfig) -> Normalizer:
     if config.lowercase:
         # Lower-casing can leave the normal form: İ̧ becomes i with two marks in the wrong order.
         steps += [normalizers.Lowercase(), *steps]
-    return normalizers.Sequence([*steps, normalizers.Replace(Regex(_UNEVEN_SPACE), " "), normalizers.Strip()])
+    return normalizers.Sequence([*steps, *ENDING])
 
 
 def spellable(text: str) -> str:

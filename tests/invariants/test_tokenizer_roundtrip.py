@@ -129,6 +129,22 @@ def test_normalised_text_is_clean_and_stays_as_it_is(text: str, normalization: N
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@searching
+@given(texts=st.lists(nasty_texts | any_text, max_size=6), normalization=forms, lowercase=st.booleans())
+@example(texts=["\t a  b\u3000", "\u00a8 \u00a8", "", " \n", "a\nb"], normalization="nfkc", lowercase=False)
+@example(texts=["\u0300 a", "a \u0300", "\x85\u2028a \x1c", "\ud800 a \ud800"], normalization="nfc", lowercase=True)
+def test_encoding_word_by_word_is_encoding_whole(
+    kind: Kind, texts: list[str], normalization: Normalization, lowercase: bool
+) -> None:
+    tokenizer = trained(kind, normalization, lowercase)
+    for _ in range(2):  # what the first time is encoded is the second time remembered
+        ids, lengths = tokenizer.encode_flat(texts)
+        expected = tokenizer.encode_batch(texts)
+        assert lengths.tolist() == [len(each) for each in expected]
+        assert ids.tolist() == [number for each in expected for number in each]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("special", SPECIALS)
 def test_a_control_token_in_text_is_text(kind: Kind, special: str) -> None:
     text = f"{special} a {special}{special} b{special}c"

@@ -1,0 +1,81 @@
+"""Word by word where that is exact, whole where it is not, and never more memory than a bound."""
+
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+import tokenizers
+from tokenizers import AddedToken, normalizers, pre_tokenizers
+
+from tokenizer import words
+from tokenizer.config import Kind, TokenizerConfig
+from tokenizer.tokenizer import Tokenizer
+from tokenizer.train import train
+from tokenizer.words import WordIds, cuts_at_spaces
+
+TEXTS = ["a cat sat", "the cat  sat on a mat.", "", "mat"]
+
+
+def whole(tmp_path: Path, kind: Kind = "bpe", **changes: Any) -> tokenizers.Tokenizer:
+    train(TEXTS, TokenizerConfig(kind=kind, vocab_size=300, min_frequency=1, **changes)).save(tmp_path / "t.json")
+    return tokenizers.Tokenizer.from_file(str(tmp_path / "t.json"))
+
+
+@pytest.mark.parametrize("kind", get_args(Kind))
+def test_every_kind_is_encoded_word_by_word(kind: Kind, tmp_path: Path) -> None:
+    assert cuts_at_spaces(whole(tmp_path, kind))
+    assert cuts_at_spaces(whole(tmp_path, kind, lowercase=True, normalization="none"))
+
+
+def truncated(made: tokenizers.Tokenizer) -> None:
+    made.enable_truncation(3)
+
+
+def padded(made: tokenizers.Tokenizer) -> None:
+    made.enable_padding(length=30)
+
+
+def phrase(made: tokenizers.Tokenizer) -> None:
+    made.add_tokens([AddedToken("cat sat")])
+
+
+def unstripped(made: tokenizers.Tokenizer) -> None:
+    made.normalizer = normalizers.NFC()
+
+
+def looking_across(made: tokenizers.Tokenizer) -> None:
+    made.normalizer = normalizers.Sequence([normalizers.Replace("t s", "-"), made.normalizer])
+
+
+def uncut(made: tokenizers.Tokenizer) -> None:
+    made.pre_tokenizer = pre_tokenizers.Metaspace(split=False)
+
+
+@pytest.mark.parametrize("change", [truncated, padded, phrase, unstripped, looking_across, uncut])
+def test_what_looks_across_spaces_is_encoded_whole(change: Any, tmp_path: Path) -> None:
+    made = whole(tmp_path)
+    change(made)
+    made.save(str(tmp_path / "t.json"))
+    tokenizer = Tokenizer.load(tmp_path / "t.json")
+    ids, lengths = tokenizer.encode_flat(TEXTS)
+    expected = tokenizer.encode_batch(TEXTS)
+    assert not cuts_at_spaces(made)
+    assert lengths.tolist() == [len(each) for each in expected]
+    assert ids.tolist() == [number for each in expected for number in each]
+
+
+@pytest.mark.parametrize("limit", ["MAX_WORDS", "MAX_IDS"])
+def test_what_is_remembered_is_bounded(limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(words, limit, 5)
+    made = whole(tmp_path)
+    by_words = WordIds(made)
+    for round_ in range(4):
+        texts = [f"{word}{round_} a{round_}" for word in TEXTS[:1]]
+        ids, _ = by_words.encode(texts)
+        assert ids.tolist() == made.encode(texts[0], add_special_tokens=False).ids
+        assert len(by_words._numbers) <= 5 + 4
+
+
+def test_no_text_has_no_ids(tmp_path: Path) -> None:
+    ids, lengths = WordIds(whole(tmp_path)).encode([])
+    assert (len(ids), len(lengths)) == (0, 0)

@@ -1,0 +1,103 @@
+"""The ids of much text at once, each different word encoded once: words come again, so that what is left is looking up.
+
+It holds because no kind of ours looks across a space, neither when normalising nor when cutting; see `cuts_at_spaces`.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import chain, count, islice
+from typing import Any
+
+import numpy as np
+import tokenizers
+from numpy.typing import NDArray
+
+from tokenizer.kinds import KINDS
+from tokenizer.normalization import ENDING, FORMS, WHITE_SPACE, spellable
+
+# Beyond either, what was remembered is forgotten: some 100 MB. In a script without spaces a "word" is a whole line.
+MAX_WORDS = 1 << 18
+MAX_IDS = 1 << 21
+
+
+class WordIds:
+    """Texts to ids by their words. Made for one tokenizer whose file `cuts_at_spaces`."""
+
+    def __init__(self, whole: tokenizers.Tokenizer) -> None:
+        later = json.loads(whole.to_str())
+        later["normalizer"]["normalizers"][-1]["strip_left"] = False
+        # A word that is not the first of its text is encoded with the space before it.
+        self._later = tokenizers.Tokenizer.from_str(json.dumps(later))
+        self._later.encode_special_tokens = whole.encode_special_tokens
+        self._first = whole
+        self._forget()
+
+    def _forget(self) -> None:
+        # A first word is known by a "\n" before it.
+        self._numbers: defaultdict[str, int] = defaultdict(count().__next__)
+        self._ids = np.empty(0, np.int32)
+        self._lengths = np.empty(0, np.int64)
+        self._is_first = np.empty(0, np.bool_)
+
+    def encode(self, texts: Sequence[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """The ids of all texts end to end, and (texts,) the number of each one's ids."""
+        if not texts:
+            return np.empty(0, np.int32), np.empty(0, np.int64)
+        if len(self._numbers) > MAX_WORDS or len(self._ids) > MAX_IDS:
+            self._forget()
+        joined = "\n" + " \n".join([text.strip(WHITE_SPACE) for text in texts])
+        if joined.count("\n") != len(texts):
+            return self.encode([text.replace("\n", " ") for text in texts])
+        words = joined.split(" ")
+        numbers = np.fromiter(map(self._numbers.__getitem__, words), np.int64, len(words))
+        self._learn()
+        lengths = self._lengths[numbers]
+        ends = np.cumsum(lengths)
+        starts = (np.cumsum(self._lengths) - self._lengths)[numbers]
+        ids = self._ids[np.arange(ends[-1]) + np.repeat(starts - (ends - lengths), lengths)]
+        return ids, np.add.reduceat(lengths, np.flatnonzero(self._is_first[numbers]))
+
+    def _learn(self) -> None:
+        """Encode the words that have got a number but no ids yet."""
+        new = list(islice(reversed(self._numbers), len(self._numbers) - len(self._lengths)))[::-1]
+        if not new:
+            return
+        is_first = np.array([word.startswith("\n") for word in new])
+        first = iter(encode_lists(self._first, [word[1:] for word in new if word.startswith("\n")]))
+        later = iter(encode_lists(self._later, [" " + word for word in new if not word.startswith("\n")]))
+        lists = [next(first) if each else next(later) for each in is_first]
+        lengths = np.fromiter(map(len, lists), np.int64, len(lists))
+        ids = np.fromiter(chain.from_iterable(lists), np.int32, int(lengths.sum()))
+        self._ids = np.concatenate([self._ids, ids])
+        self._lengths = np.concatenate([self._lengths, lengths])
+        self._is_first = np.concatenate([self._is_first, is_first])
+
+
+def encode_lists(whole: tokenizers.Tokenizer, texts: Sequence[str]) -> list[list[int]]:
+    """The ids of each text, whole, in parallel."""
+    try:
+        encodings = whole.encode_batch_fast(texts, add_special_tokens=False)
+    except (TypeError, UnicodeError):
+        encodings = whole.encode_batch_fast([spellable(text) for text in texts], add_special_tokens=False)
+    return [encoding.ids for encoding in encodings]
+
+
+def cuts_at_spaces(whole: tokenizers.Tokenizer) -> bool:
+    """Whether a tokenizer, which may come from elsewhere, normalises and cuts text as one of our kinds does."""
+    document: dict[str, Any] = json.loads(whole.to_str())
+    ours = [None if kind.pre_tokenizer is None else _spelled(kind.pre_tokenizer) for kind in KINDS.values()]
+    steps = (document["normalizer"] or {}).get("normalizers", [])
+    forms = {"Lowercase", *(form.__name__ for form in FORMS.values() if form is not None)}
+    return (
+        document["pre_tokenizer"] in ours
+        and steps[-2:] == [_spelled(step) for step in ENDING]
+        and {step["type"] for step in steps[:-2]} <= forms
+        and all(token["special"] for token in document["added_tokens"])
+        and not (document["truncation"] or document["padding"] or document["model"].get("dropout"))
+    )
+
+
+def _spelled(part: Any) -> Any:
+    """A part of a tokenizer as tokenizer.json has it."""
+    return json.loads(part.__getstate__())
