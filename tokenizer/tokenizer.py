@@ -2,16 +2,13 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 
-import numpy as np
 import tokenizers
-from numpy.typing import NDArray
 
 from tokenizer.normalization import spellable
 from tokenizer.special import SPECIALS
-from tokenizer.words import WordIds, cuts_at_spaces, encode_lists
+from tokenizer.words import FlatIds, WordIds, cuts_at_spaces, encode_lists, flat
 
 SHARED, SOURCE, TARGET = "tokenizer.json", "source.json", "target.json"
 
@@ -54,13 +51,11 @@ class Tokenizer:
         """The ids of many texts, in parallel."""
         return encode_lists(self._whole, texts)
 
-    def encode_flat(self, texts: Sequence[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    def encode_flat(self, texts: Sequence[str]) -> FlatIds:
         """The same ids end to end and (texts,) the number of each text's: the fast way for much text."""
         if self._by_words is not None:
             return self._by_words.encode(texts)
-        lists = self.encode_batch(texts)
-        lengths = np.fromiter(map(len, lists), np.int64, len(lists))
-        return np.fromiter(chain.from_iterable(lists), np.int32, int(lengths.sum())), lengths
+        return flat(self.encode_batch(texts))
 
     @cached_property
     def _by_words(self) -> WordIds | None:

@@ -4,10 +4,9 @@ It holds because no kind of ours looks across a space, neither when normalising 
 """
 
 import json
-from collections import defaultdict
 from collections.abc import Sequence
-from itertools import chain, count, islice
-from typing import Any
+from itertools import chain, islice
+from typing import Any, TypeAlias
 
 import numpy as np
 import tokenizers
@@ -16,13 +15,22 @@ from numpy.typing import NDArray
 from tokenizer.kinds import KINDS
 from tokenizer.normalization import ENDING, FORMS, WHITE_SPACE, spellable
 
+FlatIds: TypeAlias = tuple[NDArray[np.int32], NDArray[np.int64]]
 # Beyond either, what was remembered is forgotten: some 100 MB. In a script without spaces a "word" is a whole line.
 MAX_WORDS = 1 << 18
 MAX_IDS = 1 << 21
 
 
+class _Numbers(dict[str, int]):
+    """Words to numbers; a word that has none gets the next one."""
+
+    def __missing__(self, word: str) -> int:
+        self[word] = number = len(self)
+        return number
+
+
 class WordIds:
-    """Texts to ids by their words. Made for one tokenizer whose file `cuts_at_spaces`."""
+    """Texts to ids by their words. Made for one tokenizer that `cuts_at_spaces`."""
 
     def __init__(self, whole: tokenizers.Tokenizer) -> None:
         later = json.loads(whole.to_str())
@@ -30,20 +38,19 @@ class WordIds:
         # A word that is not the first of its text is encoded with the space before it.
         self._later = tokenizers.Tokenizer.from_str(json.dumps(later))
         self._later.encode_special_tokens = whole.encode_special_tokens
-        self._first = whole
+        self._whole = whole
         self._forget()
 
     def _forget(self) -> None:
-        # A first word is known by a "\n" before it.
-        self._numbers: defaultdict[str, int] = defaultdict(count().__next__)
+        self._numbers = _Numbers()  # a first word is known by a "\n" before it
         self._ids = np.empty(0, np.int32)
         self._lengths = np.empty(0, np.int64)
         self._is_first = np.empty(0, np.bool_)
 
-    def encode(self, texts: Sequence[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    def encode(self, texts: Sequence[str]) -> FlatIds:
         """The ids of all texts end to end, and (texts,) the number of each one's ids."""
         if not texts:
-            return np.empty(0, np.int32), np.empty(0, np.int64)
+            return flat([])
         if len(self._numbers) > MAX_WORDS or len(self._ids) > MAX_IDS:
             self._forget()
         joined = "\n" + " \n".join([text.strip(WHITE_SPACE) for text in texts])
@@ -51,27 +58,37 @@ class WordIds:
             return self.encode([text.replace("\n", " ") for text in texts])
         words = joined.split(" ")
         numbers = np.fromiter(map(self._numbers.__getitem__, words), np.int64, len(words))
-        self._learn()
+        new = list(islice(reversed(self._numbers), len(self._numbers) - len(self._lengths)))[::-1]
+        if 2 * len(new) > len(words):  # words that do not come again are faster encoded in their lines
+            for word in new:
+                del self._numbers[word]
+            return flat(encode_lists(self._whole, texts))
+        if new:
+            self._learn(new)
+        return self._look_up(numbers)
+
+    def _learn(self, new: Sequence[str]) -> None:
+        """Remember the ids of the words that got their numbers last."""
+        is_first = np.array([word.startswith("\n") for word in new])
+        first = iter(encode_lists(self._whole, [word[1:] for word in new if word.startswith("\n")]))
+        later = iter(encode_lists(self._later, [" " + word for word in new if not word.startswith("\n")]))
+        ids, lengths = flat([next(first) if each else next(later) for each in is_first])
+        self._ids = np.concatenate([self._ids, ids])
+        self._lengths = np.concatenate([self._lengths, lengths])
+        self._is_first = np.concatenate([self._is_first, is_first])
+
+    def _look_up(self, numbers: NDArray[np.int64]) -> FlatIds:
         lengths = self._lengths[numbers]
         ends = np.cumsum(lengths)
         starts = (np.cumsum(self._lengths) - self._lengths)[numbers]
         ids = self._ids[np.arange(ends[-1]) + np.repeat(starts - (ends - lengths), lengths)]
         return ids, np.add.reduceat(lengths, np.flatnonzero(self._is_first[numbers]))
 
-    def _learn(self) -> None:
-        """Encode the words that have got a number but no ids yet."""
-        new = list(islice(reversed(self._numbers), len(self._numbers) - len(self._lengths)))[::-1]
-        if not new:
-            return
-        is_first = np.array([word.startswith("\n") for word in new])
-        first = iter(encode_lists(self._first, [word[1:] for word in new if word.startswith("\n")]))
-        later = iter(encode_lists(self._later, [" " + word for word in new if not word.startswith("\n")]))
-        lists = [next(first) if each else next(later) for each in is_first]
-        lengths = np.fromiter(map(len, lists), np.int64, len(lists))
-        ids = np.fromiter(chain.from_iterable(lists), np.int32, int(lengths.sum()))
-        self._ids = np.concatenate([self._ids, ids])
-        self._lengths = np.concatenate([self._lengths, lengths])
-        self._is_first = np.concatenate([self._is_first, is_first])
+
+def flat(lists: Sequence[Sequence[int]]) -> FlatIds:
+    """Lists of ids end to end, and the length of each."""
+    lengths = np.fromiter(map(len, lists), np.int64, len(lists))
+    return np.fromiter(chain.from_iterable(lists), np.int32, int(lengths.sum())), lengths
 
 
 def encode_lists(whole: tokenizers.Tokenizer, texts: Sequence[str]) -> list[list[int]]:

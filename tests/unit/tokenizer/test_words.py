@@ -64,16 +64,26 @@ def test_what_looks_across_spaces_is_encoded_whole(change: Any, tmp_path: Path) 
     assert ids.tolist() == [number for each in expected for number in each]
 
 
+def test_words_that_do_not_come_again_are_not_remembered(tmp_path: Path) -> None:
+    by_words = WordIds(whole(tmp_path))
+    by_words.encode(["cat sat", "cat sat", "cat sat"])
+    assert sorted(by_words._numbers) == ["\ncat", "sat"]
+    texts = ["the cat sat", "mat on a", "tea ant the"]
+    ids, _ = by_words.encode(texts)
+    assert ids.tolist() == [number for text in texts for number in by_words._whole.encode(text).ids]
+    assert sorted(by_words._numbers) == ["\ncat", "sat"]
+
+
 @pytest.mark.parametrize("limit", ["MAX_WORDS", "MAX_IDS"])
 def test_what_is_remembered_is_bounded(limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(words, limit, 5)
     made = whole(tmp_path)
     by_words = WordIds(made)
     for round_ in range(4):
-        texts = [f"{word}{round_} a{round_}" for word in TEXTS[:1]]
+        texts = [f"cat{round_} sat{round_}"] * 2
         ids, _ = by_words.encode(texts)
-        assert ids.tolist() == made.encode(texts[0], add_special_tokens=False).ids
-        assert len(by_words._numbers) <= 5 + 4
+        assert ids.tolist() == made.encode(texts[0], add_special_tokens=False).ids * 2
+        assert len(by_words._numbers) <= 5 + 2
 
 
 def test_no_text_has_no_ids(tmp_path: Path) -> None:
