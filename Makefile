@@ -24,7 +24,7 @@ SCORES := $(RUN)/scores/manifest.json
 
 PYTEST := OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
-.PHONY: help demo all test test-slow check clean
+.PHONY: help demo all test test-slow test-faults check clean
 # An artifact is whole at every moment: make must not delete one when it is interrupted.
 .PRECIOUS: $(TOKENIZER) $(DATASET) $(MODEL) $(TRANSLATIONS) $(SCORES)
 
@@ -33,6 +33,7 @@ help:
 	@echo 'make all RECIPE=recipes/X.toml   the five stages of any recipe (runs/X)'
 	@echo 'make test                        the quick tests'
 	@echo 'make test-slow                   the tests that train, build and install'
+	@echo 'make test-faults                 kill it, fill its disk, feed it garbage: a table of what holds'
 	@echo 'make check                       lint, format, strict types'
 	@echo 'make clean                       remove caches and builds; runs/ and .venv stay'
 
@@ -76,6 +77,9 @@ test: $(INSTALLED)
 
 test-slow: $(INSTALLED)
 	$(PYTEST) -m slow
+
+test-faults: $(INSTALLED)
+	$(PYTEST) -m promise
 
 check: $(INSTALLED)
 	$(VENV)/bin/ruff check

@@ -52,6 +52,7 @@ def test_of_writers_at_once_one_wins_and_is_named(folder: Path) -> None:
         assert all(f"process {os.getpid()} " in refusal for refusal in refusals)
 
 
+@pytest.mark.promise("writers")
 def test_a_lock_ends_with_its_holder_even_if_a_child_of_it_lives(folder: Path) -> None:
     program = (
         "import os, sys, time\nfrom pathlib import Path\nfrom pipeline.lock import lock\n"
