@@ -45,9 +45,9 @@ def require(value: T | None, flag: str) -> T:
 
 
 def refuse(given: Mapping[str, object], reason: str) -> None:
-    """A usage error for the first flag of `given` that has a value."""
+    """A usage error for the first flag of `given` that was given; 0 is a value."""
     for flag, value in given.items():
-        if value:
+        if value is not None and value is not False and value != [] and value != ():
             raise typer.BadParameter(reason, param_hint=flag)
 
 

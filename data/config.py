@@ -1,6 +1,6 @@
 """The [data] part of a recipe: where sentence pairs come from and how they are batched."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -33,6 +33,18 @@ class CorpusConfig(BaseModel):
     split: str | None = None
     size: int | None = Field(None, ge=1)
     weight: float = Field(1.0, gt=0, description="how often an example of this corpus comes up in an epoch")
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> "CorpusConfig":
+        if self.format == "text" and self.path is not None:
+            raise ValueError("a corpus of two text files has `source` and `target`, no `path`; or say its `format`")
+        if self.format != "text" and self.path is None:
+            raise ValueError(f'a corpus of format "{self.format}" needs `path`')
+        if self.format == "generated" and self.path not in get_args(Generator):
+            raise ValueError(f'there is no built-in corpus "{self.path}"; there are {", ".join(get_args(Generator))}')
+        if self.format == "generated" and (self.split is None or self.size is None):
+            raise ValueError(f'the built-in corpus "{self.path}" needs `split` and `size`')
+        return self
 
 
 class LimitsConfig(BaseModel):

@@ -201,20 +201,13 @@ def _table_column(table: pa.Table, name: str, path: str) -> list[str]:
 
 
 def _generated(corpus: CorpusConfig, online: bool) -> Pairs:
-    generator = _generator(corpus)
-    if corpus.split is None or corpus.size is None:
-        raise DataError(f"the built-in corpus {corpus.path!r} needs `split` and `size`")
-    yield from generator(corpus.split, corpus.size, GENERATED_SEED)
-
-
-def _generator(corpus: CorpusConfig) -> Callable[[str, int, int], Pairs]:
     from data import grammar, toys  # imported here, because whoever only reads lines need not build a grammar
 
+    # So says CorpusConfig, which knows the names too.
+    assert corpus.split is not None
+    assert corpus.size is not None
     generators: dict[str, Callable[[str, int, int], Pairs]] = {"grammar": grammar.generate, **toys.TOYS}
-    if corpus.path is None or corpus.path not in generators:
-        names = ", ".join(generators)
-        raise DataError(f"there is no built-in corpus {corpus.path!r}; there are {names}")
-    return generators[corpus.path]
+    yield from generators[_path(corpus)](corpus.split, corpus.size, GENERATED_SEED)
 
 
 @cache
@@ -237,8 +230,7 @@ def _generator_code() -> str:
 
 
 def _path(corpus: CorpusConfig) -> str:
-    if corpus.path is None:
-        raise DataError(f"a corpus of format {corpus.format!r} needs `path`")
+    assert corpus.path is not None  # so says CorpusConfig
     return corpus.path
 
 

@@ -137,9 +137,11 @@ class DecodingConfig(BaseModel):
     batch_sentences: int = Field(64, ge=1)
 
     @model_validator(mode="after")
-    def _n_best_fits(self) -> "DecodingConfig":
+    def _limits_fit(self) -> "DecodingConfig":
         if self.n_best > self.beam:
             raise ValueError(f"n_best ({self.n_best}) cannot exceed beam ({self.beam})")
+        if self.max_length is not None and self.min_length > self.max_length:
+            raise ValueError(f"min_length ({self.min_length}) cannot exceed max_length ({self.max_length})")
         return self
 
 

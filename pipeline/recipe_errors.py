@@ -38,11 +38,11 @@ BOUNDS = {
 def explain(
     errors: Sequence[Any], model: type[BaseModel], prefix: Key, file: str, origins: Mapping[Key, str]
 ) -> RecipeError:
-    """The first of pydantic's `errors` as an error of ours; an unknown key goes before what it leaves missing.
+    """The first of pydantic's `errors` as an error of ours; an unknown key goes first, what is missing last.
 
     `model` was checked, and stands in a recipe at `prefix`; `file` is named where no origin is known.
     """
-    error = min(errors, key=lambda each: each["type"] != "extra_forbidden")
+    error = min(errors, key=lambda each: {"extra_forbidden": 0, "missing": 2}.get(each["type"], 1))
     loc = tuple(error["loc"])
     key = (*prefix, *map(str, loc))
     place = _origin(key, origins) or file
