@@ -34,9 +34,17 @@ def git_commit() -> str | None:
 
 
 @cache
-def hardware() -> dict[str, str | int | None]:
-    """Number of processors, machine type and operating system."""
-    return {"cpus": os.cpu_count(), "machine": platform.machine(), "platform": platform.platform()}
+def hardware() -> dict[str, str | int | list[str] | None]:
+    """Number of processors, machine type, operating system, and names of NVIDIA's GPUs."""
+    system = {"cpus": os.cpu_count(), "machine": platform.machine(), "platform": platform.platform()}
+    return {**system, "gpus": gpus(Path("/proc/driver/nvidia/gpus"))}
+
+
+def gpus(folder: Path) -> list[str]:
+    """The GPUs in the folder where NVIDIA's driver for Linux lists them; empty where there is none."""
+    files = sorted(folder.glob("*/information"))
+    lines = [line for file in files for line in file.read_text("utf-8", errors="replace").splitlines()]
+    return [line.partition(":")[2].strip() for line in lines if line.startswith("Model:")]
 
 
 def _git(*arguments: str) -> str | None:
