@@ -294,9 +294,9 @@ def test_forced_log_probs_are_those_of_the_search():
 )
 def test_a_beam_as_wide_as_the_space_finds_the_best_of_all(seed, norm, alpha, longest, shortest):
     model, sources = HashModel(6, seed, sharpness=4), draw_sources(3, seed=seed, vocab=6)
-    free = (1, 4, 5)
+    free, shortest = (1, 4, 5), min(shortest, longest)
     config = {"length_norm": norm, "alpha": alpha, "max_length": longest, "min_length": shortest}
-    space = [ids for length in range(min(shortest, longest), longest + 1) for ids in product(free, repeat=length)]
+    space = [ids for length in range(shortest, longest + 1) for ids in product(free, repeat=length)]
     width = sum(3**length for length in range(longest + 1))
     every = decode(model, sources, DecodingConfig(beam=width, n_best=width, **config))
     best = decode(model, sources, DecodingConfig(beam=width, n_best=1, **config))
@@ -323,8 +323,8 @@ def test_the_search_is_beam_search_as_written_on_paper(data):
         n_best=data.draw(st.integers(1, beam)),
         length_norm=data.draw(st.sampled_from(sorted(LENGTH_NORMS))),
         alpha=data.draw(st.sampled_from([0.0, 0.6, 1.0])),
-        min_length=data.draw(st.integers(0, 4)),
-        max_length=data.draw(st.none() | st.integers(1, 8)),
+        min_length=(shortest := data.draw(st.integers(0, 4))),
+        max_length=data.draw(st.none() | st.integers(max(shortest, 1), 8)),
         max_ratio=data.draw(st.sampled_from([0.1, 2.0])),
     )
     sources = draw_sources(3, longest=4, seed=data.draw(st.integers(0, 100)), vocab=vocab)
