@@ -7,8 +7,9 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, NoReturn
+from typing import Annotated, NoReturn, TextIO
 
 import typer
 
@@ -21,7 +22,7 @@ from cli.run import run
 from cli.tokenize import tokenize
 from cli.train import train
 from cli.translate import translate
-from pipeline.errors import Stopped, TfmError
+from pipeline.errors import Stopped, TfmError, is_told_here
 
 IO_ERROR = 74
 
@@ -40,27 +41,45 @@ class ErrorHandler:
             try:
                 command(*args, **kwargs)
                 sys.stdout.flush()
+            except Stopped as error:
+                self._leave(f"{error}{_again()}", error.exit_code, error)
             except TfmError as error:
-                self._leave(str(error), error.exit_code)
-            except BrokenPipeError:
-                # Whoever read our output has seen enough. Python would flush once more at exit and complain.
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-                self._leave("", IO_ERROR)
+                self._leave(str(error), error.exit_code, error)
+            except BrokenPipeError as error:
+                self._leave("", IO_ERROR, error)  # whoever read our output has seen enough
             except OSError as error:
-                place = f"{error.filename}: " if error.filename is not None else ""
-                self._leave(f"{place}{error.strerror or error}", IO_ERROR)
-            except KeyboardInterrupt:
-                again = shlex.join(argv())
-                self._leave(f"Stopped. What was finished is kept; go on with:\n  {again}", Stopped.exit_code)
+                # Whoever reads or writes a file names it in the error; the standard streams have no name.
+                place = error.filename2 or error.filename or "stdin or stdout"
+                self._leave(f"{place}: {error.strerror or error}", IO_ERROR, error)
+            except KeyboardInterrupt as error:
+                kept = "stopped; what was finished is kept, and the same command goes on"
+                self._leave(f"{kept}{_again()}", Stopped.exit_code, error)
 
         return handled
 
-    def _leave(self, text: str, exit_code: int) -> NoReturn:
-        if self.debug:
-            traceback.print_exc()
-        if text:
-            print(text, file=sys.stderr)
+    def _leave(self, text: str, exit_code: int, error: BaseException) -> NoReturn:
+        with suppress(OSError):
+            if self.debug:
+                traceback.print_exc()
+            if text and is_told_here(error):
+                print(text, file=sys.stderr)
+        _flush(sys.stdout)
+        _flush(sys.stderr)
         raise typer.Exit(exit_code)
+
+
+def _again() -> str:
+    """The command to repeat; under torchrun that is torchrun's own, which is not known here."""
+    return "" if "WORLD_SIZE" in os.environ else f":\n  {shlex.join(argv())}"
+
+
+def _flush(stream: TextIO) -> None:
+    """Write what was printed. Where that fails, the stream leads nowhere from now on: Python would try once more
+    at exit, complain, and change the exit code."""
+    try:
+        stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 app = typer.Typer(
@@ -99,8 +118,20 @@ def settings(
     handle_errors.debug = debug
 
 
+def _open_standard_streams() -> None:
+    """Where the caller closed stdin, stdout or stderr: let it lead nowhere, or the next file opened would be it."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+            setattr(sys, name, open(number, "r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: SIM115
+
+
 def main() -> None:
     """What the console script runs."""
+    _open_standard_streams()
     # A polite kill is a Ctrl-C: the same way out, the same exit code.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     app(prog_name="tfm")

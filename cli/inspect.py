@@ -22,9 +22,15 @@ def inspect(
 
     report = inspect_artifact(folder)
     if as_json:
-        print(json.dumps(report, ensure_ascii=False, indent=2))
+        text = json.dumps(report, ensure_ascii=False, indent=2)
+        print(text.encode(errors="backslashreplace").decode())  # JSON spells what is no character in the same way
     else:
-        print("\n".join(lines(report)))
+        print("\n".join(printable(line) for line in lines(report)))
+
+
+def printable(text: str) -> str:
+    """The text, with an escape for each character that would steer a terminal or is none (a byte of a file's name)."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 def lines(report: Mapping[str, Any]) -> Iterator[str]:

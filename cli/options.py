@@ -100,5 +100,5 @@ def seed_of(flag: int | None) -> int:
 
 def model_folder(folder: Path) -> Path:
     """The folder of the model itself, where the folder of a run may be given, which holds it as model/."""
-    inside = folder / "model"
-    return inside if (inside / "manifest.json").exists() else folder
+    holds_one = not (folder / "manifest.json").exists() and (folder / "model").exists()
+    return folder / "model" if holds_one else folder

@@ -69,6 +69,9 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
         raise DataError("is a folder, not a file", file=path) from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise DataError(f"not a whole gzip file: {error}", file=path) from None
+    except OSError as error:
+        error.filename = str(path)  # a read that fails does not say of what
+        raise
 
 
 def _decoded(path: Path, first_line: int, block: bytes) -> str:

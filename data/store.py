@@ -6,6 +6,7 @@ or, in validation and test data, source_text and target_text.
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,13 +17,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from data.documents import read_json
 from data.errors import DataError
+from data.streams import read_stream
 
 Ids = NDArray[np.int32]
 Ints = NDArray[np.int64]
 ARROW_FILE = "data-00000-of-00001.arrow"
 DATASET_FILE = "dataset.json"
 TOKENIZER_FOLDER = "tokenizer"
+TEST_NAME = r"(?!(train|valid|tokenizer)$)\w[\w .-]*"
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,13 @@ class Split:
             raise ValueError("training data keeps no texts")
         return self._table.column("source_text").to_pylist(), self._table.column("target_text").to_pylist()
 
+    def ids_within(self, source_vocab: int, target_vocab: int) -> bool:
+        """Whether every token id is that of a piece of vocabularies so large."""
+        columns = {"source": source_vocab, "target": target_vocab}
+        chunks = [] if self._table is None else [(self._table.column(name).chunks, columns[name]) for name in columns]
+        ids = ((chunk.values.to_numpy(), size) for each, size in chunks for chunk in each if len(chunk.values))
+        return all(values.min() >= 0 and values.max() < size for values, size in ids)
+
 
 @dataclass(frozen=True)
 class Dataset:
@@ -130,50 +141,72 @@ def write_split(folder: Path, *, texts: bool) -> Iterator[SplitWriter]:
     texts: whether rows carry their texts (validation and test data) or their weight (training data).
     """
     folder.mkdir(parents=True, exist_ok=True)
-    ids = pa.list_(pa.int32())
-    extra = {"source_text": pa.string(), "target_text": pa.string()} if texts else {"weight": pa.float64()}
-    schema = pa.schema({"source": ids, "target": ids, **extra})
-    with pa.OSFile(str(folder / ARROW_FILE), "wb") as sink, pa.ipc.new_stream(sink, schema) as stream:
+    schema = _schema(texts=texts)
+    with open(folder / ARROW_FILE, "wb") as sink, pa.ipc.new_stream(sink, schema) as stream:
         writer = SplitWriter(stream, schema)
         yield writer
     _write_json(folder / "dataset_info.json", _dataset_info(schema))
     _write_json(folder / "state.json", _state(writer.fingerprint))
 
 
-def load_split(folder: Path) -> Split:
-    """Open a split, its token columns as zero-copy views of the mapped file."""
+def load_split(folder: Path, *, texts: bool | None = None) -> Split:
+    """Open a split, its token columns as zero-copy views of the mapped file; `texts`: as for write_split, if known.
+
+    Raises DataError where the file is not what `write_split` writes: nothing in it is believed before it is checked.
+    """
     path = folder / ARROW_FILE
     if not path.is_file():
         raise DataError("there is no such split: make the dataset with `tfm preprocess`", file=folder)
-    mapped = pa.memory_map(str(path))
-    table = pa.ipc.open_stream(mapped).read_all()
-    mapped.seek(0)
-    whole = mapped.read_buffer(mapped.size() // 4 * 4)
-    # Arrow aligns every buffer of a file to 8 bytes, so the ids of all record batches are slices of one int32 array.
-    flat = np.frombuffer(whole, np.int32)
-    weights = table.column("weight").to_numpy() if "weight" in table.column_names else np.ones(len(table))
-    source, target = (_column(table.column(name), flat, whole.address) for name in ("source", "target"))
-    return Split(source, target, weights, table)
+    try:
+        mapped = pa.memory_map(str(path))
+        table = read_stream(mapped, [_schema(texts=each) for each in (True, False) if texts in (each, None)])
+        mapped.seek(0)
+        whole = mapped.read_buffer(mapped.size() // 4 * 4)
+        # Arrow aligns every buffer of a file to 8 bytes: the ids of all record batches are slices of one int32 array.
+        flat = np.frombuffer(whole, np.int32)
+        weights = table.column("weight").to_numpy() if "weight" in table.column_names else np.ones(len(table))
+        if not (np.isfinite(weights) & (weights > 0)).all():
+            raise ValueError("there are weights that are not positive")
+        source, target = (_column(table.column(name), flat, whole.address) for name in ("source", "target"))
+        return Split(source, target, weights, table)
+    except (ValueError, OSError, MemoryError, pa.ArrowException) as error:
+        reason = " ".join(str(error).split())
+        raise DataError(f"is not a split of ours ({reason:.200}): make the dataset again", file=path) from error
 
 
 def load_dataset(folder: Path) -> Dataset:
     """Open every split of a `dataset/` folder that `tfm preprocess` wrote."""
     about = read_about(folder)
     return Dataset(
-        train=load_split(folder / "train"),
-        valid=load_split(folder / "valid"),
-        tests={name: load_split(folder / name) for name in about["tests"]},
+        train=load_split(folder / "train", texts=False),
+        valid=load_split(folder / "valid", texts=True),
+        tests={name: load_split(folder / name, texts=True) for name in about["tests"]},
         batch_tokens=about["batch_tokens"],
         tokenizer_folder=folder / TOKENIZER_FOLDER,
     )
 
 
+def check_ids(data: Dataset, source_vocab: int, target_vocab: int) -> None:
+    """Raise DataError where a dataset holds token ids that its tokenizers do not give."""
+    for name, split in {"train": data.train, "valid": data.valid, **data.tests}.items():
+        if not split.ids_within(source_vocab, target_vocab):
+            problem = "it holds token ids that its tokenizer does not have: make the dataset again"
+            raise DataError(problem, file=data.tokenizer_folder.parent / name)
+
+
 def read_about(folder: Path) -> dict[str, Any]:
     """dataset.json: splits, tests in order, batch_tokens, and rows and weight of each training corpus."""
     try:
-        about: dict[str, Any] = json.loads((folder / DATASET_FILE).read_text(encoding="utf-8"))
+        about = read_json(folder / DATASET_FILE)
     except FileNotFoundError:
         raise DataError(f"not a dataset (no {DATASET_FILE}): make one with `tfm preprocess`", file=folder) from None
+    tests, batch_tokens = about.get("tests"), about.get("batch_tokens")
+    if not isinstance(tests, list) or not all(
+        isinstance(each, str) and re.fullmatch(TEST_NAME, each) for each in tests
+    ):
+        raise DataError("has no valid `tests`", file=folder / DATASET_FILE)
+    if type(batch_tokens) is not int or not 0 < batch_tokens < 2**40:
+        raise DataError("has no valid `batch_tokens`", file=folder / DATASET_FILE)
     return about
 
 
@@ -190,6 +223,12 @@ def write_about(
     _write_json(folder / DATASET_FILE, about)
 
 
+def _schema(*, texts: bool) -> pa.Schema:
+    ids = pa.list_(pa.int32())
+    extra = {"source_text": pa.string(), "target_text": pa.string()} if texts else {"weight": pa.float64()}
+    return pa.schema({"source": ids, "target": ids, **extra})
+
+
 def _list_array(ids: Ids, lengths: Ints) -> pa.ListArray:
     offsets = np.zeros(len(lengths) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
@@ -199,9 +238,14 @@ def _list_array(ids: Ids, lengths: Ints) -> pa.ListArray:
 def _column(chunks: pa.ChunkedArray, flat: Ids, base: int) -> Column:
     starts, lengths = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for chunk in chunks.iterchunks():
+        if chunk.values.null_count:
+            raise ValueError("there are rows with empty fields")
         offsets = chunk.offsets.to_numpy().astype(np.int64)
         ids = chunk.values.buffers()[1]
-        starts.append(offsets[:-1] + ((ids.address - base) // 4 if ids is not None else 0))
+        begin = ids.address - base if len(chunk.values) else 0
+        if begin % 4 or not 0 <= begin <= flat.nbytes - 4 * len(chunk.values):
+            raise ValueError("its token ids do not lie in the file")
+        starts.append(offsets[:-1] + begin // 4)
         lengths.append(np.diff(offsets))
     return Column(flat, np.concatenate(starts), np.concatenate(lengths))
 

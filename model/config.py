@@ -17,10 +17,10 @@ class StackConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    layers: int = Field(6, ge=1)
-    dim: int = Field(512, ge=1, description="width D of the stack")
-    heads: int = Field(8, ge=1)
-    feed_forward_dim: int = Field(2048, ge=1, description="width F between the two feed-forward matrices")
+    layers: int = Field(6, ge=1, le=1000)
+    dim: int = Field(512, ge=1, le=2**20, description="width D of the stack")
+    heads: int = Field(8, ge=1, le=2**20)
+    feed_forward_dim: int = Field(2048, ge=1, le=2**20, description="width F between the two feed-forward matrices")
 
     @model_validator(mode="after")
     def _heads_divide(self) -> "StackConfig":
@@ -46,7 +46,9 @@ class ModelConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     architecture: Architecture = "transformer"
-    embedding_dim: int | None = Field(None, ge=1, description="width of embeddings; none: as wide as each stack")
+    embedding_dim: int | None = Field(
+        None, ge=1, le=2**20, description="width of embeddings; none: as wide as each stack"
+    )
     encoder: StackConfig = StackConfig()
     decoder: StackConfig = StackConfig()
     norm: Norm = Field("pre", description="layer norm before or after each sublayer")
@@ -55,7 +57,7 @@ class ModelConfig(BaseModel):
     score: Score = "scaled_dot"
     tie: Tie = Field("all", description="embeddings: source = target; output: target = output layer; all: the three")
     scale_embedding: bool = Field(True, description="multiply embeddings by the square root of their width")
-    max_length: int = Field(1024, ge=2, description="longest input, in pieces with its end token")
+    max_length: int = Field(1024, ge=2, le=2**17, description="longest input, in pieces with its end token")
     dropout: DropoutConfig = DropoutConfig()
 
     @model_validator(mode="after")

@@ -18,7 +18,7 @@ from typing import Any
 
 from pipeline import environment
 from pipeline.errors import CannotWrite, DataError
-from pipeline.files import real_place, sha256_and_sync, sync, tree
+from pipeline.files import beginning, real_place, remove, sha256_and_sync, sync, tree, writing
 from pipeline.lock import lock
 from pipeline.manifest import (
     FORMAT,
@@ -27,6 +27,7 @@ from pipeline.manifest import (
     FileEntry,
     Input,
     Manifest,
+    differences,
     fingerprint,
     open_artifact,
     plain,
@@ -36,7 +37,8 @@ from pipeline.manifest import (
 from pipeline.progress import Reporter
 
 __all__ = [
-    "JSON", "Draft", "Input", "Manifest", "Plan", "inspect", "is_fresh", "lock", "open_artifact", "publish", "stale",
+    "JSON", "Draft", "Input", "Manifest", "Plan", "check_place", "inspect", "is_fresh", "lock", "open_artifact",
+    "publish", "stale",
 ]  # fmt: skip
 
 
@@ -69,7 +71,8 @@ def stale(plan: Plan) -> str | None:
         return f"damaged: {error}"
     if made.stage != plan.stage:
         return f"{made.stage!r} made it"
-    changes = _differences(made.config, plain(plan.config))
+    found = differences(made.config, plain(plan.config))
+    changes = [f"{key} {old!r:.60} -> {new!r:.60}" for key, (old, new) in found.items()]
     if changes:
         return "config changed: " + ", ".join(changes[:3]) + (f" and {len(changes) - 3} more" if changes[3:] else "")
     for label in sorted(made.inputs.keys() | plan.inputs.keys()):
@@ -82,15 +85,6 @@ def stale(plan: Plan) -> str | None:
     return None if made.seed == plan.seed else f"seed changed: {made.seed} -> {plan.seed}"
 
 
-def _differences(old: object, new: object, key: str = "") -> list[str]:
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        found = []
-        for each in sorted(old.keys() | new.keys()):
-            found += _differences(old.get(each), new.get(each), f"{key}.{each}" if key else each)
-        return found
-    return [] if old == new else [f"{key} {old!r:.60} -> {new!r:.60}"]
-
-
 def is_fresh(plan: Plan, reporter: Reporter) -> bool:
     """Whether the artifact is made already; tells the reporter so, or else why it is not.
 
@@ -101,8 +95,12 @@ def is_fresh(plan: Plan, reporter: Reporter) -> bool:
     if reason is not None:
         reporter.line(f"{name}: {reason}")
         return False
-    with suppress(PermissionError):
+    with suppress(OSError):
         os.utime(plan.folder / NAME)
+    with suppress(OSError, CannotWrite):  # whoever published it may have been killed before it could tidy up
+        if _litter(real_place(plan.folder)):
+            with lock(plan.folder):
+                _clean(real_place(plan.folder))
     reporter.line(f"{name}: fresh, nothing to do ({plan.folder})")
     return True
 
@@ -116,23 +114,48 @@ def publish(plan: Plan, *, command: Sequence[str]) -> Iterator[Draft]:
     same place, or where something stands there that is not ours to replace.
     """
     began = time.monotonic()
-    with lock(plan.folder):
-        place = real_place(plan.folder)
-        _refuse_foreign(plan, place)
-        _clean(place)
-        version = place.parent / f".{place.name}.{secrets.token_hex(8)}"
-        version.mkdir()
+    with _place_for(plan) as (place, version):
         try:
-            draft = Draft(version)
-            yield draft
-            _seal(plan, draft, command, began)
-            _swap(place, version)
+            with writing(plan.folder):
+                draft = Draft(version)
+                yield draft
+                _seal(plan, draft, command, began)
+                _swap(place, version)
         except BaseException:
             if _version(place) != version.name:
                 shutil.rmtree(version, ignore_errors=True)
             raise
         with suppress(OSError):  # the new one stands; the next publisher finds what could not be removed
             _clean(place)
+
+
+def check_place(plan: Plan) -> None:
+    """Raise what `publish` would, before there is anything to publish."""
+    with _place_for(plan) as (_, version):
+        version.rmdir()
+
+
+@contextmanager
+def _place_for(plan: Plan) -> Iterator[tuple[Path, Path]]:
+    """The locked place of an artifact, and an empty folder beside it for the draft."""
+    _refuse_here(plan)
+    with lock(plan.folder):
+        place = real_place(plan.folder)
+        _refuse_foreign(plan, place)
+        version = _new_name(place)
+        with beginning(plan.folder):
+            _clean(place)
+            version.mkdir()
+        yield place, version
+
+
+def _refuse_here(plan: Plan) -> None:
+    """Raise CannotWrite where the place is the current folder: a link would take its place under our feet."""
+    here = plan.folder.name in ("", os.pardir)
+    with suppress(OSError):
+        here = here or (not plan.folder.is_symlink() and os.path.samefile(plan.folder, os.curdir))
+    if here:
+        raise CannotWrite(f"{plan.folder}: an artifact needs a folder of its own; name one, such as ./{plan.stage}")
 
 
 def _refuse_foreign(plan: Plan, place: Path) -> None:
@@ -192,19 +215,24 @@ def _swap(place: Path, version: Path) -> None:
 
     Only where a folder itself stands there (a copy somebody made) it takes two: it is moved aside first.
     """
-    link = place.parent / f"{version.name}.link"
+    link, aside = _new_name(place), None
     os.symlink(version.name, link)
-    aside = None
-    if place.is_dir() and not place.is_symlink():
-        aside = place.parent / f".{place.name}.{secrets.token_hex(8)}"
-        os.rename(place, aside)
     try:
+        if place.is_dir() and not place.is_symlink():
+            aside = _new_name(place)
+            os.rename(place, aside)
         os.replace(link, place)
     except BaseException:
-        if aside is not None:
+        if aside is not None and not os.path.lexists(place):
             os.rename(aside, place)
+        os.unlink(link)
         raise
     sync(place.parent)
+
+
+def _new_name(place: Path) -> Path:
+    """A name for a version of an artifact, hidden beside it."""
+    return place.parent / f".{place.name}.{secrets.token_hex(8)}"
 
 
 def _version(place: Path) -> str | None:
@@ -220,16 +248,18 @@ def _is_version(place: Path, name: str) -> bool:
     return re.fullmatch(rf"\.{re.escape(place.name)}\.[0-9a-f]{{16}}", name) is not None
 
 
-def _clean(place: Path) -> None:
-    """Remove every version but the one in place: the one before, and drafts of processes that were killed."""
+def _litter(place: Path) -> list[Path]:
+    """Every version but the one in place: the one before, and drafts of processes that were killed."""
     current = _version(place)
-    for name in os.listdir(place.parent):
-        if name != current and _is_version(place, name.removesuffix(".link")):
-            path = place.parent / name
-            if path.is_symlink():
-                path.unlink(missing_ok=True)
-            else:
-                shutil.rmtree(path)
+    return [place.parent / name for name in os.listdir(place.parent) if name != current and _is_version(place, name)]
+
+
+def _clean(place: Path) -> None:
+    for path in _litter(place):
+        if path.is_symlink():
+            path.unlink(missing_ok=True)
+        else:
+            remove(path)
 
 
 def inspect(folder: Path) -> dict[str, Any]:

@@ -8,9 +8,15 @@ TfmError
 (An OSError that reaches the command line exits 74.)
 """
 
+import os
+from typing import TypeVar
+
 from data.errors import DataError, TfmError
 
-__all__ = ["CannotWrite", "DataError", "RecipeError", "Stopped", "TfmError"]
+__all__ = ["CannotWrite", "DataError", "RecipeError", "Stopped", "TfmError", "is_told_here", "told_here"]
+
+_TOLD_HERE = "this process alone has this error"
+_E = TypeVar("_E", bound=BaseException)
 
 
 class RecipeError(TfmError):
@@ -29,3 +35,15 @@ class Stopped(TfmError):
     """Work was stopped before its end and is saved: the same command resumes it."""
 
     exit_code = 75
+
+
+def told_here(error: _E) -> _E:
+    """The error, marked as one that the other processes of a training do not have."""
+    error.add_note(_TOLD_HERE)
+    return error
+
+
+def is_told_here(error: BaseException) -> bool:
+    """Whether this process shows an error: of those that torchrun starts on a machine only the first does, since they
+    all have the same errors, but for those that are marked."""
+    return os.environ.get("LOCAL_RANK", "0") == "0" or _TOLD_HERE in getattr(error, "__notes__", ())

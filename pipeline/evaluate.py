@@ -5,9 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from data.documents import read_json
 from data.errors import DataError
 from data.sources import open_lines
 from data.store import load_dataset
+from pipeline.agreement import check_made_from
 from pipeline.artifact import Draft, Input, Plan, is_fresh, open_artifact, publish
 from pipeline.config import DecodingConfig, Device, EvaluationConfig
 from pipeline.errors import RecipeError
@@ -23,13 +25,12 @@ if TYPE_CHECKING:
 
 def plan(model: Path, dataset: Path, translations: Path, config: EvaluationConfig, out: Path, *, seed: int = 1) -> Plan:
     """What `evaluate_tests` will make, from what. Raises DataError where the translations are of something else."""
-    folders = {"model": model, "dataset": dataset, "translations": translations}
-    manifests = {name: open_artifact(folder) for name, folder in folders.items()}
-    for name, of in manifests["translations"].inputs.items():
-        if name in manifests and of.fingerprint != manifests[name].fingerprint:
-            raise DataError(
-                f"are translations of another {name} than {folders[name]}: run `tfm translate` again", file=translations
-            )
+    manifests = {
+        "model": open_artifact(model, "train"),
+        "dataset": open_artifact(dataset, "preprocess"),
+        "translations": open_artifact(translations, "translate"),
+    }
+    check_made_from(manifests["translations"], model=manifests["model"], dataset=manifests["dataset"])
     return Plan(
         stage="evaluate",
         folder=out,
@@ -118,7 +119,7 @@ def evaluate_files(
         return as_json(evaluations)
     inputs = {name: Input.of_file(file) for name, file in files.items() if file is not None}
     if model is not None:
-        inputs["model"] = Input.of_artifact(model)
+        inputs["model"] = Input.of_artifact(model, "train")
     resolved: dict[str, Any] = {"evaluation": config.model_dump(mode="json")}
     if hypotheses is None:
         resolved["decoding"] = decoding.model_dump(mode="json")
@@ -138,8 +139,12 @@ def _stage(
     `work` is given the folder for files of its own.
     """
     if is_fresh(todo, reporter):
-        content: dict[str, Any] = json.loads((todo.folder / "scores.json").read_text(encoding="utf-8"))
-        _show_scores(from_json(content), reporter)
+        content = read_json(todo.folder / "scores.json")
+        try:
+            _show_scores(from_json(content), reporter)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            problem = "holds no scores of ours; remove the folder and run this again"
+            raise DataError(problem, file=todo.folder / "scores.json") from error
     else:
         with publish(todo, command=command) as draft:
             evaluations = work(draft.folder)

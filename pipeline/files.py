@@ -1,16 +1,27 @@
 """Files as artifacts need them: listed without following links, hashed once, and made durable."""
 
+import errno
 import hashlib
 import os
+import shutil
 import stat
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from pipeline.errors import DataError
+from pipeline import hashes
+from pipeline.errors import CannotWrite, DataError
 
 # A file whose times are younger than this could be rewritten without its times changing (file systems
 # stamp coarsely), so its hash is not remembered yet.
 SETTLED_NS = 2_000_000_000
+
+# What it means that a place cannot be written; a full disk, or one that fails, is another matter.
+NO_PLACE = {
+    errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOENT, errno.ELOOP,
+    errno.ENAMETOOLONG,
+}  # fmt: skip
 
 _remembered: dict[tuple[int, int, int, int, int], str] = {}
 
@@ -22,8 +33,54 @@ def real_place(folder: Path) -> Path:
     return Path(os.path.realpath(folder.parent)) / folder.name
 
 
+@contextmanager
+def writing(place: Path) -> Iterator[None]:
+    """Within, an OSError that names no file (those of writes name none) names `place`."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = os.fspath(place)
+        raise
+
+
+@contextmanager
+def beginning(place: Path) -> Iterator[None]:
+    """Within, an OSError that says that nothing can be written at `place` is a CannotWrite."""
+    try:
+        with writing(place):
+            yield
+    except OSError as error:
+        if error.errno in NO_PLACE:
+            raise CannotWrite(f"{place}: cannot write there: {error.strerror} ({error.filename})") from error
+        raise
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder and all in it; where that fails, the error names the folder."""
+    try:
+        shutil.rmtree(folder)
+    except OSError as error:
+        error.filename = os.fspath(folder)  # it had the bare name of what lies somewhere inside
+        raise
+
+
+def replace_text(file: Path, text: str) -> None:
+    """Write a file anew: at every moment it is whole, the old or the new. Only one process may do so at a time."""
+    draft = file.with_name(f".{file.name}.draft")
+    try:
+        with writing(file), open(draft, "w", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(draft, file)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+
+
 def sha256_of(path: Path) -> str:
-    """sha256 of a regular file, in hex; remembered in this process by device, inode, times and size.
+    """sha256 of a regular file, in hex; remembered by device, inode, times and size (if large, see `hashes`).
 
     Raises DataError where the path is a folder, a pipe or another thing that cannot be read twice.
     """
@@ -31,14 +88,19 @@ def sha256_of(path: Path) -> str:
     if not stat.S_ISREG(before.st_mode):
         raise DataError("not a regular file, so it cannot be an input", file=path)
     key = _key(before)
-    if key in _remembered:
-        return _remembered[key]
+    large = before.st_size >= hashes.LARGE
+    known = _remembered.get(key) or (hashes.recall(_spelled(key)) if large else None)
+    if known is not None:
+        _remembered[key] = known
+        return known
     now = time.time_ns()
     with open(path, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         unchanged = key == _key(os.fstat(file.fileno()))
     if unchanged and now - max(before.st_mtime_ns, before.st_ctime_ns) > SETTLED_NS:
         _remembered[key] = digest
+        if large:
+            hashes.remember(_spelled(key), digest)
     return digest
 
 
@@ -46,7 +108,8 @@ def sha256_and_sync(path: Path) -> str:
     """sha256 of a file just written, in hex; on return the file is on disk."""
     with open(path, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-        os.fsync(file.fileno())
+        with writing(path):
+            os.fsync(file.fileno())
     return digest
 
 
@@ -54,7 +117,8 @@ def sync(folder: Path) -> None:
     """Bring a folder's list of names to disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        with writing(folder):
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
@@ -82,3 +146,7 @@ def tree(folder: Path, shown: Path | None = None) -> tuple[dict[str, os.stat_res
 
 def _key(status: os.stat_result) -> tuple[int, int, int, int, int]:
     return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size
+
+
+def _spelled(key: tuple[int, int, int, int, int]) -> str:
+    return ":".join(map(str, key))

@@ -1,6 +1,5 @@
 """One writer a folder: a lock of the operating system that ends with the process that holds it."""
 
-import errno
 import fcntl
 import os
 import socket
@@ -10,9 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pipeline.errors import CannotWrite
-from pipeline.files import real_place
-
-NO_PLACE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG}
+from pipeline.files import beginning, real_place
 
 _held: set[int] = set()
 
@@ -25,21 +22,17 @@ def lock(folder: Path) -> Iterator[None]:
     the holder, where another has it (there is no waiting), and where nothing can be written.
     """
     place = real_place(folder)
-    try:
+    with beginning(folder):
         place.parent.mkdir(parents=True, exist_ok=True)
         file = place.parent / f".{place.name}.lock"
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
-    except OSError as error:
-        if error.errno in NO_PLACE:
-            raise CannotWrite(f"{folder}: cannot write there: {error.strerror} ({error.filename})") from error
-        raise
     _held.add(descriptor)
     try:
         _take(descriptor, folder)
         try:
             yield
         finally:
-            with suppress(OSError):  # the name of the holder is a courtesy; closing is what releases
+            with suppress(OSError):  # closing is what releases
                 os.ftruncate(descriptor, 0)
     finally:
         if descriptor in _held:
@@ -55,8 +48,9 @@ def _take(descriptor: int, folder: Path) -> None:
     except OSError as error:
         problem = f"{folder}: this file system has no locks ({error.strerror}); choose another place"
         raise CannotWrite(problem) from error
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, f"{os.getpid()} {socket.gethostname()}".encode(), 0)
+    with suppress(OSError):  # the name of the holder is a courtesy: on a full disk there is no place for it
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()} {socket.gethostname()}".encode(), 0)
 
 
 def _holder(descriptor: int) -> str:

@@ -8,19 +8,18 @@ import json
 import math
 import os
 import re
-import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from pathlib import Path, PurePath
 from typing import Any, TypeAlias, TypeVar, Union
 
+from data.documents import parse_json, read_bounded
 from pipeline.errors import DataError
 from pipeline.files import sha256_of, tree
 
 FORMAT = 1
 NAME = "manifest.json"
-MAX_BYTES = 16 * 2**20
 
 JSON: TypeAlias = Union["Mapping[str, JSON]", "Sequence[JSON]", str, int, float, bool, None]
 _T = TypeVar("_T")
@@ -109,6 +108,16 @@ def plain(value: object) -> JSON:
     raise TypeError(f"{type(value).__name__} has no place in a manifest: {value!r}")
 
 
+def differences(old: object, new: object, key: str = "") -> dict[str, tuple[object, object]]:
+    """What differs between two JSON values, by dotted key in the order of the keys: (old, new)."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        found: dict[str, tuple[object, object]] = {}
+        for each in sorted(old.keys() | new.keys()):
+            found |= differences(old.get(each), new.get(each), f"{key}.{each}" if key else each)
+        return found
+    return {} if old == new else {key: (old, new)}
+
+
 def sha256_of_json(value: object) -> str:
     """sha256, in hex, of the value's canonical JSON: keys sorted, no spaces, ASCII."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -141,22 +150,13 @@ def read_manifest(path: Path, folder: Path) -> Manifest:
 
     Raises DataError where there is none, where it was changed, and where it says what none of ours says.
     """
-    file = folder / NAME
     try:
-        status = file.lstat()
+        data = read_bounded(folder / NAME, shown=path / NAME)
     except (FileNotFoundError, NotADirectoryError):
         what = "is not an artifact of tfm (it has no manifest.json)" if folder.exists() else "there is nothing here"
         raise DataError(what, file=path) from None
-    if not stat.S_ISREG(status.st_mode):
-        raise DataError("is not a regular file", file=path / NAME)
-    if status.st_size > MAX_BYTES:
-        raise DataError(f"is larger than any manifest of ours ({status.st_size} bytes)", file=path / NAME)
-    with open(file, "rb") as stream:
-        data = stream.read(MAX_BYTES + 1)
     try:
         return _parse(data, path, folder)
-    except RecursionError:
-        raise DataError("is nested deeper than any manifest of ours", file=path / NAME) from None
     except ValueError as error:
         raise DataError(f"{error}; make {path} again", file=path / NAME) from None
 
@@ -201,11 +201,8 @@ def _verify(manifest: Manifest) -> None:
 
 
 def _parse(data: bytes, path: Path, folder: Path) -> Manifest:
-    try:
-        document = json.loads(data)
-    except ValueError:
-        raise ValueError("is damaged (not JSON)") from None
-    if not isinstance(document, dict) or "tfm_format" not in document:
+    document = parse_json(data)
+    if "tfm_format" not in document:
         raise ValueError("is not a manifest of tfm")
     if document["tfm_format"] != FORMAT:
         raise ValueError(f"has format {document['tfm_format']!r:.40}, and this version of tfm reads format {FORMAT}")
@@ -261,4 +258,9 @@ def _input(raw: object) -> Input:
     path = entry.get("path")
     if path is not None:
         _is(path, str, "inputs")
-    return Input(_get(entry, "fingerprint", str), path, _get(entry, "lineage", dict))
+    lineage = _get(entry, "lineage", dict)
+    if lineage:
+        _get(lineage, "stage", str), _get(lineage, "fingerprint", str)
+        for each in _get(lineage, "inputs", dict).values():
+            _input(each)
+    return Input(_get(entry, "fingerprint", str), path, lineage)

@@ -1,25 +1,31 @@
 """A trained model on disk, and the choice of device and precision."""
 
-import json
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import torch
 from pydantic import ValidationError
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
+from data.documents import read_json
 from data.errors import DataError
+from data.tokenizers import load_pair
 from model.build import build
 from model.config import ModelConfig
 from model.transformer import EncoderDecoder
 from pipeline.errors import RecipeError
-from pipeline.manifest import NAME, open_artifact
-from tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer, load_pair
+from pipeline.manifest import open_artifact
+from tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
 
 TOKENIZER_FILES = (SHARED, SOURCE, TARGET)
+MAX_HEADER = 16 * 2**20
+Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
@@ -37,7 +43,7 @@ class LoadedModel:
 def save_model(folder: Path, config: ModelConfig, weights: dict[str, Tensor], tokenizer_folder: Path) -> None:
     """Write config.json, model.safetensors and the tokenizer into a folder, which then stands alone."""
     (folder / "config.json").write_text(config.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    save_file(untied(weights), folder / "model.safetensors")
+    (folder / "model.safetensors").write_bytes(save(untied(weights)))  # save_file has errors of its own for a full disk
     copy_tokenizer(tokenizer_folder, folder)
 
 
@@ -49,17 +55,25 @@ def copy_tokenizer(source: Path, target: Path) -> None:
 
 
 def load_model(folder: Path, device: str = "auto", dtype: torch.dtype = torch.float32) -> LoadedModel:
-    """The model in a folder that `save_model` wrote, in eval mode; where that is an artifact, it is verified first."""
-    if (folder / NAME).exists():
-        open_artifact(folder, "train")
+    """The model that `tfm train` published in a folder, verified, in eval mode.
+
+    Raises DataError where it is not one. Nothing is built before it is known that the weights in the file fill it.
+    """
+    made = open_artifact(folder, "train").folder  # which stays this version when another is published
     try:
-        config = ModelConfig.model_validate(json.loads((folder / "config.json").read_text(encoding="utf-8")))
-        weights = load_file(folder / "model.safetensors")
-        source_tokenizer, target_tokenizer = load_pair(folder)
-    except (OSError, ValueError, ValidationError, SafetensorError) as error:
-        reason = str(error).splitlines()[0]
+        config = ModelConfig.model_validate(read_json(made / "config.json", shown=folder / "config.json"))
+        source_tokenizer, target_tokenizer = load_pair(made)
+        sizes = {"source_vocab": source_tokenizer.vocab_size, "target_vocab": target_tokenizer.vocab_size}
+        check_fit(shapes_of(config, **sizes), shapes_in(made / "model.safetensors"), folder)
+        weights = load_file(made / "model.safetensors")
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(map(str, problem["loc"]))
+        raise DataError(f"not a model: {where}: {problem['msg']}", file=folder / "config.json") from error
+    except (OSError, ValueError, SafetensorError) as error:
+        reason = str(error).partition("\n")[0][:200]
         raise DataError(f"not a model: {reason}. Give a folder that `tfm train` published.", file=folder) from error
-    model = build(config, source_vocab=source_tokenizer.vocab_size, target_vocab=target_tokenizer.vocab_size)
+    model = build(config, source_vocab=sizes["source_vocab"], target_vocab=sizes["target_vocab"])
     load_weights(model, weights, folder)
     model.to(device=resolve_device(device), dtype=dtype).eval()
     return LoadedModel(model, source_tokenizer, target_tokenizer, config, folder)
@@ -76,16 +90,49 @@ def untied(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     return kept
 
 
+class _Undrawn(TorchFunctionMode):
+    """Within, weights are not drawn; on the meta device drawing them would load a second of modules."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return kwargs["tensor"] if func is torch.nn.init.normal_ else func(*args, **(kwargs or {}))
+
+
+def shapes_of(config: ModelConfig, *, source_vocab: int, target_vocab: int) -> Shapes:
+    """The shapes of a model's weights, found without memory for any of them."""
+    try:
+        with torch.device("meta"), _Undrawn():
+            model = build(config, source_vocab=source_vocab, target_vocab=target_vocab)
+    except RuntimeError as error:  # numbers beyond what a tensor's size may be
+        raise ValueError(str(error)) from error
+    return {name: tuple(weight.shape) for name, weight in model.named_parameters()}  # each shared one once
+
+
+def shapes_in(file: Path) -> Shapes:
+    """The shapes of the tensors in a safetensors file, of which only the header is read."""
+    with open(file, "rb") as stream:
+        if int.from_bytes(stream.read(8), "little") > MAX_HEADER:
+            raise ValueError("its weights begin with a header larger than any of ours")
+    with safe_open(file, "pt") as found:  # which refuses shapes that are not those of the bytes that are there
+        return {name: tuple(found.get_slice(name).get_shape()) for name in found.keys()}  # noqa: SIM118
+
+
+def check_fit(own: Shapes, found: Shapes, place: Path) -> None:
+    """Raise DataError unless the weights found are just those of the model, in names and shapes."""
+    if missing := sorted(own.keys() ^ found.keys()):
+        raise DataError(f"its weights do not fit this model: {missing[0]:.80} is in one of them only", file=place)
+    for name, wanted in own.items():
+        if wanted != found[name]:
+            problem = f"its weights do not fit this model: {name} is {found[name]}, not {wanted}"
+            raise DataError(problem, file=place)
+
+
 def load_weights(model: torch.nn.Module, weights: dict[str, Tensor], place: Path) -> None:
     """Copy weights into the model's own tensors; names and shapes must fit exactly."""
     own = untied(model.state_dict())
-    if missing := sorted(own.keys() ^ weights.keys()):
-        raise DataError(f"its weights do not fit this model: {missing[0]} is in one of them only", file=place)
+    shapes, found = ({name: tuple(each.shape) for name, each in group.items()} for group in (own, weights))
+    check_fit(shapes, found, place)
     with torch.no_grad():
         for name, tensor in own.items():
-            if tensor.shape != weights[name].shape:
-                found, wanted = tuple(weights[name].shape), tuple(tensor.shape)
-                raise DataError(f"its weights do not fit this model: {name} is {found}, not {wanted}", file=place)
             tensor.copy_(weights[name])
 
 

@@ -14,9 +14,10 @@ from data.report import CorpusCount, SplitCount, batches_line, make_report, tabl
 from data.sources import identity, pairs, resolve
 from data.splits import Corpus
 from data.store import TOKENIZER_FOLDER, load_split, write_about, write_split
+from data.tokenizers import load_pair
 from pipeline.artifact import Input, Plan, is_fresh, publish
 from pipeline.progress import Bar, Reporter
-from tokenizer.tokenizer import Tokenizer, load_pair, save_pair
+from tokenizer.tokenizer import Tokenizer, save_pair
 
 
 def plan(data: DataConfig, tokenizer: Path, out: Path, *, seed: int) -> Plan:
@@ -42,9 +43,9 @@ def preprocess(
     if is_fresh(todo, reporter):
         return
     splits = resolve(data)
-    sizes = preflight(splits, online=data.online).values()
-    tokenizers = load_pair(tokenizer)
     with publish(todo, command=command) as draft:
+        sizes = preflight(splits, online=data.online).values()
+        tokenizers = load_pair(tokenizer)
         total = None if None in sizes else sum(size or 0 for size in sizes)
         with reporter.bar("encoding", total, "pairs") as bar:
             counts = {

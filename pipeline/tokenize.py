@@ -57,8 +57,8 @@ def tokenize(
     if is_fresh(todo, reporter):
         return
     splits = resolve(data)
-    preflight(splits, online=data.online)
     with publish(todo, command=command) as draft:
+        preflight(splits, online=data.online)
         rows = (row for corpus in splits.train for row in pairs(corpus, online=data.online))
         sides = ("shared",) if config.shared else ("source", "target")
         tokenizers = _learn(config, sides, rows, reporter)

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from model.config import ModelConfig
-from pipeline.artifact import Input, Plan, is_fresh
+from pipeline.agreement import check_tokenizer
+from pipeline.artifact import Plan, is_fresh, open_artifact
 from pipeline.config import DecodingConfig, TrainingConfig
 from pipeline.progress import Quiet, Reporter
 
@@ -26,10 +27,13 @@ def plan(
     seed: int,
     init_from: Path | None = None,
 ) -> Plan:
-    """What `train` will make, from what."""
-    inputs = {"dataset": Input.of_artifact(dataset, "preprocess")}
+    """What `train` will make, from what. Raises DataError where the first model has another tokenizer."""
+    data = open_artifact(dataset, "preprocess")
+    inputs = {"dataset": data.as_input()}
     if init_from is not None:
-        inputs["init_from"] = Input.of_artifact(init_from, "train")
+        first = open_artifact(init_from, "train")
+        check_tokenizer(first, data)
+        inputs["init_from"] = first.as_input()
     parts: dict[str, Any] = {
         "training": config.model_dump(mode="json", exclude=BESIDE_THE_POINT),
         "model": model.model_dump(mode="json"),

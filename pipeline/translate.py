@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from data.errors import DataError
 from data.lines import open_lines
 from data.store import load_dataset
-from pipeline.artifact import JSON, Draft, Input, Plan, is_fresh, publish
+from pipeline.agreement import check_tokenizer
+from pipeline.artifact import JSON, Draft, Input, Plan, is_fresh, open_artifact, publish
 from pipeline.config import DecodingConfig, Device
 from pipeline.progress import Reporter
 
@@ -109,16 +110,17 @@ def as_json(source: str, translations: Sequence[Translation]) -> dict[str, JSON]
 
 
 def plan_tests(model: Path, dataset: Path, config: DecodingConfig, out: Path, *, seed: int = 1) -> Plan:
-    """What `translate_tests` will make, from what."""
-    inputs = {"model": Input.of_artifact(model), "dataset": Input.of_artifact(dataset)}
-    return _plan(inputs, config, out, seed)
+    """What `translate_tests` will make, from what. Raises DataError where the model has another tokenizer."""
+    network, data = open_artifact(model, "train"), open_artifact(dataset, "preprocess")
+    check_tokenizer(network, data)
+    return _plan({"model": network.as_input(), "dataset": data.as_input()}, config, out, seed)
 
 
 def plan_file(
     model: Path, source: Path, config: DecodingConfig, out: Path, *, seed: int = 1, prefixes: Path | None = None
 ) -> Plan:
     """What `translate_file` will make, from what."""
-    inputs = {"model": Input.of_artifact(model), "source": Input.of_file(source)}
+    inputs = {"model": Input.of_artifact(model, "train"), "source": Input.of_file(source)}
     if prefixes is not None:
         inputs["prefixes"] = Input.of_file(prefixes)
     return _plan(inputs, config, out, seed)

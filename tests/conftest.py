@@ -1,5 +1,9 @@
 """Settings of every test, and the table of promises at the end of a run."""
 
+import atexit
+import os
+import shutil
+import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
@@ -11,6 +15,12 @@ from tests.promises import PROMISES
 # Property tests have no time limit a case, since machines differ.
 settings.register_profile("tfm", deadline=None, max_examples=50)
 settings.load_profile("tfm")
+
+# The user's own cache folder is none of the tests' business; but matplotlib's list of fonts takes seconds to make.
+_cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+os.environ.setdefault("MPLCONFIGDIR", os.path.join(_cache, "matplotlib"))
+os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="tfm-cache-")
+atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:

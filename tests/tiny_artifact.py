@@ -1,9 +1,13 @@
-"""A plan and an artifact small enough to break in every way."""
+"""A plan and an artifact small enough to break in every way, and the hand of one who means harm."""
 
+import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
+from pipeline import manifest
 from pipeline.artifact import Input, Plan, publish
+from pipeline.files import tree
 
 
 def plan_of(
@@ -18,3 +22,36 @@ def make(plan: Plan, text: str = "old") -> None:
         (draft.folder / "a.txt").write_text(text)
         (draft.folder / "sub" / "b.bin").write_bytes(b"\0" * 1000)
         draft.figures["loss"] = float("nan")
+
+
+def rewritten(folder: Path, **changes: Any) -> None:
+    """Rewrite the manifest with all its checksums in order: what a hostile writer would do."""
+    file = folder / "manifest.json"
+    document = json.loads(file.read_bytes()) | changes
+    document.pop("checksum")
+    try:
+        inputs = {label: Input.of_value(each["fingerprint"]) for label, each in document["inputs"].items()}
+        entries = {name: manifest.FileEntry(**each) for name, each in document["files"].items()}
+        if "fingerprint" not in changes:
+            document["fingerprint"] = manifest.fingerprint(
+                document["stage"], document["config"], inputs, document["seed"], entries
+            )
+    except (TypeError, AttributeError, KeyError):
+        pass
+    file.write_bytes(manifest.spell(document))
+
+
+def signed(folder: Path, **changes: Any) -> Path:
+    """Give an artifact whose files were changed the manifest it would have, had it been made so."""
+    files = {
+        name: {"size": status.st_size, "sha256": sha256(folder / name)}
+        for name, status in tree(folder.resolve())[0].items()
+        if name != manifest.NAME
+    }
+    rewritten(folder, **{"files": files, **changes})
+    return folder
+
+
+def sha256(file: Path) -> str:
+    with open(file, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -7,7 +7,7 @@ Ids are numbered in one canonical order: control tokens, the alphabet by code po
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any
 
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
@@ -21,7 +21,8 @@ CONTINUES = "##"
 MAX_PIECE = 16
 # Normalised text has no tab.
 ENDS = "\t"
-# Beyond this WordPiece calls a word unknown; its greedy search is slow on longer ones.
+# Beyond this WordPiece calls a word unknown; its greedy search is slow on longer ones. The trainers, whose time grows
+# with the square of a word's length, see longer ones in parts.
 MAX_WORD = 1000
 
 Words = Mapping[str, int]
@@ -35,7 +36,8 @@ def learn_bpe(words: Words, config: TokenizerConfig) -> Model:
 
 def learn_byte(words: Words, config: TokenizerConfig) -> Model:
     """Byte-pair encoding over bytes (Radford et al. 2019); the 256 bytes are in the vocabulary, seen or not."""
-    return _merges(words, sorted(pre_tokenizers.ByteLevel.alphabet()), config)
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    return _merges(_within(words, alphabet), alphabet, config)
 
 
 def learn_wordpiece(words: Words, config: TokenizerConfig) -> Model:
@@ -89,8 +91,9 @@ def learn_char(words: Words, config: TokenizerConfig) -> Model:
 
 
 def learn_word(words: Words, config: TokenizerConfig) -> Model:
-    """One piece a word; the most frequent are known, and numbered first."""
-    frequent = _most_frequent(words, config.vocab_size - len(SPECIALS), config.min_frequency)
+    """One piece a word; the most frequent are known, and numbered first. Beyond MAX_WORD a word is not learned."""
+    short = {word: count for word, count in words.items() if len(word) <= MAX_WORD}
+    frequent = _most_frequent(short, config.vocab_size - len(SPECIALS), config.min_frequency)
     return models.WordLevel(_numbered(frequent), unk_token=UNK)
 
 
@@ -155,16 +158,16 @@ def _most_frequent(seen: Mapping[str, int], size: int, min_frequency: int) -> li
 
 
 def _within(words: Words, letters: Iterable[str]) -> Counter[str]:
-    """The words, cut at every character outside the alphabet."""
+    """The words, cut at every character outside the alphabet, and into parts of MAX_WORD characters at most."""
     alphabet = set(letters)
     parts: Counter[str] = Counter()
     for word, count in words.items():
-        if alphabet.issuperset(word):
+        if len(word) <= MAX_WORD and alphabet.issuperset(word):
             parts[word] += count
         else:
             for inside, run in groupby(word, alphabet.__contains__):
-                if inside:
-                    parts["".join(run)] += count
+                while inside and (part := "".join(islice(run, MAX_WORD))):
+                    parts[part] += count
     return parts
 
 

@@ -11,33 +11,45 @@ from tokenizer.special import SPECIALS
 from tokenizer.words import FlatIds, WordIds, cuts_at_spaces, encode_lists, flat
 
 SHARED, SOURCE, TARGET = "tokenizer.json", "source.json", "target.json"
+MAX_BYTES = 64 * 2**20
 
 
 class Tokenizer:
     """A vocabulary and its way of cutting text. Text that spells a control token is text.
 
     The law: `decode(encode(text)) == normalize(text)`, unless a piece of the text is unknown.
-    Raises ValueError where the control tokens do not have the ids 0 to 3.
+    Raises ValueError where the control tokens do not have the ids 0 to 3, or the pieces not the ids from 0 on.
     """
 
     def __init__(self, whole: tokenizers.Tokenizer) -> None:
         for number, special in enumerate(SPECIALS):
             if whole.token_to_id(special) != number:
                 raise ValueError(f"control token {special} has id {whole.token_to_id(special)}; expected {number}")
+        vocabulary = whole.get_vocab()
+        if sorted(vocabulary.values()) != list(range(len(vocabulary))):
+            raise ValueError(f"its {len(vocabulary)} pieces do not have the ids 0 to {len(vocabulary) - 1}")
         whole.encode_special_tokens = True
+        whole.no_padding()
+        whole.no_truncation()  # a text is encoded as it is, and whole
         self._whole = whole
-        self.vocab_size: int = whole.get_vocab_size()
+        self.vocab_size = len(vocabulary)
 
     @classmethod
     def load(cls, file: Path) -> "Tokenizer":
         """Read a tokenizer. Raises ValueError, in one line that names the file, where it is not one of ours."""
+        if file.stat().st_size > MAX_BYTES:
+            raise ValueError(f"{file}: is larger than any tokenizer of ours ({file.stat().st_size:,} bytes)")
         try:
-            return cls(tokenizers.Tokenizer.from_str(file.read_text("utf-8")))
+            found = cls(tokenizers.Tokenizer.from_str(file.read_text("utf-8")))
+            found.encode("a \U0010fffd")  # what cannot encode an unknown character says so only then
+            return found
         except OSError:
             raise
-        except Exception as error:  # what `tokenizers` raises is a bare Exception
+        except BaseException as error:  # `tokenizers` raises a bare Exception, or what is not even that
+            if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+                raise
             reason = " ".join(str(error).split())
-            raise ValueError(f"{file}: is not a tokenizer of ours ({reason})") from error
+            raise ValueError(f"{file}: is not a tokenizer of ours ({reason:.200})") from error
 
     def save(self, file: Path) -> None:
         """Write the tokenizer; the same tokenizer always gives the same bytes."""

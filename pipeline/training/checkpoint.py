@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import stat
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +19,9 @@ import safetensors.torch
 from safetensors import SafetensorError
 from torch import Tensor
 
+from data.documents import read_json
 from data.errors import DataError
-from pipeline.files import sync
+from pipeline.files import remove, sync, writing
 from pipeline.progress import Reporter
 
 FORMAT = 1
@@ -88,7 +90,7 @@ class Checkpoints:
         folder = self.place(step)
         file = folder / "state.json"
         try:
-            document = json.loads(file.read_bytes())
+            document = read_json(file)
             sealed, state, files = document.pop("sha256"), document["state"], document["files"]
             version = document["format"]
             if not (isinstance(state, dict) and isinstance(files, dict)):
@@ -141,7 +143,7 @@ class Checkpoints:
             dropped = self.folder / f".dropped-{step:07d}"
             shutil.rmtree(dropped, ignore_errors=True)
             self.place(step).rename(dropped)
-            shutil.rmtree(dropped)
+            remove(dropped)
 
 
 def _fingerprint(contents: bytes) -> dict[str, Any]:
@@ -157,17 +159,18 @@ def _verified(file: Path, files: Mapping[str, Any]) -> bytes:
     """The bytes of a file, which are those that were written."""
     wanted = files.get(file.name)
     try:
-        size = file.stat().st_size
-        contents = file.read_bytes() if wanted and size == wanted.get("size") else b""
+        status = file.lstat()
+        ours = stat.S_ISREG(status.st_mode) and isinstance(wanted, dict) and status.st_size == wanted.get("size")
+        contents = file.read_bytes() if ours else b""
     except OSError as error:
         raise DataError(f"checkpoint is damaged: {error.strerror}", file=file) from error
     if _fingerprint(contents) != wanted:
-        raise DataError(f"checkpoint is damaged: size or sha256 is not that of {wanted}", file=file)
+        raise DataError(f"checkpoint is damaged: size or sha256 is not that of {wanted!r:.120}", file=file)
     return contents
 
 
 def _write(file: Path, contents: bytes) -> None:
-    with file.open("wb") as stream:
+    with writing(file), file.open("wb") as stream:
         stream.write(contents)
         stream.flush()
         os.fsync(stream.fileno())

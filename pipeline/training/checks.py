@@ -8,8 +8,6 @@ import numpy as np
 from data.store import Dataset
 from pipeline.config import KeepConfig
 from pipeline.errors import CannotWrite, DataError
-from pipeline.files import sha256_of
-from pipeline.models import TOKENIZER_FILES
 
 
 def check_lengths(data: Dataset, max_length: int) -> None:
@@ -24,19 +22,6 @@ def check_lengths(data: Dataset, max_length: int) -> None:
             raise DataError(
                 f"{too_long} of {len(split)} {name} examples have more than model.max_length = {max_length} pieces "
                 f"(the longest {longer.max()}, end token included); {remedy}"
-            )
-
-
-def check_tokenizer(model: Path, dataset_tokenizer: Path) -> None:
-    """Raise DataError where a model was trained with another tokenizer than the dataset's."""
-    for name in TOKENIZER_FILES:
-        files = (model / name, dataset_tokenizer / name)
-        ours, theirs = (sha256_of(file)[:12] if file.exists() else "missing" for file in files)
-        if ours != theirs:
-            raise DataError(
-                f"was trained with another tokenizer than the dataset's ({name}: {ours}, not {theirs}); preprocess the "
-                "data with the model's tokenizer",
-                file=model,
             )
 
 

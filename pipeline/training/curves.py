@@ -2,11 +2,12 @@
 
 import io
 import json
-import math
-import os
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from pipeline.files import replace_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,16 +34,19 @@ _STYLE = {
 
 
 def read_metrics(file: Path) -> list[dict[str, object]]:
-    """The lines of a metrics.jsonl; a last line that is still being written is left out."""
-    lines = file.read_text(encoding="utf-8").split("\n")[:-1]  # what follows the last line end is no line yet
-    return [json.loads(line) for line in lines if line]
+    """The lines of a metrics.jsonl; one that is damaged or still being written is left out."""
+    lines = []
+    for text in file.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]:  # the last has no end yet
+        try:
+            lines.append(json.loads(text))
+        except (ValueError, RecursionError):
+            continue
+    return [line for line in lines if isinstance(line, dict)]
 
 
 def draw(metrics: Sequence[Mapping[str, object]], file: Path) -> None:
     """Draws the curves of `metrics` (lines of metrics.jsonl) into `file`, which is whole at every moment."""
-    draft = file.with_name(f".{file.name}.{os.getpid()}")
-    draft.write_text(svg(metrics), encoding="utf-8")
-    draft.replace(file)
+    replace_text(file, svg(metrics))
 
 
 def svg(metrics: Sequence[Mapping[str, object]]) -> str:
@@ -95,7 +99,7 @@ def _points(metrics: Sequence[Mapping[str, object]], event: str, key: str) -> tu
         step, value = line.get("step"), line.get(key)
         if line.get("event") != event or not isinstance(step, int) or not isinstance(value, (int, float)):
             continue
-        if math.isfinite(value):
+        if abs(step) < 2**53 and abs(value) <= sys.float_info.max:
             steps.append(step)
             values.append(float(value))
     return steps, values

@@ -15,7 +15,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from pipeline.errors import RecipeError, Stopped
+from pipeline.errors import RecipeError, Stopped, told_here
+from pipeline.training.memory import is_out_of_memory
 
 T = TypeVar("T")
 
@@ -91,8 +92,11 @@ class World:
         try:
             call()
         except RuntimeError as error:
-            reason = str(error).splitlines()[0]
-            raise Stopped(f"another process of this training is gone ({reason}); the same command resumes") from error
+            if is_out_of_memory(error):
+                raise
+            reason = str(error).partition("\n")[0].rpartition("] ")[2]
+            gone = Stopped(f"another process of this training is gone ({reason}); the same command resumes it")
+            raise told_here(gone) from error
 
 
 @contextmanager
@@ -109,7 +113,11 @@ def join(device: torch.device) -> Iterator[World]:
     if device.type == "cuda":
         device = torch.device("cuda", local)
         torch.cuda.set_device(device)
-    dist.init_process_group("nccl" if device.type == "cuda" else "gloo", rank=rank, world_size=size)
+    try:
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo", rank=rank, world_size=size)
+    except (RuntimeError, ValueError) as error:
+        reason = str(error).partition("\n")[0]
+        raise told_here(Stopped(f"the processes of this training did not meet ({reason}); try again")) from error
     try:
         yield World(rank, size, device)
     finally:

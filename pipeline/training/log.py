@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pipeline.errors import RecipeError
+from pipeline.files import beginning, replace_text, writing
 
 Figures = Mapping[str, Any]
 
@@ -36,12 +37,9 @@ class MetricsLog:
                         self.lines.append(line)
                 except (ValueError, KeyError, TypeError):
                     continue  # the rest of a line that a crash cut
-        draft = self.file.with_name(f".{self.file.name}.draft")
-        with draft.open("w", encoding="utf-8") as stream:
-            stream.writelines(f"{json.dumps(line)}\n" for line in self.lines)
-            stream.flush()
-            os.fsync(stream.fileno())
-        draft.replace(self.file)
+        with beginning(self.file.parent):
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            replace_text(self.file, "".join(f"{json.dumps(line)}\n" for line in self.lines))
 
     def append(self, line: Figures) -> None:
         """Add a line."""
@@ -49,14 +47,14 @@ class MetricsLog:
             key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in line.items()
         }
         self.lines.append(line)
-        with self.file.open("a", encoding="utf-8") as stream:
+        with writing(self.file), self.file.open("a", encoding="utf-8") as stream:
             stream.write(json.dumps(line) + "\n")
         for mirror in self.mirrors:
             mirror.append(line)
 
     def sync(self) -> None:
         """Make sure that all lines are on the disk: before the checkpoint that counts on them."""
-        with self.file.open("a", encoding="utf-8") as stream:
+        with writing(self.file), self.file.open("a", encoding="utf-8") as stream:
             os.fsync(stream.fileno())
 
 

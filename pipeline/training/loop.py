@@ -163,11 +163,20 @@ class Trainer:
         rows = ", ".join(map(str, group[0][:5]))
         where = f"step {progress.step} (epoch {progress.epoch + 1}, {batches}, rows {rows}, ...)"
         if progress.not_finite >= NOT_FINITE_AT_MOST:
-            raise DataError(
-                f"loss or gradient was not finite {progress.not_finite} times in a row, last at {where}; the last "
-                "checkpoint is intact. Lower training.schedule.peak or raise training.schedule.warmup_steps"
-            )
+            found = f"loss or gradient was not finite {progress.not_finite} times in a row, last at {where}"
+            raise DataError(f"{found}; {self.what_remains()}")
         self.reporter.warn(f"loss or gradient not finite at {where}: no update from it")
+
+    def what_remains(self) -> str:
+        """What can be done after a training that cannot go on."""
+        saved = max(self.checkpoints.steps(), default=None)
+        remedy = "A lower training.schedule.peak or more training.schedule.warmup_steps starts over"
+        if saved is None:
+            return f"there is no checkpoint yet.\n{remedy}"
+        return (
+            f"the checkpoint of step {saved} is intact.\n{remedy}; or publish what there is (training.max_steps = "
+            f"{saved}) and go on from it elsewhere (--init-from)"
+        )
 
     def account(self, update: Update, rate: float, seconds: float) -> None:
         """Add an update to the sums, and write a line when one is due."""

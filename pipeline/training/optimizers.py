@@ -1,5 +1,6 @@
 """Optimisers, by name, as torch has them; the learning rate is set from the schedule at every update."""
 
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -75,12 +76,21 @@ def state_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[st
 
 
 def restore_state(optimizer: torch.optim.Optimizer, model: nn.Module, tensors: dict[str, Tensor]) -> None:
-    """Give the optimiser back what `state_tensors` took of it. Raises KeyError for a parameter it does not know."""
+    """Give the optimiser back what `state_tensors` took of it.
+
+    Raises KeyError for a parameter it does not know, RuntimeError where a shape is another or something is missing.
+    """
     parameters = dict(model.named_parameters())
+    quantities: defaultdict[str, set[str]] = defaultdict(set)
     for name, tensor in tensors.items():
         parameter_name, _, key = name.rpartition("/")
         parameter = parameters[parameter_name]
+        if tensor.ndim and tensor.shape != parameter.shape:
+            raise RuntimeError(f"{name} is {tuple(tensor.shape)}, not {tuple(parameter.shape)}")
+        quantities[key].add(parameter_name)
         # Step counts stay where the optimiser keeps them: with the fused kernels beside the weights, else on the CPU.
         on_device = tensor.ndim > 0 or optimizer.defaults.get("fused", False)
         device = parameter.device if on_device else torch.device("cpu")
         optimizer.state[parameter][key] = tensor.to(device, copy=True)
+    if any(names != next(iter(quantities.values())) for names in quantities.values()):
+        raise RuntimeError("not every parameter has all that the optimiser remembers of it")

@@ -1,6 +1,5 @@
 """Where a training goes on: from the newest checkpoint of the same plan, with the settings it began with."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import torch
 from pipeline.artifact import Plan
 from pipeline.config import TrainingConfig
 from pipeline.errors import RecipeError
-from pipeline.manifest import plain
+from pipeline.manifest import differences, plain
 from pipeline.models import PRECISIONS, resolve_precision
 from pipeline.progress import Reporter
 from pipeline.training.checkpoint import Checkpoint, Checkpoints
@@ -55,16 +54,6 @@ def is_past(progress: Progress, config: TrainingConfig) -> bool:
     steps, epochs = config.max_steps, config.max_epochs
     passes = progress.epoch + (progress.batch > 0)
     return (steps is not None and progress.step > steps) or (epochs is not None and passes > epochs)
-
-
-def differences(old: object, new: object, key: str = "") -> dict[str, tuple[object, object]]:
-    """What differs between two JSON values, by dotted key: (old, new)."""
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        found: dict[str, tuple[object, object]] = {}
-        for each in old.keys() | new.keys():
-            found |= differences(old.get(each), new.get(each), f"{key}.{each}" if key else each)
-        return found
-    return {} if old == new else {key: (old, new)}
 
 
 def _free_name(folder: Path) -> Path:

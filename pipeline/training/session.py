@@ -10,23 +10,25 @@ from typing import Any
 import torch
 
 from data.buckets import batches, ordered_batches
-from data.store import Dataset, Split, load_dataset
+from data.store import Dataset, Split, check_ids, load_dataset
+from data.tokenizers import load_pair
 from model.build import build
 from model.config import ModelConfig
 from model.transformer import EncoderDecoder
-from pipeline.artifact import Plan, lock, publish
+from pipeline.artifact import Plan, check_place, lock, publish
 from pipeline.config import DecodingConfig, TrainingConfig
-from pipeline.errors import RecipeError
+from pipeline.errors import DataError, RecipeError
 from pipeline.models import PRECISIONS, load_model, load_weights, resolve_device, save_model, untied
 from pipeline.progress import Reporter
 from pipeline.training.averaging import Ema, mean_weights
 from pipeline.training.checkpoint import Checkpoint, Checkpoints
-from pipeline.training.checks import check_lengths, check_room, check_tokenizer
+from pipeline.training.checks import check_lengths, check_room
 from pipeline.training.curves import draw
 from pipeline.training.distributed import World, join
 from pipeline.training.early_stopping import best_first
 from pipeline.training.log import MetricsLog, TensorBoard
 from pipeline.training.loop import Trainer
+from pipeline.training.memory import fits
 from pipeline.training.optimizers import make_optimizer
 from pipeline.training.resume import choose, plan_document, resolve_settings
 from pipeline.training.signals import listen
@@ -34,7 +36,7 @@ from pipeline.training.state import Progress, Settings, TrainState, published_we
 from pipeline.training.tasks import TASKS
 from pipeline.training.update import Gradients, Rows
 from pipeline.training.validation import Translator, Validator
-from tokenizer.tokenizer import Tokenizer, load_pair
+from tokenizer.tokenizer import Tokenizer
 
 SECONDS_BETWEEN_CURVES = 30.0
 SECONDS_OF_ECHO = 2.0
@@ -72,13 +74,18 @@ def make_model(
 ) -> None:
     """Train, from the newest checkpoint where there is one, and publish the model."""
     with join(resolve_device(config.device)) as world, ExitStack() as held:
-        session = Session(todo, config, model, decoding, load_dataset(dataset), init_from, reporter, world)
+        data = load_dataset(dataset)
+        check_ids(data, *(each.vocab_size for each in load_pair(data.tokenizer_folder)))
+        session = Session(todo, config, model, decoding, data, init_from, reporter, world)
         checkpoints = Checkpoints(session.folder / "checkpoints")
         world.lead(lambda: held.enter_context(lock(session.folder)))
+        world.lead(lambda: check_place(todo))
         step = world.lead(lambda: choose(checkpoints, todo, config, reporter))
-        trainer = assemble(session, checkpoints, None if step is None else checkpoints.read(step))
-        with listen(echo=SECONDS_OF_ECHO if world.size > 1 else 0.0) as trainer.stop:
-            trainer.run()
+        with fits(lambda: "the model and its optimiser do not fit in memory; make the model smaller ([model])"):
+            trainer = assemble(session, checkpoints, None if step is None else checkpoints.read(step))
+            echo = SECONDS_OF_ECHO if world.size > 1 else 0.0
+            with listen(echo=echo, talk=world.leads) as trainer.stop:
+                trainer.run()
         if world.leads:
             draw(trainer.log.lines, session.folder / "curves.svg")
             publish_model(session, trainer, command)
@@ -98,7 +105,7 @@ def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint 
         state.restore(checkpoint)
         state.progress.plan, state.progress.settings = plan_document(session.todo), settings
     elif session.init_from is not None:
-        start_from(state, session.init_from, data.tokenizer_folder)
+        start_from(state, session.init_from)
     epoch = epochs(data.train, settings.batch_tokens, seed)
     per_epoch, total_steps = len(epoch(0)), last_step(config, len(epoch(0)), world)
     session.reporter.line(
@@ -145,9 +152,8 @@ def initial_state(session: Session, settings: Settings, model: EncoderDecoder) -
     return TrainState(model, make_optimizer(model, session.config.optimizer), ema, progress)
 
 
-def start_from(state: TrainState, folder: Path, tokenizer_folder: Path) -> None:
+def start_from(state: TrainState, folder: Path) -> None:
     """Give a training that begins the weights of a published model."""
-    check_tokenizer(folder, tokenizer_folder)
     load_weights(state.model, untied(load_model(folder, "cpu").model.state_dict()), folder)
     if state.ema is not None:
         state.ema.load(untied(state.model.state_dict()))
@@ -159,7 +165,10 @@ def epochs(split: Split, budget: int, seed: int) -> Callable[[int], Sequence[Row
     lengths = split.source_lengths + 1, split.target_lengths + 1
 
     def epoch(number: int) -> Sequence[Rows]:
-        return batches(*lengths, budget=budget, seed=seed, epoch=number, weights=weights)
+        found = batches(*lengths, budget=budget, seed=seed, epoch=number, weights=weights)
+        if not found:
+            raise DataError(f"no example comes up in epoch {number + 1}: raise the weights of the training corpora")
+        return found
 
     return epoch
 
@@ -189,7 +198,6 @@ def open_log(session: Session, progress: Progress) -> MetricsLog:
         mirrors.append(TensorBoard(session.folder / "tensorboard", step=progress.step))
     log = MetricsLog(session.folder / "metrics.jsonl", mirrors)
     if session.world.leads:
-        session.folder.mkdir(parents=True, exist_ok=True)
         log.begin(step=progress.step, validated=progress.validated)
     return log
 

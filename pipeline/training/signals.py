@@ -10,43 +10,64 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
+NUMBERS = (signal.SIGINT, signal.SIGTERM)
+
 
 @dataclass
 class Stop:
     """Whether, and by which signal, somebody has asked to stop."""
 
     signal: str | None = None
-    asked_at: float = 0.0
 
     def __bool__(self) -> bool:
         return self.signal is not None
 
 
 @contextmanager
-def listen(*, echo: float = 0.0) -> Iterator[Stop]:
+def listen(*, echo: float = 0.0, talk: bool = True) -> Iterator[Stop]:
     """Within, SIGTERM and Ctrl-C only set the `Stop` given; a second one ends the process at once.
 
     echo: seconds in which a second signal is taken for the first one passed on again, as a launcher does
-    that shares its terminal with its workers.
+    that shares its terminal with its workers. talk: whether to say that the first one was heard.
     """
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():  # only there may Python set handlers
         yield stop
         return
 
-    def handle(number: int, frame: FrameType | None) -> None:
-        if stop and time.monotonic() - stop.asked_at < echo:
-            return
-        if stop:
-            signal.signal(number, signal.SIG_DFL)
-            os.kill(os.getpid(), number)
-        stop.signal, stop.asked_at = signal.Signals(number).name, time.monotonic()
-        # os.write: a handler may have interrupted a print
-        os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, b"\nstopping after this step; once more: at once\n")
+    def wish(number: int, frame: FrameType | None) -> None:
+        stop.signal = stop.signal or signal.Signals(number).name
 
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, wish) for number in NUMBERS}
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    watcher = threading.Thread(target=_watch, args=(reader, echo, talk), daemon=True)
+    watcher.start()
+    written_before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     try:
         yield stop
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        signal.set_wakeup_fd(written_before)
+        os.close(writer)
+        watcher.join()
+        os.close(reader)
+
+
+def _watch(reader: int, echo: float, talk: bool) -> None:
+    """Leave at the second signal. The numbers of all that arrive are read here, in a thread of its own.
+
+    Python's handlers wait until a call of torch returns, such as the backward pass or a wait for another process.
+    """
+    asked_at = None
+    while received := os.read(reader, 1):
+        if received[0] not in NUMBERS:
+            continue
+        if asked_at is None:
+            asked_at = time.monotonic()
+            if talk:
+                stderr = sys.__stderr__.fileno() if sys.__stderr__ else 2
+                os.write(stderr, b"\nstopping after this step; once more: at once\n")
+        elif time.monotonic() - asked_at >= echo:
+            os._exit(128 + received[0])  # as a shell calls the end by this signal

@@ -6,7 +6,7 @@ Batches, dropout and the learning rate are pure functions of the figures kept he
 import math
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -26,10 +26,10 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     device: str
-    precision: str
-    threads: int = Field(ge=1)
-    world_size: int = Field(ge=1)
-    batch_tokens: int = Field(ge=1)
+    precision: Literal["fp32", "bf16"]
+    threads: int = Field(ge=1, le=1024)
+    world_size: int = Field(ge=1, le=2**20)
+    batch_tokens: int = Field(ge=1, le=2**40)
     torch: str = str(torch.__version__)
 
     def in_words(self) -> str:
@@ -66,9 +66,9 @@ class Progress(BaseModel):
 
     settings: Settings
     plan: dict[str, Any] = Field(description="what is trained, on what: a resumed run must be of the same plan")
-    step: int = Field(0, ge=0, description="updates done")
-    epoch: int = Field(0, ge=0, description="whole passes over the data done")
-    batch: int = Field(0, ge=0, description="batches of the present pass done")
+    step: int = Field(0, ge=0, le=2**53, description="updates done")
+    epoch: int = Field(0, ge=0, le=2**53, description="whole passes over the data done")
+    batch: int = Field(0, ge=0, le=2**53, description="batches of the present pass done")
     seconds: float = 0.0
     line: Line = Field(default_factory=Line)
     not_finite: int = Field(0, ge=0, description="updates in a row that were left out, up to now")
@@ -121,7 +121,10 @@ class TrainState:
 def read_progress(checkpoint: Checkpoint) -> Progress:
     """The progress in a checkpoint. Raises DataError where it is not what this tfm writes."""
     try:
-        return Progress.model_validate(checkpoint.state)
+        progress = Progress.model_validate(checkpoint.state)
+        if progress.step != checkpoint.step:
+            raise DataError(f"checkpoint is of step {progress.step}, as it says", file=checkpoint.folder)
+        return progress
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join(map(str, problem["loc"]))

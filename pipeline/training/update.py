@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from pipeline.config import TrainingConfig
 from pipeline.errors import DataError
 from pipeline.training.distributed import World
+from pipeline.training.memory import is_out_of_memory, too_large
 
 Rows = NDArray[np.int64]
 
@@ -67,16 +68,33 @@ class Gradients:
         for parameter in self.parameters:
             parameter.grad = None
         device = self.world.device
-        # loss, -log p, tokens, stop: added up on the device, and read once an update
-        sums = torch.zeros(4, dtype=torch.float32 if device.type == "mps" else torch.float64, device=device)
-        for place, rows in self.world.share(group):
-            self._backward(rows, step, place, sums)
-        sums[3] = float(stop)
+        # loss, -log p, tokens, stop, failures: added up on the device, and read once an update
+        sums = torch.zeros(5, dtype=torch.float32 if device.type == "mps" else torch.float64, device=device)
+        problem = self._add_up(group, step, sums)
+        if problem is not None and self.world.size == 1:
+            raise DataError(problem)
+        sums[3], sums[4] = float(stop), float(problem is not None)
         self.world.add(sums)
         self.world.add_gradients(self.parameters)
         norm = self._finish(sums[2])
-        loss, nll, tokens, stops, size = torch.cat([sums, norm.to(sums)[None]]).tolist()
+        loss, nll, tokens, stops, failures, size = torch.cat([sums, norm.to(sums)[None]]).tolist()
+        if failures:
+            raise DataError(next(each for each in self.world.gather(problem) if each is not None))
         return Update(loss, nll, int(tokens), size, stops > 0, time.perf_counter() - began)
+
+    def _add_up(self, group: Sequence[Rows], step: int, sums: Tensor) -> str | None:
+        """Add the gradients and losses of this process's share; what did not fit in memory, where something did not.
+
+        That is no error yet: the other processes wait for this one's sums, and have to know.
+        """
+        for place, rows in self.world.share(group):
+            try:
+                self._backward(rows, step, place, sums)
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                return too_large(rows, self.split, f"step {step}")
+        return None
 
     def _backward(self, rows: Rows, step: int, place: int, sums: Tensor) -> None:
         """Add the gradient of one batch, and its loss to the sums.
@@ -85,15 +103,8 @@ class Gradients:
         """
         batch = self.task.batch(self.split, rows)
         self.model.noise.begin(self.seed, step, place, 0)
-        try:
-            loss = self.task.loss(self.model, batch.to(self.world.device))
-            loss.sum.backward()
-        except (torch.OutOfMemoryError, MemoryError) as error:
-            raise _too_large(rows, step) from error
-        except RuntimeError as error:
-            if "can't allocate memory" in str(error):  # torch's way to say it on a CPU
-                raise _too_large(rows, step) from error
-            raise
+        loss = self.task.loss(self.model, batch.to(self.world.device))
+        loss.sum.backward()
         sums[0] += loss.sum.detach()
         sums[1] += loss.nll
         sums[2] += loss.count
@@ -112,10 +123,3 @@ class Gradients:
         if self.config.clip_norm is not None:
             nn.utils.clip_grads_with_norm_(parameters, self.config.clip_norm, norm)
         return norm
-
-
-def _too_large(rows: Rows, step: int) -> DataError:
-    return DataError(
-        f"step {step}: a batch of {len(rows)} examples does not fit in memory; lower data.batch_tokens "
-        "(and raise training.accumulate as much)"
-    )

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import torch
@@ -10,6 +11,7 @@ from pipeline.config import DecodingConfig, EvaluationConfig
 from pipeline.decoding.decode import decode
 from pipeline.scoring.metrics import Score, score_texts
 from pipeline.training.distributed import World
+from pipeline.training.memory import fits, too_large
 from pipeline.training.update import Rows
 from pipeline.translate import one_line
 from tokenizer.tokenizer import Tokenizer
@@ -33,7 +35,8 @@ class Translator:
     def bleu(self, model: Any, world: World, pause: Callable[[], None]) -> Score:
         """BLEU of the best hypotheses; every process translates its share of the sentences."""
         share = [source for _, source in world.share(self.sources)]
-        found = decode(model, share, self.decoding, device=world.device, on_done=lambda _: pause())
+        with fits(lambda: "validation: translating does not fit in memory; lower decoding.batch_sentences"):
+            found = decode(model, share, self.decoding, device=world.device, on_done=lambda _: pause())
         texts = self.target_tokenizer.decode_batch([list(hypotheses[0].ids) for hypotheses in found])
         hypotheses = [""] * len(self.sources)
         for rank, part in enumerate(world.gather(texts)):
@@ -74,7 +77,8 @@ class Validator:
         sums = [0.0, 0.0, 0.0]
         for _, rows in world.share(self.batches):
             pause()
-            counts = self.task.evaluate(model, self.task.batch(self.split, rows).to(world.device))
+            with fits(partial(too_large, rows, self.split, "validation")):
+                counts = self.task.evaluate(model, self.task.batch(self.split, rows).to(world.device))
             for place, value in enumerate((counts.nll, counts.correct, counts.count)):
                 sums[place] += float(value)
         parts = world.gather(sums)

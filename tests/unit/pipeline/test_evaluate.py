@@ -157,7 +157,7 @@ def test_fresh_scores_are_not_made_again_but_shown(model: Path, dataset: Path) -
 def test_translations_of_another_model_are_refused(tmp_path: Path, model: Path, dataset: Path) -> None:
     score_tests(model, dataset, Heard())
     other = publish_model(tmp_path / "elsewhere", seed=2)
-    with pytest.raises(DataError, match="translations: are translations of another model"):
+    with pytest.raises(DataError, match=r"translations: were made from another model \([0-9a-f]{12}\) than"):
         evaluate_tests(
             other, dataset, tmp_path / "translations", None, CONFIG, tmp_path / "x", command=COMMAND, reporter=Quiet()
         )

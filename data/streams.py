@@ -1,0 +1,49 @@
+"""Arrow streams read as if somebody meant harm: only what is in the file, as it lies there, and all of it checked."""
+
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+
+def read_stream(mapped: Any, schemas: Sequence[pa.Schema]) -> pa.Table:
+    """The table in a mapped Arrow stream of one of these schemas, without copying it.
+
+    Raises ValueError, or what Arrow raises, where a column is another one, an offset leads out of its column, a
+    field is empty, a text is no UTF-8, or a batch is packed and might unpack to more than there is memory.
+    """
+    messages = pa.ipc.MessageReader.open_stream(mapped)
+    first = next(messages, None)
+    if first is None:
+        raise ValueError("it is empty")
+    schema = pa.ipc.read_schema(first)
+    if not any(schema.equals(known) for known in schemas):
+        raise ValueError("its columns are others")
+    batches = []
+    for message in messages:
+        if message.type != "record batch" or _is_packed(message.metadata):
+            raise ValueError("it holds more than plain record batches")
+        batches.append(pa.ipc.read_record_batch(message, schema))
+        batches[-1].validate(full=True)
+        if any(column.null_count for column in batches[-1].columns):
+            raise ValueError("it has empty fields")
+    return pa.Table.from_batches(batches, schema)
+
+
+def _is_packed(metadata: pa.Buffer) -> bool:
+    """Whether a record batch is compressed: then its flatbuffer has field 3 of RecordBatch, which is field 2 of
+    Message (Message.fbs of the Arrow format)."""
+    data = memoryview(metadata)
+    (message,) = struct.unpack_from("<I", data)
+    header = message + _field(data, message, 2)
+    batch = header + struct.unpack_from("<I", data, header)[0]
+    return _field(data, batch, 3) != 0
+
+
+def _field(data: memoryview, table: int, number: int) -> int:
+    """Where a field of a flatbuffer's table lies, from the table on; 0 where it is not there."""
+    vtable = table - struct.unpack_from("<i", data, table)[0]
+    (size,) = struct.unpack_from("<H", data, vtable)
+    place = 4 + 2 * number
+    return int(struct.unpack_from("<H", data, vtable + place)[0]) if place < size else 0

@@ -1,0 +1,61 @@
+"""Hashes of large files, remembered from one process to the next.
+
+They are kept in `tfm/hashes.json` of the user's cache folder ($XDG_CACHE_HOME, else ~/.cache), each by device,
+inode, mtime, ctime and size of its file. Whoever changes a file changes its ctime, which nobody can set back, so
+that its hash is taken anew, though its size and mtime be the same; only a disk that gives back other bytes than
+were written to it goes unnoticed until the hash is forgotten. This is a courtesy: where the file is not there,
+damaged, another user's or cannot be written, hashes are taken each time, and nothing is said.
+"""
+
+import json
+import os
+import re
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+LARGE = 8 * 2**20  # bytes; below, hashing is no slower than remembering
+MAX_ENTRIES = 1000
+MAX_BYTES = 2**20
+
+
+def recall(key: str) -> str | None:
+    """The remembered sha256, in hex, of the file with this key."""
+    return _read().get(key)
+
+
+def remember(key: str, digest: str) -> None:
+    """Remember the sha256 of the file with this key; the oldest of too many are forgotten."""
+    with suppress(OSError, RuntimeError):
+        known = _read()
+        known.pop(key, None)
+        known[key] = digest
+        place = _place()
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft = place.with_name(f"{place.name}.{os.getpid()}")
+        try:
+            draft.write_text(json.dumps(dict(list(known.items())[-MAX_ENTRIES:])), encoding="utf-8")
+            os.replace(draft, place)
+        finally:
+            draft.unlink(missing_ok=True)
+
+
+def _place() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "tfm" / "hashes.json"
+
+
+def _read() -> dict[str, str]:
+    """What is remembered; nothing where the file is not one that we wrote."""
+    try:
+        descriptor = os.open(_place(), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with open(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_size > MAX_BYTES:
+                return {}
+            known = json.loads(file.read(MAX_BYTES))
+    except (OSError, ValueError, RecursionError, RuntimeError):
+        return {}
+    if not isinstance(known, dict):
+        return {}
+    return {key: each for key, each in known.items() if isinstance(each, str) and re.fullmatch("[0-9a-f]{64}", each)}

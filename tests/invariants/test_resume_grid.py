@@ -1,0 +1,96 @@
+"""Killed at every kind of moment, in every kind of training, and started again: the same bytes, the same figures."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.config import TrainingConfig
+from pipeline.training import session
+from tests.killing import MOMENTS, DieAt, Killed, arrange, ends, result, start
+from tests.tiny_training import run, training, write_dataset
+
+# Together: another thing is published than the last weights, and the end is not known before.
+ALL_THREE: dict[str, Any] = {
+    "max_steps": 200,
+    "ema": 0.9,
+    "early_stopping": {"patience": 2},
+    "schedule": {"name": "inverse_sqrt", "peak": 0.05, "warmup_steps": 5},
+    "keep": {"last": 2, "best": 2, "average": "best"},
+}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "plain": {"max_steps": 25},
+    "accumulated": {"max_steps": 25, "accumulate": 4},
+    "early stopping, moving average, mean of the best": ALL_THREE,
+    "early stopping, moving average, mean of the best, accumulated": {**ALL_THREE, "accumulate": 4},
+}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_curves() -> Iterator[None]:
+    """Drawing takes most of such a short run's time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session, "draw", lambda metrics, file: None)
+        yield
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_dataset(tmp_path_factory.mktemp("data") / "dataset")
+
+
+@pytest.fixture(scope="module", params=VARIANTS)
+def straight(
+    request: pytest.FixtureRequest, dataset: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[TrainingConfig, Path]:
+    """A variant, and a run of it that nothing stopped."""
+    config, out = training(**VARIANTS[request.param]), tmp_path_factory.mktemp("straight")
+    run(dataset, out, config)
+    last = result(out)[1][-1]["step"]
+    assert last == 25 if config.max_steps == 25 else 20 <= last < 200
+    return config, out
+
+
+def die() -> None:
+    raise Killed
+
+
+@pytest.mark.promise("resume")
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_dead_and_resumed_is_the_same(
+    straight: tuple[TrainingConfig, Path],
+    dataset: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    moment: str,
+    record_property: Callable[[str, object], None],
+) -> None:
+    config, expected = straight
+    with monkeypatch.context() as patch:
+        arrange(MOMENTS[moment], MOMENTS[moment].nth, die, patch.setattr)
+        with pytest.raises(Killed):
+            run(dataset, tmp_path, config)
+    run(dataset, tmp_path, config)
+    assert result(tmp_path) == result(expected)
+    record_property("deaths", 1)
+
+
+@pytest.mark.slow
+@pytest.mark.promise("resume")
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_killed_by_the_system_and_resumed_is_the_same(
+    straight: tuple[TrainingConfig, Path],
+    dataset: Path,
+    tmp_path: Path,
+    moment: str,
+    record_property: Callable[[str, object], None],
+) -> None:
+    config, expected = straight
+    for nth in (1, MOMENTS[moment].nth):
+        (end,) = ends(start(dataset, tmp_path, config, prepare=DieAt(moment, nth)))
+        assert end.code == -9, end.said
+    (end,) = ends(start(dataset, tmp_path, config))
+    assert end.code == 0, end.said
+    assert result(tmp_path) == result(expected)
+    record_property("kills", 2)

@@ -1,0 +1,186 @@
+"""Moments of a training at which a test lets it die, and trainings in processes of their own, which die for real."""
+
+import json
+import multiprocessing
+import os
+import random
+import shutil
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.config import TrainingConfig
+from pipeline.errors import TfmError, is_told_here
+from pipeline.models import save_model
+from pipeline.training import checkpoint, session
+from pipeline.training.log import MetricsLog
+from pipeline.training.loop import Trainer
+from pipeline.training.tasks import Translation
+from tests.tiny_training import run
+
+# A process is forked from one that has imported torch already, which saves it the seconds that this takes.
+CONTEXT = multiprocessing.get_context("forkserver")
+TIMES = {"seconds", "tokens_per_second"}
+
+
+class Killed(BaseException):
+    """What no code of ours catches: as near to SIGKILL as one process allows."""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The calls of `owner.name` for which `when` holds, each after `begin` has done a part of its work.
+
+    nth: one of them that comes after the first checkpoint.
+    """
+
+    owner: Any
+    name: str
+    nth: int
+    when: Callable[..., bool] = lambda *_, **__: True
+    begin: Callable[..., object] = lambda *_, **__: None
+
+
+MOMENTS = {
+    "in the middle of an epoch": Moment(Translation, "loss", 20),
+    "at an epoch's end": Moment(Trainer, "account", 3, when=lambda trainer, *_: trainer.state.progress.batch == 0),
+    "while writing a checkpoint": Moment(
+        checkpoint, "_write", 6, begin=lambda file, contents: file.write_bytes(contents[: len(contents) // 2])
+    ),
+    "when a checkpoint has its name": Moment(checkpoint, "sync", 2, when=lambda folder: folder.name == "checkpoints"),
+    "while removing a checkpoint": Moment(
+        shutil, "rmtree", 1, when=lambda path, **_: Path(path).name.startswith(".dropped") and Path(path).exists()
+    ),
+    "while validating": Moment(Translation, "evaluate", 3),
+    "when validation is done": Moment(MetricsLog, "append", 2, when=lambda log, line: line["event"] == "valid"),
+    "while publishing": Moment(session, "save_model", 1, begin=save_model),
+}
+
+
+def arrange(moment: Moment, nth: int, die: Callable[[], object], put: Callable[..., None] = setattr) -> None:
+    """Let `die` be called at the nth of these moments."""
+    real, times = getattr(moment.owner, moment.name), 0
+
+    def counting(*given: Any, **more: Any) -> Any:
+        nonlocal times
+        if moment.when(*given, **more):
+            times += 1
+            if times == nth:
+                moment.begin(*given, **more)
+                die()
+        return real(*given, **more)
+
+    put(moment.owner, moment.name, counting)
+
+
+def result(out: Path) -> tuple[bytes, list[dict[str, Any]]]:
+    """All that may not differ: the model's bytes and the figures but for times."""
+    lines = (out / "training" / "metrics.jsonl").read_text("utf-8").splitlines()
+    figures = [{key: value for key, value in json.loads(line).items() if key not in TIMES} for line in lines]
+    return (out / "model" / "model.safetensors").read_bytes(), figures
+
+
+# Processes
+
+
+@dataclass(frozen=True)
+class End:
+    """How a process ended: its exit code, what it said, and how long after it was asked for."""
+
+    code: int
+    said: str
+    seconds: float
+
+
+def start(
+    dataset: Path,
+    out: Path,
+    config: TrainingConfig,
+    *,
+    ranks: int = 1,
+    rank: int = 0,
+    prepare: Callable[[], object] | None = None,
+) -> list[BaseProcess]:
+    """A training by so many processes, as torchrun starts them; one of them (`rank`) is prepared for something."""
+    CONTEXT.set_forkserver_preload([__name__, "torch._dynamo"])  # which every optimiser imports
+    shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(ranks)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        out.mkdir(parents=True, exist_ok=True)
+        processes = []
+        for each in range(ranks):
+            environment = {**shared, "RANK": str(each), "LOCAL_RANK": str(each)} if ranks > 1 else {}
+            rest = (out / f"said-{each}.txt", environment, prepare if each == rank else None)
+            process = CONTEXT.Process(target=_train, args=(dataset, out, config, *rest), name=str(out), daemon=True)
+            process.start()
+            processes.append(process)
+    return processes
+
+
+def free_port() -> int:
+    """A port that nobody has. Not one that systems give to whoever connects: a process that waits for its leader to
+    open it could be given it itself, and then talks to itself."""
+    while True:
+        port = random.randrange(20000, 30000)
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) != 0:
+                return port
+
+
+def ends(processes: list[BaseProcess], patience: float = 60) -> list[End]:
+    """How each of them ended, in this much time after the call."""
+    began, found = time.monotonic(), []
+    try:
+        for rank, process in enumerate(processes):
+            process.join(max(began + patience - time.monotonic(), 0))
+            assert process.exitcode is not None, f"process {rank} goes on"
+            said = (Path(process.name) / f"said-{rank}.txt").read_text("utf-8")
+            found.append(End(process.exitcode, said, time.monotonic() - began))
+    finally:
+        for process in processes:
+            process.kill()
+            process.join()
+            process.close()
+    return found
+
+
+@dataclass(frozen=True)
+class DieAt:
+    """Prepares a process for its death by SIGKILL at the nth of these moments."""
+
+    moment: str
+    nth: int
+
+    def __call__(self) -> None:
+        arrange(MOMENTS[self.moment], self.nth, lambda: os.kill(os.getpid(), signal.SIGKILL))
+
+
+def _train(
+    dataset: Path,
+    out: Path,
+    config: TrainingConfig,
+    said: Path,
+    environment: dict[str, str],
+    prepare: Callable[[], object] | None,
+) -> None:
+    os.environ.update(environment)
+    with said.open("w") as stream:
+        for standard in (1, 2):
+            os.dup2(stream.fileno(), standard)
+    session.draw = lambda metrics, file: None  # drawing takes most of such a short run's time
+    if prepare is not None:
+        prepare()
+    try:
+        run(dataset, out, config)
+    except TfmError as error:
+        if is_told_here(error):
+            print(error, file=sys.stderr, flush=True)
+        sys.exit(error.exit_code)
