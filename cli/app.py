@@ -14,6 +14,7 @@ from typing import Annotated, NoReturn, TextIO
 import typer
 
 from cli.evaluate import evaluate
+from cli.export import export
 from cli.inspect import inspect
 from cli.options import argv
 from cli.preprocess import preprocess
@@ -92,7 +93,7 @@ app = typer.Typer(
 )
 handle_errors = ErrorHandler()
 
-for stage in (tokenize, preprocess, train, translate, evaluate, run, inspect, recipe):
+for stage in (tokenize, preprocess, train, translate, evaluate, run, export, inspect, recipe):
     app.command(name=stage.__name__)(handle_errors(stage))
 
 

@@ -5,9 +5,13 @@ everything else stays fp32. In eval() products are in the weights' own precision
 
 A CPU's bf16 kernels are compiled for each shape they meet, and every batch has another number of rows: so
 rows are topped up with zeros to a multiple of ROWS, which changes no sum and leaves few shapes.
+
+Where no gradient is asked for on a CPU, fp32 weights are laid out once in the order in which the kernel reads them:
+the same product, several times faster for the few rows of a decoding step.
 """
 
-from typing import Any
+from functools import cache
+from typing import Any, Self
 
 import torch
 import torch.nn.functional as F
@@ -44,6 +48,20 @@ class _LowPrecisionProduct(torch.autograd.Function):
         return for_x, for_weight, grad.sum(0) if ctx.has_bias else None, None
 
 
+@cache
+def can_pack() -> bool:
+    """Whether this build of torch lays out weights for its CPU kernels, and multiplies with them rightly."""
+    x, weight = torch.ones(2, 16), torch.eye(16)
+    try:
+        return torch.equal(_packed_product(x, torch.ops.mkldnn._reorder_linear_weight(weight, None), None), x)
+    except (AttributeError, RuntimeError):
+        return False
+
+
+def _packed_product(x: Tensor, packed: Tensor, bias: Tensor | None) -> Tensor:
+    return torch.ops.mkldnn._linear_pointwise(x, packed, bias, "none", [], "")  # type: ignore[no-any-return]
+
+
 class Linear(nn.Module):
     """A linear layer over rows (N, in) -> (N, out), Glorot-initialised.
 
@@ -58,6 +76,7 @@ class Linear(nn.Module):
         self.compute_dtype = compute_dtype
         self.weight: Tensor = nn.Parameter(torch.empty(out_dim, in_dim))
         self.bias = nn.Parameter(torch.zeros(out_dim)) if bias else None
+        self._packed: tuple[tuple[int, int], Tensor] | None = None
         for part in self.weight.detach().chunk(num_parts):
             nn.init.xavier_uniform_(part)
 
@@ -65,7 +84,22 @@ class Linear(nn.Module):
         """(N, in) -> (N, out)."""
         if self.training and self.compute_dtype in LOW_PRECISION:
             return _LowPrecisionProduct.apply(x, self.weight, self.bias, self.compute_dtype)  # type: ignore[no-untyped-call,no-any-return]
+        inferring = not (self.training or torch.is_grad_enabled())
+        if inferring and x.device.type == "cpu" and x.dtype == torch.float32 and can_pack():
+            return _packed_product(x, self._packed_weight(), self.bias)
         return F.linear(x, self.weight, self.bias)
+
+    def train(self, mode: bool = True) -> Self:
+        """Turn training on or off; what was laid out is forgotten, for fused optimisers change weights unseen."""
+        self._packed = None
+        return super().train(mode)
+
+    def _packed_weight(self) -> Tensor:
+        """The weight as the kernel reads it, laid out anew when it has changed."""
+        state = self.weight.data_ptr(), self.weight._version
+        if self._packed is None or self._packed[0] != state:
+            self._packed = state, torch.ops.mkldnn._reorder_linear_weight(self.weight.detach(), None)
+        return self._packed[1]
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[1]} -> {self.weight.shape[0]}, bias={self.bias is not None}"

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-HEAVY = {"torch", "numpy", "datasets", "pyarrow", "tokenizers", "safetensors", "sacrebleu", "rich"}
-COMMANDS = ("tokenize", "preprocess", "train", "translate", "evaluate", "run", "inspect", "recipe")
+HEAVY = {"torch", "numpy", "datasets", "pyarrow", "tokenizers", "safetensors", "sacrebleu", "rich", "ctranslate2"}
+COMMANDS = ("tokenize", "preprocess", "train", "translate", "evaluate", "run", "export", "inspect", "recipe")
 PROGRAM = """
 import json, sys
 from cli.app import main

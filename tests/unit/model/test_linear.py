@@ -2,6 +2,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from model import linear
 from model.linear import ROWS, Linear, topped_up
 
 
@@ -32,6 +33,47 @@ def test_low_precision_stays_near_the_exact_product_and_its_gradients(bias: bool
 def test_eval_is_exact() -> None:
     layer, x = Linear(64, 32, compute_dtype=torch.bfloat16).eval(), torch.randn(3, 64)
     assert torch.equal(layer(x), F.linear(x, layer.weight, layer.bias))
+
+
+@pytest.mark.parametrize("num_rows", [1, 2, 7, 64, 300])
+@pytest.mark.parametrize("bias", [True, False])
+def test_without_gradients_it_is_the_same_product(num_rows: int, bias: bool) -> None:
+    layer, x = Linear(48, 70, bias=bias, compute_dtype=torch.float32).eval(), torch.randn(num_rows, 48)
+    exact = F.linear(x.double(), layer.weight.double(), None if layer.bias is None else layer.bias.double())
+    with torch.inference_mode():
+        assert (layer(x) - exact).abs().max() < 1e-5
+    with torch.no_grad():
+        assert (layer(x.reshape(num_rows, 1, 48)) - exact.unsqueeze(1)).abs().max() < 1e-5
+
+
+def test_changed_weights_are_seen_however_they_change() -> None:
+    layer, x = Linear(16, 16, compute_dtype=torch.float32).eval(), torch.randn(4, 16)
+
+    def is_current() -> bool:
+        with torch.inference_mode():
+            return bool((layer(x) - F.linear(x, layer.weight, layer.bias)).abs().max() < 1e-5)
+
+    assert is_current()
+    with torch.no_grad():
+        layer.weight.mul_(2)
+    assert is_current()
+    layer.load_state_dict(Linear(16, 16, compute_dtype=torch.float32).state_dict())
+    assert is_current()
+    layer.weight = torch.nn.Parameter(torch.randn(16, 16))
+    assert is_current()
+    optimizer = torch.optim.AdamW(layer.parameters(), fused=True)
+    layer.train()(x).sum().backward()
+    optimizer.step()
+    layer.eval()
+    assert is_current()
+    assert layer.state_dict().keys() == {"weight", "bias"}
+
+
+def test_where_weights_cannot_be_laid_out_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    layer, x = Linear(16, 16, compute_dtype=torch.float32).eval(), torch.randn(4, 16)
+    monkeypatch.setattr(linear, "can_pack", lambda: False)
+    with torch.inference_mode():
+        assert torch.equal(layer(x), F.linear(x, layer.weight, layer.bias))
 
 
 def test_stacked_parts_are_initialised_each_by_its_own_width() -> None:

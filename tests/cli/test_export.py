@@ -1,0 +1,98 @@
+"""Exported to CTranslate2, a model of every kind translates as it does here; what its format cannot hold is refused."""
+
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from model.build import build
+from model.config import DropoutConfig, ModelConfig, StackConfig
+from pipeline import export
+from pipeline.config import DecodingConfig
+from pipeline.decoding.decode import decode
+from pipeline.decoding.forced import forced_log_probs
+from pipeline.errors import RecipeError
+from pipeline.export import to_ctranslate2, vocabulary
+from pipeline.models import LoadedModel
+from tests.cli.user import Stages, tfm
+from tests.tiny_training import WORDS
+from tokenizer.config import TokenizerConfig
+from tokenizer.train import train
+
+KINDS: dict[str, dict[str, Any]] = {
+    "pre-norm": {},
+    "post-norm, GELU": {"norm": "post", "activation": "gelu"},
+    "learned positions, tanh, untied": {"positions": "learned", "activation": "tanh", "tie": "none"},
+    "no positions, unscaled": {"positions": "none", "scale_embedding": False},
+    "stacks of two shapes": {
+        "encoder": StackConfig(layers=1, dim=24, heads=3, feed_forward_dim=16),
+        "tie": "output",
+    },
+}
+
+
+def loaded(folder: Path, **changes: Any) -> LoadedModel:
+    """A model with random weights, larger than a beginner's so that it is sure of something."""
+    stack = StackConfig(layers=2, dim=16, heads=2, feed_forward_dim=32)
+    dropout = DropoutConfig(residual=0, embedding=0)
+    config = ModelConfig(**{"encoder": stack, "decoder": stack, "max_length": 64, "dropout": dropout} | changes)
+    tokenizer = train([WORDS], TokenizerConfig(kind="bpe", vocab_size=60, min_frequency=1))
+    model = build(config, source_vocab=tokenizer.vocab_size, target_vocab=tokenizer.vocab_size, seed=2).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() == 2:
+                parameter.mul_(1.5)
+            else:
+                parameter.add_(torch.linspace(-0.2, 0.2, len(parameter)))
+    return LoadedModel(model, tokenizer, tokenizer, config, folder)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_translates_and_scores_as_here(kind: str, tmp_path: Path) -> None:
+    ctranslate2 = pytest.importorskip("ctranslate2", reason="needs the extra `export`")
+    ours = loaded(tmp_path, **KINDS[kind])
+    to_ctranslate2(ours, tmp_path)
+    draw = random.Random(1)
+    sources, targets = ([[draw.randrange(4, 40) for _ in range(draw.randint(1, 9))] for _ in range(40)] for _ in "st")
+    pieces = vocabulary(ours.source_tokenizer)
+    spelled = [[[pieces[number] for number in ids] for ids in side] for side in (sources, targets)]
+    engine = ctranslate2.Translator(str(tmp_path), device="cpu", compute_type="float32")
+
+    greedy = {"beam_size": 1, "max_decoding_length": 12, "suppress_sequences": [["<pad>"], ["<s>"]]}
+    theirs = [found.hypotheses[0] for found in engine.translate_batch(spelled[0], **greedy)]
+    found = decode(ours.model, sources, DecodingConfig(beam=1, max_length=12))
+    assert theirs == [[pieces[number] for number in one[0].ids] for one in found]
+    assert len({tuple(each) for each in theirs}) > 10
+
+    log_probs = [sum(scored.log_probs) for scored in engine.score_batch(*spelled)]
+    assert log_probs == pytest.approx(forced_log_probs(ours.model, sources, targets).tolist(), abs=1e-3)
+
+
+def test_what_the_format_has_no_room_for_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("ctranslate2", reason="needs the extra `export`")
+    with pytest.raises(RecipeError, match=r"no room for embeddings of another width \(8\)"):
+        to_ctranslate2(loaded(tmp_path, embedding_dim=8), tmp_path)
+
+
+def test_the_missing_package_is_named_with_the_command_that_installs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    monkeypatch.setitem(sys.modules, "ctranslate2.specs", None)
+    with pytest.raises(RecipeError, match=r'pip install "tfm\[export\]"'):
+        to_ctranslate2(loaded(tmp_path), tmp_path)
+    assert not any(tmp_path.iterdir())
+    assert set(export.FORMATS) == {"ctranslate2"}
+
+
+def test_the_command_publishes_an_artifact(stages: Stages, tmp_path: Path) -> None:
+    pytest.importorskip("ctranslate2", reason="needs the extra `export`")
+    made = tfm("export", stages.folder, "--to", "ctranslate2", "--out", tmp_path / "engine")
+    assert made.code == 0, made.err
+    assert {"model.bin", "tokenizer.json", "manifest.json"} <= {file.name for file in (tmp_path / "engine").iterdir()}
+    assert "export" in tfm("inspect", tmp_path / "engine").out
+    again = tfm("export", stages.folder / "model", "--to", "ctranslate2", "--out", tmp_path / "engine")
+    assert "nothing to do" in again.err
