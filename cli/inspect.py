@@ -19,6 +19,7 @@ def inspect(
 ) -> None:
     """Verify an artifact, and print its lineage back to the raw text."""
     from pipeline.artifact import inspect as inspect_artifact
+    from pipeline.errors import printable
 
     report = inspect_artifact(folder)
     if as_json:
@@ -26,11 +27,6 @@ def inspect(
         print(text.encode(errors="backslashreplace").decode())  # JSON spells what is no character in the same way
     else:
         print("\n".join(printable(line) for line in lines(report)))
-
-
-def printable(text: str) -> str:
-    """The text, with an escape for each character that would steer a terminal or is none (a byte of a file's name)."""
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 def lines(report: Mapping[str, Any]) -> Iterator[str]:

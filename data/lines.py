@@ -4,9 +4,9 @@ import gzip
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedIOBase
 from itertools import chain
 from pathlib import Path
-from typing import IO, cast
 
 from data.errors import DataError
 
@@ -58,11 +58,11 @@ def line_blocks(path: Path) -> Iterator[bytes]:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[IO[bytes]]:
-    """The bytes of a file, uncompressed if its name ends in .gz."""
+def opened(path: Path, *, packed: bool = False) -> Iterator[BufferedIOBase]:
+    """The bytes of a file, uncompressed if its name ends in .gz; packed: as they are."""
     try:
         with open(path, "rb") as plain:
-            yield cast(IO[bytes], gzip.GzipFile(fileobj=plain)) if path.suffix == ".gz" else plain
+            yield gzip.GzipFile(fileobj=plain) if path.suffix == ".gz" and not packed else plain
     except FileNotFoundError:
         raise DataError("no such file", file=path) from None
     except IsADirectoryError:

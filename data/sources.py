@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from data import hub
 from data.config import CorpusConfig
-from data.errors import DataError
+from data.errors import DataError, listed
 from data.lines import check_lines, open_lines, opened
 from data.splits import Corpus, Portion, Splits, resolve
 
@@ -129,8 +129,7 @@ def _place(path: Path, names: list[str], column: str) -> int:
     if not names:
         return int(column)
     if column not in names:
-        listed = ", ".join(names)
-        raise DataError(f"there is no column {column!r}; its header names: {listed}", file=path, line=1)
+        raise DataError(f"there is no column {column!r}; its header names: {listed(names)}", file=path, line=1)
     return names.index(column)
 
 
@@ -140,7 +139,7 @@ def _jsonl(corpus: CorpusConfig, online: bool) -> Pairs:
             if line.strip():
                 try:
                     row = json.loads(line)
-                except ValueError as error:
+                except (ValueError, RecursionError) as error:
                     raise DataError(f"not JSON: {error}", file=path, line=number) from None
                 yield _value(row, corpus.source, path, number), _value(row, corpus.target, path, number)
 
@@ -150,7 +149,7 @@ def _value(row: object, column: str, path: Path, line: int) -> str:
     value: object = row
     for key in [column] if isinstance(row, dict) and column in row else column.split("."):
         if not isinstance(value, dict) or key not in value:
-            has = f"; it has {', '.join(map(str, row))}" if isinstance(row, dict) else ""
+            has = f"; it has {listed(row)}" if isinstance(row, dict) else ""
             raise DataError(f"there is no {column!r}{has}", file=path, line=line)
         value = value[key]
     if value is not None and not isinstance(value, str):
@@ -170,8 +169,10 @@ def _parquet(corpus: CorpusConfig, online: bool) -> Pairs:
                 columns = [name for name in file.schema_arrow.names if {name, name.split(".")[0]} & wanted]
                 for batch in file.iter_batches(columns=columns or None):
                     yield from _table_pairs(pa.Table.from_batches([batch]), corpus, str(path))
-            except pa.ArrowInvalid as error:
-                raise DataError(f"not a Parquet file: {error}", file=path) from None
+            except (pa.ArrowException, OSError, ValueError) as error:
+                if isinstance(error, OSError) and error.errno is not None:
+                    raise  # it is the disk; of a damaged file Arrow raises one without a number
+                raise DataError(f"not a Parquet file: {listed(str(error).split(), ' ')}", file=path) from None
 
 
 def _huggingface(corpus: CorpusConfig, online: bool) -> Pairs:
@@ -193,7 +194,7 @@ def _table_column(table: pa.Table, name: str, path: str) -> list[str]:
         table = table.flatten()
     found = next((each for each in (name, f"translation.{name}") if each in table.column_names), None)
     if found is None:
-        raise DataError(f"there is no column {name!r}; it has {', '.join(table.column_names)}", file=path)
+        raise DataError(f"there is no column {name!r}; it has {listed(table.column_names)}", file=path)
     column = table.column(found)
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         raise DataError(f"column {name!r} holds {column.type}, not text", file=path)
@@ -240,11 +241,8 @@ def _one_line(text: str) -> str:
 
 
 def _sha256(path: Path) -> str:
-    try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except FileNotFoundError:
-        raise DataError("no such file", file=path) from None
+    with opened(path, packed=True) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 READERS: Mapping[str, Callable[[CorpusConfig, bool], Pairs]] = {

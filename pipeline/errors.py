@@ -11,9 +11,9 @@ TfmError
 import os
 from typing import TypeVar
 
-from data.errors import DataError, TfmError
+from data.errors import DataError, TfmError, printable
 
-__all__ = ["CannotWrite", "DataError", "RecipeError", "Stopped", "TfmError", "is_told_here", "told_here"]
+__all__ = ["CannotWrite", "DataError", "RecipeError", "Stopped", "TfmError", "is_told_here", "printable", "told_here"]
 
 _TOLD_HERE = "this process alone has this error"
 _E = TypeVar("_E", bound=BaseException)

@@ -1,0 +1,240 @@
+"""Whatever bytes a reader is given: what it says is right, or an error of ours that names the file."""
+
+import gzip
+import json
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from data.config import CorpusConfig
+from data.lines import check_lines, open_lines
+from data.sources import pairs
+from data.store import load_split, read_about
+from data.tokenizers import load_pair
+from pipeline.errors import DataError, RecipeError
+from pipeline.manifest import read_manifest
+from pipeline.recipe import load_recipe
+from pipeline.training.checkpoint import Checkpoints
+from pipeline.training.curves import read_metrics
+from tests.tiny_training import write_dataset
+
+NASTY = (
+    b"\r\n", b"\r", b"\n", b"\0", b"\x0c", b"\x1c", b"\xc2\x85", b"\xe2\x80\xa8", b"\xef\xbb\xbf", b"\xff", b"\t", b",",
+    b"\xed\xa0\x80", b"\xf0\x9f\x91\xa9", b"\\", b'"', b"{", b"}",
+    b"[[[[", b"null", b"1e999", b"\x1f\x8b", b"PAR1", b"a" * 300,
+)  # fmt: skip
+TEXT = 'ein Haus\t\na house\n\nüber, "alles"\nNaïve\u2028 text\n'
+ROWS = [{"source": "ein Haus", "target": "a house"}, {"source": "über", "target": "über, all"}] * 3
+
+
+def mutated(valid: bytes, draw: random.Random) -> bytes:
+    """The bytes with a few changes; now and then something else altogether."""
+    if draw.random() < 0.1:
+        return b"".join(draw.choices(NASTY, k=draw.randrange(12)))
+    changed = bytearray(valid)
+    for _ in range(draw.randint(1, 4)):
+        place = draw.randrange(len(changed) + 1)
+        kind = draw.randrange(4)
+        if kind == 0 and place < len(changed):
+            changed[place] ^= 1 << draw.randrange(8)
+        elif kind == 1:
+            changed[place:place] = draw.choice(NASTY)
+        elif kind == 2:
+            del changed[place : place + draw.choice((1, 2, 7, 50))]
+        elif kind == 3 and draw.random() < 0.3:
+            del changed[place:]
+    return bytes(changed)
+
+
+# Corpora: what they give is held against a plainer reading of the same bytes
+
+
+def lines_of(content: bytes) -> list[str]:
+    """The lines of a text by the rule as it is stated."""
+    found = content.decode("utf-8").split("\n")
+    if found[-1] == "":
+        found.pop()
+    if found:
+        found[0] = found[0].removeprefix("\ufeff")
+    return [line.removesuffix("\r") for line in found]
+
+
+def check_text(file: Path, content: bytes, found: list[tuple[str, str]]) -> None:
+    assert [source for source, _ in found] == lines_of(content)
+    assert check_lines(file) == len(found)
+
+
+def check_tsv(file: Path, content: bytes, found: list[tuple[str, str]]) -> None:
+    assert found == [tuple(line.split("\t")[:2]) for line in lines_of(content)]
+
+
+def check_jsonl(file: Path, content: bytes, found: list[tuple[str, str]]) -> None:
+    rows = [json.loads(line) for line in lines_of(content) if line.strip()]
+    assert [row["source"] is None or row["source"].replace("\n", " ") == source for row, (source, _) in zip(
+        rows, found, strict=True)] == [True] * len(rows)  # fmt: skip
+
+
+def check_csv(file: Path, content: bytes, found: list[tuple[str, str]]) -> None:
+    assert len(found) < len(lines_of(content))  # a header, and at least a line a row
+
+
+def check_parquet(file: Path, content: bytes, found: list[tuple[str, str]]) -> None:
+    assert len(found) == pq.ParquetFile(pa.BufferReader(content)).metadata.num_rows
+
+
+def parquet() -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_pylist(ROWS), sink)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class Format:
+    """A valid file, how it is read, and what its pairs are held against."""
+
+    ending: str
+    valid: bytes
+    config: dict[str, Any]
+    check: Callable[[Path, bytes, list[tuple[str, str]]], None]
+
+
+FORMATS = {
+    "text": Format("txt", TEXT.encode(), {}, check_text),
+    "tsv": Format("tsv", b"eins\tone\nzwei\ttwo\t2\n", {"source": "0", "target": "1"}, check_tsv),
+    "csv": Format("csv", b'source,target\n"ein ""Haus""","a\nhouse"\nzwei,two\n', {}, check_csv),
+    "jsonl": Format("jsonl", "".join(json.dumps(row) + "\n" for row in ROWS).encode(), {}, check_jsonl),
+    "parquet": Format("parquet", parquet(), {}, check_parquet),
+}
+
+
+def read_corpus(name: str, content: bytes, folder: Path, *, packed: bool = False) -> None:
+    """Read bytes as a corpus: its pairs are right, or the error is ours and names the file."""
+    form = FORMATS[name]
+    file = folder / f"corpus.{form.ending}{'.gz' if packed else ''}"
+    file.write_bytes(content)
+    places = {"source": str(file), "target": str(file)} if name == "text" else {"path": str(file), **form.config}
+    error = None
+    try:
+        found = list(pairs(CorpusConfig.model_validate({"format": name, **places})))
+    except DataError as caught:
+        error = str(caught)
+    if error is not None:
+        assert file.name in error
+        assert len(error.splitlines()) == 1
+        assert len(error) < 800
+        return
+    assert all("\n" not in text for pair in found for text in pair)
+    form.check(file, gzip.decompress(content) if packed else content, found)
+
+
+@pytest.mark.promise("bytes")
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_corpus_is_read_rightly_or_refused(name: str, tmp_path: Path, record_property: Any) -> None:
+    draw = random.Random(name)
+    for _ in range(150):
+        read_corpus(name, mutated(FORMATS[name].valid, draw), tmp_path)
+        read_corpus(name, mutated(gzip.compress(FORMATS[name].valid), draw), tmp_path, packed=True)
+    record_property("inputs", 300)
+
+
+@pytest.mark.slow
+@pytest.mark.promise("bytes")
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_corpus_of_any_bytes(name: str, packed: bool, tmp_path: Path, record_property: Any) -> None:
+    draw, valid = random.Random(f"{name} {packed}"), FORMATS[name].valid
+    for _ in range(10_000):
+        read_corpus(name, mutated(gzip.compress(valid) if packed else valid, draw), tmp_path, packed=packed)
+    record_property("inputs", 10_000)
+
+
+@pytest.mark.promise("bytes")
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(parts=st.lists(st.sampled_from(NASTY) | st.binary(max_size=5), max_size=12), block=st.integers(1, 9))
+def test_lines_are_those_of_the_rule_whatever_the_blocks(
+    parts: list[bytes], block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content, file = b"".join(parts), tmp_path / "text"
+    file.write_bytes(content)
+    monkeypatch.setattr("data.lines.BLOCK_BYTES", block)
+    try:
+        expected = lines_of(content)
+    except UnicodeDecodeError as error:
+        line = 1 + content.count(b"\n", 0, error.start)
+        byte = error.start - content.rfind(b"\n", 0, error.start)
+        for read in (lambda: list(open_lines(file)), lambda: check_lines(file)):
+            with pytest.raises(DataError, match=rf"text, line {line}, byte {byte}: not UTF-8"):
+                read()
+    else:
+        assert list(open_lines(file)) == expected
+        assert check_lines(file) == len(expected)
+
+
+# What stages wrote: read as it is, or an error of ours
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_dataset(tmp_path_factory.mktemp("data") / "dataset").resolve()
+
+
+def documents(dataset: Path, folder: Path) -> Iterator[tuple[str, Path, bytes, Callable[[], object]]]:
+    """(what, the file to write, valid content, how it is read)."""
+    checkpoints = Checkpoints(folder / "checkpoints")
+    if not checkpoints.steps():
+        checkpoints.write(1, {}, {"step": 1})
+    (folder / "train").mkdir(exist_ok=True)
+    state = checkpoints.place(1) / "state.json"
+    arrow = folder / "train" / "data-00000-of-00001.arrow"
+    metrics = b'{"event": "train", "step": 5, "loss": 1.5}\n' * 3
+    recipe = b'seed = 2\n[data]\npath = "x"\n[training]\nmax_steps = 5\n'
+    tokenizer = (dataset / "tokenizer" / "tokenizer.json").read_bytes()
+    yield "tokenizer", folder / "tokenizer.json", tokenizer, lambda: load_pair(folder)
+    yield "manifest", folder / "manifest.json", (dataset / "manifest.json").read_bytes(), lambda: read_manifest(
+        folder, folder)  # fmt: skip
+    yield "about", folder / "dataset.json", (dataset / "dataset.json").read_bytes(), lambda: read_about(folder)
+    yield "split", arrow, (dataset / "train" / arrow.name).read_bytes(), lambda: load_split(folder / "train")
+    yield "checkpoint", state, state.read_bytes(), lambda: checkpoints.read(1)
+    yield "metrics", folder / "metrics.jsonl", metrics, lambda: read_metrics(folder / "metrics.jsonl")
+    yield "recipe", folder / "r.toml", recipe, lambda: load_recipe(folder / "r.toml")
+
+
+NAMES = ("tokenizer", "manifest", "about", "split", "checkpoint", "metrics", "recipe")
+
+
+def read_any(name: str, num_inputs: int, dataset: Path, folder: Path) -> None:
+    draw = random.Random(name)
+    _, file, valid, read = next(each for each in documents(dataset, folder) if each[0] == name)
+    read_whole = file.write_bytes(valid) and read()
+    assert read_whole is not None
+    for _ in range(num_inputs):
+        file.write_bytes(mutated(valid, draw))
+        error = None
+        try:
+            read()
+        except (DataError, RecipeError) as caught:
+            error = str(caught)
+        assert error is None or (len(error.splitlines()) <= 2 and str(folder) in error)
+
+
+@pytest.mark.promise("bytes")
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_stage_wrote_is_read_or_refused(name: str, dataset: Path, tmp_path: Path, record_property: Any) -> None:
+    read_any(name, 150, dataset, tmp_path)
+    record_property("inputs", 150)
+
+
+@pytest.mark.slow
+@pytest.mark.promise("bytes")
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_stage_wrote_as_any_bytes(name: str, dataset: Path, tmp_path: Path, record_property: Any) -> None:
+    read_any(name, 10_000, dataset, tmp_path)
+    record_property("inputs", 10_000)
