@@ -51,6 +51,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         found = outcomes[promise]
         tests = found.total()
         numbers = ", ".join(f"{count:,} {name}" for name, count in counted[promise].items())
-        rest = [f"{found[outcome]} {outcome}" for outcome in ("failed", "error", "skipped") if found[outcome]]
-        outcome = ", ".join(rest) or ("holds" if tests else "not tested")
+        bad = [f"{found[each]} {each}" for each in ("failed", "error") if found[each]]
+        skipped = [f"{found['skipped']} skipped"] if found["skipped"] else []
+        outcome = ", ".join([*(bad or ["holds" if found["passed"] else "not tested"]), *skipped])
         terminalreporter.write_line(f"| {sentence} | {tests} | {numbers} | {outcome} |")

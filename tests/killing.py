@@ -23,7 +23,7 @@ from pipeline.models import save_model
 from pipeline.training import checkpoint, session
 from pipeline.training.log import MetricsLog
 from pipeline.training.loop import Trainer
-from pipeline.training.tasks import Translation
+from pipeline.training.tasks import Loss, Translation
 from tests.tiny_training import run
 
 # A process is forked from one that has imported torch already, which saves it the seconds that this takes.
@@ -161,6 +161,39 @@ class DieAt:
 
     def __call__(self) -> None:
         arrange(MOMENTS[self.moment], self.nth, lambda: os.kill(os.getpid(), signal.SIGKILL))
+
+
+@dataclass(frozen=True)
+class SignalAt:
+    """Prepares a process to be asked to stop at the nth of these moments."""
+
+    moment: str
+    nth: int
+    number: int = signal.SIGTERM
+
+    def __call__(self) -> None:
+        arrange(MOMENTS[self.moment], self.nth, lambda: os.kill(os.getpid(), self.number))
+
+
+@dataclass(frozen=True)
+class Spoil:
+    """Prepares a process for losses that are infinite (or, without room, for no memory) from call `first` to `last`."""
+
+    first: int
+    last: int
+    room: bool = True
+
+    def __call__(self) -> None:
+        real, calls = Translation.loss, iter(range(1, 1_000_000))
+
+        def loss(self_: Translation, model: Any, batch: Any) -> Any:
+            spoilt = self.first <= next(calls) <= self.last
+            if spoilt and not self.room:
+                raise RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory")
+            found = real(self_, model, batch)
+            return Loss(found.sum * float("inf"), found.nll, found.count) if spoilt else found
+
+        Translation.loss = loss  # type: ignore[method-assign]
 
 
 def _train(

@@ -94,6 +94,7 @@ def test_the_comparison_notices_one_example_counted_twice(dataset: Path, of_larg
     assert difference(gradients_in_float64(dataset, groups, World()), of_large_batches) > 1e-4
 
 
+@pytest.mark.promise("ranks")
 def test_two_processes_equal_one(of_large_batches: dict[str, Tensor], of_two: Path) -> None:
     # Groups of three batches, so the first process has two and the second one.
     both = [load_file(of_two / f"gradients-{rank}.safetensors") for rank in (0, 1)]
@@ -120,6 +121,7 @@ def figures(out: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
+@pytest.mark.promise("ranks")
 def test_all_processes_stop_together_and_resume_to_the_same_bytes(dataset: Path, tmp_path: Path) -> None:
     config = training(max_steps=3000, save_every=50, validation={"every_steps": 1000, "bleu": False})
     straight, stopped = tmp_path / "straight", tmp_path / "stopped"

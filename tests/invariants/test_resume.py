@@ -1,6 +1,5 @@
 """A training that is stopped, killed or fails at any place and is started again ends as one that never was."""
 
-import json
 import os
 import random
 import signal
@@ -20,7 +19,10 @@ from pipeline.progress import Bar, Quiet
 from pipeline.training import session, state
 from pipeline.training.tasks import Counts, Translation
 from pipeline.training.validation import Validator
+from tests.killing import Killed, result
 from tests.tiny_training import run, training, write_dataset
+
+pytestmark = pytest.mark.promise("resume")
 
 ROOT = Path(__file__).parents[2]
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -41,11 +43,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "optimizer": {"name": "adamw", "weight_decay": 0.1},
     },
 }
-TIMES = {"seconds", "tokens_per_second"}
-
-
-class Killed(BaseException):
-    """What no code of ours catches: as near to SIGKILL as one process allows."""
 
 
 class SignalAt(Quiet):
@@ -91,13 +88,6 @@ def straight(
     config, out = training(**VARIANTS[request.param]), tmp_path_factory.mktemp("straight")
     run(dataset, out, config)
     return config, out
-
-
-def result(out: Path) -> tuple[bytes, list[dict[str, Any]]]:
-    """All that may not differ: the model's bytes and the figures but for times."""
-    lines = (out / "training" / "metrics.jsonl").read_text("utf-8").splitlines()
-    figures = [{key: value for key, value in json.loads(line).items() if key not in TIMES} for line in lines]
-    return (out / "model" / "model.safetensors").read_bytes(), figures
 
 
 @pytest.mark.parametrize(("step", "number"), [(6, signal.SIGTERM), (7, signal.SIGINT), (8, signal.SIGTERM)])

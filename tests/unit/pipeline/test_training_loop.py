@@ -32,6 +32,7 @@ from pipeline.training import session, validation
 from pipeline.training.distributed import World
 from pipeline.training.early_stopping import Validation, best_first, is_exhausted
 from pipeline.training.log import MetricsLog
+from pipeline.training.memory import is_out_of_memory
 from pipeline.training.signals import listen
 from pipeline.training.tasks import Loss, Translation
 from pipeline.training.update import Gradients
@@ -312,6 +313,7 @@ def poison(monkeypatch: pytest.MonkeyPatch, bad: set[int]) -> None:
     monkeypatch.setattr(Translation, "loss", loss)
 
 
+@pytest.mark.promise("training")
 def test_updates_that_are_not_finite_are_left_out(
     dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -328,6 +330,7 @@ def test_updates_that_are_not_finite_are_left_out(
     ]
 
 
+@pytest.mark.promise("training")
 def test_a_loss_that_stays_infinite_stops_training(
     dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -337,6 +340,7 @@ def test_a_loss_that_stays_infinite_stops_training(
     assert kept(tmp_path) == [5]
 
 
+@pytest.mark.promise("training")
 def test_a_batch_that_does_not_fit_is_named(dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def loss(*_: Any) -> Loss:
         raise RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory: you tried")
@@ -346,6 +350,14 @@ def test_a_batch_that_does_not_fit_is_named(dataset: Path, tmp_path: Path, monke
         DataError, match=r"step 1: a batch of \d+ rows x \d+ tokens does not fit .* lower data.batch_tokens"
     ):
         run(dataset, tmp_path, training())
+
+
+@pytest.mark.promise("training")
+def test_memory_that_runs_out_is_known_by_what_torch_says_of_it() -> None:
+    with pytest.raises(RuntimeError) as caught:
+        torch.empty(1 << 55, dtype=torch.uint8)
+    assert is_out_of_memory(caught.value)
+    assert not is_out_of_memory(RuntimeError("shapes do not fit"))
 
 
 def test_examples_longer_than_the_model_reads_are_counted_first(dataset: Path, tmp_path: Path) -> None:

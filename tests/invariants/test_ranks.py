@@ -1,0 +1,115 @@
+"""Two processes of one training: they stop together, one does not outlive the other, and they resume together."""
+
+import json
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.config import TrainingConfig
+from tests.killing import MOMENTS, DieAt, SignalAt, Spoil, ends, result, start
+from tests.tiny_training import training, write_dataset
+
+pytestmark = [pytest.mark.slow, pytest.mark.promise("ranks")]
+Count = Callable[[str, object], None]
+VARIANTS: dict[str, dict[str, Any]] = {
+    "plain": {"max_steps": 25, "save_every": 3},
+    "early stopping, moving average, mean of the best, accumulated": {
+        "max_steps": 200,
+        "accumulate": 4,
+        "ema": 0.9,
+        "early_stopping": {"patience": 2},
+        "schedule": {"name": "inverse_sqrt", "peak": 0.05, "warmup_steps": 5},
+        "keep": {"last": 2, "best": 2, "average": "best"},
+    },
+}
+# What only the first process does, the other cannot die of.
+OF_BOTH = ("in the middle of an epoch", "at an epoch's end", "while validating")
+DEATHS = [(moment, 0) for moment in MOMENTS] + [(moment, 1) for moment in OF_BOTH]
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_dataset(tmp_path_factory.mktemp("data") / "dataset")
+
+
+def whole(dataset: Path, out: Path, config: TrainingConfig) -> Any:
+    """The result of two processes that nothing disturbs from here on."""
+    found = ends(start(dataset, out, config, ranks=2))
+    assert [each.code for each in found] == [0, 0], found
+    return result(out)
+
+
+@pytest.fixture(scope="module", params=VARIANTS)
+def straight(
+    request: pytest.FixtureRequest, dataset: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[TrainingConfig, Any]:
+    """A variant, and the result of a run of it that nothing stopped."""
+    config = training(**VARIANTS[request.param])
+    return config, whole(dataset, tmp_path_factory.mktemp("straight"), config)
+
+
+@pytest.mark.parametrize(("moment", "rank"), DEATHS)
+def test_one_is_killed_and_the_other_leaves_and_both_resume(
+    straight: tuple[TrainingConfig, Any], dataset: Path, tmp_path: Path, moment: str, rank: int, record_property: Count
+) -> None:
+    config, expected = straight
+    # accumulated, a process sees fewer batches and epochs before the end
+    nth = min(MOMENTS[moment].nth, 8) if config.accumulate > 1 else min(MOMENTS[moment].nth, 12)
+    found = ends(start(dataset, tmp_path, config, ranks=2, rank=rank, prepare=DieAt(moment, nth)))
+    dead, other = found[rank], found[1 - rank]
+    assert dead.code == -signal.SIGKILL, dead.said
+    assert other.seconds < 60
+    if moment != "while publishing":  # the other has ended well by then
+        assert other.code == 75, other.said
+        assert "another process of this training is gone" in other.said
+    assert "Traceback" not in other.said
+    assert whole(dataset, tmp_path, config) == expected
+    record_property("kills", 1)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("rank", [0, 1])
+def test_one_is_asked_to_stop_and_both_do_after_the_same_step(
+    straight: tuple[TrainingConfig, Any], dataset: Path, tmp_path: Path, rank: int, number: int, record_property: Count
+) -> None:
+    config, expected = straight
+    asked = SignalAt("in the middle of an epoch", 8, number)
+    found = ends(start(dataset, tmp_path, config, ranks=2, rank=rank, prepare=asked))
+    assert [each.code for each in found] == [75, 75], found
+    newest = max((tmp_path / "training" / "checkpoints").glob("step-*"))
+    step = json.loads((newest / "state.json").read_text("utf-8"))["state"]["step"]
+    assert f"after step {step}; the same command resumes it" in found[0].said
+    assert found[1].said.count("resumes it") == 0  # once is enough
+    assert whole(dataset, tmp_path, config) == expected
+    record_property("stops", 1)
+
+
+@pytest.mark.promise("training")
+def test_what_is_not_finite_in_one_process_is_left_out_by_both(dataset: Path, tmp_path: Path) -> None:
+    config = training(max_steps=12, save_every=1, keep={"last": 12}, log_every=1)
+    found = ends(start(dataset, tmp_path, config, ranks=2, rank=1, prepare=Spoil(4, 5)))
+    assert [each.code for each in found] == [0, 0], found
+    losses = {line["step"]: line["loss"] for line in result(tmp_path)[1] if line["event"] == "train"}
+    assert [step for step, loss in losses.items() if loss is None] == [4, 5]
+    weights = {
+        step: (tmp_path / "training" / "checkpoints" / f"step-{step:07d}" / "model.safetensors").read_bytes()
+        for step in (3, 4, 5, 6)
+    }
+    assert weights[3] == weights[4] == weights[5] != weights[6]
+
+
+@pytest.mark.promise("training")
+@pytest.mark.parametrize("room", [True, False])
+def test_what_goes_wrong_in_one_process_ends_both_with_its_reason(room: bool, dataset: Path, tmp_path: Path) -> None:
+    config = training(max_steps=25, save_every=2)
+    found = ends(start(dataset, tmp_path, config, ranks=2, rank=1, prepare=Spoil(7, 30, room)))
+    assert [each.code for each in found] == [65, 65], found
+    reason = "not finite 5 times in a row" if room else "does not fit in memory; lower data.batch_tokens"
+    assert reason in found[0].said
+    assert "Traceback" not in found[0].said + found[1].said
+    resumed = whole(dataset, tmp_path, config)
+    if not room:  # else the updates left out before the last checkpoint stay left out
+        assert resumed == whole(dataset, tmp_path / "straight", config)
