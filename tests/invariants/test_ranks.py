@@ -14,16 +14,18 @@ from tests.tiny_training import training, write_dataset
 
 pytestmark = [pytest.mark.slow, pytest.mark.promise("ranks")]
 Count = Callable[[str, object], None]
+ALL_THREE: dict[str, Any] = {
+    "max_steps": 200,
+    "ema": 0.9,
+    "early_stopping": {"patience": 2},
+    "schedule": {"name": "inverse_sqrt", "peak": 0.05, "warmup_steps": 5},
+    "keep": {"last": 2, "best": 2, "average": "best"},
+}
 VARIANTS: dict[str, dict[str, Any]] = {
     "plain": {"max_steps": 25, "save_every": 3},
-    "early stopping, moving average, mean of the best, accumulated": {
-        "max_steps": 200,
-        "accumulate": 4,
-        "ema": 0.9,
-        "early_stopping": {"patience": 2},
-        "schedule": {"name": "inverse_sqrt", "peak": 0.05, "warmup_steps": 5},
-        "keep": {"last": 2, "best": 2, "average": "best"},
-    },
+    "accumulated": {"max_steps": 25, "save_every": 3, "accumulate": 4},
+    "early stopping, moving average, mean of the best": ALL_THREE,
+    "early stopping, moving average, mean of the best, accumulated": {**ALL_THREE, "accumulate": 4},
 }
 # What only the first process does, the other cannot die of.
 OF_BOTH = ("in the middle of an epoch", "at an epoch's end", "while validating")

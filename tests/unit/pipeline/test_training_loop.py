@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -290,6 +291,29 @@ with listen() as stop:
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.returncode == code, done.stderr
     assert "stopping after this step" in done.stderr
+
+
+@pytest.mark.promise("resume")
+def test_a_second_signal_ends_even_a_call_that_does_not_return() -> None:
+    # Like a product of large matrices, this is one call of native code, which lets other threads run.
+    script = """
+import hashlib
+from pipeline.training.signals import listen
+with listen():
+    print("ready", flush=True)
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)
+"""
+    command = [sys.executable, "-c", script]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    for _ in range(2):
+        assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+    _, said = process.communicate(timeout=5)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert said.strip() == "stopping after this step; once more: at once"
 
 
 def test_a_signal_passed_on_by_a_launcher_counts_once() -> None:
