@@ -74,3 +74,14 @@ def test_shaw_equals_its_equation() -> None:
         weights = logits.softmax(-1)
         want = sum(weights[s] * (value[1, 0, s] + shaw.for_values[relative[s]]) for s in range(5))
         torch.testing.assert_close(got[1, 0, t], want, atol=1e-12, rtol=0)
+
+
+def test_few_queries_without_gradients_give_the_same() -> None:
+    query, key, value, positions = heads()
+    for scheme in (Alibi(), AttentionPositions()):
+        for mask in (Mask(), causal_mask(), Mask(allowed=torch.rand(2, 1, 5, 5) < 0.5 + torch.eye(5))):
+            fused = choose_mix(ScaledDot(), scheme, 0.0, Noise())
+            kernel = fused(query, key, value, mask, positions, positions)
+            with torch.inference_mode():
+                written = fused(query, key, value, mask, positions, positions)
+            torch.testing.assert_close(written, kernel, atol=1e-12, rtol=0)
