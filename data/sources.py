@@ -167,8 +167,12 @@ def _parquet(corpus: CorpusConfig, online: bool) -> Pairs:
                 file = pq.ParquetFile(stream)
                 wanted = {corpus.source.split(".")[0], corpus.target.split(".")[0], "translation"}
                 columns = [name for name in file.schema_arrow.names if {name, name.split(".")[0]} & wanted]
+                missing = file.metadata.num_rows
                 for batch in file.iter_batches(columns=columns or None):
+                    missing -= batch.num_rows
                     yield from _table_pairs(pa.Table.from_batches([batch]), corpus, str(path))
+                if missing:
+                    raise ValueError(f"{missing} of the rows that it speaks of are not there")
             except (pa.ArrowException, OSError, ValueError) as error:
                 if isinstance(error, OSError) and error.errno is not None:
                     raise  # it is the disk; of a damaged file Arrow raises one without a number

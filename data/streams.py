@@ -15,8 +15,8 @@ def read_stream(mapped: Any, schemas: Sequence[pa.Schema]) -> pa.Table:
     """
     messages = pa.ipc.MessageReader.open_stream(mapped)
     first = next(messages, None)
-    if first is None:
-        raise ValueError("it is empty")
+    if first is None or first.type != "schema":  # of what is none, Arrow would read one all the same
+        raise ValueError("it does not begin with a schema")
     schema = pa.ipc.read_schema(first)
     if not any(schema.equals(known) for known in schemas):
         raise ValueError("its columns are others")

@@ -15,19 +15,21 @@ from data.sources import identity, pairs, resolve
 from data.splits import Corpus
 from data.store import TOKENIZER_FOLDER, load_split, write_about, write_split
 from data.tokenizers import load_pair
-from pipeline.artifact import Input, Plan, is_fresh, publish
+from pipeline.artifact import JSON, Input, Plan, is_fresh, publish
 from pipeline.progress import Bar, Reporter
 from tokenizer.tokenizer import Tokenizer, save_pair
 
 
 def plan(data: DataConfig, tokenizer: Path, out: Path, *, seed: int) -> Plan:
     """What `preprocess` will make, from what. Raises DataError where a corpus is not there."""
-    inputs = {"tokenizer": Input.of_artifact(tokenizer, "tokenize")}
-    for name, corpora in resolve(data).all().items():
+    inputs, splits = {"tokenizer": Input.of_artifact(tokenizer, "tokenize")}, resolve(data)
+    for name, corpora in splits.all().items():
         for corpus in corpora:
             for label, path, fingerprint in identity(corpus, online=data.online):
                 inputs[f"{name}: {label}"] = Input.of_value(fingerprint, None if path is None else str(path))
-    return Plan("preprocess", out, {"data": data.model_dump(mode="json")}, inputs, seed)
+    # The order of the test sets counts: the first is the main one. Where data came from the network does not.
+    config: dict[str, JSON] = {"data": data.model_dump(mode="json", exclude={"online"}), "tests": list(splits.tests)}
+    return Plan("preprocess", out, config, inputs, seed)
 
 
 def preprocess(

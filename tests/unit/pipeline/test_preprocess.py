@@ -6,8 +6,8 @@ import pytest
 from data.config import DataConfig
 from data.errors import DataError
 from data.store import load_dataset
-from pipeline.artifact import Plan, open_artifact, publish
-from pipeline.preprocess import preprocess
+from pipeline.artifact import Plan, open_artifact, publish, stale
+from pipeline.preprocess import plan, preprocess
 from pipeline.progress import Quiet
 from tokenizer.config import TokenizerConfig
 from tokenizer.tokenizer import load_pair, save_pair
@@ -130,6 +130,23 @@ def test_a_fresh_dataset_is_not_made_again(corpora, tokenizer, tmp_path):
     corpora(train=TRAIN[:-1])
     assert len(run(config, tokenizer, tmp_path / "dataset", loud).train) == 63
     assert "train.de changed" in "".join(loud.lines)
+
+
+def test_the_order_of_test_sets_counts_and_the_network_does_not(corpora, tokenizer, tmp_path):
+    folder = corpora(train=TRAIN, val=TRAIN[:3], one=TRAIN[:2], two=TRAIN[:2])["path"]
+
+    def config(*names, **more):
+        def corpus(name):
+            return {"source": f"{folder}/{name}.en", "target": f"{folder}/{name}.de"}
+
+        return {"train": corpus("train"), "valid": corpus("val"), "tests": {n: corpus(n) for n in names}, **more}
+
+    def is_stale(config):
+        return stale(plan(DataConfig(**config), tokenizer, tmp_path / "dataset", seed=1))
+
+    assert list(run(config("one", "two"), tokenizer, tmp_path / "dataset").tests) == ["one", "two"]
+    assert is_stale(config("one", "two", online=True)) is None
+    assert "tests" in is_stale(config("two", "one"))
 
 
 def test_a_vocabulary_a_side(corpora, tmp_path):
