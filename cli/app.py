@@ -16,6 +16,7 @@ import typer
 from cli.evaluate import evaluate
 from cli.export import export
 from cli.inspect import inspect
+from cli.launched import first_speaks, stderr_of
 from cli.options import argv
 from cli.preprocess import preprocess
 from cli.recipe import recipe
@@ -23,7 +24,7 @@ from cli.run import run
 from cli.tokenize import tokenize
 from cli.train import train
 from cli.translate import translate
-from pipeline.errors import Stopped, TfmError, is_told_here
+from pipeline.errors import Stopped, TfmError
 
 IO_ERROR = 74
 
@@ -62,8 +63,8 @@ class ErrorHandler:
         with suppress(OSError):
             if self.debug:
                 traceback.print_exc()
-            if text and is_told_here(error):
-                print(text, file=sys.stderr)
+            if text:
+                print(text, file=stderr_of(error))
         _flush(sys.stdout)
         _flush(sys.stderr)
         raise typer.Exit(exit_code)
@@ -135,7 +136,8 @@ def main() -> None:
     _open_standard_streams()
     # A polite kill is a Ctrl-C: the same way out, the same exit code.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    app(prog_name="tfm")
+    with first_speaks():
+        app(prog_name="tfm")
 
 
 if __name__ == "__main__":

@@ -148,7 +148,9 @@ def _to_stdout(
 
 def stdin_lines(stream: BinaryIO) -> Iterator[str]:
     """The lines of a stream as they come in, read as those of a file are. Raises DataError where they are not UTF-8."""
-    for number, raw in enumerate(stream, 1):
+    for number, raw in enumerate(iter(lambda: stream.readline(MAX_LINE_BYTES + 1), b""), 1):
+        if len(raw) > MAX_LINE_BYTES:
+            raise line_too_long("stdin", number)
         try:
             line = raw.decode("utf-8")
         except UnicodeDecodeError as error:

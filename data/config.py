@@ -36,6 +36,8 @@ class CorpusConfig(BaseModel):
 
     @model_validator(mode="after")
     def _is_whole(self) -> "CorpusConfig":
+        if "\0" in f"{self.path}{self.source}{self.target}":
+            raise ValueError("a NUL can be in no name of a file or column")
         if self.format == "text" and self.path is not None:
             raise ValueError("a corpus of two text files has `source` and `target`, no `path`; or say its `format`")
         if self.format != "text" and self.path is None:

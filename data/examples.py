@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import compress, islice
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
 
 from data.config import LimitsConfig
+from data.lines import portions
 from data.store import Ids, Ints
 from tokenizer.tokenizer import Tokenizer
 
@@ -50,9 +51,9 @@ class Chunk:
 
 
 def encode(pairs: Iterable[tuple[str, str]], source: Tokenizer, target: Tokenizer) -> Iterator[Chunk]:
-    """The pairs in chunks of CHUNK_ROWS, encoded; a stream of any length needs the memory of one chunk."""
-    stream, first = iter(pairs), 0
-    while rows := list(islice(stream, CHUNK_ROWS)):
+    """The pairs in `portions` of CHUNK_ROWS, encoded; a stream of any length needs the memory of one chunk."""
+    first = 0
+    for rows in portions(pairs, CHUNK_ROWS):
         sources, targets = map(list, zip(*rows, strict=True))
         numbers = np.arange(first, first + len(rows))
         yield Chunk(numbers, Side.encode(sources, source), Side.encode(targets, target))

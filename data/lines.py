@@ -2,15 +2,23 @@
 
 import gzip
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from io import BufferedIOBase
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
+from typing import TypeVar
 
 from data.errors import DataError
 
 BLOCK_BYTES = 1 << 20
+# A line is held in memory; what goes on for longer is no text with a sentence a line.
+MAX_LINE_BYTES = 1 << 24
+# What is encoded at once has at most so many characters, since that takes some hundred bytes for each.
+PORTION_CHARACTERS = 1 << 22
+ROWS_COUNTED_AT_ONCE = 16
+
+Row = TypeVar("Row", bound=tuple[str, ...])
 
 
 def open_lines(path: Path) -> Iterator[str]:
@@ -47,14 +55,42 @@ def line_blocks(path: Path) -> Iterator[bytes]:
     """The bytes of a file, uncompressed, in blocks of whole lines; only the last may lack its line end."""
     with opened(path) as file:
         rest: list[bytes] = []
+        line = 1
         while block := file.read(BLOCK_BYTES):
             end = block.rfind(b"\n") + 1
             if end:
                 yield b"".join([*rest, block[:end]])
                 rest = []
+                line += block.count(b"\n")
             rest.append(block[end:])
+            if sum(map(len, rest)) > MAX_LINE_BYTES:
+                raise line_too_long(path, line)
         if any(rest):
             yield b"".join(rest)
+
+
+def line_too_long(file: Path | str, line: int) -> DataError:
+    """The error of a line that goes on and on."""
+    return DataError(f"goes on for more than {MAX_LINE_BYTES:,} bytes; is it text?", file=file, line=line)
+
+
+def portions(rows: Iterable[Row], most_rows: int) -> Iterator[list[Row]]:
+    """The rows in lists of `most_rows` and, where texts are so long, of PORTION_CHARACTERS at most or of one row."""
+    rows = iter(rows)
+    portion: list[Row] = []
+    size = 0
+    while taken := list(islice(rows, min(ROWS_COUNTED_AT_ONCE, most_rows - len(portion)))):
+        size += sum(map(len, chain.from_iterable(taken)))
+        if size > PORTION_CHARACTERS:
+            yield from filter(None, (portion, *([row] for row in taken)))
+            portion, size = [], 0
+            continue
+        portion += taken
+        if len(portion) == most_rows:
+            yield portion
+            portion, size = [], 0
+    if portion:
+        yield portion
 
 
 @contextmanager

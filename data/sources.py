@@ -246,6 +246,8 @@ def _one_line(text: str) -> str:
 
 def _sha256(path: Path) -> str:
     with opened(path, packed=True) as file:
+        if not path.is_file():
+            raise DataError("is a pipe or device; a corpus is read more than once, so give a file", file=path)
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

@@ -5,12 +5,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import asdict, dataclass
-from itertools import islice, zip_longest
+from itertools import zip_longest
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 from data.config import DataConfig
 from data.errors import DataError
+from data.lines import portions
 from data.preflight import preflight
 from data.sources import describe, identity, open_lines, pairs, resolve
 from data.splits import Corpus, Portion
@@ -122,7 +123,7 @@ def _learn(
     """One tokenizer a side; the only one learns from every text of a row."""
     trainers = [TokenizerTrainer(config) for _ in sides]
     with reporter.bar("reading text", None, "lines") as bar:
-        for batch in _batches(rows):
+        for batch in portions(rows, AT_ONCE):
             for row in batch:
                 for number, text in enumerate(row):
                     trainers[number % len(trainers)].add(text)
@@ -161,7 +162,7 @@ def _measure(tokenizers: Mapping[str, Tokenizer], rows: Iterable[Row], reporter:
     """How each side's tokenizer fares on its texts."""
     measures = {side: Measure() for side in tokenizers}
     with reporter.bar("measuring on held-out text", None, "lines") as bar:
-        for batch in _batches(rows):
+        for batch in portions(rows, AT_ONCE):
             for column, texts in enumerate(zip(*batch, strict=True)):
                 side = list(tokenizers)[column % len(tokenizers)]
                 measures[side].add(texts, tokenizers[side])
@@ -206,12 +207,6 @@ def _lines(files: Sequence[Path], *, held_out: bool) -> Iterator[Row]:
     """The lines of all files that are held out, or those that are not."""
     lines = (line for file in files for line in open_lines(file))
     return ((line,) for number, line in enumerate(lines, 1) if (number % HELD_OUT_EVERY == 0) == held_out)
-
-
-def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    rows = iter(rows)
-    while batch := list(islice(rows, AT_ONCE)):
-        yield batch
 
 
 def _file(file: Path) -> Input:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from data.errors import DataError
-from data.lines import open_lines
+from data.lines import open_lines, portions
 from data.store import load_dataset
 from pipeline.agreement import check_tokenizer
 from pipeline.artifact import JSON, Draft, Input, Plan, is_fresh, open_artifact, publish
@@ -56,7 +56,8 @@ def translate_lines(
 ) -> Iterator[list[Translation]]:
     """The `config.n_best` translations of each line, best first; lines in order.
 
-    Reads `chunk_lines` lines, then gives their translations: 1 answers each line at once, more sort better by length.
+    Reads `chunk_lines` lines, fewer where they are very long, then gives their translations: 1 answers each line at
+    once, more sort better by length.
     A line without pieces is translated by an empty line, not by the model. A source longer than the model reads is
     cut, which is reported at the end. `prefixes`: for each line, text that its translations begin with.
     `on_done` is told how many more lines are done. Raises DataError where there are fewer prefixes than lines.
@@ -65,9 +66,10 @@ def translate_lines(
 
     model = loaded.model.eval()
     device = next(model.parameters()).device
-    lines, starts = iter(lines), None if prefixes is None else iter(prefixes)
+    starts = None if prefixes is None else iter(prefixes)
     num_lines = num_cut = 0
-    while chunk := list(islice(lines, chunk_lines)):
+    for rows in portions(zip(lines), chunk_lines):
+        chunk = [line for (line,) in rows]
         sources = loaded.source_tokenizer.encode_batch(chunk)
         targets = None if starts is None else _encode_prefixes(loaded, list(islice(starts, len(chunk))), chunk)
         num_lines += len(chunk)

@@ -1,9 +1,11 @@
 """Moments of a training at which a test lets it die, and trainings in processes of their own, which die for real."""
 
+import hashlib
 import json
 import multiprocessing
 import os
 import random
+import resource
 import shutil
 import signal
 import socket
@@ -17,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from model.config import ModelConfig
 from pipeline.config import TrainingConfig
 from pipeline.errors import TfmError, is_told_here
 from pipeline.models import save_model
@@ -24,7 +27,7 @@ from pipeline.training import checkpoint, session
 from pipeline.training.log import MetricsLog
 from pipeline.training.loop import Trainer
 from pipeline.training.tasks import Loss, Translation
-from tests.tiny_training import run
+from tests.tiny_training import MODEL, run
 
 # A process is forked from one that has imported torch already, which saves it the seconds that this takes.
 CONTEXT = multiprocessing.get_context("forkserver")
@@ -108,6 +111,7 @@ def start(
     ranks: int = 1,
     rank: int = 0,
     prepare: Callable[[], object] | None = None,
+    model: ModelConfig = MODEL,
 ) -> list[BaseProcess]:
     """A training by so many processes, as torchrun starts them; one of them (`rank`) is prepared for something."""
     CONTEXT.set_forkserver_preload([__name__, "torch._dynamo"])  # which every optimiser imports
@@ -118,7 +122,7 @@ def start(
         processes = []
         for each in range(ranks):
             environment = {**shared, "RANK": str(each), "LOCAL_RANK": str(each)} if ranks > 1 else {}
-            rest = (out / f"said-{each}.txt", environment, prepare if each == rank else None)
+            rest = (out / f"said-{each}.txt", environment, prepare if each == rank else None, model)
             process = CONTEXT.Process(target=_train, args=(dataset, out, config, *rest), name=str(out), daemon=True)
             process.start()
             processes.append(process)
@@ -176,6 +180,39 @@ class SignalAt:
 
 
 @dataclass(frozen=True)
+class Hurry:
+    """Prepares a process to be asked to stop twice at the nth of these moments, which then takes long."""
+
+    moment: str
+    nth: int
+    number: int
+
+    def __call__(self) -> None:
+        arrange(MOMENTS[self.moment], self.nth, self.ask)
+
+    def ask(self) -> None:
+        for _ in range(2):
+            os.kill(os.getpid(), self.number)
+            time.sleep(0.1)
+        hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)  # one call of native code, which lets other threads run
+
+
+@dataclass(frozen=True)
+class LittleRoom:
+    """Prepares a process to have only so many bytes more from the nth batch on."""
+
+    nth: int
+    num_bytes: int
+
+    def __call__(self) -> None:
+        arrange(MOMENTS["in the middle of an epoch"], self.nth, self.limit)
+
+    def limit(self) -> None:
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + self.num_bytes, resource.RLIM_INFINITY))
+
+
+@dataclass(frozen=True)
 class Spoil:
     """Prepares a process for losses that are infinite (or, without room, for no memory) from call `first` to `last`."""
 
@@ -203,6 +240,7 @@ def _train(
     said: Path,
     environment: dict[str, str],
     prepare: Callable[[], object] | None,
+    model: ModelConfig,
 ) -> None:
     os.environ.update(environment)
     with said.open("w") as stream:
@@ -212,7 +250,7 @@ def _train(
     if prepare is not None:
         prepare()
     try:
-        run(dataset, out, config)
+        run(dataset, out, config, model=model)
     except TfmError as error:
         if is_told_here(error):
             print(error, file=sys.stderr, flush=True)

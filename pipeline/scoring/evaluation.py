@@ -8,7 +8,7 @@ from typing import Any
 from pipeline.config import EvaluationConfig
 from pipeline.progress import Reporter
 from pipeline.scoring.breakdown import LengthBin, Sample, by_length, random_samples, worst_samples
-from pipeline.scoring.metrics import METRICS, Score, looks_tokenized, score_texts
+from pipeline.scoring.metrics import METRICS, Score, looks_tokenized, score_texts, too_long
 
 NUM_SHOWN = 5  # samples printed at the end of an evaluation
 
@@ -96,7 +96,7 @@ def assess(
         worst=worst,
         random=random_samples(sources, hypotheses, references, config.samples, seed),
         shown=random_samples(sources, hypotheses, references, NUM_SHOWN, seed),
-        missing=missing or {},
+        missing={**too_long(hypotheses, references, config), **(missing or {})},
     )
 
 

@@ -4,6 +4,7 @@ A number without its signature is no result: BLEU over lower-cased or tokenised 
 """
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -102,13 +103,46 @@ METRICS: Mapping[str, Metric] = {
 }
 
 
+# What a metric can compare, in characters (chrF) or words of a segment: what it takes grows with the square of a
+# segment's length, or is hundreds of bytes a character, so that one line of a million would take hours or gigabytes.
+LONGEST: Mapping[str, int] = {"chrf": 200_000, "ter": 1000, "rougeL": 5000, "rougeLsum": 5000}
+
+
+def too_long(
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
+) -> dict[str, str]:
+    """Metrics of `config.metrics` that cannot be computed, as a segment exceeds LONGEST: name -> why."""
+    long = _longer_than(min(LONGEST.values()), (hypotheses, *references))
+    reasons: dict[str, str] = {}
+    for name in config.metrics:
+        for line, text in long if name in LONGEST else ():
+            length = _length(name, text)
+            if length > LONGEST[name]:
+                unit = "characters" if name == "chrf" else "words"
+                reasons[name] = f"line {line} has {length:,} {unit}; compared are at most {LONGEST[name]:,}"
+                break
+    return reasons
+
+
+def _longer_than(limit: int, columns: Sequence[Sequence[str]]) -> list[tuple[int, str]]:
+    """The texts that have more characters, each with its line, from 1."""
+    return [(line, text) for column in columns for line, text in enumerate(column, 1) if len(text) > limit]
+
+
+def _length(name: str, text: str) -> int:
+    """What LONGEST limits: characters for chrF, words for TER, and for ROUGE the runs of a-z and 0-9."""
+    if name == "chrf":
+        return len(text)
+    return len(text.split() if name == "ter" else re.findall("[a-z0-9]+", text.lower()))
+
+
 def score_texts(
     hypotheses: Sequence[str],
     references: Sequence[Sequence[str]],
     config: EvaluationConfig,
     on_done: Callable[[str], None] | None = None,
 ) -> dict[str, Score]:
-    """Every metric of `config.metrics` but perplexity, which needs a model, in that order.
+    """Every metric of `config.metrics` but perplexity, which needs a model, and those `too_long` names, in that order.
 
     `references` holds one or more full lists, each as long as `hypotheses`. `on_done` hears the name of each metric
     that is done. Raises DataError where nothing is given or the lengths differ.
@@ -122,8 +156,9 @@ def score_texts(
                 "give one line of each for every segment"
             )
     scores: dict[str, Score] = {}
+    left_out = too_long(hypotheses, references, config)
     for name in config.metrics:
-        if name in METRICS:
+        if name in METRICS and name not in left_out:
             scores[name] = METRICS[name](hypotheses, references, config)
             if on_done is not None:
                 on_done(name)
@@ -131,8 +166,12 @@ def score_texts(
 
 
 def sentence_chrf(hypothesis: str, references: Sequence[str]) -> float:
-    """chrF2 of one segment in 0..100, by which the report ranks samples (BLEU says little about one sentence)."""
-    return float(_SENTENCE_CHRF.sentence_score(hypothesis, references).score)
+    """chrF2 of one segment in 0..100, by which the report ranks samples (BLEU says little about one sentence).
+
+    Of longer texts than chrF compares, their beginnings count.
+    """
+    limit = LONGEST["chrf"]
+    return float(_SENTENCE_CHRF.sentence_score(hypothesis[:limit], [text[:limit] for text in references]).score)
 
 
 _SENTENCE_CHRF = CHRF()

@@ -80,9 +80,10 @@ def _lengths(evaluation: Evaluation) -> str:
     for group in evaluation.lengths:
         span = f"{group.shortest}" if group.shortest == group.longest else f"{group.shortest}–{group.longest}"
         bleu = group.scores["bleu"].score
+        chrf = f"{group.scores['chrf'].score:.2f}" if "chrf" in group.scores else "–"
         rows += (
             f'<tr><td class="number">{span}</td><td class="number">{group.num_segments:,}</td>'
-            f'<td class="number">{bleu:.2f}</td><td class="number">{group.scores["chrf"].score:.2f}</td>'
+            f'<td class="number">{bleu:.2f}</td><td class="number">{chrf}</td>'
             f'<td class="bar"><div style="width: {min(max(bleu, 0), 100):.1f}%"></div></td></tr>'
         )
     return (

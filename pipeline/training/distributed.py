@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from pipeline.errors import RecipeError, Stopped, told_here
+from pipeline.errors import RecipeError, Stopped, TfmError, told_here
 from pipeline.training.memory import is_out_of_memory
 
 T = TypeVar("T")
@@ -76,12 +76,15 @@ class World:
         try:
             if self.leads:
                 result = {"value": work()}
-        except Exception:
-            self.gather({"failed": True})
+        except Exception as error:
+            exit_code = getattr(error, "exit_code", 74 if isinstance(error, OSError) else 1)
+            self.gather({"failed": str(error), "exit_code": exit_code})
             raise
         first = self.gather(result)[0]
         if "failed" in first:
-            raise Stopped("the first process stopped; its message says why")
+            failed = TfmError(f"the first process stopped: {first['failed']}")
+            failed.exit_code = first["exit_code"]
+            raise failed
         return first["value"]
 
     def meet(self) -> None:

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from torch import Tensor
 
 from pipeline.config import TrainingConfig
 from pipeline.training.distributed import World
+from tests.killing import free_port
 from tests.tiny_training import gradients_in_float64, groups_of, run, training, write_dataset
 
 ROOT = Path(__file__).parents[2]
@@ -29,10 +29,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def start(dataset: Path, out: Path, config: TrainingConfig) -> list[subprocess.Popen[str]]:
     """Two processes of one training, as torchrun starts them."""
-    with socket.socket() as one, socket.socket() as other:
-        for free in (one, other):
-            free.bind(("127.0.0.1", 0))
-        ports = {"MASTER_PORT": str(one.getsockname()[1]), "SECOND_PORT": str(other.getsockname()[1])}
+    ports = {"MASTER_PORT": str(free_port()), "SECOND_PORT": str(free_port())}
     shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", **ports, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "tests.tiny_training", str(dataset), str(out), config.model_dump_json()]
     return [

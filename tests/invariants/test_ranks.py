@@ -1,7 +1,11 @@
 """Two processes of one training: they stop together, one does not outlive the other, and they resume together."""
 
 import json
+import os
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +13,7 @@ from typing import Any
 import pytest
 
 from pipeline.config import TrainingConfig
+from tests.cli.user import ROOT, TINY
 from tests.killing import MOMENTS, DieAt, SignalAt, Spoil, ends, result, start
 from tests.tiny_training import training, write_dataset
 
@@ -115,3 +120,59 @@ def test_what_goes_wrong_in_one_process_ends_both_with_its_reason(room: bool, da
     resumed = whole(dataset, tmp_path, config)
     if not room:  # else the updates left out before the last checkpoint stay left out
         assert resumed == whole(dataset, tmp_path / "straight", config)
+
+
+# As torchrun starts them
+
+
+def torchrun(*words: str | Path) -> subprocess.Popen[str]:
+    """Two processes of a `tfm` command; stderr is that of torchrun and of both."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "cli.app"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    pipes: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen([*command, *map(str, words)], cwd=ROOT, env=environment, **pipes)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--data", "nowhere", "--out", "run"), "nowhere: there is nothing here"),
+        (("--data", "DATASET"), "Invalid value for --out"),
+        (("--data", "DATASET", "--outt", "run"), "No such option"),
+        (("--data", "DATASET", "--out", "OUT", "--set", "model.max_length=6"), "train examples have more than"),
+        (("--data", "DATASET", "--out", "FILE"), "cannot write there"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_all_of_them_have_to_say_is_said_once(
+    dataset: Path, tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
+    (tmp_path / "file").write_text("")
+    places = {"DATASET": dataset, "OUT": tmp_path / "run", "FILE": tmp_path / "file"}
+    process = torchrun("train", "--device", "cpu", *(places.get(word, word) for word in words))
+    _, err = process.communicate(timeout=120)
+    assert process.returncode != 0
+    assert err.count(said) == 1, err
+
+
+def test_torchrun_is_asked_to_stop_and_its_command_resumes(dataset: Path, tmp_path: Path) -> None:
+    def words(out: Path) -> tuple[str | Path, ...]:
+        sets = ("--set", "training.save_every=20", "--set", "training.validation.every_steps=200")
+        return ("train", "--data", dataset, "--out", out, "--max-steps", "200", *TINY, *sets, "--device", "cpu")
+
+    process = torchrun(*words(tmp_path / "stopped"))
+    deadline = time.monotonic() + 120
+    while not list((tmp_path / "stopped").glob("training/checkpoints/step-*")):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert err.count("the same command resumes it") == 1, err
+    assert not (tmp_path / "stopped" / "model").exists()
+    for out in (tmp_path / "stopped", tmp_path / "straight"):
+        process = torchrun(*words(out))
+        _, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+    assert result(tmp_path / "stopped") == result(tmp_path / "straight")

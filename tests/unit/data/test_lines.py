@@ -1,10 +1,12 @@
 import gzip
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from data import lines
 from data.errors import DataError
-from data.lines import check_lines, open_lines
+from data.lines import check_lines, open_lines, portions
 
 
 @pytest.fixture(params=["text.en", "text.en.gz"])
@@ -64,3 +66,25 @@ def test_what_is_not_there_or_cut_off_is_an_error(tmp_path):
     for name in ("cut.gz", "plain.gz"):
         with pytest.raises(DataError, match=rf"{name}: not a whole gzip file"):
             check_lines(tmp_path / name)
+
+
+@pytest.mark.promise("text")
+@given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60))), st.integers(1, 20))
+def test_portions_are_all_rows_in_order_and_bounded(lengths, most_rows):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lines, "PORTION_CHARACTERS", 200)
+        rows = [("a" * one, "b" * other) for one, other in lengths]
+        found = list(portions(iter(rows), most_rows))
+    assert [row for portion in found for row in portion] == rows
+    for portion in found:
+        assert 1 <= len(portion) <= most_rows
+        assert len(portion) == 1 or sum(len(text) for row in portion for text in row) <= 200
+    if sum(map(sum, lengths)) <= 200:
+        assert all(len(portion) == most_rows for portion in found[:-1])
+
+
+def test_a_portion_of_one_row_waits_for_no_other():
+    asked = []
+    rows = portions(((asked.append(number) or "a",) for number in range(3)), 1)
+    assert next(rows) == [("a",)]
+    assert asked == [0]

@@ -12,9 +12,12 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from data.errors import DataError
 from pipeline.config import EvaluationConfig
+from pipeline.progress import Quiet
 from pipeline.scoring.breakdown import by_length, random_samples, worst_samples
-from pipeline.scoring.metrics import METRICS, looks_tokenized, score_texts
+from pipeline.scoring.evaluation import Segments, assess
+from pipeline.scoring.metrics import METRICS, looks_tokenized, score_texts, too_long
 from pipeline.scoring.perplexity import Counts, perplexity_scores
+from pipeline.scoring.report import render
 
 WORDS = "der die das Hund Katze für läuft, schläft; sieht. 3,5 Übel-keit nicht! \u2028 (weiß) U.S.".split(" ")
 CONFIG = EvaluationConfig()
@@ -106,6 +109,32 @@ def test_only_the_metrics_asked_for_are_computed_in_their_order() -> None:
     done: list[str] = []
     scores = score_texts(["a"], [["a"]], EvaluationConfig(metrics=("ter", "bleu")), done.append)
     assert list(scores) == done == ["ter", "bleu"]
+
+
+@pytest.mark.promise("text")
+@pytest.mark.parametrize(
+    ("text", "left_out", "why"),
+    [
+        ("ab " * 1000, [], ""),
+        ("ab " * 1001, ["ter"], "line 2 has 1,001 words; compared are at most 1,000"),
+        ("ab " * 5001, ["ter", "rougeL", "rougeLsum"], "line 2 has 5,001 words; compared are at most 1,000"),
+        ("aü" * 5001, ["rougeL", "rougeLsum"], "line 2 has 5,001 words; compared are at most 5,000"),
+        ("a" * 200_001, ["chrf"], "line 2 has 200,001 characters; compared are at most 200,000"),
+    ],
+    ids=["at the limit", "words", "more words", "letters that separate", "characters"],
+)
+def test_what_would_take_hours_for_a_long_segment_is_not_computed(text: str, left_out: list[str], why: str) -> None:
+    config = EvaluationConfig(samples=2, metrics=("bleu", "chrf", "ter", "rouge1", "rougeL", "rougeLsum"))
+    for hypothesis, reference in ((text, "ab"), ("ab", text)):
+        hypotheses, references = ["ab", hypothesis], [["ab", reference]]
+        missing = too_long(hypotheses, references, config)
+        assert [name for name in config.metrics if name in missing] == left_out
+        assert next(iter(missing.values()), "") == why
+        segments = Segments("long", None, hypotheses, references)
+        found = assess(segments, config, seed=1, reporter=Quiet())
+        assert set(found.scores) == set(config.metrics) - set(left_out)
+        assert found.missing == missing
+        assert "</html>" in render("long", [found], curves=None, inputs={})
 
 
 def test_differing_counts_are_refused_with_both() -> None:
