@@ -4,10 +4,10 @@ import itertools
 import json
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,7 +24,6 @@ from cli.options import (
     require,
     stage_of_recipe,
 )
-from pipeline.errors import DataError
 
 if TYPE_CHECKING:
     from pipeline.config import DecodingConfig
@@ -120,12 +119,12 @@ def _to_stdout(
 ) -> None:
     """One text, line by line: at a terminal each translation comes before the next line is read."""
     from cli.console import reporter
-    from data.sources import open_lines
+    from data.sources import open_lines, stream_lines
     from pipeline.models import load_model
     from pipeline.translate import CHUNK_LINES, as_json, translate_lines
 
     at_terminal = file == STDIN and sys.stdin.isatty()
-    sources, asked = itertools.tee(stdin_lines(sys.stdin.buffer) if file == STDIN else open_lines(file))
+    sources, asked = itertools.tee(stream_lines(sys.stdin.buffer, "stdin") if file == STDIN else open_lines(file))
     translations = translate_lines(
         load_model(model, device),
         asked,
@@ -144,18 +143,6 @@ def _to_stdout(
         sys.stdout.buffer.write("".join(line + "\n" for line in lines).encode("utf-8"))
         if at_terminal:
             sys.stdout.buffer.flush()
-
-
-def stdin_lines(stream: BinaryIO) -> Iterator[str]:
-    """The lines of a stream as they come in, read as those of a file are. Raises DataError where they are not UTF-8."""
-    for number, raw in enumerate(iter(lambda: stream.readline(MAX_LINE_BYTES + 1), b""), 1):
-        if len(raw) > MAX_LINE_BYTES:
-            raise line_too_long("stdin", number)
-        try:
-            line = raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise DataError("not UTF-8", file="stdin", line=number, byte=error.start + 1) from None
-        yield (line.removeprefix("\ufeff") if number == 1 else line).removesuffix("\n").removesuffix("\r")
 
 
 def _starts(prefix: str | None, prefixes: Path | None) -> Iterable[str] | None:

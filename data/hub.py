@@ -6,7 +6,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from data.errors import DataError
+
+# What `datasets` and Arrow raise when they meet a file that is not what they wrote.
+DAMAGE = (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError, pa.ArrowException)
 
 
 @lru_cache(maxsize=8)
@@ -24,8 +29,9 @@ def open_splits(path: str, *, online: bool = False) -> Mapping[str, Any]:
         datasets.disable_progress_bars()
         try:
             return _open(datasets, path)
-        except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
-            reason = next(iter(str(error).splitlines()), type(error).__name__)
+        except (*DAMAGE, datasets.exceptions.DatasetsError) as error:
+            reason = next(iter(str(error).splitlines()), "")
+            reason = f"{type(error).__name__} {reason}" if isinstance(error, LookupError) or not reason else reason
             remedy = "" if online or Path(path).exists() else "; no such folder; to download it, set data.online = true"
             raise DataError(f"cannot open this dataset: {reason}{remedy}", file=path) from error
         finally:

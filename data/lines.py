@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from io import BufferedIOBase
 from itertools import chain, islice
 from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
 from data.errors import DataError
 
@@ -64,14 +64,18 @@ def line_blocks(path: Path) -> Iterator[bytes]:
                 line += block.count(b"\n")
             rest.append(block[end:])
             if sum(map(len, rest)) > MAX_LINE_BYTES:
-                raise line_too_long(path, line)
+                raise _too_long(path, line)
         if any(rest):
             yield b"".join(rest)
 
 
-def line_too_long(file: Path | str, line: int) -> DataError:
-    """The error of a line that goes on and on."""
-    return DataError(f"goes on for more than {MAX_LINE_BYTES:,} bytes; is it text?", file=file, line=line)
+def stream_lines(stream: BinaryIO, name: str) -> Iterator[str]:
+    """The lines of a stream as they come in, read as `open_lines` reads those of a file; `name` is for errors."""
+    for number, raw in enumerate(iter(lambda: stream.readline(MAX_LINE_BYTES + 1), b""), 1):
+        if len(raw) > MAX_LINE_BYTES:
+            raise _too_long(name, number)
+        line = _decoded(name, number, raw)
+        yield (line.removeprefix("\ufeff") if number == 1 else line).removesuffix("\n").removesuffix("\r")
 
 
 def portions(rows: Iterable[Row], most_rows: int) -> Iterator[list[Row]]:
@@ -110,11 +114,15 @@ def opened(path: Path, *, packed: bool = False) -> Iterator[BufferedIOBase]:
         raise
 
 
-def _decoded(path: Path, first_line: int, block: bytes) -> str:
+def _too_long(path: Path | str, line: int) -> DataError:
+    return DataError(f"goes on for more than {MAX_LINE_BYTES:,} bytes; is it text?", file=path, line=line)
+
+
+def _decoded(path: Path | str, first_line: int, block: bytes) -> str:
     try:
         return block.decode("utf-8")
     except UnicodeDecodeError as error:
         line = first_line + block.count(b"\n", 0, error.start)
         byte = error.start - block.rfind(b"\n", 0, error.start)
-        problem = f"not UTF-8 (0x{block[error.start]:02x}: {error.reason}); convert the file to UTF-8"
+        problem = f"not UTF-8 (0x{block[error.start]:02x}: {error.reason}); convert it to UTF-8"
         raise DataError(problem, file=path, line=line, byte=byte) from None

@@ -6,6 +6,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -18,10 +19,10 @@ import pyarrow.parquet as pq
 from data import hub
 from data.config import CorpusConfig
 from data.errors import DataError, listed
-from data.lines import check_lines, open_lines, opened
+from data.lines import check_lines, open_lines, opened, stream_lines
 from data.splits import Corpus, Portion, Splits, resolve
 
-__all__ = ["READERS", "Splits", "describe", "files", "identity", "open_lines", "pairs", "resolve"]
+__all__ = ["READERS", "Splits", "describe", "files", "identity", "open_lines", "pairs", "resolve", "stream_lines"]
 
 Pairs: TypeAlias = Iterator[tuple[str, str]]
 # Built-in corpora are the same for every seed of training, so that scores compare.
@@ -162,31 +163,39 @@ def _value(row: object, column: str, path: Path, line: int) -> str:
 
 def _parquet(corpus: CorpusConfig, online: bool) -> Pairs:
     for path in files(corpus):
-        with opened(path) as stream:
-            try:
-                file = pq.ParquetFile(stream)
-                wanted = {corpus.source.split(".")[0], corpus.target.split(".")[0], "translation"}
-                columns = [name for name in file.schema_arrow.names if {name, name.split(".")[0]} & wanted]
-                missing = file.metadata.num_rows
-                for batch in file.iter_batches(columns=columns or None):
-                    missing -= batch.num_rows
-                    yield from _table_pairs(pa.Table.from_batches([batch]), corpus, str(path))
-                if missing:
-                    raise ValueError(f"{missing} of the rows that it speaks of are not there")
-            except (pa.ArrowException, OSError, ValueError) as error:
-                if isinstance(error, OSError) and error.errno is not None:
-                    raise  # it is the disk; of a damaged file Arrow raises one without a number
-                raise DataError(f"not a Parquet file: {listed(str(error).split(), ' ')}", file=path) from None
+        with opened(path) as stream, _damage_told(path, "Parquet file"):
+            file = pq.ParquetFile(stream)
+            wanted = {corpus.source.split(".")[0], corpus.target.split(".")[0], "translation"}
+            columns = [name for name in file.schema_arrow.names if {name, name.split(".")[0]} & wanted]
+            num_rows = 0
+            for batch in file.iter_batches(columns=columns or None):
+                yield from _table_pairs(pa.Table.from_batches([batch]), corpus, str(path))
+                num_rows += len(batch)
+            if num_rows != file.metadata.num_rows:
+                raise DataError(f"has {num_rows} rows, but says that it has {file.metadata.num_rows}", file=path)
 
 
 def _huggingface(corpus: CorpusConfig, online: bool) -> Pairs:
     path = _path(corpus)
-    dataset = hub.open_split(path, corpus.split, online=online).with_format("arrow")
-    for table in dataset.iter(batch_size=10_000):
-        yield from _table_pairs(table, corpus, path)
+    dataset = hub.open_split(path, corpus.split, online=online)
+    with _damage_told(path, "whole dataset"):
+        for table in dataset.with_format("arrow").iter(batch_size=10_000):
+            yield from _table_pairs(table, corpus, path)
+
+
+@contextmanager
+def _damage_told(path: Path | str, what: str) -> Iterator[None]:
+    """Within, what Arrow raises at a damaged file is a DataError."""
+    try:
+        yield
+    except hub.DAMAGE as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # it is the disk; of a damaged file Arrow raises one without a number
+        raise DataError(f"not a {what}: {listed(str(error).split(), ' ')}", file=path) from None
 
 
 def _table_pairs(table: pa.Table, corpus: CorpusConfig, path: str) -> Pairs:
+    table.validate(full=True)  # of offsets that lead elsewhere nothing must be read
     sides = (_table_column(table, name, path) for name in (corpus.source, corpus.target))
     return zip(*sides, strict=True)
 
@@ -245,9 +254,9 @@ def _one_line(text: str) -> str:
 
 
 def _sha256(path: Path) -> str:
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise DataError("is a pipe or device; a corpus is read more than once, so give a file", file=path)
     with opened(path, packed=True) as file:
-        if not path.is_file():
-            raise DataError("is a pipe or device; a corpus is read more than once, so give a file", file=path)
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

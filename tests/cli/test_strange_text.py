@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 import pytest
 
+from data import lines
 from data.store import load_dataset
 from tests.cli.user import ROOT, WORDS, Stages, tfm, write_lines
 from tokenizer.config import Kind
@@ -127,6 +128,26 @@ def test_a_folder_is_no_text(command: str, stages: Stages, tmp_path: Path) -> No
     assert str(folder) in result.err
     assert len(result.err.strip().splitlines()) <= 2
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("command", ["tokenize", "translate", "translate -", "evaluate"])
+def test_a_line_without_end_is_refused_before_it_fills_the_memory(
+    command: str, stages: Stages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "MAX_LINE_BYTES", 1000)
+    monkeypatch.setattr(lines, "BLOCK_BYTES", 100)
+    content = b"eins\n" + b"x" * 2000
+    file = written(tmp_path, "endless.de", content)
+    words: dict[str, tuple[str | Path, ...]] = {
+        "tokenize": ("tokenize", file, "--out", tmp_path / "out"),
+        "translate": ("translate", stages.folder, file),
+        "translate -": ("translate", stages.folder, "-"),
+        "evaluate": ("evaluate", "--hypotheses", file, "--reference", file),
+    }
+    result = tfm(*words[command], stdin=content)
+    assert result.code == 65, result.err
+    name = "stdin" if command == "translate -" else "endless.de"
+    assert f"{name}, line 2: goes on for more than 1,000 bytes" in result.err
 
 
 def test_an_empty_corpus_is_refused(stages: Stages, tmp_path: Path) -> None:

@@ -8,15 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from data import hub
 from data.config import CorpusConfig
 from data.lines import check_lines, open_lines
-from data.sources import pairs
+from data.sources import identity, pairs
 from data.store import load_split, read_about
 from data.tokenizers import load_pair
 from pipeline.errors import DataError, RecipeError
@@ -176,6 +178,44 @@ def test_lines_are_those_of_the_rule_whatever_the_blocks(
     else:
         assert list(open_lines(file)) == expected
         assert check_lines(file) == len(expected)
+
+
+# Datasets as `datasets` saves them: several files, any of which may be damaged
+
+
+def read_saved(num_inputs: int, folder: Path) -> None:
+    columns = {side: [row[side] for row in ROWS] for side in ("source", "target")}
+    datasets.DatasetDict(train=datasets.Dataset.from_dict(columns)).save_to_disk(str(folder))
+    valid = {file: file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
+    corpus = CorpusConfig(format="huggingface", path=str(folder), split="train")
+    assert len(list(pairs(corpus))) == len(ROWS)
+    draw = random.Random("saved")
+    for _ in range(num_inputs):
+        file = draw.choice(list(valid))
+        file.write_bytes(mutated(valid[file], draw))
+        hub.open_splits.cache_clear()
+        found, error = [], None
+        try:
+            identity(corpus)
+            found = list(pairs(corpus))
+        except DataError as caught:
+            error = str(caught)
+        assert error is None or (len(error.splitlines()) == 1 and str(folder) in error)
+        assert all("\n" not in text for pair in found for text in pair)
+        file.write_bytes(valid[file])
+
+
+@pytest.mark.promise("bytes")
+def test_a_saved_dataset_is_read_or_refused(tmp_path: Path, record_property: Any) -> None:
+    read_saved(100, tmp_path / "saved")
+    record_property("inputs", 100)
+
+
+@pytest.mark.slow
+@pytest.mark.promise("bytes")
+def test_a_saved_dataset_of_any_bytes(tmp_path: Path, record_property: Any) -> None:
+    read_saved(10_000, tmp_path / "saved")
+    record_property("inputs", 10_000)
 
 
 # What stages wrote: read as it is, or an error of ours

@@ -1,4 +1,5 @@
 import gzip
+import io
 
 import pytest
 from hypothesis import given
@@ -6,7 +7,7 @@ from hypothesis import strategies as st
 
 from data import lines
 from data.errors import DataError
-from data.lines import check_lines, open_lines, portions
+from data.lines import check_lines, open_lines, portions, stream_lines
 
 
 @pytest.fixture(params=["text.en", "text.en.gz"])
@@ -66,6 +67,35 @@ def test_what_is_not_there_or_cut_off_is_an_error(tmp_path):
     for name in ("cut.gz", "plain.gz"):
         with pytest.raises(DataError, match=rf"{name}: not a whole gzip file"):
             check_lines(tmp_path / name)
+
+
+@pytest.mark.promise("text")
+@pytest.mark.parametrize("read", [check_lines, lambda path: list(open_lines(path))])
+def test_a_line_that_goes_on_and_on_is_refused(write, monkeypatch, read):
+    monkeypatch.setattr(lines, "BLOCK_BYTES", 10)
+    monkeypatch.setattr(lines, "MAX_LINE_BYTES", 50)
+    longest = b"a\n" * 30 + b"b" * 50 + b"\n" + b"c" * 50
+    assert read(write(longest))
+    with pytest.raises(DataError, match=r"text\.en\S*, line 32: goes on for more than 50 bytes"):
+        read(write(longest + b"c" * 10))
+
+
+@pytest.mark.promise("bytes")
+@given(st.lists(st.sampled_from([b"a", b"\n", b"\r", b"\xef\xbb\xbf", b"\xe2\x80\xa8", b"\xff", b"\0"])).map(b"".join))
+def test_a_stream_is_read_as_a_file_is(tmp_path_factory, content):
+    path = tmp_path_factory.getbasetemp() / "stream.txt"
+    path.write_bytes(content)
+
+    def outcome(found):
+        try:
+            return list(found)
+        except DataError as error:
+            return str(error)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lines, "BLOCK_BYTES", 1)
+        from_file = outcome(open_lines(path))
+    assert outcome(stream_lines(io.BytesIO(content), str(path))) == from_file
 
 
 @pytest.mark.promise("text")

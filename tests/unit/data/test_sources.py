@@ -1,5 +1,6 @@
 import gzip
 import json
+import os
 
 import datasets
 import pyarrow as pa
@@ -197,3 +198,17 @@ def test_descriptions_name_what_is_read(tmp_path):
 def test_resolve_is_found_here_too(tmp_path):
     corpus = write_text(tmp_path)
     assert resolve(DataConfig(train=corpus, valid=corpus, tests={"test": corpus})).train == (corpus,)
+
+
+@pytest.mark.promise("text")
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_is_no_corpus_since_it_can_be_read_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(DataError, match="pipe: is a pipe or device; a corpus is read more than once"):
+        identity(CorpusConfig(source=str(tmp_path / "pipe"), target=str(tmp_path / "pipe")))
+
+
+@pytest.mark.promise("text")
+def test_a_name_with_a_nul_is_refused_with_the_recipe():
+    with pytest.raises(ValueError, match="a NUL can be in no name"):
+        CorpusConfig(source="a\0b", target="c")
