@@ -121,8 +121,7 @@ def test_a_lock_ends_with_its_holder_even_if_a_child_of_it_lives(folder: Path) -
     program = (
         "import os, sys, time\nfrom pathlib import Path\nfrom pipeline.lock import lock\n"
         "with lock(Path(sys.argv[1])):\n"
-        "    child = os.fork()\n"
-        "    if child: print(child, flush=True)\n"
+        "    if not os.fork(): print(os.getpid(), flush=True)\n"
         "    time.sleep(60)\n"
     )
     command = [sys.executable, "-c", program, str(folder)]
