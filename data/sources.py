@@ -191,7 +191,7 @@ def _damage_told(path: Path | str, what: str) -> Iterator[None]:
     except hub.DAMAGE as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # it is the disk; of a damaged file Arrow raises one without a number
-        raise DataError(f"not a {what}: {listed(str(error).split(), ' ')}", file=path) from None
+        raise DataError(f"not a {what}: {listed(str(error).split(), ' ')}", file=path) from error
 
 
 def _table_pairs(table: pa.Table, corpus: CorpusConfig, path: str) -> Pairs:

@@ -57,39 +57,30 @@ class FusedMix(nn.Module):
     out is faster.
     """
 
-    def __init__(self, positions: AttentionPositions) -> None:
+    def __init__(self, equation: ExplicitMix) -> None:
         super().__init__()
-        self.positions = positions
+        self.equation = equation
 
     def forward(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
     ) -> Tensor:
-        bias = self.positions.bias(query, query_positions, key_positions)
+        if query.shape[2] <= FEW_QUERIES and query.device.type == "cpu" and not torch.is_grad_enabled():
+            written_out: Tensor = self.equation(query, key, value, mask, query_positions, key_positions)
+            return written_out
+        bias = self.equation.positions.bias(query, query_positions, key_positions)
         if bias is None and mask.causal and mask.allowed is None:
             return F.scaled_dot_product_attention(query, key, value, is_causal=True)
         allowed = mask.tensor(query.shape[2], key.shape[2], query.device)
-        if query.shape[2] <= FEW_QUERIES and query.device.type == "cpu" and not torch.is_grad_enabled():
-            return _written_out(query, key, value, bias, allowed)
         if bias is not None and allowed is not None:
             bias = bias.masked_fill(~allowed, float("-inf"))
         return F.scaled_dot_product_attention(query, key, value, attn_mask=allowed if bias is None else bias)
 
 
-def _written_out(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, allowed: Tensor | None) -> Tensor:
-    logits = (query * query.shape[-1] ** -0.5) @ key.transpose(-1, -2)
-    if bias is not None:
-        logits += bias
-    if allowed is not None:
-        logits.masked_fill_(~allowed, float("-inf"))
-    mixed: Tensor = logits.softmax(-1) @ value
-    return mixed
-
-
 def choose_mix(score: nn.Module, positions: AttentionPositions, dropout: float, noise: Noise) -> Mix:
     """The fused kernel where it computes the same, else the explicit equation."""
-    if isinstance(score, ScaledDot) and not positions.needs_weights and dropout == 0:
-        return FusedMix(positions)
-    return ExplicitMix(score, positions, Dropout(dropout, noise))
+    equation = ExplicitMix(score, positions, Dropout(dropout, noise))
+    fusible = isinstance(score, ScaledDot) and not positions.needs_weights and dropout == 0
+    return FusedMix(equation) if fusible else equation
 
 
 class KeysValues:

@@ -10,7 +10,7 @@ class ScaledDot(nn.Module):
 
     def forward(self, query: Tensor, key: Tensor) -> Tensor:
         """(B, H, T, K), (B, H, S, K) -> logits (B, H, T, S)."""
-        logits: Tensor = query @ key.transpose(-2, -1) * query.shape[-1] ** -0.5
+        logits: Tensor = (query * query.shape[-1] ** -0.5) @ key.transpose(-2, -1)
         return logits
 
 

@@ -4,6 +4,7 @@ The name of an artifact is a link to a hidden folder beside it that holds one co
 atomic step puts a new version in place of the old. This module knows no stage.
 """
 
+import errno
 import os
 import re
 import secrets
@@ -222,12 +223,22 @@ def _swap(place: Path, version: Path) -> None:
             aside = _new_name(place)
             os.rename(place, aside)
         os.replace(link, place)
-    except BaseException:
+    except BaseException as error:
+        with suppress(OSError):  # what is left of it the next publisher removes
+            os.unlink(link)
         if aside is not None and not os.path.lexists(place):
-            os.rename(aside, place)
-        os.unlink(link)
+            _move_back(aside, place, error)
         raise
     sync(place.parent)
+
+
+def _move_back(aside: Path, place: Path, error: BaseException) -> None:
+    """Undo the first of two steps; where that fails too, say where the artifact is, lest it be taken for litter."""
+    try:
+        os.rename(aside, place)
+    except OSError as failed:
+        code = failed.errno or errno.EIO
+        raise OSError(code, f"{failed.strerror}; what was there is now {aside}: move it back", str(place)) from error
 
 
 def _new_name(place: Path) -> Path:

@@ -32,6 +32,15 @@ from tests.tiny_training import MODEL, run
 # A process is forked from one that has imported torch already, which saves it the seconds that this takes.
 CONTEXT = multiprocessing.get_context("forkserver")
 TIMES = {"seconds", "tokens_per_second"}
+# Early stopping, moving average and averaged checkpoints together: another thing is published than the last weights,
+# and the end is not known before.
+ALL_THREE: dict[str, Any] = {
+    "max_steps": 200,
+    "ema": 0.9,
+    "early_stopping": {"patience": 2},
+    "schedule": {"name": "inverse_sqrt", "peak": 0.05, "warmup_steps": 5},
+    "keep": {"last": 2, "best": 2, "average": "best"},
+}
 
 
 class Killed(BaseException):

@@ -48,7 +48,7 @@ class Tokenizer:
         except BaseException as error:  # `tokenizers` raises a bare Exception, or what is not even that
             if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
                 raise
-            reason = " ".join(str(error).split())
+            reason = " ".join(str(error).split()) or type(error).__name__
             raise ValueError(f"{file}: is not a tokenizer of ours ({reason:.200})") from error
 
     def save(self, file: Path) -> None:

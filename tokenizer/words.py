@@ -16,7 +16,7 @@ from tokenizer.kinds import KINDS
 from tokenizer.normalization import ENDING, FORMS, WHITE_SPACE, spellable
 
 FlatIds: TypeAlias = tuple[NDArray[np.int32], NDArray[np.int64]]
-# Beyond either, what was remembered is forgotten: some 100 MB. In a script without spaces a "word" is a whole line.
+# Beyond either, what was remembered is forgotten. In a script without spaces a "word" is a whole line.
 MAX_WORDS = 1 << 18
 MAX_IDS = 1 << 21
 
@@ -103,11 +103,12 @@ def encode_lists(whole: tokenizers.Tokenizer, texts: Sequence[str]) -> list[list
 def cuts_at_spaces(whole: tokenizers.Tokenizer) -> bool:
     """Whether a tokenizer, which may come from elsewhere, normalises and cuts text as one of our kinds does."""
     document: dict[str, Any] = json.loads(whole.to_str())
-    ours = [None if kind.pre_tokenizer is None else _spelled(kind.pre_tokenizer) for kind in KINDS.values()]
+    ours = [_spelled(kind.pre_tokenizer) for kind in KINDS.values() if kind.pre_tokenizer is not None]
+    by_character = document["pre_tokenizer"] is None and document["model"].get("merges") == []
     steps = (document["normalizer"] or {}).get("normalizers", [])
     forms = {"Lowercase", *(form.__name__ for form in FORMS.values() if form is not None)}
     return (
-        document["pre_tokenizer"] in ours
+        (by_character or document["pre_tokenizer"] in ours)
         and steps[-2:] == [_spelled(step) for step in ENDING]
         and {step["type"] for step in steps[:-2]} <= forms
         and all(token["special"] for token in document["added_tokens"])

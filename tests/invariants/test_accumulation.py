@@ -16,15 +16,10 @@ from torch import Tensor
 from pipeline.config import TrainingConfig
 from pipeline.training.distributed import World
 from tests.killing import free_port
-from tests.tiny_training import gradients_in_float64, groups_of, run, training, write_dataset
+from tests.tiny_training import gradients_in_float64, groups_of, run, training
 
 ROOT = Path(__file__).parents[2]
 EXACT = 1e-10
-
-
-@pytest.fixture(scope="module")
-def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_dataset(tmp_path_factory.mktemp("data") / "dataset")
 
 
 def start(dataset: Path, out: Path, config: TrainingConfig) -> list[subprocess.Popen[str]]:

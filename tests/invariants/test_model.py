@@ -44,7 +44,8 @@ def test_fused_equals_explicit(masked: Mask | str) -> None:
     real = torch.arange(6) < torch.tensor([6, 2, 5])[:, None]
     mask = Mask(allowed=real[:, None, None, :]) if isinstance(masked, str) else masked
     at, results = torch.arange(6), []
-    for mix in (FusedMix(AttentionPositions()), ExplicitMix(ScaledDot(), AttentionPositions(), Dropout(0, Noise()))):
+    equation = ExplicitMix(ScaledDot(), AttentionPositions(), Dropout(0, Noise()))
+    for mix in (FusedMix(equation), equation):
         mixed = mix(query, key, value, mask, at, at)
         results.append([mixed, *torch.autograd.grad(mixed.square().sum(), [query, key, value])])
     for fused, explicit in zip(*results, strict=True):

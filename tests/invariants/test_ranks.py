@@ -14,18 +14,11 @@ import pytest
 
 from pipeline.config import TrainingConfig
 from tests.cli.user import ROOT, TINY
-from tests.killing import MOMENTS, DieAt, SignalAt, Spoil, ends, result, start
-from tests.tiny_training import training, write_dataset
+from tests.killing import ALL_THREE, MOMENTS, DieAt, SignalAt, Spoil, ends, result, start
+from tests.tiny_training import training
 
 pytestmark = [pytest.mark.slow, pytest.mark.promise("ranks")]
 Count = Callable[[str, object], None]
-ALL_THREE: dict[str, Any] = {
-    "max_steps": 200,
-    "ema": 0.9,
-    "early_stopping": {"patience": 2},
-    "schedule": {"name": "inverse_sqrt", "peak": 0.05, "warmup_steps": 5},
-    "keep": {"last": 2, "best": 2, "average": "best"},
-}
 VARIANTS: dict[str, dict[str, Any]] = {
     "plain": {"max_steps": 25, "save_every": 3},
     "accumulated": {"max_steps": 25, "save_every": 3, "accumulate": 4},
@@ -35,11 +28,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
 # What only the first process does, the other cannot die of.
 OF_BOTH = ("in the middle of an epoch", "at an epoch's end", "while validating")
 DEATHS = [(moment, 0) for moment in MOMENTS] + [(moment, 1) for moment in OF_BOTH]
-
-
-@pytest.fixture(scope="module")
-def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_dataset(tmp_path_factory.mktemp("data") / "dataset")
 
 
 def whole(dataset: Path, out: Path, config: TrainingConfig) -> Any:

@@ -16,13 +16,13 @@ import pytest
 from pipeline.config import TrainingConfig
 from pipeline.errors import DataError, RecipeError, Stopped
 from pipeline.progress import Bar, Quiet
-from pipeline.training import session, state
+from pipeline.training import state
 from pipeline.training.tasks import Counts, Translation
 from pipeline.training.validation import Validator
 from tests.killing import Killed, result
-from tests.tiny_training import run, training, write_dataset
+from tests.tiny_training import run, training
 
-pytestmark = pytest.mark.promise("resume")
+pytestmark = [pytest.mark.promise("resume"), pytest.mark.usefixtures("no_curves")]
 
 ROOT = Path(__file__).parents[2]
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -65,19 +65,6 @@ class SignalAt(Quiet):
                     os.kill(os.getpid(), reporter.number)
 
         yield Counting()
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _no_curves() -> Iterator[None]:
-    """Drawing takes most of such a short run's time."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(session, "draw", lambda metrics, file: None)
-        yield
-
-
-@pytest.fixture(scope="module")
-def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_dataset(tmp_path_factory.mktemp("data") / "dataset")
 
 
 @pytest.fixture(scope="module", params=VARIANTS)

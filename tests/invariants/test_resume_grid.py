@@ -1,43 +1,22 @@
 """Killed at every kind of moment, in every kind of training, and started again: the same bytes, the same figures."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipeline.config import TrainingConfig
-from pipeline.training import session
-from tests.killing import MOMENTS, DieAt, Killed, arrange, ends, result, start
-from tests.tiny_training import run, training, write_dataset
+from tests.killing import ALL_THREE, MOMENTS, DieAt, Killed, arrange, ends, result, start
+from tests.tiny_training import run, training
 
-# Together: another thing is published than the last weights, and the end is not known before.
-ALL_THREE: dict[str, Any] = {
-    "max_steps": 200,
-    "ema": 0.9,
-    "early_stopping": {"patience": 2},
-    "schedule": {"name": "inverse_sqrt", "peak": 0.05, "warmup_steps": 5},
-    "keep": {"last": 2, "best": 2, "average": "best"},
-}
+pytestmark = pytest.mark.usefixtures("no_curves")
 VARIANTS: dict[str, dict[str, Any]] = {
     "plain": {"max_steps": 25},
     "accumulated": {"max_steps": 25, "accumulate": 4},
     "early stopping, moving average, mean of the best": ALL_THREE,
     "early stopping, moving average, mean of the best, accumulated": {**ALL_THREE, "accumulate": 4},
 }
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _no_curves() -> Iterator[None]:
-    """Drawing takes most of such a short run's time."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(session, "draw", lambda metrics, file: None)
-        yield
-
-
-@pytest.fixture(scope="module")
-def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_dataset(tmp_path_factory.mktemp("data") / "dataset")
 
 
 @pytest.fixture(scope="module", params=VARIANTS)

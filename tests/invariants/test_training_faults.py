@@ -20,21 +20,12 @@ from pipeline.training.tasks import Loss, Translation
 from tests.killing import Hurry, LittleRoom, ends, result, start
 from tests.tiny_training import MODEL, run, training, write_dataset
 
+pytestmark = pytest.mark.usefixtures("no_curves")
 Count = Callable[[str, object], None]
 OF_A_GPU = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
 OF_A_CPU = RuntimeError("[enforce fail at alloc_cpu.cpp:118] . DefaultCPUAllocator: can't allocate memory: you tried")
 OF_A_MAC = RuntimeError("MPS backend out of memory (MPS allocated: 8.00 GB, other allocations: 1.00 GB)")
 OF_ANOTHER = RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 4 bytes.")
-
-
-@pytest.fixture(autouse=True)
-def _no_curves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "draw", lambda metrics, file: None)
-
-
-@pytest.fixture(scope="module")
-def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_dataset(tmp_path_factory.mktemp("data") / "dataset")
 
 
 # Not finite

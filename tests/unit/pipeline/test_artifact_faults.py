@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -184,6 +185,57 @@ def test_all_is_on_disk_before_the_name_gives_it(folder: Path, monkeypatch: pyte
     assert max(order["a.txt"], order["sub/b.bin"]) < last < events.index(("synced", version.stat().st_ino)) < swap
     assert last < order["sub"] < swap
     assert events[swap + 1] == ("synced", folder.parent.stat().st_ino)
+
+
+def copied(folder: Path) -> Path:
+    """An artifact in a real folder, as `cp -rL` leaves it, and the link beside it gone."""
+    make(plan_of(folder))
+    copy = folder.with_name("copy")
+    shutil.copytree(folder, copy)
+    return copy
+
+
+@pytest.mark.parametrize("nth", [1, 2])
+def test_what_stands_where_a_copy_was_says_where_the_copy_is(
+    folder: Path, nth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = copied(folder)
+    rename, seen = os.rename, []
+
+    def failing(source: Any, target: Any) -> None:
+        seen.append(source)
+        if len(seen) >= nth:
+            raise OSError(errno.EIO, "Input/output error")
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", failing)
+    monkeypatch.setattr(os, "replace", failing)
+    with pytest.raises(OSError, match="Input/output error") as caught:
+        make(plan_of(copy, a=2))
+    monkeypatch.undo()
+    aside = re.search(r"what was there is now (\S+): move it back", str(caught.value))
+    if nth == 1:
+        assert aside is None
+    else:
+        assert aside is not None
+        assert isinstance(caught.value.__cause__, OSError)
+        os.rename(aside[1].rstrip("'"), copy)
+    assert stale(plan_of(copy)) is None
+
+
+def test_an_interrupt_right_after_the_new_one_stands_stays_an_interrupt(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace = os.replace
+
+    def interrupted(source: Any, target: Any) -> None:
+        replace(source, target)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        make(plan_of(folder))
+    assert stale(plan_of(folder)) is None
 
 
 def test_a_hash_is_remembered_only_for_a_file_that_is_settled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from typing import Any, get_args
 import pytest
 import tokenizers
 from tokenizers import AddedToken, normalizers, pre_tokenizers
+from tokenizers.models import BPE
 
 from tokenizer import words
 from tokenizer.config import Kind, TokenizerConfig
@@ -51,7 +52,16 @@ def uncut(made: tokenizers.Tokenizer) -> None:
     made.pre_tokenizer = pre_tokenizers.Metaspace(split=False)
 
 
-@pytest.mark.parametrize("change", [truncated, padded, phrase, unstripped, looking_across, uncut])
+def merging_across(made: tokenizers.Tokenizer) -> None:
+    vocabulary = made.get_vocab()
+    number = vocabulary.setdefault("t s", len(vocabulary))
+    assert {"t", " ", "s", "t "} - vocabulary.keys() == {"t "}
+    vocabulary["t "] = number + 1
+    made.model = BPE(vocab=vocabulary, merges=[("t", " "), ("t ", "s")], unk_token="<unk>")
+    made.pre_tokenizer = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("change", [truncated, padded, phrase, unstripped, looking_across, uncut, merging_across])
 def test_what_looks_across_spaces_is_encoded_whole(change: Any, tmp_path: Path) -> None:
     made = whole(tmp_path)
     change(made)

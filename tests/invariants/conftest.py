@@ -1,0 +1,22 @@
+"""What tests of tiny trainings share."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pipeline.training import session
+from tests.tiny_training import write_dataset
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_dataset(tmp_path_factory.mktemp("data") / "dataset")
+
+
+@pytest.fixture(scope="module")
+def no_curves() -> Iterator[None]:
+    """Drawing takes most of such a short run's time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session, "draw", lambda metrics, file: None)
+        yield
