@@ -103,9 +103,10 @@ METRICS: Mapping[str, Metric] = {
 }
 
 
-# What a metric can compare, in characters (chrF) or words of a segment: what it takes grows with the square of a
+# What a metric can compare, in characters (BLEU, chrF) or words of a segment: what it takes grows with the square of a
 # segment's length, or is hundreds of bytes a character, so that one line of a million would take hours or gigabytes.
-LONGEST: Mapping[str, int] = {"chrf": 200_000, "ter": 1000, "rougeL": 5000, "rougeLsum": 5000}
+LONGEST: Mapping[str, int] = {"bleu": 200_000, "chrf": 200_000, "ter": 1000, "rougeL": 5000, "rougeLsum": 5000}
+BY_CHARACTERS = ("bleu", "chrf")
 
 
 def too_long(
@@ -118,7 +119,7 @@ def too_long(
         for line, text in long if name in LONGEST else ():
             length = _length(name, text)
             if length > LONGEST[name]:
-                unit = "characters" if name == "chrf" else "words"
+                unit = "characters" if name in BY_CHARACTERS else "words"
                 reasons[name] = f"line {line} has {length:,} {unit}; compared are at most {LONGEST[name]:,}"
                 break
     return reasons
@@ -130,8 +131,8 @@ def _longer_than(limit: int, columns: Sequence[Sequence[str]]) -> list[tuple[int
 
 
 def _length(name: str, text: str) -> int:
-    """What LONGEST limits: characters for chrF, words for TER, and for ROUGE the runs of a-z and 0-9."""
-    if name == "chrf":
+    """What LONGEST limits: characters for BLEU and chrF, words for TER, and for ROUGE the runs of a-z and 0-9."""
+    if name in BY_CHARACTERS:
         return len(text)
     return len(text.split() if name == "ter" else re.findall("[a-z0-9]+", text.lower()))
 

@@ -79,12 +79,12 @@ def _lengths(evaluation: Evaluation) -> str:
     rows = ""
     for group in evaluation.lengths:
         span = f"{group.shortest}" if group.shortest == group.longest else f"{group.shortest}–{group.longest}"
-        bleu = group.scores["bleu"].score
-        chrf = f"{group.scores['chrf'].score:.2f}" if "chrf" in group.scores else "–"
+        bleu, chrf = (f"{group.scores[name].score:.2f}" if name in group.scores else "–" for name in ("bleu", "chrf"))
+        width = min(max(group.scores["bleu"].score, 0), 100) if "bleu" in group.scores else 0
         rows += (
             f'<tr><td class="number">{span}</td><td class="number">{group.num_segments:,}</td>'
-            f'<td class="number">{bleu:.2f}</td><td class="number">{chrf}</td>'
-            f'<td class="bar"><div style="width: {min(max(bleu, 0), 100):.1f}%"></div></td></tr>'
+            f'<td class="number">{bleu}</td><td class="number">{chrf}</td>'
+            f'<td class="bar"><div style="width: {width:.1f}%"></div></td></tr>'
         )
     return (
         f"<h2>Quality by {escape(evaluation.length_of)} length on {escape(evaluation.name)}</h2>\n"

@@ -7,9 +7,10 @@ from typing import Any, Protocol
 
 import torch
 
+from data.errors import DataError
 from pipeline.config import DecodingConfig, EvaluationConfig
 from pipeline.decoding.decode import decode
-from pipeline.scoring.metrics import Score, score_texts
+from pipeline.scoring.metrics import Score, bleu, too_long
 from pipeline.training.distributed import World
 from pipeline.training.memory import fits, too_large
 from pipeline.training.update import Rows
@@ -30,6 +31,8 @@ class Translator:
     def __init__(self, split: Any, target_tokenizer: Tokenizer, decoding: DecodingConfig) -> None:
         self.sources = split.source.lists()
         self.references = [one_line(text) for text in split.texts()[1]]
+        for reason in too_long(self.references, [], EvaluationConfig(metrics=("bleu",))).values():
+            raise DataError(f"validation target: {reason} for BLEU; shorten it, or set validation.bleu = false")
         self.target_tokenizer, self.decoding = target_tokenizer, decoding
 
     def bleu(self, model: Any, world: World, pause: Callable[[], None]) -> Score:
@@ -41,7 +44,7 @@ class Translator:
         hypotheses = [""] * len(self.sources)
         for rank, part in enumerate(world.gather(texts)):
             hypotheses[rank :: world.size] = map(one_line, part)
-        return score_texts(hypotheses, [self.references], EvaluationConfig(metrics=("bleu",)))["bleu"]
+        return bleu(hypotheses, [self.references], EvaluationConfig())
 
 
 class Validator:

@@ -208,3 +208,19 @@ def test_a_line_of_a_million_characters_takes_bounded_memory(
         peaks.append(peak)
     assert peaks[1] - peaks[0] < USUAL_MORE, f"{(peaks[1] - peaks[0]) / 2**20:.0f} MiB more than usual"
     record_property("lines", 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["13a", "char", "zh", "intl"])
+def test_scores_of_a_line_of_a_million_chinese_characters_take_bounded_memory(how: str, tmp_path: Path) -> None:
+    generator = random.Random(1)
+    giant = "".join(chr(generator.randrange(0x4E00, 0x9FA6)) for _ in range(1_000_000))
+    peaks = []
+    for name, middle in (("usual", "eins"), ("giant", giant)):
+        file = write_lines(tmp_path / name, ["eins zwei", middle, "drei"])
+        code, peak, _ = measured(
+            ("evaluate", "--hypotheses", file, "--reference", file, "--set", f"evaluation.bleu_tokenize={how}")
+        )
+        assert code == 0
+        peaks.append(peak)
+    assert peaks[1] - peaks[0] < USUAL_MORE, f"{(peaks[1] - peaks[0]) / 2**20:.0f} MiB more than usual"

@@ -6,18 +6,21 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from rouge_score.rouge_scorer import RougeScorer
 
 from data.errors import DataError
-from pipeline.config import EvaluationConfig
+from pipeline.config import DecodingConfig, EvaluationConfig
 from pipeline.progress import Quiet
 from pipeline.scoring.breakdown import by_length, random_samples, worst_samples
 from pipeline.scoring.evaluation import Segments, assess
 from pipeline.scoring.metrics import METRICS, looks_tokenized, score_texts, too_long
 from pipeline.scoring.perplexity import Counts, perplexity_scores
 from pipeline.scoring.report import render
+from pipeline.training.validation import Translator
 
 WORDS = "der die das Hund Katze für läuft, schläft; sieht. 3,5 Übel-keit nicht! \u2028 (weiß) U.S.".split(" ")
 CONFIG = EvaluationConfig()
@@ -119,7 +122,7 @@ def test_only_the_metrics_asked_for_are_computed_in_their_order() -> None:
         ("ab " * 1001, ["ter"], "line 2 has 1,001 words; compared are at most 1,000"),
         ("ab " * 5001, ["ter", "rougeL", "rougeLsum"], "line 2 has 5,001 words; compared are at most 1,000"),
         ("aü" * 5001, ["rougeL", "rougeLsum"], "line 2 has 5,001 words; compared are at most 5,000"),
-        ("a" * 200_001, ["chrf"], "line 2 has 200,001 characters; compared are at most 200,000"),
+        ("a" * 200_001, ["bleu", "chrf"], "line 2 has 200,001 characters; compared are at most 200,000"),
     ],
     ids=["at the limit", "words", "more words", "letters that separate", "characters"],
 )
@@ -135,6 +138,13 @@ def test_what_would_take_hours_for_a_long_segment_is_not_computed(text: str, lef
         assert set(found.scores) == set(config.metrics) - set(left_out)
         assert found.missing == missing
         assert "</html>" in render("long", [found], curves=None, inputs={})
+
+
+@pytest.mark.promise("text")
+def test_a_validation_target_too_long_for_bleu_is_refused_before_training() -> None:
+    split: Any = SimpleNamespace(source=SimpleNamespace(lists=list), texts=lambda: ([], ["a", "b" * 200_001]))
+    with pytest.raises(DataError, match=r"line 2 has 200,001 characters.* for BLEU; .*validation\.bleu = false"):
+        Translator(split, cast(Any, None), DecodingConfig())
 
 
 def test_differing_counts_are_refused_with_both() -> None:
