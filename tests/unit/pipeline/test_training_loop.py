@@ -27,7 +27,7 @@ from pipeline.config import DecodingConfig, Metric
 from pipeline.errors import CannotWrite, DataError, RecipeError
 from pipeline.models import load_model
 from pipeline.progress import Quiet
-from pipeline.scoring.metrics import score_texts
+from pipeline.scoring.metrics import bleu
 from pipeline.train import train
 from pipeline.training import session, validation
 from pipeline.training.distributed import World
@@ -121,9 +121,9 @@ def test_validation_scores_the_lines_that_translate_gives(
 
     def score(hypotheses: list[str], *rest: Any) -> Any:
         scored.append(hypotheses)
-        return score_texts(hypotheses, *rest)
+        return bleu(hypotheses, *rest)
 
-    monkeypatch.setattr(validation, "score_texts", score)
+    monkeypatch.setattr(validation, "bleu", score)
     config, search = training(max_steps=5, validation={"every_steps": 5, "beam": 2}), DecodingConfig(min_length=2)
     train(config, MODEL, search, dataset, tmp_path, seed=3, command=["test"], reporter=Quiet())
     loaded, sources = load_model(tmp_path / "model", "cpu"), load_dataset(dataset).valid.texts()[0]
