@@ -18,6 +18,9 @@ from model.positions import AttentionPositions
 from model.scores import ScaledDot
 
 FEW_QUERIES = 16
+FEW_LOGITS = 4096
+VECTOR = 16
+NOWHERE = torch.empty(0, dtype=torch.long)  # across sequences there are no positions to relate
 
 
 class Mix(Protocol):
@@ -39,15 +42,32 @@ class ExplicitMix(nn.Module):
         self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
     ) -> Tensor:
         logits = self.score(query, key)
-        if (bias := self.positions.bias(query, query_positions, key_positions)) is not None:
+        of_positions = self.positions.bias(query, query_positions, key_positions)
+        if (bias := total(of_positions, mask.bias(query.shape[2], key.shape[2], query))) is not None:
             logits = logits + bias
-        if (allowed := mask.tensor(query.shape[2], key.shape[2], query.device)) is not None:
-            logits = logits.masked_fill(~allowed, float("-inf"))
-        weights = self.dropout(logits.softmax(-1))
+        weights = self.dropout(softmax(logits))
         mixed: Tensor = weights @ value
         if (added := self.positions.values(weights, query_positions, key_positions)) is not None:
             mixed = mixed + added
         return mixed
+
+
+def total(of_positions: Tensor | None, of_mask: Tensor | None) -> Tensor | None:
+    """All that is added to the logits; None for nothing."""
+    if of_positions is None or of_mask is None:
+        return of_mask if of_positions is None else of_positions
+    return of_positions + of_mask
+
+
+def softmax(logits: Tensor) -> Tensor:
+    """exp(x) / sum of exp(x), over the last dimension.
+
+    On a CPU torch's is ten times as slow for fewer than 16 keys: they are topped up with -inf, which adds nothing.
+    """
+    num_keys = logits.shape[-1]
+    if num_keys >= VECTOR or logits.numel() < FEW_LOGITS or logits.device.type != "cpu":
+        return logits.softmax(-1)
+    return F.pad(logits, (0, VECTOR - num_keys), value=float("-inf")).softmax(-1)[..., :num_keys]
 
 
 class FusedMix(nn.Module):
@@ -67,13 +87,11 @@ class FusedMix(nn.Module):
         if query.shape[2] <= FEW_QUERIES and query.device.type == "cpu" and not torch.is_grad_enabled():
             written_out: Tensor = self.equation(query, key, value, mask, query_positions, key_positions)
             return written_out
-        bias = self.equation.positions.bias(query, query_positions, key_positions)
-        if bias is None and mask.causal and mask.allowed is None:
+        of_positions = self.equation.positions.bias(query, query_positions, key_positions)
+        if of_positions is None and mask.causal and mask.allowed is None:
             return F.scaled_dot_product_attention(query, key, value, is_causal=True)
-        allowed = mask.tensor(query.shape[2], key.shape[2], query.device)
-        if bias is not None and allowed is not None:
-            bias = bias.masked_fill(~allowed, float("-inf"))
-        return F.scaled_dot_product_attention(query, key, value, attn_mask=allowed if bias is None else bias)
+        bias = total(of_positions, mask.bias(query.shape[2], key.shape[2], query))
+        return F.scaled_dot_product_attention(query, key, value, attn_mask=bias)
 
 
 def choose_mix(score: nn.Module, positions: AttentionPositions, dropout: float, noise: Noise) -> Mix:
@@ -115,6 +133,22 @@ class KeysValues:
             kept._value = self._value.index_select(0, sentences)
         return kept
 
+    def gather(self, slots: Tensor) -> "KeysValues":
+        """Only these slots (B, slots') of each sentence."""
+        gathered = KeysValues()
+        gathered._used = slots.shape[1]
+        if self._key is not None and self._value is not None:
+            gathered._key, gathered._value = _gathered(self._key, slots), _gathered(self._value, slots)
+        return gathered
+
+
+def _gathered(rows: Tensor, slots: Tensor) -> Tensor:
+    """(B, H, S, K), (B, S') -> (B, H, S', K); row by row, which is faster than `gather`."""
+    batch, heads, num_slots, head_dim = rows.shape
+    before = torch.arange(0, rows[..., 0].numel(), num_slots, device=rows.device).view(batch, heads, 1)
+    index = (before + slots[:, None]).flatten()
+    return rows.view(-1, head_dim).index_select(0, index).view(batch, heads, -1, head_dim)
+
 
 def _grown(old: Tensor, used: int, new: Tensor) -> Tensor:
     batch, heads, width, head_dim = new.shape
@@ -154,13 +188,14 @@ class SelfAttention(nn.Module):
         output: Tensor = self.output(layout.unpad(join_heads(mixed)))
         return output
 
-    def step(self, rows: Tensor, batch: int, cache: KeysValues, mask: Mask, slots: Tensor) -> Tensor:
+    def step(self, rows: Tensor, cache: KeysValues, mask: Mask, slots: Tensor) -> Tensor:
         """One new row a hypothesis (R, D) -> (R, D), attending to the cached rows it descends from.
 
-        slots: position of every cached slot, the new ones included; the last one is the rows' own.
+        slots (B, S): position of every cached slot, the new ones included; the last ones are the rows' own.
         """
-        query, key, value = split_heads(self.query_key_value(rows).view(batch, -1, 3 * rows.shape[1]), 3, self.heads)
-        own = slots[-1:].expand(query.shape[2])
+        heads = self.query_key_value(rows).view(len(slots), -1, 3 * rows.shape[1])
+        query, key, value = split_heads(heads, 3, self.heads)
+        own = slots[:, -query.shape[2] :]
         query, key = self.positions.rotate(query, own), self.positions.rotate(key, own)
         keys, values = cache.append(key, value)
         output: Tensor = self.output(join_heads(self.mix(query, keys, values, mask, own, slots)).flatten(0, 1))
@@ -191,25 +226,22 @@ class CrossAttention(nn.Module):
     def remember(self, memory: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
         """Keys and values (B, H, S, K) each, of memory (N, D): computed once a sentence."""
         key, value = split_heads(layout.pad(self.key_value(memory)), 2, self.heads)
-        return key, value
+        return key.contiguous(), value.contiguous()
 
     def forward(self, rows: Tensor, layout: Layout, memory: Tensor, memory_layout: Layout, mask: Mask) -> Tensor:
         """(N, D) -> (N, D)."""
         (query,) = split_heads(layout.pad(self.query(rows)), 1, self.heads)
-        return self._attend(query, self.remember(memory, memory_layout), mask, layout)
+        key, value = split_heads(memory_layout.pad(self.key_value(memory)), 2, self.heads)
+        mixed = self.mix(query, key, value, mask, NOWHERE, NOWHERE)
+        output: Tensor = self.output(layout.unpad(join_heads(mixed)))
+        return output
 
     def step(self, rows: Tensor, remembered: tuple[Tensor, Tensor], mask: Mask) -> Tensor:
         """(R, D) -> (R, D): the hypotheses of a sentence are further queries over its one memory."""
-        batch = len(remembered[0])
-        (query,) = split_heads(self.query(rows).view(batch, -1, rows.shape[1]), 1, self.heads)
-        return self._attend(query, remembered, mask, None)
-
-    def _attend(self, query: Tensor, remembered: tuple[Tensor, Tensor], mask: Mask, layout: Layout | None) -> Tensor:
         key, value = remembered
-        query_positions = torch.arange(query.shape[2], device=query.device)
-        key_positions = torch.arange(key.shape[2], device=query.device)
-        mixed = join_heads(self.mix(query, key, value, mask, query_positions, key_positions))
-        output: Tensor = self.output(mixed.flatten(0, 1) if layout is None else layout.unpad(mixed))
+        (query,) = split_heads(self.query(rows).view(len(key), -1, rows.shape[1]), 1, self.heads)
+        mixed = self.mix(query, key, value, mask, NOWHERE, NOWHERE)
+        output: Tensor = self.output(join_heads(mixed).flatten(0, 1))
         return output
 
 

@@ -125,7 +125,7 @@ class DecoderLayer(nn.Module):
         """One new row a hypothesis (R, D) -> (R, D)."""
         return self._sublayers(
             rows,
-            lambda x: self.attention.step(x, len(remembered[0]), cache, mask, slots),
+            lambda x: self.attention.step(x, cache, mask, slots),
             lambda x: self.cross_attention.step(x, remembered, memory_mask),
         )
 

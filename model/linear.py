@@ -19,6 +19,8 @@ from torch import Tensor, nn
 
 LOW_PRECISION = (torch.bfloat16, torch.float16)
 ROWS = 128
+MANY_PRODUCTS = 700_000
+"""Fewer are done before the packed kernel, whose calls cost more, has begun."""
 
 
 def topped_up(rows: Tensor, dtype: torch.dtype) -> Tensor:
@@ -84,8 +86,8 @@ class Linear(nn.Module):
         """(N, in) -> (N, out)."""
         if self.training and self.compute_dtype in LOW_PRECISION:
             return _LowPrecisionProduct.apply(x, self.weight, self.bias, self.compute_dtype)  # type: ignore[no-untyped-call,no-any-return]
-        inferring = not (self.training or torch.is_grad_enabled())
-        if inferring and x.device.type == "cpu" and x.dtype == torch.float32 and can_pack():
+        inferring = not (self.training or torch.is_grad_enabled()) and x.device.type == "cpu"
+        if inferring and x.dtype == torch.float32 and len(x) * self.weight.numel() >= MANY_PRODUCTS and can_pack():
             return _packed_product(x, self._packed_weight(), self.bias)
         return F.linear(x, self.weight, self.bias)
 

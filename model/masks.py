@@ -1,6 +1,6 @@
 """Who may attend to whom. One convention: True = may attend."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -17,13 +17,24 @@ class Mask:
 
     causal: bool = False
     allowed: Tensor | None = None
+    _written: dict[tuple[int, int, torch.dtype], Tensor] = field(default_factory=dict, compare=False, repr=False)
 
-    def tensor(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:
-        """The whole mask, broadcastable to (B, H, T, S), or None where all may attend to all."""
-        if not self.causal:
-            return self.allowed
-        below = torch.ones(num_queries, num_keys, dtype=torch.bool, device=device).tril()
-        return below if self.allowed is None else below & self.allowed
+    def bias(self, num_queries: int, num_keys: int, like: Tensor) -> Tensor | None:
+        """M of softmax(Q K^T + M): 0 where a query may attend, else -inf; broadcastable to (B, H, T, S).
+
+        None where all may attend to all. Written once for all layers, in the type and on the device of `like`.
+        """
+        if not self.causal and self.allowed is None:
+            return None
+        key = num_queries, num_keys, like.dtype
+        if key not in self._written:
+            allowed = self.allowed
+            if self.causal:
+                below = torch.ones(num_queries, num_keys, dtype=torch.bool, device=like.device).tril()
+                allowed = below if allowed is None else below & allowed
+            assert allowed is not None  # so says the first line
+            self._written[key] = torch.zeros_like(allowed, dtype=like.dtype).masked_fill_(~allowed, float("-inf"))
+        return self._written[key]
 
 
 def padding_mask(layout: Layout) -> Mask:

@@ -64,7 +64,7 @@ def sinusoids(dim: int, max_length: int) -> Tensor:
 class AttentionPositions(nn.Module):
     """What self-attention does with positions: three hooks, neutral here.
 
-    Queries stand at query_positions (T,), keys at key_positions (S,).
+    Queries stand at query_positions (T,), keys at key_positions (S,); or at (B, T) and (B, S), where sentences differ.
     needs_weights: whether `values` is used, which needs the attention weights written out.
     """
 

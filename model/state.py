@@ -7,6 +7,7 @@ A step consumes its state: it appends to caches that the state before shares.
 from dataclasses import dataclass, replace
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from model.attention import KeysValues
@@ -15,32 +16,51 @@ from model.masks import Mask
 
 @dataclass(frozen=True)
 class TransformerState:
-    """Caches of a Transformer decoder.
+    """Caches of a Transformer decoder, of B sentences.
 
     caches: one a layer. remembered: keys and values of the memory, one pair a layer, each (B, H, S, K).
-    memory_mask: which source rows are real. descent (B, W, slots): the cached slots each row descends from.
-    slots (slots,): the position of each cached slot. num_rows: R = B * W.
+    memory_mask: which source rows are real. lengths (B,): the tokens that each sentence's rows have read.
+    positions (B, slots): the position of each cached slot. descent (B, W, slots): the cached slots each row descends
+    from; None while there is one row a sentence and it descends from all.
+    roomy: the number of slots at which those that no row descends from are dropped.
     """
 
     caches: tuple[KeysValues, ...]
     remembered: tuple[tuple[Tensor, Tensor], ...]
     memory_mask: Mask
-    descent: Tensor
-    slots: Tensor
-    length: int = 0
+    lengths: Tensor
+    positions: Tensor
+    descent: Tensor | None = None
+    roomy: int = 0
+
+    @property
+    def width(self) -> int:
+        """W: rows a sentence."""
+        return 1 if self.descent is None else self.descent.shape[1]
 
     @property
     def num_rows(self) -> int:
-        return self.descent.shape[0] * self.descent.shape[1]
+        return len(self.lengths) * self.width
+
+    @property
+    def row_positions(self) -> Tensor:
+        """(R,) the position of what each row reads next."""
+        return self.lengths[:, None].expand(-1, self.width).flatten()
+
+    @property
+    def mask(self) -> Mask:
+        """Which slots each row may attend to."""
+        return Mask() if self.descent is None else Mask(allowed=self.descent[:, None])
 
     def select(self, rows: Tensor) -> "TransformerState":
         """The state whose row i is row rows[i] of this one (R',); rows of a sentence stay together."""
-        sentences = torch.unique_consecutive(rows // self.descent.shape[1])
-        new_width = len(rows) // len(sentences)
-        descent = self.descent.flatten(0, 1).index_select(0, rows)
-        descent = descent.view(len(sentences), new_width, len(self.slots))
-        state = replace(self, descent=descent)
-        if len(sentences) == len(self.descent):
+        sentences = torch.unique_consecutive(rows // self.width)
+        state = self
+        if self.descent is not None or len(rows) > len(sentences):
+            descent = self._descent().flatten(0, 1).index_select(0, rows)
+            width = len(rows) // len(sentences)
+            state = replace(self, descent=descent.view(len(sentences), width, descent.shape[1]))
+        if len(sentences) == len(self.lengths):
             return state
         allowed = self.memory_mask.allowed
         return replace(
@@ -48,24 +68,74 @@ class TransformerState:
             caches=tuple(cache.keep(sentences) for cache in self.caches),
             remembered=tuple((k.index_select(0, sentences), v.index_select(0, sentences)) for k, v in self.remembered),
             memory_mask=Mask(allowed=None if allowed is None else allowed.index_select(0, sentences)),
+            lengths=self.lengths.index_select(0, sentences),
+            positions=self.positions.index_select(0, sentences),
+        )
+
+    def replace(self, rows: Tensor, other: "TransformerState") -> "TransformerState":
+        """The state in which `rows`, whole sentences, have given their places to those of `other`, which is new.
+
+        Nothing moves: the slots of who was there are no longer anybody's, and are dropped when there are many.
+        """
+        sentences = rows.view(-1, self.width)[:, 0] // self.width
+        descent = self._descent().clone()
+        descent[sentences] = False
+        width = max(self.remembered[0][0].shape[2], other.remembered[0][0].shape[2])
+        remembered = tuple(
+            (_seated(keys, sentences, new_keys, width), _seated(values, sentences, new_values, width))
+            for (keys, values), (new_keys, new_values) in zip(self.remembered, other.remembered, strict=True)
+        )
+        real, new_real = self._real(), other._real()
+        allowed = F.pad(real, (0, width - real.shape[3])).index_copy(
+            0, sentences, F.pad(new_real, (0, width - new_real.shape[3]))
+        )
+        return replace(
+            self,
+            remembered=remembered,
+            memory_mask=Mask(allowed=allowed),
+            lengths=self.lengths.index_copy(0, sentences, other.lengths),
+            descent=descent,
         )
 
     def grown(self) -> "TransformerState":
         """The state after one more slot a row is appended: each row descends from its own new slot."""
-        batch, width, _ = self.descent.shape
-        own = torch.eye(width, dtype=torch.bool, device=self.descent.device).expand(batch, width, width)
+        state = self._compact() if self.descent is not None and self.positions.shape[1] > self.roomy else self
+        batch, width, descent = len(self.lengths), self.width, state.descent
+        if descent is not None:
+            own = torch.eye(width, dtype=torch.bool, device=descent.device).expand(batch, width, width)
+            descent = torch.cat([descent, own], dim=2)
+        positions = torch.cat([state.positions, self.lengths[:, None].expand(batch, width)], dim=1)
+        return replace(state, descent=descent, positions=positions, lengths=self.lengths + 1)
+
+    def _compact(self) -> "TransformerState":
+        """The same state, without most of the slots that no row descends from."""
+        live = self._descent().any(1)
+        most = int(live.sum(1).max())
+        kept = live.to(torch.uint8).sort(dim=1, descending=True, stable=True).indices[:, :most]
         return replace(
             self,
-            descent=torch.cat([self.descent, own], dim=2),
-            slots=torch.cat([self.slots, self.slots.new_full((width,), self.length)]),
-            length=self.length + 1,
+            caches=tuple(cache.gather(kept) for cache in self.caches),
+            positions=self.positions.gather(1, kept),
+            descent=self._descent().gather(2, kept[:, None].expand(-1, self.width, -1)),
+            roomy=most + most // 2 + 4 * self.width,
         )
 
-    @property
-    def mask(self) -> Mask:
-        """Which slots each row may attend to."""
-        return (
-            Mask()
-            if self.descent.shape[1] == 1 and self.length == len(self.slots)
-            else Mask(allowed=self.descent[:, None])
-        )
+    def _descent(self) -> Tensor:
+        if self.descent is not None:
+            return self.descent
+        batch, slots = self.positions.shape
+        return torch.ones(batch, 1, slots, dtype=torch.bool, device=self.positions.device)
+
+    def _real(self) -> Tensor:
+        """(B, 1, 1, S): which rows of the memory are real."""
+        if self.memory_mask.allowed is not None:
+            return self.memory_mask.allowed
+        keys = self.remembered[0][0]
+        return torch.ones(len(keys), 1, 1, keys.shape[2], dtype=torch.bool, device=keys.device)
+
+
+def _seated(old: Tensor, sentences: Tensor, new: Tensor, width: int) -> Tensor:
+    """What is remembered of all sentences (B, H, S, K), with that of some (B', H, S', K) in their places."""
+    result = F.pad(old, (0, 0, 0, width - old.shape[2])) if width > old.shape[2] else old
+    result[sentences, :, : new.shape[2]] = new
+    return result

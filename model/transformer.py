@@ -3,6 +3,8 @@
 Legend: N rows · B sentences · D width · E embedding width · V vocabulary · R hypotheses.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
@@ -85,19 +87,26 @@ class EncoderDecoder(nn.Module):
             caches=tuple(KeysValues() for _ in self.decoder),
             remembered=tuple(layer.cross_attention.remember(memory, layout) for layer in self._decoder_layers()),
             memory_mask=padding_mask(layout),
-            descent=torch.ones(layout.batch, 1, 0, dtype=torch.bool, device=source.device),
-            slots=torch.zeros(0, dtype=torch.long, device=source.device),
+            lengths=torch.zeros(layout.batch, dtype=torch.long, device=source.device),
+            positions=torch.zeros(layout.batch, 0, dtype=torch.long, device=source.device),
         )
 
-    def step(self, tokens: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
-        """The next token of every row (R,) -> log probabilities of what follows (R, V), and the state after it."""
-        rows = self.target_embedding(tokens, tokens.new_full((len(tokens),), state.length))
+    def step(self, tokens: Tensor, state: TransformerState) -> tuple[Callable[[slice], Tensor], TransformerState]:
+        """The next token of every row (R,) -> log-probabilities of what follows some rows (r, V), when asked for, and
+        the state after it."""
+        rows = self.target_embedding(tokens, state.row_positions)
         state = state.grown()
         mask = state.mask
         for layer, cache, remembered in zip(self._decoder_layers(), state.caches, state.remembered, strict=True):
-            rows = layer.step(rows, cache, mask, state.slots, remembered, state.memory_mask)
-        logits: Tensor = self.output(self.narrow(self.decoder_norm(rows)))
-        return logits.log_softmax(-1), state
+            rows = layer.step(rows, cache, mask, state.positions, remembered, state.memory_mask)
+        hidden: Tensor = self.narrow(self.decoder_norm(rows))
+        return lambda some: self.log_probs(hidden[some]), state
+
+    def log_probs(self, hidden: Tensor) -> Tensor:
+        """What enters the output layer (N, E) -> log-probabilities (N, V)."""
+        logits: Tensor = self.output(hidden)
+        # in place where it may be: with a large vocabulary the memory takes longer than the arithmetic
+        return logits.log_softmax(-1) if torch.is_grad_enabled() else torch.log_softmax(logits, -1, out=logits)
 
     def _decoder_layers(self) -> list[DecoderLayer]:
         return list(self.decoder)  # type: ignore[arg-type]

@@ -4,7 +4,31 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from pipeline.decoding.rules import Rules
+from pipeline.decoding.steppers import Predict
+
 BLOCK = 64
+ROWS = 64
+"""On a CPU so many are predicted at a time: what is said of them stays in the cache until the best of it are found."""
+
+
+def best_continuations(
+    predict: Predict, rules: Rules, num_pieces: Tensor, sums_BW: Tensor, k: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The k best of all that the hypotheses of each sentence may be followed by; see `best_candidates`.
+
+    num_pieces (B,), on the CPU: how many pieces they have.
+    """
+    num_sentences, beam = sums_BW.shape
+    at_once = max(1, ROWS // beam) if sums_BW.device.type == "cpu" else num_sentences
+    found = []
+    for first in range(0, num_sentences, at_once):
+        some = slice(first, min(first + at_once, num_sentences))
+        log_probs_BWV = predict(slice(some.start * beam, some.stop * beam)).view(some.stop - first, beam, -1)
+        rules.part(some).apply(log_probs_BWV, num_pieces[some])
+        found.append(best_candidates(log_probs_BWV, sums_BW[some], k))
+    values, beams, tokens = (torch.cat(parts) if len(found) > 1 else parts[0] for parts in zip(*found, strict=True))
+    return values, beams, tokens
 
 
 def best_candidates(log_probs_BWV: Tensor, sums_BW: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -1,5 +1,6 @@
-"""From source ids to hypotheses: sorted by length, searched in batches, given back in order."""
+"""From source ids to hypotheses: sorted by length, searched side by side, given back in order."""
 
+import math
 from collections.abc import Callable, Sequence
 from itertools import chain
 
@@ -12,7 +13,11 @@ from pipeline.decoding.greedy import greedy_search
 from pipeline.decoding.hypothesis import EMPTY, Hypothesis
 from pipeline.decoding.rules import Rules
 from pipeline.decoding.steppers import StateT, Stepper
+from pipeline.decoding.workers import num_workers, search_all
 from tokenizer.special import EOS_ID
+
+SHARE = 1024
+"""Sentences that are searched for in one go, of which `batch_sentences` side by side."""
 
 
 def decode(
@@ -27,23 +32,28 @@ def decode(
     """The `config.n_best` hypotheses of each source, best first, in the order of the sources.
 
     Sources are ids without end token; one longer than the model reads is cut (`is_too_long` tells), one without pieces
-    has the empty hypothesis. `prefixes` are ids that each hypothesis begins with. `on_done` is told after each batch
-    how many sources it has finished. The model must be in eval mode.
+    has the empty hypothesis. `prefixes` are ids that each hypothesis begins with. `on_done` is told
+    how many more sources are done. The model must be in eval mode.
     """
     found: list[list[Hypothesis]] = [[EMPTY]] * len(sources)
+    tell = on_done or (lambda _: None)
     # the longest first: if memory runs out, it does so at once
     order = sorted((row for row, ids in enumerate(sources) if len(ids)), key=lambda row: -len(sources[row]))
-    with torch.inference_mode():
-        for first in range(0, len(order), config.batch_sentences):
-            rows = order[first : first + config.batch_sentences]
-            batch = [[*sources[row][: stepper.max_length - 1], EOS_ID] for row in rows]
-            starts = None if prefixes is None else [prefixes[row] for row in rows]
-            for row, hypotheses in zip(rows, _search(stepper, batch, config, device, starts), strict=True):
-                found[row] = hypotheses
-            if on_done is not None:
-                on_done(len(rows))
-    if on_done is not None and len(order) < len(sources):
-        on_done(len(sources) - len(order))
+    workers = num_workers(device, len(order))
+    num_shares = workers * math.ceil(len(order) / (workers * SHARE))
+    shares = [order[first::num_shares] for first in range(num_shares)]
+
+    @torch.inference_mode()
+    def search(number: int, on_done: Callable[[int], None]) -> list[list[Hypothesis]]:
+        batch = [[*sources[row][: stepper.max_length - 1], EOS_ID] for row in shares[number]]
+        starts = None if prefixes is None else [prefixes[row] for row in shares[number]]
+        return _search(stepper, batch, config, device, starts, on_done)
+
+    for number, hypotheses in search_all(search, num_shares, workers, tell):
+        for row, each in zip(shares[number], hypotheses, strict=True):
+            found[row] = each
+    if len(order) < len(sources):
+        tell(len(sources) - len(order))
     return found
 
 
@@ -58,11 +68,15 @@ def _search(
     config: DecodingConfig,
     device: torch.device | str,
     prefixes: list[Sequence[int]] | None,
+    on_done: Callable[[int], None],
 ) -> list[list[Hypothesis]]:
     lengths = [len(ids) for ids in sources]
     rules = Rules.of(lengths, config, stepper.max_length, prefixes)
     layout = Layout.of(torch.tensor(lengths, device=device))
     source = torch.tensor(list(chain.from_iterable(sources)), device=device)
+    most = config.batch_sentences
     if config.beam == 1:
-        return greedy_search(stepper, source, layout, rules)
-    return beam_search(stepper, source, layout, rules, beam=config.beam, n_best=config.n_best)
+        return greedy_search(stepper, source, layout, rules, most=most, on_done=on_done)
+    return beam_search(
+        stepper, source, layout, rules, beam=config.beam, n_best=config.n_best, most=most, on_done=on_done
+    )

@@ -1,4 +1,6 @@
-"""Greedy search: the likeliest next piece, until the end token. Beam search of width 1 finds the same."""
+"""Greedy search: the likeliest piece, step by step. A beam of width 1 finds the same."""
+
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -6,44 +8,64 @@ from torch import Tensor
 from model.layout import Layout
 from pipeline.decoding.hypothesis import Hypothesis, best_first
 from pipeline.decoding.rules import Rules
+from pipeline.decoding.seats import Seats
 from pipeline.decoding.steppers import StateT, Stepper
 from tokenizer.special import BOS_ID, EOS_ID
 
 
-def greedy_search(stepper: Stepper[StateT], source: Tensor, layout: Layout, rules: Rules) -> list[list[Hypothesis]]:
+def greedy_search(
+    stepper: Stepper[StateT],
+    source: Tensor,
+    layout: Layout,
+    rules: Rules,
+    *,
+    most: int,
+    on_done: Callable[[int], None] = lambda _: None,
+) -> list[list[Hypothesis]]:
     """One hypothesis a sentence; among equally likely pieces the lowest id.
 
-    source (N,) holds the ids of B sentences, end tokens included, as `layout` says. A sentence leaves the batch with
-    its end token.
+    source (N,) holds the ids of the sentences, end tokens included, as `layout` says; at most `most` are searched for
+    at a time. `on_done` is told how many more are finished.
     """
     device = source.device
     found: list[list[Hypothesis]] = [[] for _ in range(layout.batch)]
-    sentences = torch.arange(layout.batch)
-    tokens_B = torch.full((layout.batch,), BOS_ID, device=device)
-    pieces_BT = torch.empty((layout.batch, int(rules.longest.max())), dtype=torch.int64, device=device)
-    sums_B = torch.zeros(layout.batch, dtype=exact_dtype(device), device=device)
-    state = stepper.start(source, layout)
-    num_pieces = 0
+    seats = Seats(stepper, source, layout, rules, most)
+    tokens_B = torch.full((len(seats),), BOS_ID, device=device)
+    pieces_BT = torch.empty((len(seats), int(rules.longest.max()) + 1), dtype=torch.int64, device=device)
+    sums_B = torch.zeros(len(seats), dtype=exact_dtype(device), device=device)
     while True:
-        log_probs_BV, state = stepper.step(tokens_B, state)
-        rules.apply(log_probs_BV.unsqueeze(1), num_pieces)
+        predict, seats.state = stepper.step(tokens_B, seats.state)
+        log_probs_BV = predict(slice(None))
+        seats.rules.apply(log_probs_BV.unsqueeze(1), seats.num_pieces)
         best_B, tokens_B = log_probs_BV.max(-1)
-        sums_B = sums_B + best_B
+        sums_B += best_B
+        pieces_BT.scatter_(1, seats.num_pieces.to(device).unsqueeze(1), tokens_B.unsqueeze(1))
         ended = (tokens_B == EOS_ID).cpu()
         if ended.any():
-            out = ended.nonzero().squeeze(1)
-            divisor = rules.divisors[num_pieces + 1].item()
-            pieces, sums = pieces_BT[out.to(device), :num_pieces].tolist(), sums_B[out.to(device)].tolist()
-            for sentence, ids, log_prob in zip(sentences[out].tolist(), pieces, sums, strict=True):
-                found[sentence].append(Hypothesis(tuple(ids), log_prob / divisor, log_prob))
-            stay = (~ended).nonzero().squeeze(1)
+            _collect(found, seats, ended & (seats.sentences >= 0), pieces_BT, sums_B, rules)
+        if num_done := seats.advance(ended):
+            on_done(num_done)
+        seats.put_off()
+        if (new := seats.fill(1)) is not None:
+            tokens_B[new], sums_B[new] = BOS_ID, 0.0
+        elif (stay := seats.shrink(1)) is not None:
             if not len(stay):
                 return [best_first(hypotheses, 1) for hypotheses in found]
-            sentences, rules = sentences[stay], rules.select(stay)
             stay = stay.to(device)
-            tokens_B, sums_B, pieces_BT, state = tokens_B[stay], sums_B[stay], pieces_BT[stay], state.select(stay)
-        pieces_BT[:, num_pieces] = tokens_B
-        num_pieces += 1
+            tokens_B, sums_B, pieces_BT = tokens_B[stay], sums_B[stay], pieces_BT[stay]
+
+
+def _collect(
+    found: list[list[Hypothesis]], seats: Seats[StateT], ended: Tensor, pieces: Tensor, sums: Tensor, rules: Rules
+) -> None:
+    """Add to `found` the hypotheses of the seats that have ended (B,)."""
+    out = ended.to(pieces.device)
+    lengths = seats.num_pieces[ended].tolist()
+    for sentence, ids, log_prob, length in zip(
+        seats.sentences[ended].tolist(), pieces[out].tolist(), sums[out].tolist(), lengths, strict=True
+    ):
+        divisor = rules.divisors[length + 1].item()
+        found[sentence].append(Hypothesis(tuple(ids[:length]), log_prob / divisor, log_prob))
 
 
 def exact_dtype(device: torch.device) -> torch.dtype:

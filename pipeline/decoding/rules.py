@@ -80,16 +80,22 @@ class Rules:
         """The rules of some of the sentences; `sentences` (B',) on the CPU."""
         return Rules(self.shortest[sentences], self.longest[sentences], self.prefixes[sentences], self.divisors)
 
-    def apply(self, log_probs: Tensor, num_pieces: int) -> None:
-        """Give -inf, in place, to what may not follow `num_pieces` pieces; log_probs (B, W, V).
+    def part(self, sentences: slice) -> "Rules":
+        """The rules of consecutive sentences."""
+        return Rules(self.shortest[sentences], self.longest[sentences], self.prefixes[sentences], self.divisors)
+
+    def apply(self, log_probs: Tensor, num_pieces: Tensor) -> None:
+        """Give -inf, in place, to what may not follow `num_pieces` (B,) pieces, on the CPU; log_probs (B, W, V).
 
         What remains is not renormalised: a hypothesis' log-probability is the model's own.
         """
         log_probs[..., PAD_ID] = NEVER
         log_probs[..., BOS_ID] = NEVER
-        if num_pieces < self.prefixes.size(1):
-            prefix = self.prefixes[:, num_pieces]
-            _only(log_probs, (prefix >= 0).nonzero().squeeze(1), prefix[prefix >= 0])
+        if self.prefixes.size(1):
+            place = num_pieces.clamp(max=self.prefixes.size(1) - 1).unsqueeze(1)
+            prefix = self.prefixes.gather(1, place).squeeze(1)
+            within = (prefix >= 0) & (num_pieces < self.prefixes.size(1))
+            _only(log_probs, within.nonzero().squeeze(1), prefix[within])
         early = num_pieces < self.shortest
         if early.any():
             log_probs[early.nonzero().squeeze(1).to(log_probs.device), :, EOS_ID] = NEVER

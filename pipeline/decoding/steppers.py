@@ -3,6 +3,7 @@
 The encoder-decoder satisfies `Stepper` itself; so can a recurrent model, a decoder-only one, or an ensemble.
 """
 
+from collections.abc import Callable
 from typing import Protocol, Self, TypeVar
 
 from torch import Tensor
@@ -19,8 +20,17 @@ class State(Protocol):
         The rows of one sentence lie next to each other, in the order of the sentences, and equally many a sentence.
         """
 
+    def replace(self, rows: Tensor, other: Self, /) -> Self:
+        """The state in which `rows` (R',) int64, all rows of some sentences, have given their places to those of
+        `other`, whose sentences have read no piece yet. This state is used up.
+        """
+
 
 StateT = TypeVar("StateT", bound=State)
+
+
+Predict = Callable[[slice], Tensor]
+"""Of some rows (r,), log-probabilities (r, V) of the next piece, computed when asked for; the caller's to overwrite."""
 
 
 class Stepper(Protocol[StateT]):
@@ -33,8 +43,5 @@ class Stepper(Protocol[StateT]):
     def start(self, source: Tensor, layout: Layout, /) -> StateT:
         """The state before the first step, one row a sentence; source (N,) holds the ids, each end token included."""
 
-    def step(self, tokens: Tensor, state: StateT, /) -> tuple[Tensor, StateT]:
-        """Log-probabilities (R, V) of the piece after `tokens` (R,), and the state that has read them.
-
-        The log-probabilities are the caller's to overwrite.
-        """
+    def step(self, tokens: Tensor, state: StateT, /) -> tuple[Predict, StateT]:
+        """What may come after `tokens` (R,), one a row, and the state that has read them."""

@@ -40,6 +40,9 @@ class HashModel:
         def select(self, rows):
             return HashModel.State(self.hashes[rows])
 
+        def replace(self, rows, other):
+            return HashModel.State(self.hashes.index_copy(0, rows, other.hashes))
+
     def __init__(self, vocab=VOCAB, seed=0, sharpness=8.0, max_length=64, coarse=False):
         self.vocab, self.seed, self.sharpness, self.max_length, self.coarse = vocab, seed, sharpness, max_length, coarse
 
@@ -54,9 +57,9 @@ class HashModel:
         hashes = self._mix(state.hashes, tokens)
         drawn = self._mix(hashes.unsqueeze(1), torch.arange(1, self.vocab + 1)) >> 17 & 0xFFFF
         logits = drawn.double() / 0xFFFF
-        if self.coarse:  # exact ties everywhere
-            return torch.round(logits * 3) - 4, HashModel.State(hashes)
-        return (self.sharpness * logits).log_softmax(-1), HashModel.State(hashes)
+        # coarse: exact ties everywhere
+        log_probs = torch.round(logits * 3) - 4 if self.coarse else (self.sharpness * logits).log_softmax(-1)
+        return lambda some: log_probs[some], HashModel.State(hashes)
 
     @staticmethod
     def _mix(hashes, tokens):
@@ -74,6 +77,10 @@ class Ensemble:
         def select(self, rows):
             return Ensemble.State(tuple(state.select(rows) for state in self.states))
 
+        def replace(self, rows, other):
+            pairs = zip(self.states, other.states, strict=True)
+            return Ensemble.State(tuple(state.replace(rows, new) for state, new in pairs))
+
     def __init__(self, *models):
         self.models = models
         self.max_length = min(model.max_length for model in models)
@@ -83,8 +90,11 @@ class Ensemble:
 
     def step(self, tokens, state):
         stepped = [model.step(tokens, each) for model, each in zip(self.models, state.states, strict=True)]
-        log_probs = torch.stack([log_probs for log_probs, _ in stepped]).logsumexp(0) - math.log(len(stepped))
-        return log_probs, Ensemble.State(tuple(each for _, each in stepped))
+
+        def predict(some):
+            return torch.stack([each(some) for each, _ in stepped]).logsumexp(0) - math.log(len(stepped))
+
+        return predict, Ensemble.State(tuple(each for _, each in stepped))
 
 
 class Uncached:
@@ -92,30 +102,32 @@ class Uncached:
 
     @dataclass
     class State:
-        memory: Tensor
-        layout: Layout
-        sentences: Tensor
-        pieces: Tensor
+        sources: list
+        pieces: list
 
         def select(self, rows):
-            return Uncached.State(self.memory, self.layout, self.sentences[rows], self.pieces[rows])
+            return Uncached.State([self.sources[row] for row in rows], [self.pieces[row] for row in rows])
+
+        def replace(self, rows, other):
+            sources, pieces = list(self.sources), list(self.pieces)
+            for row, source, read in zip(rows.tolist(), other.sources, other.pieces, strict=True):
+                sources[row], pieces[row] = source, read
+            return Uncached.State(sources, pieces)
 
     def __init__(self, model):
         self.model, self.max_length = model, model.max_length
 
     def start(self, source, layout):
-        empty = torch.empty((layout.batch, 0), dtype=torch.int64)
-        return Uncached.State(self.model.encode(source, layout), layout, torch.arange(layout.batch), empty)
+        return Uncached.State(
+            list(source.split(layout.lengths.tolist())), [torch.empty(0, dtype=torch.int64)] * layout.batch
+        )
 
     def step(self, tokens, state):
-        pieces = torch.cat([state.pieces, tokens.unsqueeze(1)], 1)
-        lengths = state.layout.lengths[state.sentences]
-        layout = Layout.of(lengths)
-        memory = layout.unpad(state.layout.pad(state.memory)[state.sentences][:, : layout.width])
-        target = Layout.of(torch.full((len(pieces),), pieces.size(1)))
-        hidden = self.model.decode(pieces.flatten(), target, memory, layout).view(*pieces.shape, -1)[:, -1]
-        after = Uncached.State(state.memory, state.layout, state.sentences, pieces)
-        return self.model.output(hidden).log_softmax(-1), after
+        pieces = [torch.cat([read, token.view(1)]) for read, token in zip(state.pieces, tokens, strict=True)]
+        layouts = [Layout.of(torch.tensor([len(each) for each in side])) for side in (state.sources, pieces)]
+        hidden = self.model(torch.cat(state.sources), layouts[0], torch.cat(pieces), layouts[1])
+        last = layouts[1].lengths.cumsum(0) - 1
+        return lambda some: self.model.log_probs(hidden[last][some]), Uncached.State(state.sources, pieces)
 
 
 def transformer(seed=0, dtype=torch.float64, norm="pre") -> EncoderDecoder:
@@ -162,8 +174,8 @@ def log_probs_after(model, source, pieces) -> Tensor:
         state = model.start(torch.tensor([*source, EOS_ID]), Layout.of(torch.tensor([len(source) + 1])))
         rows = []
         for token in (BOS_ID, *pieces):
-            log_probs, state = model.step(torch.tensor([token]), state)
-            rows.append(log_probs[0])
+            predict, state = model.step(torch.tensor([token]), state)
+            rows.append(predict(slice(None))[0])
     return torch.stack(rows)
 
 
@@ -217,7 +229,8 @@ def plain_greedy(model, source, config):
         state = model.start(torch.tensor([*source, EOS_ID]), Layout.of(torch.tensor([len(source) + 1])))
         limit = int(config.max_ratio * (len(source) + 1)) + 20
         while True:
-            (row,), state = model.step(torch.tensor([token]), state)
+            predict, state = model.step(torch.tensor([token]), state)
+            (row,) = predict(slice(None))
             row[[PAD_ID, BOS_ID]] = -math.inf
             token = EOS_ID if len(ids) == limit else int(row.argmax())
             log_prob += row[token].item()
@@ -259,7 +272,7 @@ def test_beam_1_is_greedy(model):
     flat = torch.tensor([token for source in sources for token in (*source, EOS_ID)])
     with torch.inference_mode():
         rules = Rules.of(lengths, config, model.max_length)
-        searched = beam_search(model, flat, Layout.of(torch.tensor(lengths)), rules, beam=1, n_best=1)
+        searched = beam_search(model, flat, Layout.of(torch.tensor(lengths)), rules, beam=1, n_best=1, most=5)
     assert_same(searched, plain)
 
 

@@ -1,5 +1,7 @@
 """Laws of the network: fused = explicit, cached = uncached, no padding anywhere, sentences do not mix."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
@@ -69,7 +71,8 @@ def test_cached_equals_uncached_through_any_reordering(norm: Norm, positions: Po
         new = torch.randint(4, V, (len(move),), generator=generator)
         for history, token in zip(histories, new.tolist(), strict=True):
             history.append(token)
-        log_probs, state = model.step(new, state)
+        predict, state = model.step(new, state)
+        log_probs = predict(slice(None))
         assert state.num_rows == len(move)
         starts = layout.lengths.cumsum(0) - layout.lengths
         for row, history in enumerate(histories):
@@ -82,6 +85,36 @@ def test_cached_equals_uncached_through_any_reordering(norm: Norm, positions: Po
             )
             want = model.output(hidden[-1:]).log_softmax(-1)[0]
             torch.testing.assert_close(log_probs[row], want, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("roomy", [0, 12, 1000])
+def test_a_sentence_may_take_the_place_of_another(roomy: int) -> None:
+    model = network()
+    source, layout = tokens([4, 3, 5], 1)
+    late, late_layout = tokens([7, 2], 2)
+    state = replace(model.start(source, layout), roomy=roomy)
+    generator = torch.Generator().manual_seed(5)
+    pieces: list[list[int]] = [[] for _ in range(6)]
+    sources = [source.split([4, 3, 5])[row // 2] for row in range(6)]
+    state = state.select(torch.arange(3).repeat_interleave(2))
+    for step in range(9):
+        if step in (2, 5):  # the sentences of rows 4, 5 and 0, 1 leave
+            rows = torch.tensor([4, 5, 0, 1])
+            state = state.replace(rows, model.start(late, late_layout).select(torch.tensor([0, 0, 1, 1])))
+            for row, new in zip(rows.tolist(), (0, 0, 1, 1), strict=True):
+                pieces[row], sources[row] = [], late.split([7, 2])[new]
+        new_tokens = torch.randint(4, V, (6,), generator=generator)
+        for row, token in enumerate(new_tokens.tolist()):
+            pieces[row] = [*pieces[row], token]
+        predict, state = model.step(new_tokens, state)
+        for row, (read, own) in enumerate(zip(pieces, sources, strict=True)):
+            hidden = model(
+                own, Layout.of(torch.tensor([len(own)])), torch.tensor(read), Layout.of(torch.tensor([len(read)]))
+            )
+            want = model.output(hidden[-1:]).log_softmax(-1)
+            torch.testing.assert_close(predict(slice(row, row + 1)), want, rtol=0, atol=1e-10)
+        swapped = torch.tensor([1, 0, 2, 2, 5, 5])  # rows descend from their neighbours
+        state, pieces = state.select(swapped), [pieces[row] for row in swapped.tolist()]
 
 
 def test_a_sentence_does_not_see_its_batch() -> None:

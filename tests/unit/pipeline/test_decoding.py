@@ -43,7 +43,8 @@ class Countdown:
         logits = torch.zeros(len(tokens), VOCAB, dtype=torch.float64)
         logits -= 0.1 * torch.arange(VOCAB)
         logits[torch.arange(len(tokens)), wanted.clamp(min=EOS_ID)] += self.certainty
-        return logits.log_softmax(-1), state
+        log_probs = logits.log_softmax(-1)
+        return lambda some: log_probs[some], state
 
 
 @dataclass
@@ -54,6 +55,9 @@ class _State:
     def select(self, rows):
         self.model.selected.append(rows.tolist())
         return _State(self.model, self.first[rows])
+
+    def replace(self, rows, other):
+        return _State(self.model, self.first.index_copy(0, rows, other.first))
 
 
 def small_transformer(dtype=torch.float64):
@@ -111,7 +115,7 @@ def test_rules_forbid_what_may_not_come():
     for num_pieces in range(3):
         log_probs = torch.randn(3, 2, VOCAB)
         before = log_probs.clone()
-        rules.apply(log_probs, num_pieces)
+        rules.apply(log_probs, torch.full((3,), num_pieces))
         kept = log_probs > -math.inf
         assert torch.equal(log_probs[kept], before[kept])
         assert torch.equal(kept[:, 0], kept[:, 1])
@@ -143,10 +147,11 @@ def test_a_long_hypothesis_may_overtake_a_finished_short_one():
         """Ends at once with probability 0.6; else begins with 7, and is then sure of all that follows."""
 
         def step(self, tokens, state):
-            log_probs, state = super().step(tokens, state)
+            predict, state = super().step(tokens, state)
             first = torch.full((VOCAB,), -40.0, dtype=torch.float64)
             first[EOS_ID], first[7] = math.log(0.6), math.log(0.4)
-            return torch.where((tokens == BOS_ID).unsqueeze(1), first, log_probs), state
+            log_probs = torch.where((tokens == BOS_ID).unsqueeze(1), first, predict(slice(None)))
+            return lambda some: log_probs[some], state
 
     model = Hesitant(certainty=40)
     assert decode(model, [[7]], DecodingConfig(beam=1))[0][0].ids == ()
@@ -173,6 +178,29 @@ def test_sources_come_back_in_order_and_are_read_longest_first():
     assert [each.ids[:1] for (each,) in found] == [(4,), (), (6,), (5,), (7,)]
     assert model.read == [[7, 4, 4, 4, EOS_ID], [6, 4, 4, EOS_ID], [5, 5, EOS_ID], [4, EOS_ID]]
     assert sum(done) == len(sources)
+
+
+@pytest.mark.parametrize("beam", [1, 2])
+def test_one_that_goes_on_and_on_is_put_off_and_found_all_the_same(beam):
+    class Babbler(Countdown):
+        """Says 7 again and again, up to the limit, where the source begins with 7."""
+
+        def step(self, tokens, state):
+            predict, state = super().step(tokens, state)
+            babble = torch.full((len(tokens), VOCAB), -9.0, dtype=torch.float64)
+            babble[:, 7] = -0.001
+            log_probs = torch.where((state.first == 7).unsqueeze(1), babble, predict(slice(None)))
+            return lambda some: log_probs[some], state
+
+    sources = [[4], [7], [5], *[[6], [5], [4]] * 10]
+    config = DecodingConfig(beam=beam, max_length=19, batch_sentences=3, length_norm="none")
+    done = []
+    alone = [decode(Babbler(certainty=40), [source], config)[0] for source in sources]
+    model = Babbler(certainty=40)
+    assert decode(model, sources, config, on_done=done.append) == alone
+    assert max(len(each.ids) for (each,) in alone) == 19
+    assert sum(done) == len(sources)
+    assert model.read.count([7, EOS_ID]) == 2, "it was not put off"
 
 
 def test_a_source_without_pieces_is_not_shown_to_the_model():

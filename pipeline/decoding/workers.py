@@ -1,0 +1,134 @@
+"""Shares of the sentences searched side by side, each by a process of its own.
+
+A step of a search is many small operations, which two processes do in half the time and two threads hardly faster.
+The processes are forked: they share the model's memory, and start in milliseconds.
+"""
+
+import ctypes
+import multiprocessing
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from multiprocessing.connection import Connection, wait
+from typing import Any, TypeAlias, TypeVar
+
+import torch
+
+from data.errors import DataError
+
+T = TypeVar("T")
+Search: TypeAlias = Callable[[int, Callable[[int], None]], T]
+Line: TypeAlias = "Connection[Any, Any]"
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of malloc.h
+MIN_SENTENCES = 8
+"""Fewer than that many for each process are not worth another process."""
+
+
+def num_workers(device: torch.device | str, num_sentences: int) -> int:
+    """How many processes are to share so many sentences: 1 where this one had better do it alone."""
+    forks = sys.platform == "linux" and not multiprocessing.current_process().daemon
+    if not forks or torch.device(device).type != "cpu":
+        return 1
+    return max(1, min(torch.get_num_threads(), num_sentences // MIN_SENTENCES))
+
+
+def search_all(search: Search[T], count: int, workers: int, on_done: Callable[[int], None]) -> Iterator[tuple[int, T]]:
+    """Each number below `count` and what `search` finds for it, in any order.
+
+    A search tells what it is given how much it has done, and `on_done` hears it. An error of a search is raised here.
+    Raises DataError where a process is killed.
+    """
+    if min(workers, count) <= 1:
+        for number in range(count):
+            yield number, search(number, on_done)
+        return
+    numbers = iter(range(count))
+    with ExitStack() as stack:
+        idle = [stack.enter_context(_process(search)) for _ in range(min(workers, count))]
+        busy: dict[Line, int] = {}
+        while True:
+            for line, number in zip(idle, numbers, strict=False):
+                line.send(number)
+                busy[line] = number
+            if not busy:
+                return
+            idle = []
+            ready = wait(list(busy))
+            for line in [each for each in busy if each in ready]:
+                answer = _answer(line)
+                if isinstance(answer, int):
+                    on_done(answer)
+                else:
+                    idle.append(line)
+                    yield busy.pop(line), answer[0]
+
+
+def _answer(line: Line) -> Any:
+    """How much more is done, or in a tuple what was found."""
+    try:
+        answer = line.recv()
+    except (EOFError, ConnectionError) as gone:
+        raise DataError(
+            "decoding: a process was killed while it searched; if memory ran out, lower decoding.batch_sentences"
+        ) from gone
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
+@contextmanager
+def _process(search: Search[Any]) -> Iterator[Line]:
+    """A process that answers numbers by what `search` finds; its life ends with this block, or with ours."""
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_serve, args=(theirs, search))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside threads: the child uses none of them
+        process.start()
+    theirs.close()
+    try:
+        yield ours
+    finally:
+        ours.close()
+        process.kill()
+        process.join()
+
+
+def _serve(line: Line, search: Search[Any]) -> None:
+    # Signals are for the process that was started, and so are locks and files.
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.closerange(3, line.fileno())
+    os.closerange(line.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
+    torch.set_num_threads(1)  # the threads of before the fork are not there
+    _keep_freed_memory()
+    with suppress(EOFError, BrokenPipeError):
+        while True:
+            number = line.recv()
+            try:
+                line.send((search(number, line.send),))
+            except BrokenPipeError:
+                break
+            except Exception as error:  # it is raised again where it was asked for
+                _send_error(line, error)
+    os._exit(0)  # nobody asks any more
+
+
+def _send_error(line: Line, error: Exception) -> None:
+    try:
+        line.send(error)
+    except (TypeError, AttributeError):  # it holds what cannot be sent
+        line.send(RuntimeError(f"{type(error).__name__}: {error}"))
+
+
+def _keep_freed_memory() -> None:
+    """Let glibc, where it is that, keep what is freed: a step's largest tensors are as large as the step before's,
+    and pages that come anew from the system are filled with zeros first."""
+    with suppress(AttributeError, OSError):
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
+        mallopt(M_MMAP_MAX, 0)
