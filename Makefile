@@ -24,7 +24,7 @@ SCORES := $(RUN)/scores/manifest.json
 
 PYTEST := OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
-.PHONY: help demo all test test-slow test-faults check clean
+.PHONY: help demo all test test-slow test-faults bench check clean
 # An artifact is whole at every moment: make must not delete one when it is interrupted.
 .PRECIOUS: $(TOKENIZER) $(DATASET) $(MODEL) $(TRANSLATIONS) $(SCORES)
 
@@ -34,6 +34,7 @@ help:
 	@echo 'make test                        the quick tests'
 	@echo 'make test-slow                   the tests that train, build and install'
 	@echo 'make test-faults                 kill it, fill its disk, feed it garbage: a table of what holds'
+	@echo 'make bench                       what is fast, on the built-in corpus, beside a plain loop'
 	@echo 'make check                       lint, format, strict types'
 	@echo 'make clean                       remove caches and builds; runs/ and .venv stay'
 
@@ -80,6 +81,14 @@ test-slow: $(INSTALLED)
 
 test-faults: $(INSTALLED)
 	$(PYTEST) -m promise
+
+# Peers that are installed elsewhere come in by hand: .venv/bin/python -m bench train --help
+bench: $(INSTALLED)
+	@$(MAKE) --no-print-directory runs/demo/dataset/manifest.json RECIPE=recipes/demo.toml
+	$(VENV)/bin/python -m bench ceilings
+	$(VENV)/bin/python -m bench startup
+	$(VENV)/bin/python -m bench preprocess --pairs 50000
+	$(VENV)/bin/python -m bench train runs/demo/dataset --recipe recipes/demo.toml --against plain
 
 check: $(INSTALLED)
 	$(VENV)/bin/ruff check

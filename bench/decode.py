@@ -1,106 +1,137 @@
-"""Output tokens a second of decoding, beside CTranslate2 with the same weights.
+"""`python -m bench decode`: output tokens a second of a model, beside CTranslate2 with the same weights."""
 
-Usage: python bench/decode.py MODEL SOURCE [--against ctranslate2] [--beam 5] [--batch 64] [--rounds 3] [--limit 1000]
-
-Each round starts both anew, in turn (A B A B ...), as processes of their own: two libraries of threads in one process
-disturb each other. A process loads the model, translates the first 64 lines to warm up, and is timed on all lines,
-from token ids to token ids. CTranslate2 (the extra `export`) reads what `tfm export` makes of the model, in fp32,
-with as many single-thread workers as there are processors (`--layout 2x1`) or one worker of so many threads.
-Both are given the same limit of length and stop as their beams do. Prints medians and the ratio with its spread.
-"""
-
-import argparse
-import json
 import os
 import statistics
-import subprocess
-import sys
-import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-OURS = """
-import json, sys, time
-from pathlib import Path
-from pipeline.config import DecodingConfig
-from pipeline.decoding.decode import decode
-from pipeline.models import load_model
-options = json.loads(sys.argv[1])
-loaded = load_model(Path(options["model"]), "cpu")
-sources = loaded.source_tokenizer.encode_batch(options["lines"])
-config = DecodingConfig(beam=options["beam"], batch_sentences=options["batch"], max_length=options["longest"])
-decode(loaded.model, sources[:64], config)
-began = time.perf_counter()
-found = decode(loaded.model, sources, config)
-seconds = time.perf_counter() - began
-print(json.dumps([seconds, sum(len(each[0].ids) + 1 for each in found if each[0].ids)]))
-"""
-CTRANSLATE2 = """
-import json, sys, time
-from pathlib import Path
-import ctranslate2
-from tokenizer.tokenizer import load_pair
-options = json.loads(sys.argv[1])
-source, _ = load_pair(Path(options["engine"]))
-texts = [[source.piece(number) for number in ids] for ids in source.encode_batch(options["lines"])]
-workers, threads = options["layout"]
-engine = ctranslate2.Translator(options["engine"], device="cpu", compute_type=options["type"],
-                                inter_threads=workers, intra_threads=threads)
-how = {"beam_size": options["beam"], "max_batch_size": options["batch"], "max_decoding_length": options["longest"]}
-engine.translate_batch(texts[:64], **how)
-began = time.perf_counter()
-found = engine.translate_batch(texts, **how)
-seconds = time.perf_counter() - began
-print(json.dumps([seconds, sum(len(each.hypotheses[0]) + 1 for each in found if each.hypotheses[0])]))
-"""
+import typer
+
+from bench.options import Json, Predict, Rounds, predicted
+
+if TYPE_CHECKING:
+    from bench.compare import Contestant, Figures
+
+Peer = Literal["ctranslate2"]
+PROGRAMS = {"tfm": "bench.decode_tfm", "ctranslate2": "bench.peers.decode_ctranslate2"}
 
 
-def run(program: str, options: dict[str, object]) -> float:
-    """Tokens a second of one process."""
-    command = [sys.executable, "-c", program, json.dumps(options)]
-    done = subprocess.run(command, cwd=Path(__file__).parents[1], check=True, capture_output=True, text=True)
-    seconds, tokens = json.loads(done.stdout.splitlines()[-1])
-    return float(tokens / seconds)
+def decode(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What `tfm train` made.")],
+    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="Text, one sentence a line, also .gz.")],
+    reference: Annotated[
+        Path | None, typer.Option("--reference", metavar="FILE", help="Also BLEU, against this text.")
+    ] = None,
+    against: Annotated[Peer | None, typer.Option("--against", help="The peer (extra: export).")] = None,
+    kind: Annotated[
+        str, typer.Option("--type", metavar="NAME", help="CTranslate2's compute_type: int8, ...")
+    ] = "float32",
+    layout: Annotated[
+        str, typer.Option("--layout", metavar="2x1", help="CTranslate2's workers x threads of each.")
+    ] = f"{os.cpu_count()}x1",
+    beam: Annotated[int, typer.Option("--beam", metavar="W", min=1, help="Beam width.")] = 5,
+    batch: Annotated[int, typer.Option("--batch", metavar="N", min=1, help="Sentences a batch.")] = 64,
+    longest: Annotated[int, typer.Option("--longest", metavar="N", min=1, help="Pieces of an output at most.")] = 200,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="Lines at most.")] = 1000,
+    one_at_a_time: Annotated[
+        bool, typer.Option("--one-at-a-time", help="Instead: greedy, and the milliseconds of a sentence by itself.")
+    ] = False,
+    rounds: Rounds = 3,
+    predict: Predict = None,
+    json: Json = None,
+) -> None:
+    """Output tokens a second, beside CTranslate2.
+
+    Both decode on the CPU, from token ids to token ids, with the same weights: CTranslate2 reads what `tfm export`
+    makes of the model. A process loads the model, translates 64 sentences to warm up, and is timed on all lines. Both
+    have the same limit of length and stop as their beams do.
+    """
+    from bench.processes import tfm
+    from bench.report import contest, write_json
+    from cli.options import model_folder
+
+    processes = workers_and_threads(layout)
+    model = model_folder(model).resolve()
+    lines, references = read(source, reference, limit)
+    options: dict[str, Any] = {"type": kind, "layout": processes, "longest": longest}
+    options |= {"beam": 1 if one_at_a_time else beam, "batch": 1 if one_at_a_time else batch}
+    options |= {"one_at_a_time": one_at_a_time}
+    with TemporaryDirectory() as temporary:
+        asked = options | {"model": str(model), "lines": lines, "engine": f"{temporary}/engine"}
+        if against is not None:
+            tfm("export", model, "--to", against, "--out", asked["engine"])
+        names = ["tfm"] if against is None else ["tfm", against]
+        outputs: dict[str, list[list[int]]] = {}
+        found = contest(
+            f"{len(lines):,} lines" + ("" if one_at_a_time else f", beam {beam}, {batch} a batch"),
+            predicted([contestant(name, asked, outputs) for name in names], predict),
+            rounds=rounds,
+            unit="ms a sentence" if one_at_a_time else "output tokens/s",
+            extra=lambda figures: scores(model, outputs, references),
+        )
+    about = {"model": model, "source": source, "lines": len(lines), "rounds": rounds, **options}
+    write_json(json, "decode", about, found)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", type=Path)
-    parser.add_argument("source", type=Path, help="text, one sentence a line, also .gz")
-    parser.add_argument("--against", choices=("ctranslate2",), default=None)
-    parser.add_argument("--type", default="float32", help="CTranslate2's compute_type")
-    parser.add_argument("--layout", default=f"{os.cpu_count()}x1", help="CTranslate2's workers x threads of each")
-    parser.add_argument("--beam", type=int, default=5)
-    parser.add_argument("--batch", type=int, default=64, help="sentences")
-    parser.add_argument("--longest", type=int, default=200, help="pieces at most")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--limit", type=int, default=1000, help="lines")
-    args = parser.parse_args()
+def contestant(name: str, asked: dict[str, Any], outputs: dict[str, list[list[int]]]) -> "Contestant":
+    """One that decodes, and leaves the ids of its last round in `outputs`."""
+    from bench.compare import Contestant
+    from bench.processes import run_module
+
+    def once() -> "Figures":
+        done = run_module(PROGRAMS[name], asked)
+        found = done.answer()
+        outputs[name] = found["found"]
+        if asked["one_at_a_time"]:
+            return {"rate": 1000 * statistics.median(found["seconds"]), "peak": done.peak}
+        tokens = sum(len(ids) + 1 for ids in found["found"] if ids)
+        return {"rate": tokens / sum(found["seconds"]), "tokens": tokens, "peak": done.peak}
+
+    return Contestant(name, once)
+
+
+def scores(
+    model: Path, outputs: dict[str, list[list[int]]], references: Sequence[str] | None
+) -> dict[str, dict[str, object]]:
+    """Columns of BLEU, and of what it is more than the first one's; none without references."""
+    if references is None:
+        return {}
+    from data.tokenizers import load_pair
+    from pipeline.config import EvaluationConfig
+    from pipeline.scoring.metrics import bleu
+
+    _, target = load_pair(model)
+    found = {
+        name: bleu(target.decode_batch(ids), [references], EvaluationConfig()).score for name, ids in outputs.items()
+    }
+    first = next(iter(found.values()))
+    return {
+        "BLEU": {name: f"{score:.2f}" for name, score in found.items()},
+        "difference": {name: f"{score - first:+.2f}" for name, score in found.items()},
+    }
+
+
+def read(source: Path, reference: Path | None, limit: int) -> tuple[list[str], list[str] | None]:
+    """The first lines that are not blank, and the references of just these."""
+    from bench.processes import Failed
     from data.lines import open_lines
 
-    lines = [line for line in open_lines(args.source) if line.strip()][: args.limit]
-    options = {"model": str(args.model.resolve()), "lines": lines, "beam": args.beam, "batch": args.batch}
-    options |= {"longest": args.longest, "type": args.type, "layout": [int(each) for each in args.layout.split("x")]}
-    with tempfile.TemporaryDirectory() as temporary:
-        programs = {"tfm": OURS}
-        if args.against:
-            engine = Path(temporary) / "engine"
-            tfm = [sys.executable, "-m", "cli.app", "export", str(args.model), "--to", args.against]
-            subprocess.run([*tfm, "--out", str(engine)], check=True, capture_output=True)
-            options["engine"] = str(engine)
-            programs[args.against] = CTRANSLATE2
-        rates: dict[str, list[float]] = {name: [] for name in programs}
-        for _ in range(args.rounds):
-            for name, program in programs.items():
-                rates[name].append(run(program, options))
-    for name, found in rates.items():
-        rounds = ", ".join(f"{each:,.0f}" for each in found)
-        print(f"{name:12} {statistics.median(found):9,.0f} tokens/s   (rounds: {rounds})")
-    if args.against:
-        ours, theirs = rates["tfm"], rates[args.against]
-        ratios = [one / other for one, other in zip(ours, theirs, strict=True)]
-        ratio = statistics.median(ours) / statistics.median(theirs)
-        print(f"ratio of medians {ratio:.2f}   (rounds: {min(ratios):.2f} to {max(ratios):.2f})")
+    sources = list(open_lines(source))
+    rows = [row for row, line in enumerate(sources) if line.strip()][:limit]
+    lines = [sources[row] for row in rows]
+    if reference is None:
+        return lines, None
+    references = list(open_lines(reference))
+    if len(references) != len(sources):
+        raise Failed(f"{source} has {len(sources)} lines, {reference} has {len(references)}")
+    return lines, [references[row] for row in rows]
 
 
-if __name__ == "__main__":
-    main()
+def workers_and_threads(layout: str) -> tuple[int, int]:
+    """2x1 as numbers. Raises typer's usage error for what is none."""
+    workers, _, threads = layout.partition("x")
+    if not (workers.isdecimal() and threads.isdecimal()):
+        raise typer.BadParameter(f"{layout}: write WORKERSxTHREADS, as in 2x1", param_hint="--layout")
+    return int(workers), int(threads)

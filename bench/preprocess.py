@@ -1,82 +1,110 @@
-"""Lines a second of `tfm preprocess` beside a bare loop of the tokenizer on the same text.
+"""`python -m bench preprocess`: the stage beside a bare loop of the tokenizer, and its memory."""
 
-Usage: python bench/preprocess.py [--pairs 500000] [--sentences 1] [--rounds 2] [--folder DIR]
-
-Writes pairs of the built-in grammar as text files (two lines a pair, some sentences a line), learns a BPE tokenizer
-of 8,000 pieces, then runs in turn (A B A B ...): the whole stage through the command line, and a loop that reads the
-same files, calls `encode_batch_fast` on 1,000 lines at a time and keeps nothing. Prints medians, their ratio, and the
-peak memory.
-"""
-
-import argparse
-import resource
-import statistics
-import subprocess
 import sys
-import tempfile
-import time
-from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
 
-from data import grammar
+import typer
 
-BARE = """
-import sys
-from itertools import islice
-from tokenizers import Tokenizer
-tokenizer = Tokenizer.from_file(sys.argv[1])
-for name in sys.argv[2:]:
-    with open(name, encoding="utf-8", newline="\\n") as file:
-        while lines := [line.rstrip("\\n") for line in islice(file, 1000)]:
-            tokenizer.encode_batch_fast(lines, add_special_tokens=False)
-"""
+from bench.options import Json, Predict, Rounds, predicted
 
+if TYPE_CHECKING:
+    from bench.processes import Done
 
-def write_corpus(folder: Path, pairs: int, sentences: int) -> None:
-    """train.en, train.de and a small validation and test set, each line some sentences joined."""
-    for split, size in (("train", pairs), ("valid", 1000), ("test", 1000)):
-        source, target = (folder / f"{split}.{language}" for language in ("en", "de"))
-        with source.open("w", encoding="utf-8") as english, target.open("w", encoding="utf-8") as german:
-            stream = grammar.generate(split, size * sentences, 1)
-            while line := list(islice(stream, sentences)):
-                english.write(" ".join(pair[0] for pair in line) + "\n")
-                german.write(" ".join(pair[1] for pair in line) + "\n")
+BARE_LOOP = Path(__file__).parent / "peers" / "bare_loop.py"
+VOCAB_SIZE = 8000
+SMALLEST = 10_000
 
 
-def timed(command: list[str], folder: Path) -> float:
-    """Seconds that a command takes."""
-    begin = time.perf_counter()
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
-    return time.perf_counter() - begin
+def preprocess(
+    pairs: Annotated[int, typer.Option("--pairs", metavar="N", min=1, help="Lines of each side.")] = 500_000,
+    sentences: Annotated[
+        int, typer.Option("--sentences", metavar="N", min=1, help="Of 8 words on average, on each line.")
+    ] = 1,
+    rounds: Rounds = 2,
+    memory: Annotated[
+        bool, typer.Option("--memory", help="Instead: peak memory at 10^4, 10^5, ... lines of each side.")
+    ] = False,
+    largest: Annotated[
+        int, typer.Option("--largest", metavar="N", min=SMALLEST, help="With --memory: where that ends.")
+    ] = 1_000_000,
+    folder: Annotated[
+        Path | None, typer.Option("--folder", metavar="DIR", help="Where to write; default: a temporary folder.")
+    ] = None,
+    predict: Predict = None,
+    json: Json = None,
+) -> None:
+    """Lines a second of `tfm preprocess`, beside a bare loop.
+
+    The text is of the built-in grammar, the tokenizer a BPE of 8,000 pieces. The loop reads the same files, calls the
+    tokenizer's encode_batch_fast on 1,000 lines at a time and keeps nothing.
+    """
+    from bench.compare import Contestant, Figures
+    from bench.processes import run
+    from bench.report import contest, write_json
+
+    with TemporaryDirectory() as temporary:
+        place = (folder or Path(temporary)).resolve()
+        if memory:
+            write_json(json, "preprocess", {"memory": True, "sentences": sentences}, grow(place, largest, sentences))
+            return
+        prepare(place, pairs, sentences)
+        learn(place)
+
+        def ours() -> Figures:
+            done = stage(place)
+            return {"rate": 2 * pairs / done.seconds, "peak": done.peak}
+
+        def bare() -> Figures:
+            files = [place / "train.en", place / "train.de"]
+            done = run([sys.executable, BARE_LOOP, place / "tokenizer" / "tokenizer.json", *files])
+            return {"rate": 2 * pairs / done.seconds, "peak": done.peak}
+
+        contestants = predicted([Contestant("tfm preprocess", ours), Contestant("bare loop", bare)], predict)
+        found = contest(f"{2 * pairs:,} lines", contestants, rounds=rounds, unit="lines/s")
+        write_json(json, "preprocess", {"pairs": pairs, "sentences": sentences, "rounds": rounds}, found)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=500_000)
-    parser.add_argument("--sentences", type=int, default=1, help="of 8 words on average, on each line")
-    parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--folder", type=Path, default=None, help="where to write; default: a temporary folder")
-    args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = (args.folder or Path(temporary)).resolve()
-        folder.mkdir(parents=True, exist_ok=True)
-        write_corpus(folder, args.pairs, args.sentences)
-        tfm = [sys.executable, "-m", "cli.app"]
-        timed([*tfm, "tokenize", "train.en", "train.de", "--vocab-size", "8000", "--out", "tokenizer"], folder)
-        splits = [word for split in ("train", "valid", "test") for word in (f"--{split}", f"{split}.en", f"{split}.de")]
-        bare = [sys.executable, "-c", BARE, "tokenizer/tokenizer.json", "train.en", "train.de"]
-        seconds: dict[str, list[float]] = {"bare loop": [], "tfm preprocess": []}
-        for turn in range(args.rounds):
-            stage = [*tfm, "preprocess", *splits, "--tokenizer", "tokenizer", "--out", f"dataset{turn}"]
-            seconds["tfm preprocess"].append(timed(stage, folder))
-            if turn == 0:  # the largest child so far is the stage
-                peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
-            seconds["bare loop"].append(timed(bare, folder))
-    rates = {name: 2 * args.pairs / statistics.median(values) for name, values in seconds.items()}
-    for name, values in seconds.items():
-        print(f"{name:15} {rates[name]:9,.0f} lines/s   (rounds: {', '.join(f'{each:.1f} s' for each in values)})")
-    print(f"ratio of medians {rates['tfm preprocess'] / rates['bare loop']:.2f}; peak memory {peak} MiB")
+def grow(place: Path, largest: int, sentences: int) -> list[dict[str, float]]:
+    """Lines a second and peak memory of the stage, on ten times as much text each time."""
+    from bench.processes import MIB
+    from bench.report import talk
+
+    found: list[dict[str, float]] = []
+    pairs = SMALLEST
+    while pairs <= largest:
+        prepare(place, pairs, sentences)
+        if not found:
+            learn(place)
+        done = stage(place)
+        found.append({"pairs": pairs, "seconds": done.seconds, "rate": 2 * pairs / done.seconds, "peak": done.peak})
+        talk().line(f"{pairs:,} lines of each side: {done.peak // MIB:,} MiB")
+        pairs *= 10
+    rows = [[int(each["pairs"]), each["seconds"], round(each["rate"]), round(each["peak"] / MIB)] for each in found]
+    talk().table("tfm preprocess", ["lines of each side", "seconds", "lines/s", "peak MiB"], rows)
+    return found
 
 
-if __name__ == "__main__":
-    main()
+def prepare(place: Path, pairs: int, sentences: int) -> None:
+    """The text files."""
+    from bench.processes import run_module
+
+    run_module("bench.corpus", {"folder": str(place), "pairs": pairs, "sentences": sentences})
+
+
+def learn(place: Path) -> None:
+    """The tokenizer, of the text that is there."""
+    from bench.processes import tfm
+
+    tfm("tokenize", "train.en", "train.de", "--vocab-size", str(VOCAB_SIZE), "--out", "tokenizer", folder=place)
+
+
+def stage(place: Path) -> "Done":
+    """The whole stage, into a folder that is not there yet."""
+    from bench.corpus import LANGUAGES, SPLITS
+    from bench.processes import tfm
+
+    splits = [word for split in SPLITS for word in (f"--{split}", *(f"{split}.{each}" for each in LANGUAGES))]
+    with TemporaryDirectory(dir=place) as out:
+        return tfm("preprocess", *splits, "--tokenizer", "tokenizer", "--out", f"{out}/dataset", folder=place)

@@ -1,0 +1,46 @@
+"""`python -m bench`: which benches there are."""
+
+import functools
+import sys
+from collections.abc import Callable
+
+import typer
+
+from bench.ceilings import ceilings
+from bench.decode import decode
+from bench.preprocess import preprocess
+from bench.processes import Failed
+from bench.startup import startup
+from bench.train import train
+from pipeline.errors import TfmError
+
+app = typer.Typer(
+    name="bench",
+    help="What is fast: measured in turn, each round a process of its own, beside peers where they are given.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+def told(bench: Callable[..., None]) -> Callable[..., None]:
+    """The bench, its errors as text on stderr."""
+
+    @functools.wraps(bench)
+    def handled(*args: object, **kwargs: object) -> None:
+        try:
+            bench(*args, **kwargs)
+        except (Failed, TfmError) as error:
+            print(error, file=sys.stderr)
+            raise typer.Exit(getattr(error, "exit_code", 1)) from None
+
+    return handled
+
+
+for each in (train, decode, preprocess, startup, ceilings):
+    app.command(name=each.__name__)(told(each))
+
+
+if __name__ == "__main__":
+    app(prog_name="python -m bench")

@@ -1,0 +1,30 @@
+"""The options that several benches share."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bench.compare import Contestant
+
+Rounds = Annotated[int, typer.Option("--rounds", metavar="N", min=1, help="Rounds of each contestant, in turn.")]
+Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write what was found there as well.")]
+Predict = Annotated[
+    list[str] | None,
+    typer.Option("--predict", metavar="NAME=RATIO", help="What you expect of a contestant, beside the first one."),
+]
+
+
+def predicted(contestants: Sequence[Contestant], given: Sequence[str] | None) -> list[Contestant]:
+    """The contestants with the ratios expected of them. Raises typer's usage error for what is no NAME=RATIO."""
+    found = {each.name: each for each in contestants}
+    for text in given or ():
+        name, _, ratio = text.rpartition("=")
+        try:
+            found[name] = replace(found[name], predicted=float(ratio))
+        except (KeyError, ValueError):
+            names = ", ".join(found)
+            raise typer.BadParameter(f"{text}: write NAME=RATIO, of {names}", param_hint="--predict") from None
+    return list(found.values())

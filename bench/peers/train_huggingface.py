@@ -1,0 +1,129 @@
+"""Hugging Face Marian and Seq2SeqTrainer on files of words p17: target tokens a second, as JSON.
+
+Usage: python train_huggingface.py < JSON     (needs: torch, transformers, accelerate; nothing of ours)
+
+The words' numbers are the ids; 0 pads, 1 is unknown, 2 begins, 3 ends. Batches are those of the Trainer: a number of
+sentences, grouped by length.
+"""
+
+import json
+import sys
+import time
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import MarianConfig, MarianMTModel, Seq2SeqTrainer, Seq2SeqTrainingArguments, TrainerCallback
+
+PAD, BEGIN, END, IGNORED = 0, 2, 3, -100
+Row = list[int]
+
+
+def read(name: str) -> list[Row]:
+    with open(name, encoding="utf-8", newline="\n") as file:
+        return [[int(word[1:]) for word in line.split()] + [END] for line in file]
+
+
+class Pairs(torch.utils.data.Dataset[dict[str, Any]]):
+    """Sentence pairs with what Seq2SeqTrainer groups by."""
+
+    def __init__(self, sources: list[Row], targets: list[Row]) -> None:
+        self.sources, self.targets = sources, targets
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    def __getitem__(self, i: int) -> dict[str, Any]:
+        return {"input_ids": self.sources[i], "labels": self.targets[i], "length": len(self.targets[i])}
+
+
+def padded(rows: list[Row], value: int) -> Tensor:
+    width = max(map(len, rows))
+    return torch.tensor([row + [value] * (width - len(row)) for row in rows])
+
+
+class Clock(TrainerCallback):  # type: ignore[misc]
+    """Counts tokens and positions of the batches after the warm-up, and their time."""
+
+    def __init__(self, warmup: int, steps: int) -> None:
+        self.first, self.last = warmup, warmup + steps
+        self.batches = self.tokens = self.real = self.positions = 0
+        self.began = self.ended = 0.0
+
+    def collate(self, examples: list[dict[str, Any]]) -> dict[str, Tensor]:
+        sources, targets = [each["input_ids"] for each in examples], [each["labels"] for each in examples]
+        source, labels = padded(sources, PAD), padded(targets, IGNORED)
+        if self.first <= self.batches < self.last:
+            tokens = sum(map(len, targets))
+            self.tokens += tokens
+            self.real += tokens + sum(map(len, sources))
+            self.positions += source.numel() + labels.numel()
+        self.batches += 1
+        shifted = padded([[BEGIN, *row[:-1]] for row in targets], PAD)
+        mask = (source != PAD).long()
+        return {"input_ids": source, "attention_mask": mask, "decoder_input_ids": shifted, "labels": labels}
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+        if state.global_step == self.first:
+            self.began = time.perf_counter()
+        if state.global_step == self.last:
+            self.ended = time.perf_counter()
+
+
+def model_of(size: dict[str, Any], longest: int) -> MarianMTModel:
+    sizes: dict[str, int] = {}
+    for side in ("encoder", "decoder"):
+        sizes |= {f"{side}_layers": size["layers"], f"{side}_attention_heads": size["heads"]}
+        sizes |= {f"{side}_ffn_dim": size["inner"]}
+    config = MarianConfig(
+        **sizes,
+        vocab_size=size["vocab"],
+        d_model=size["dim"],
+        dropout=size["dropout"],
+        attention_dropout=0.0,
+        activation_function="relu",
+        pad_token_id=PAD,
+        bos_token_id=BEGIN,
+        eos_token_id=END,
+        decoder_start_token_id=BEGIN,
+        forced_eos_token_id=END,
+        scale_embedding=True,
+        max_position_embeddings=longest,
+    )
+    return MarianMTModel(config)
+
+
+def main(asked: dict[str, Any]) -> None:
+    sources, targets = read(asked["source"]), read(asked["target"])
+    clock = Clock(asked["warmup"], asked["steps"])
+    arguments = Seq2SeqTrainingArguments(
+        "hf_out",
+        per_device_train_batch_size=asked["sentences"],
+        max_steps=clock.last,
+        train_sampling_strategy="group_by_length",
+        label_smoothing_factor=asked["size"]["smoothing"],
+        learning_rate=5e-4,
+        optim="adamw_torch_fused",
+        report_to=[],
+        save_strategy="no",
+        logging_steps=10_000,
+        dataloader_num_workers=0,
+        remove_unused_columns=False,
+        disable_tqdm=True,
+        use_cpu=True,
+        seed=1,
+    )
+    longest = max(map(len, sources + targets))
+    Seq2SeqTrainer(
+        model=model_of(asked["size"], longest),
+        args=arguments,
+        train_dataset=Pairs(sources, targets),
+        data_collator=clock.collate,
+        callbacks=[clock],
+    ).train()
+    rate, padding = clock.tokens / (clock.ended - clock.began), 1 - clock.real / clock.positions
+    print(json.dumps({"rate": rate, "tokens": clock.tokens / asked["steps"], "padding": padding}))
+
+
+if __name__ == "__main__":
+    main(json.load(sys.stdin))

@@ -1,0 +1,84 @@
+"""A command as a process of its own: what it printed, how long it took, how much memory it had at most.
+
+Whoever starts a process passes its own peak on to it: Linux counts the memory that was there before the program was
+loaded. So nothing here imports torch, and what is measured is done in processes.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+TFM = (sys.executable, "-m", "cli.app")
+MIB = 2**20
+_PEAK_UNIT = 1 if sys.platform == "darwin" else 1024
+
+
+class Failed(Exception):
+    """A process ended with an error."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a process ended: its output, its seconds from start to end, its peak memory in bytes.
+
+    Where it started others, the peak is that of the largest one.
+    """
+
+    out: str
+    err: str
+    seconds: float
+    peak: int
+
+    def answer(self) -> dict[str, Any]:
+        """The JSON object in its last line."""
+        found = json.loads(self.out.splitlines()[-1])
+        if not isinstance(found, dict):
+            raise Failed(f"printed {found!r:.60} instead of an object")
+        return found
+
+
+def run(command: Sequence[str | Path], *, folder: Path | None = None, text: str = "") -> Done:
+    """Run a command to its end, `text` as its stdin, with our packages on its path.
+
+    Raises Failed, with the last lines it wrote, where it ends with an error.
+    """
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        stdin.write(text.encode())
+        stdin.seek(0)
+        began = time.perf_counter()
+        child = subprocess.Popen(command, stdin=stdin, stdout=out, stderr=err, cwd=folder, env=environment)
+        try:
+            _, status, usage = os.wait4(child.pid, 0)  # the peak of this child, not of all so far
+        except BaseException:
+            child.kill()
+            child.wait()
+            raise
+        seconds = time.perf_counter() - began
+        child.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        err.seek(0)
+        done = Done(out.read().decode(), err.read().decode(), seconds, usage.ru_maxrss * _PEAK_UNIT)
+    if child.returncode:
+        last = "\n  ".join((done.out + done.err).splitlines()[-12:])
+        shown = " ".join(f"{word!s:.80}" for word in command)
+        raise Failed(f"exit code {child.returncode} of {shown}\n  {last}")
+    return done
+
+
+def run_module(module: str, options: Mapping[str, object]) -> Done:
+    """Run a module of ours, which reads its options as a JSON object from stdin."""
+    return run([sys.executable, "-m", module], text=json.dumps(options))
+
+
+def tfm(*words: str | Path, folder: Path | None = None, text: str = "") -> Done:
+    """Run a `tfm` command."""
+    return run([*TFM, *words], folder=folder, text=text)

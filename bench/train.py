@@ -1,0 +1,133 @@
+"""`python -m bench train`: target tokens a second in training, beside peers on the same ids."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bench.options import Json, Predict, Rounds, predicted
+
+if TYPE_CHECKING:
+    from bench.compare import Contestant
+    from bench.compare import Rounds as Found
+    from bench.report import Extra
+    from bench.workload import Workload
+    from model.config import ModelConfig
+
+
+def train(
+    dataset: Annotated[Path, typer.Argument(metavar="DATASET", help="What `tfm preprocess` made.")],
+    recipe: Annotated[
+        Path | None, typer.Option("--recipe", metavar="FILE", help="Whose [model] and [training] are measured.")
+    ] = None,
+    sets: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a value of these, as in model.encoder.dim=512."),
+    ] = None,
+    steps: Annotated[int, typer.Option("--steps", metavar="N", min=1, help="Updates that count.")] = 40,
+    warmup: Annotated[int, typer.Option("--warmup", metavar="N", min=1, help="Updates before them.")] = 10,
+    rounds: Rounds = 3,
+    against: Annotated[
+        list[str] | None,
+        typer.Option("--against", metavar="PEER", help="plain, eole=VENV or huggingface=VENV; several by several."),
+    ] = None,
+    against_set: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--against-set", metavar="'K=V ...'", help="Ours with other values, as in training.precision=fp32."
+        ),
+    ] = None,
+    predict: Predict = None,
+    json: Json = None,
+) -> None:
+    """Target tokens a second of `tfm train`, beside peers.
+
+    All train on the CPU, on the same ids, models of the same size. Only updates count: no start, no validation, no
+    checkpoint. The peers get the dataset's training split as files of words, one for each id, and the dataset's
+    batch_tokens as their budget (huggingface: as many sentences as fill it on average). `plain` is a plain PyTorch
+    loop on our batches, run by our Python; eole and huggingface are run by the virtual environments that are named.
+    """
+    from bench.ceilings import of_squares
+    from bench.report import contest, write_json
+    from bench.workload import Workload, configs
+
+    words = sets or []
+    work = Workload(dataset.resolve(), *configs(recipe, words), warmup, steps)
+    with TemporaryDirectory() as folder:
+        contestants, models = ours(work, recipe, words, against_set or [])
+        contestants += peers(work, against or [], Path(folder))
+        ceilings = of_squares()
+        found = contest(
+            f"training on {dataset}: {in_words(work)}",
+            predicted(contestants, predict),
+            rounds=rounds,
+            unit="target tokens/s",
+            extra=lambda figures: columns(work, models, ceilings, figures),
+        )
+    print("GEMM, 2048 x 2048 x 2048: " + ", ".join(f"{kind} {rate:,.0f} GFLOP/s" for kind, rate in ceilings.items()))
+    options = {"model": work.model.model_dump(), "training": work.config.model_dump(), "steps": steps, "warmup": warmup}
+    write_json(json, "train", {"dataset": dataset, **options}, {"contestants": found, "ceilings": ceilings})
+
+
+def ours(
+    work: "Workload", recipe: Path | None, sets: Sequence[str], others: Sequence[str]
+) -> "tuple[list[Contestant], dict[str, ModelConfig]]":
+    """`tfm train` as asked for, then in other configurations; and the model of each."""
+    from bench import rivals
+    from bench.compare import Contestant
+    from bench.workload import configs
+
+    configurations = {"tfm": (work.model, work.config)}
+    for other in others:
+        configurations[f"tfm {other}"] = configs(recipe, [*sets, *other.split()])
+    contestants = [Contestant(name, partial(rivals.ours, work, *each)) for name, each in configurations.items()]
+    return contestants, {name: model for name, (model, _) in configurations.items()}
+
+
+def peers(work: "Workload", against: Sequence[str], folder: Path) -> "list[Contestant]":
+    """The peers by NAME or NAME=VENV, their files in `folder`. Raises typer's usage error for one there is not."""
+    from bench.compare import Contestant
+    from bench.pieces import write_pieces
+    from bench.rivals import RIVALS, python_of, size_of
+
+    found = []
+    for text in against:
+        name, _, place = text.partition("=")
+        venv = Path(place).expanduser() if place else None
+        if name not in RIVALS:
+            raise typer.BadParameter(f"{name}: there are {', '.join(RIVALS)}", param_hint="--against")
+        if name != "plain" and (venv is None or not python_of(venv).exists()):
+            raise typer.BadParameter(f"{text}: write {name}=VENV, a virtual environment", param_hint="--against")
+        found.append(Contestant(name, partial(RIVALS[name], work, folder, venv)))
+    if found:
+        size_of(work)  # refused before anything runs
+        write_pieces(work.data.train, work.vocab, folder)
+    return found
+
+
+def columns(work: "Workload", models: "dict[str, ModelConfig]", ceilings: dict[str, float], found: "Found") -> "Extra":
+    """FLOP a token, the share of what the machine multiplies at most, tokens an update, and padding."""
+    from bench.compare import middle
+
+    flops = {name: work.flops_a_token(models.get(name, work.model)) for name in found}
+    rates = {name: middle(figures, "rate") for name, figures in found.items()}
+    result: dict[str, dict[str, object]] = {
+        "MFLOP/token": {name: f"{each / 1e6:.1f}" for name, each in flops.items()},
+    }
+    for kind, ceiling in ceilings.items():
+        shares = {name: rates[name] * flops[name] / (ceiling * 1e9) for name in found}
+        result[f"of {kind} GEMM"] = {name: f"{100 * share:.0f} %" for name, share in shares.items()}
+    result["tokens/update"] = {name: f"{middle(figures, 'tokens'):,.0f}" for name, figures in found.items()}
+    known = {name: figures for name, figures in found.items() if "padding" in figures[0]}
+    result["padding"] = {name: f"{100 * middle(figures, 'padding'):.1f} %" for name, figures in known.items()}
+    return result
+
+
+def in_words(work: "Workload") -> str:
+    """The size of what is trained."""
+    encoder, decoder = work.model.encoder, work.model.decoder
+    layers = f"{encoder.layers} + {decoder.layers} layers, D {decoder.dim}, F {decoder.feed_forward_dim}"
+    return f"{layers}, V {work.vocab:,}, {work.data.batch_tokens:,} tokens a batch, {work.steps} updates"

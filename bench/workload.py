@@ -1,0 +1,124 @@
+"""What is trained in `python -m bench train`: a dataset, a model's size, a number of updates. No torch in here."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import count, islice
+from pathlib import Path
+from typing import Any
+
+from bench.flops import Work, training
+from data.buckets import batches, padding
+from data.store import Dataset, Ints, load_dataset
+from data.tokenizers import load_pair
+from model.config import ModelConfig
+from pipeline.config import TrainingConfig
+from pipeline.errors import RecipeError
+from pipeline.recipe import from_flags, load_recipe
+
+SEED = 1
+
+
+@dataclass(frozen=True)
+class Size:
+    """What a peer is told of the model: as many encoder as decoder layers, one width, one dropout."""
+
+    layers: int
+    dim: int
+    heads: int
+    inner: int
+    norm_first: bool
+    dropout: float
+    smoothing: float
+    vocab: int
+
+    @classmethod
+    def of(cls, model: ModelConfig, config: TrainingConfig, vocab: int) -> "Size":
+        """Raises RecipeError for a model that peers do not have."""
+        stack = model.encoder
+        if model.decoder != stack or model.tie != "all" or model.embedding_dim not in (None, stack.dim):
+            raise RecipeError(
+                "peers train models of equal encoder and decoder, with one table of embeddings (tie = all)"
+            )
+        norm_first, dropout = model.norm == "pre", model.dropout.residual
+        sizes = (stack.layers, stack.dim, stack.heads, stack.feed_forward_dim)
+        return cls(*sizes, norm_first, dropout, config.label_smoothing, vocab)
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One dataset and one number of updates for all contestants; the first `warmup` of them do not count."""
+
+    dataset: Path
+    model: ModelConfig
+    config: TrainingConfig
+    warmup: int
+    steps: int
+
+    @cached_property
+    def data(self) -> Dataset:
+        return load_dataset(self.dataset)
+
+    @cached_property
+    def vocab(self) -> int:
+        """Pieces of the target's vocabulary, control tokens counted."""
+        return load_pair(self.data.tokenizer_folder)[1].vocab_size
+
+    @cached_property
+    def lengths(self) -> list[tuple[int, int]]:
+        """(source, target) tokens of each training pair, end tokens counted."""
+        train = self.data.train
+        return list(zip((train.source_lengths + 1).tolist(), (train.target_lengths + 1).tolist(), strict=True))
+
+    def flops_a_token(self, model: ModelConfig) -> float:
+        """FLOP of training for each target token."""
+        work = Work.of(self.lengths)
+        return training(model, self.vocab, work) / work.target
+
+    def padding(self) -> float:
+        """Share of padded positions in our batches that count, were they padded."""
+        lengths = self.data.train.source_lengths + 1, self.data.train.target_lengths + 1
+        counted = islice(rows_of_batches(self.data), self.warmup, self.warmup + self.steps)
+        return padding(list(counted), *lengths)
+
+    def sentences_a_batch(self) -> int:
+        """For who counts sentences: so many as fill the budget on average."""
+        longer = [max(pair) for pair in self.lengths]
+        return max(self.data.batch_tokens * len(longer) // sum(longer), 1)
+
+
+def rows_of_batches(data: Dataset) -> Iterator[Ints]:
+    """The batches of `tfm train`, epoch after epoch."""
+    lengths = data.train.source_lengths + 1, data.train.target_lengths + 1
+    for epoch in count():
+        yield from batches(*lengths, budget=data.batch_tokens, seed=SEED, epoch=epoch)
+
+
+def configs(recipe: Path | None, sets: Sequence[str]) -> tuple[ModelConfig, TrainingConfig]:
+    """[model] and [training] of a recipe, or of the defaults, with `sets` over them."""
+    if recipe is not None:
+        found = load_recipe(recipe, sets)
+        return found.model, found.training
+    return (
+        from_flags(ModelConfig, {}, sets, beside=("training",)),
+        from_flags(TrainingConfig, {}, sets, beside=("model",)),
+    )
+
+
+def settings(part: str, content: Mapping[str, Any]) -> list[str]:
+    """A part of a recipe as the words of `--set` options; what is absent is "none"."""
+    words = []
+    for key, value in content.items():
+        if isinstance(value, Mapping):
+            words += settings(f"{part}.{key}", value)
+        else:
+            words += ["--set", f"{part}.{key}={_text(value)}"]
+    return words
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_text, value))}]"
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,72 @@
+"""The benches from the command line."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from bench.__main__ import app
+from bench.processes import Failed, run
+
+BENCHES = ("train", "decode", "preprocess", "startup", "ceilings")
+ROOT = Path(__file__).parents[3]
+
+
+def test_help_lists_every_bench_in_one_line_and_loads_no_torch() -> None:
+    program = (
+        "import sys\nfrom bench.__main__ import app\n"
+        "app(['--help'], standalone_mode=False)\nprint({'torch', 'numpy', 'rich'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert lines[-1] == "set()"
+    listed = {line.split()[0]: line for line in lines if line.startswith("  ")}
+    assert set(BENCHES) <= set(listed)
+    assert not any("..." in listed[name] for name in BENCHES)
+
+
+@pytest.mark.parametrize("name", BENCHES)
+def test_each_bench_explains_itself(name: str) -> None:
+    done = CliRunner().invoke(app, [name, "--help"])
+    assert done.exit_code == 0
+    assert "--json" in done.stdout
+
+
+def test_startup_runs(tmp_path: Path) -> None:
+    file = tmp_path / "found.json"
+    done = CliRunner().invoke(app, ["startup", "--rounds", "1", "--json", str(file), "--predict", "tfm --help=10"])
+    assert done.exit_code == 0, done.output
+    assert "tfm train --help" in done.stdout
+    content = json.loads(file.read_text())
+    names = [each["name"] for each in content["found"]]
+    assert names == ["python -c pass", "tfm --help", "tfm train --help"]
+    assert content["found"][1]["predicted"] == 10
+    assert all(each["median"] > 0 for each in content["found"])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["startup", "--predict", "nobody=2"], "--predict"),
+        (["decode", "model", "source", "--layout", "many"], "--layout"),
+        (["train", "nowhere", "--set", "model.norm=sideways"], "model.norm"),
+        (["train", "nowhere", "--against", "nobody"], "--against"),
+        (["train", "nowhere", "--against", "eole"], "eole=VENV"),
+    ],
+)
+def test_wrong_words_are_refused_before_anything_runs(words: list[str], said: str) -> None:
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 2
+    assert said in done.output
+
+
+def test_a_process_tells_its_time_memory_and_error() -> None:
+    done = run([sys.executable, "-c", "import sys; print(len(bytearray(10**8)), sys.stdin.read())"], text="hello")
+    assert done.out == "100000000 hello\n"
+    assert done.seconds > 0
+    assert done.peak > 10**8
+    with pytest.raises(Failed, match=r"exit code 3 of (?s:.*)what went wrong"):
+        run([sys.executable, "-c", "import sys; print('what went wrong'); sys.exit(3)"])

@@ -1,0 +1,67 @@
+"""FLOP of known models, and against the products that a model really makes."""
+
+from math import prod
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from bench.flops import Work, decoding, forward, training
+from data.batches import pairs_from_ids
+from model.build import build
+from model.config import ModelConfig, StackConfig
+from model.layout import Layout
+
+
+def model(layers: int, dim: int, inner: int, heads: int, **rest: object) -> ModelConfig:
+    stack = StackConfig(layers=layers, dim=dim, heads=heads, feed_forward_dim=inner)
+    return ModelConfig.model_validate({"encoder": stack, "decoder": stack, **rest})
+
+
+TINY, BASE = model(4, 128, 256, 4), model(6, 512, 2048, 8)
+
+
+@pytest.mark.parametrize(
+    ("config", "vocab", "length", "megaflops"),
+    [(TINY, 10_000, 15, 15.8), (BASE, 32_000, 27, 368)],
+    ids=["tiny", "base"],
+)
+def test_training_of_known_models(config: ModelConfig, vocab: int, length: int, megaflops: float) -> None:
+    work = Work.of([(length, length)] * 10)
+    assert training(config, vocab, work) / work.target / 1e6 == pytest.approx(megaflops, rel=0.02)
+
+
+def test_decoding_of_a_known_model() -> None:
+    work = Work.of([(15, 15)] * 10)
+    assert decoding(TINY, 10_000, work, beam=5) / work.target / 1e6 == pytest.approx(20.9, rel=0.02)
+
+
+def test_one_hypothesis_costs_what_the_forward_pass_does() -> None:
+    work = Work.of([(3, 5), (7, 2)])
+    assert decoding(TINY, 100, work, beam=1) == forward(TINY, 100, work)
+
+
+@pytest.mark.parametrize("rest", [{}, {"embedding_dim": 16}], ids=["as wide", "narrower embeddings"])
+def test_products_with_weights_are_those_of_the_model(rest: dict[str, object]) -> None:
+    config = model(2, 32, 48, 2, **rest)
+    lengths = [(5, 7), (3, 4)]
+    batch = pairs_from_ids([[4] * (s - 1) for s, _ in lengths], [[4] * (t - 1) for _, t in lengths])
+    network = build(config, source_vocab=50, target_vocab=50)
+    with FlopCounterMode(display=False) as counter:
+        layouts = Layout.of(batch.source_lengths), Layout.of(batch.target_lengths)
+        network.output(network(batch.source, layouts[0], batch.target_in, layouts[1]))
+    weights = sum(
+        count
+        for each, count in counter.get_flop_counts()["Global"].items()
+        if each in (torch.ops.aten.mm, torch.ops.aten.addmm)
+    )
+    work = Work.of(lengths)
+    without_attention = Work(work.source, work.target, 0, 0, 0)
+    assert forward(config, 50, without_attention) == weights
+
+
+def test_attention_counts_pairs_of_positions() -> None:
+    work = Work.of([(3, 5)])
+    assert (work.within_source, work.within_target, work.across) == (9, 15, 15)
+    attention = forward(TINY, 100, work) - forward(TINY, 100, Work(3, 5, 0, 0, 0))
+    assert attention == prod((4, 128, 4)) * (9 + 15 + 15)
