@@ -25,6 +25,9 @@ def decode(
         Path | None, typer.Option("--reference", metavar="FILE", help="Also BLEU, against this text.")
     ] = None,
     against: Annotated[Peer | None, typer.Option("--against", help="The peer (extra: export).")] = None,
+    precision: Annotated[
+        list[str] | None, typer.Option("--precision", metavar="NAME", help="Ours: fp32, bf16; several by several.")
+    ] = None,
     kind: Annotated[
         str, typer.Option("--type", metavar="NAME", help="CTranslate2's compute_type: int8, ...")
     ] = "float32",
@@ -62,7 +65,7 @@ def decode(
         asked = options | {"model": str(model), "lines": lines, "engine": f"{temporary}/engine"}
         if against is not None:
             tfm("export", model, "--to", against, "--out", asked["engine"])
-        names = ["tfm"] if against is None else ["tfm", against]
+        names = [f"tfm {each}" for each in precision or ["fp32"]] + ([] if against is None else [against])
         outputs: dict[str, list[list[int]]] = {}
         found = contest(
             f"{len(lines):,} lines" + ("" if one_at_a_time else f", beam {beam}, {batch} a batch"),
@@ -81,7 +84,8 @@ def contestant(name: str, asked: dict[str, Any], outputs: dict[str, list[list[in
     from bench.processes import run_module
 
     def once() -> "Figures":
-        done = run_module(PROGRAMS[name], asked)
+        program, _, precision = name.partition(" ")
+        done = run_module(PROGRAMS[program], asked | {"precision": precision})
         found = done.answer()
         outputs[name] = found["found"]
         if asked["one_at_a_time"]:

@@ -19,7 +19,12 @@ WARM_UP = 64
 def main(asked: dict[str, Any]) -> None:
     loaded = load_model(Path(asked["model"]), "cpu")
     sources = loaded.source_tokenizer.encode_batch(asked["lines"])
-    config = DecodingConfig(beam=asked["beam"], batch_sentences=asked["batch"], max_length=asked["longest"])
+    config = DecodingConfig(
+        beam=asked["beam"],
+        batch_sentences=asked["batch"],
+        max_length=asked["longest"],
+        precision=asked["precision"],
+    )
 
     def search(batch: list[list[int]]) -> list[list[int]]:
         return [list(found[0].ids) for found in decode(loaded.model, batch, config)]

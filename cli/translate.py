@@ -55,6 +55,10 @@ def translate(
     max_length: Annotated[
         int | None, typer.Option("--max-length", metavar="N", help="Pieces of a hypothesis at most.")
     ] = None,
+    precision: Annotated[
+        str | None,
+        typer.Option("--precision", metavar="NAME", help="Of matrix products: fp32, or bf16, which is faster."),
+    ] = None,
     prefix: Annotated[
         str | None, typer.Option("--prefix", metavar="TEXT", help="Every translation begins with this.")
     ] = None,
@@ -79,6 +83,7 @@ def translate(
         "decoding.alpha": alpha,
         "decoding.min_length": min_length,
         "decoding.max_length": max_length,
+        "decoding.precision": precision,
     }
     if recipe is not None:
         alone = {"MODEL": model, "--prefix": prefix, "--prefixes": prefixes, "--jsonl": jsonl}

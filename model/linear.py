@@ -1,15 +1,17 @@
-"""y = x W^T + b, with operands of the matrix products in a chosen precision while training.
+"""y = x W^T + b, with operands of the matrix products in a chosen precision.
 
-Where a CPU or GPU multiplies bf16 several times faster than fp32, products take bf16 operands and
-everything else stays fp32. In eval() products are in the weights' own precision, always.
+Where a CPU or GPU multiplies bf16 several times faster than fp32, products take bf16 operands in training, and
+everything else stays fp32. In eval() products are in the weights' own precision, but within `products_in` another.
 
 A CPU's bf16 kernels are compiled for each shape they meet, and every batch has another number of rows: so
 rows are topped up with zeros to a multiple of ROWS, which changes no sum and leaves few shapes.
 
-Where no gradient is asked for on a CPU, fp32 weights are laid out once in the order in which the kernel reads them:
+Where no gradient is asked for on a CPU, weights are laid out once in the order in which the kernel reads them:
 the same product, several times faster for the few rows of a decoding step.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, Self
 
@@ -18,6 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 LOW_PRECISION = (torch.bfloat16, torch.float16)
+PACKED = (torch.float32, torch.bfloat16)
 ROWS = 128
 MANY_PRODUCTS = 700_000
 """Fewer are done before the packed kernel, whose calls cost more, has begun."""
@@ -76,9 +79,10 @@ class Linear(nn.Module):
     ) -> None:
         super().__init__()
         self.compute_dtype = compute_dtype
+        self.inference_dtype: torch.dtype | None = None
         self.weight: Tensor = nn.Parameter(torch.empty(out_dim, in_dim))
         self.bias = nn.Parameter(torch.zeros(out_dim)) if bias else None
-        self._packed: tuple[tuple[int, int], Tensor] | None = None
+        self._packed: tuple[tuple[int, int, torch.dtype], Tensor] | None = None
         for part in self.weight.detach().chunk(num_parts):
             nn.init.xavier_uniform_(part)
 
@@ -86,22 +90,44 @@ class Linear(nn.Module):
         """(N, in) -> (N, out)."""
         if self.training and self.compute_dtype in LOW_PRECISION:
             return _LowPrecisionProduct.apply(x, self.weight, self.bias, self.compute_dtype)  # type: ignore[no-untyped-call,no-any-return]
-        inferring = not (self.training or torch.is_grad_enabled()) and x.device.type == "cpu"
-        if inferring and x.dtype == torch.float32 and len(x) * self.weight.numel() >= MANY_PRODUCTS and can_pack():
-            return _packed_product(x, self._packed_weight(), self.bias)
-        return F.linear(x, self.weight, self.bias)
+        if self.training or torch.is_grad_enabled():
+            return F.linear(x, self.weight, self.bias)
+        if self.inference_dtype in LOW_PRECISION:
+            return self._infer(x.to(self.inference_dtype)).to(x.dtype)
+        return self._infer(x)
+
+    def _infer(self, x: Tensor) -> Tensor:
+        """(N, in) -> (N, out), multiplied in the type of x."""
+        packs = x.dtype in LOW_PRECISION or len(x) * self.weight.numel() >= MANY_PRODUCTS
+        bias = None if self.bias is None else self.bias.to(x.dtype)
+        if packs and x.device.type == "cpu" and x.dtype in PACKED and can_pack():
+            return _packed_product(x, self._packed_weight(x.dtype), bias)
+        return F.linear(x, self.weight.to(x.dtype), bias)
 
     def train(self, mode: bool = True) -> Self:
         """Turn training on or off; what was laid out is forgotten, for fused optimisers change weights unseen."""
         self._packed = None
         return super().train(mode)
 
-    def _packed_weight(self) -> Tensor:
+    def _packed_weight(self, dtype: torch.dtype) -> Tensor:
         """The weight as the kernel reads it, laid out anew when it has changed."""
-        state = self.weight.data_ptr(), self.weight._version
+        state = self.weight.data_ptr(), self.weight._version, dtype
         if self._packed is None or self._packed[0] != state:
-            self._packed = state, torch.ops.mkldnn._reorder_linear_weight(self.weight.detach(), None)
+            self._packed = state, torch.ops.mkldnn._reorder_linear_weight(self.weight.detach().to(dtype), None)
         return self._packed[1]
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[1]} -> {self.weight.shape[0]}, bias={self.bias is not None}"
+
+
+@contextmanager
+def products_in(model: object, dtype: torch.dtype) -> Iterator[None]:
+    """Within, the model's linear layers, if it has any, multiply operands of this type in eval() without gradients."""
+    layers = [each for each in model.modules() if isinstance(each, Linear)] if isinstance(model, nn.Module) else []
+    try:
+        for layer in layers:
+            layer.inference_dtype = dtype
+        yield
+    finally:
+        for layer in layers:
+            layer.inference_dtype = None

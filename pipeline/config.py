@@ -134,7 +134,10 @@ class DecodingConfig(BaseModel):
     min_length: int = Field(0, ge=0, description="pieces before the end token may come")
     max_length: int | None = Field(None, ge=1, description="pieces at most; none: max_ratio times the source + 20")
     max_ratio: float = Field(2.0, gt=0)
-    batch_sentences: int = Field(64, ge=1)
+    batch_sentences: int = Field(64, ge=1, description="sentences that are searched for side by side")
+    precision: Literal["fp32", "bf16"] = Field(
+        "fp32", description="of matrix products; bf16: faster where the CPU has it"
+    )
 
     @model_validator(mode="after")
     def _limits_fit(self) -> "DecodingConfig":

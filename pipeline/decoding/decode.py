@@ -7,6 +7,7 @@ from itertools import chain
 import torch
 
 from model.layout import Layout
+from model.linear import products_in
 from pipeline.config import DecodingConfig
 from pipeline.decoding.beam import beam_search
 from pipeline.decoding.greedy import greedy_search
@@ -14,6 +15,7 @@ from pipeline.decoding.hypothesis import EMPTY, Hypothesis
 from pipeline.decoding.rules import Rules
 from pipeline.decoding.steppers import StateT, Stepper
 from pipeline.decoding.workers import num_workers, search_all
+from pipeline.models import PRECISIONS
 from tokenizer.special import EOS_ID
 
 SHARE = 1024
@@ -49,9 +51,10 @@ def decode(
         starts = None if prefixes is None else [prefixes[row] for row in shares[number]]
         return _search(stepper, batch, config, device, starts, on_done)
 
-    for number, hypotheses in search_all(search, num_shares, workers, tell):
-        for row, each in zip(shares[number], hypotheses, strict=True):
-            found[row] = each
+    with products_in(stepper, PRECISIONS[config.precision]):
+        for number, hypotheses in search_all(search, num_shares, workers, tell):
+            for row, each in zip(shares[number], hypotheses, strict=True):
+                found[row] = each
     if len(order) < len(sources):
         tell(len(sources) - len(order))
     return found

@@ -96,11 +96,11 @@ class Rules:
             prefix = self.prefixes.gather(1, place).squeeze(1)
             within = (prefix >= 0) & (num_pieces < self.prefixes.size(1))
             _only(log_probs, within.nonzero().squeeze(1), prefix[within])
-        early = num_pieces < self.shortest
-        if early.any():
+        if (early := num_pieces < self.shortest).any():
             log_probs[early.nonzero().squeeze(1).to(log_probs.device), :, EOS_ID] = NEVER
-        late = (num_pieces >= self.longest).nonzero().squeeze(1)
-        _only(log_probs, late, torch.full_like(late, EOS_ID))
+        if (late := num_pieces >= self.longest).any():
+            rows = late.nonzero().squeeze(1)
+            _only(log_probs, rows, torch.full_like(rows, EOS_ID))
 
 
 def _only(log_probs: Tensor, sentences: Tensor, tokens: Tensor) -> None:

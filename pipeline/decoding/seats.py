@@ -32,6 +32,8 @@ class Seats(Generic[StateT]):
         self._waiting = deque(range(layout.batch))
         # for how many pieces a sentence keeps its seat while others wait or sit
         self._patience = layout.lengths.cpu() * 3 // 2 + 10
+        self._least_patience = int(self._patience.min())
+        self._num_free = 0
         self.sentences = self._called(min(most, layout.batch))
         self.num_pieces = torch.zeros_like(self.sentences)
         self.rules = rules.select(self.sentences)
@@ -52,29 +54,38 @@ class Seats(Generic[StateT]):
 
     def advance(self, done: Tensor) -> int:
         """One piece more; the seats whose sentences are done (B,) fall free. How many do so."""
-        leaving = done & (self.sentences >= 0)
-        self.sentences[leaving] = -1
         self.num_pieces += 1
-        self.num_pieces[self.sentences < 0] = 0
-        return int(leaving.sum())
+        num_leaving = self._leave(done & (self.sentences >= 0)) if done.any() else 0
+        if self._num_free:
+            self.num_pieces[self.sentences < 0] = 0
+        return num_leaving
+
+    def _leave(self, seats: Tensor) -> int:
+        """Free these seats (B,), which are taken. How many they are."""
+        self.sentences[seats] = -1
+        num_leaving = int(seats.sum())
+        self._num_free += num_leaving
+        return num_leaving
 
     def put_off(self) -> tuple[list[int], Tensor] | None:
         """Who must leave for a while, and from which seats."""
+        if len(self) == 1 or int(self.num_pieces.max()) <= self._least_patience:
+            return None
         late = (self.sentences >= 0) & (self.num_pieces > self._patience[self.sentences])
-        if not late.any() or late.sum() == (self.sentences >= 0).sum():
+        if not late.any() or int(late.sum()) + self._num_free == len(self):  # none else is here
             return None
         sentences = self.sentences[late].tolist()
         self._waiting.extend(sentences)
         self._patience[sentences] = NEVER_AGAIN
-        self.sentences[late] = -1
+        self._leave(late)
         return sentences, late.nonzero().squeeze(1)
 
     def fill(self, width: int) -> Tensor | None:
         """Give free seats, of `width` rows each, to the next ones, if some wait and enough are free. Which seats."""
-        free = (self.sentences < 0).nonzero().squeeze(1)
-        if not self._waiting or 8 * len(free) < len(self):
+        if not self._waiting or 8 * self._num_free < len(self):
             return None
-        new = free[: len(self._waiting)]
+        new = (self.sentences < 0).nonzero().squeeze(1)[: len(self._waiting)]
+        self._num_free -= len(new)
         self.sentences[new] = self._called(len(new))
         self.num_pieces[new] = 0
         self.rules = self._all_rules.select(self.sentences.clamp(min=0))
@@ -87,10 +98,10 @@ class Seats(Generic[StateT]):
 
     def shrink(self, width: int) -> Tensor | None:
         """Take free seats, of `width` rows each, away, if none wait and enough are free. Which seats stay."""
-        taken = (self.sentences >= 0).nonzero().squeeze(1)
-        num_free = len(self) - len(taken)
-        if self._waiting or not num_free or 8 * num_free < len(self):
+        if self._waiting or not self._num_free or 8 * self._num_free < len(self):
             return None
+        taken = (self.sentences >= 0).nonzero().squeeze(1)
+        self._num_free = 0
         if len(taken):
             self.state = self.state.select(self._rows(taken, width))
         self.sentences, self.num_pieces = self.sentences[taken], self.num_pieces[taken]

@@ -3,7 +3,13 @@ import torch
 import torch.nn.functional as F
 
 from model import linear
-from model.linear import ROWS, Linear, topped_up
+from model.linear import ROWS, Linear, products_in, topped_up
+
+
+@pytest.fixture
+def packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few the products are, the packed kernel does them."""
+    monkeypatch.setattr(linear, "MANY_PRODUCTS", 0)
 
 
 def test_full_precision_is_torchs_linear() -> None:
@@ -35,9 +41,13 @@ def test_eval_is_exact() -> None:
     assert torch.equal(layer(x), F.linear(x, layer.weight, layer.bias))
 
 
+@pytest.mark.parametrize("many", [0, 1 << 60])
 @pytest.mark.parametrize("num_rows", [1, 2, 7, 64, 300])
 @pytest.mark.parametrize("bias", [True, False])
-def test_without_gradients_it_is_the_same_product(num_rows: int, bias: bool) -> None:
+def test_without_gradients_it_is_the_same_product(
+    num_rows: int, bias: bool, many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(linear, "MANY_PRODUCTS", many)
     layer, x = Linear(48, 70, bias=bias, compute_dtype=torch.float32).eval(), torch.randn(num_rows, 48)
     exact = F.linear(x.double(), layer.weight.double(), None if layer.bias is None else layer.bias.double())
     with torch.inference_mode():
@@ -46,6 +56,7 @@ def test_without_gradients_it_is_the_same_product(num_rows: int, bias: bool) -> 
         assert (layer(x.reshape(num_rows, 1, 48)) - exact.unsqueeze(1)).abs().max() < 1e-5
 
 
+@pytest.mark.usefixtures("packed")
 def test_changed_weights_are_seen_however_they_change() -> None:
     layer, x = Linear(16, 16, compute_dtype=torch.float32).eval(), torch.randn(4, 16)
 
@@ -69,11 +80,35 @@ def test_changed_weights_are_seen_however_they_change() -> None:
     assert layer.state_dict().keys() == {"weight", "bias"}
 
 
+@pytest.mark.usefixtures("packed")
 def test_where_weights_cannot_be_laid_out_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     layer, x = Linear(16, 16, compute_dtype=torch.float32).eval(), torch.randn(4, 16)
     monkeypatch.setattr(linear, "can_pack", lambda: False)
     with torch.inference_mode():
         assert torch.equal(layer(x), F.linear(x, layer.weight, layer.bias))
+
+
+@pytest.mark.parametrize("packs", [True, False])
+@pytest.mark.parametrize("bias", [True, False])
+def test_products_may_be_in_another_precision_for_a_while(
+    packs: bool, bias: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not packs:
+        monkeypatch.setattr(linear, "can_pack", lambda: False)
+    layer = torch.nn.Sequential(Linear(64, 32, bias=bias, compute_dtype=torch.float32)).eval()
+    x = torch.randn(50, 64)
+    exact = layer(x)
+    with products_in(layer, torch.bfloat16):
+        assert torch.equal(layer(x), exact), "with gradients nothing changes"
+        with torch.inference_mode():
+            low = layer(x)
+    with torch.inference_mode():
+        after = layer(x)
+    assert low.dtype == exact.dtype == torch.float32
+    assert 1e-4 < (low - exact).norm() / exact.norm() < 1e-2
+    assert (after - exact).norm() / exact.norm() < 1e-6
+    with products_in(object(), torch.bfloat16):
+        pass
 
 
 def test_stacked_parts_are_initialised_each_by_its_own_width() -> None:

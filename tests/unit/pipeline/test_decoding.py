@@ -222,6 +222,20 @@ def test_a_source_beyond_the_model_is_cut():
     assert len(decode(model, [[7, 7]], DecodingConfig(min_length=30))[0][0].ids) == 3, "no more than the model can read"
 
 
+@pytest.mark.parametrize("beam", [1, 3])
+def test_lower_precision_finds_nearly_the_same_scores(beam):
+    model, sources = small_transformer(torch.float32), [[4, 5, 6], [7, 5], [6, 6, 4, 7]]
+    exact, low = (
+        [
+            each[0].log_prob
+            for each in decode(model, sources, DecodingConfig(beam=beam, max_length=1, precision=precision))
+        ]
+        for precision in ("fp32", "bf16")
+    )
+    assert low != exact
+    assert low == pytest.approx(exact, abs=0.1)
+
+
 @pytest.mark.parametrize("beam", [1, 2])
 def test_a_broken_model_is_an_error_and_no_endless_loop(beam):
     with pytest.raises(DataError, match="no finite probabilities"):
