@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from data.documents import read_json
 from data.errors import DataError
-from data.sources import open_lines
+from data.lines import open_lines
 from data.store import load_dataset
 from pipeline.agreement import check_made_from
 from pipeline.artifact import Draft, Input, Plan, is_fresh, open_artifact, publish

@@ -37,6 +37,19 @@ def test_help_loads_no_heavy_library(words: tuple[str, ...]) -> None:
     assert done.stderr == ""
 
 
+def test_knowing_a_model_s_shapes_does_not_load_torch_s_compiler() -> None:
+    """It is a second of modules, which every `tfm translate` would wait for."""
+    program = """
+import sys
+from model.config import ModelConfig
+from pipeline.models import shapes_of
+assert shapes_of(ModelConfig(), source_vocab=9, target_vocab=9)
+print("torch._dynamo" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
 def test_help_names_every_command() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "cli.app", "--help"], cwd=ROOT, capture_output=True, text=True, check=True
