@@ -14,7 +14,7 @@ from tokenizer.special import BOS_ID, EOS_ID
 
 @dataclass(frozen=True)
 class PairBatch:
-    """B sentence pairs, their tokens joined end to end; all tensors int64.
+    """B sentence pairs, their tokens joined end to end; all tensors int64, the lengths always on the CPU.
 
     source: (N_s,) each source and its end token. target_in: (N_t,) start token, then the target.
     target_out: (N_t,) the target, then the end token: what the model is to say at each row of target_in.
@@ -38,10 +38,10 @@ class PairBatch:
         """The same batch on `device`."""
         return PairBatch(
             source=self.source.to(device, non_blocking=True),
-            source_lengths=self.source_lengths.to(device, non_blocking=True),
+            source_lengths=self.source_lengths,
             target_in=self.target_in.to(device, non_blocking=True),
             target_out=self.target_out.to(device, non_blocking=True),
-            target_lengths=self.target_lengths.to(device, non_blocking=True),
+            target_lengths=self.target_lengths,
             rows=self.rows,
         )
 

@@ -40,28 +40,28 @@ class _Unpad(torch.autograd.Function):
 class Layout:
     """The rows of a batch of sentences.
 
-    lengths (B,): tokens a sentence, each at least 1. num_rows N, batch B, width S.
-    positions (N,): place of each row in its sentence, from 0. mask (B, S): True where a token is.
+    lengths (B,): tokens a sentence, each at least 1, on the CPU: what follows from them is known without waiting for
+    the device. num_rows N, batch B, width S. positions (N,): place of each row in its sentence, from 0. mask (B, S):
+    True where a token is; both on the device.
     """
 
-    def __init__(self, lengths: Tensor) -> None:
+    def __init__(self, lengths: Tensor, device: torch.device | str = "cpu") -> None:
         self.lengths = lengths
         self.batch = len(lengths)
         self.num_rows = int(lengths.sum())
         self.width = int(lengths.max()) if self.batch else 0
-        ends = lengths.cumsum(0)
-        starts = (ends - lengths).repeat_interleave(lengths, output_size=self.num_rows)
-        rows = torch.arange(self.num_rows, device=lengths.device)
-        self.positions = rows - starts
+        sentence = torch.arange(self.batch).repeat_interleave(lengths, output_size=self.num_rows)
+        starts = lengths.cumsum(0) - lengths
+        positions = torch.arange(self.num_rows) - starts[sentence]
         self.is_even = self.num_rows == self.batch * self.width
-        sentence = torch.arange(self.batch, device=lengths.device).repeat_interleave(lengths, output_size=self.num_rows)
-        self.slots = sentence * self.width + self.positions
-        self.mask = torch.arange(self.width, device=lengths.device) < lengths[:, None]
+        self.positions = positions.to(device, non_blocking=True)
+        self.slots = (sentence * self.width + positions).to(device, non_blocking=True)
+        self.mask = (torch.arange(self.width) < lengths[:, None]).to(device, non_blocking=True)
 
     @classmethod
-    def of(cls, lengths: Tensor) -> "Layout":
-        """The layout of sentences of these lengths (B,)."""
-        return cls(lengths)
+    def of(cls, lengths: Tensor, device: torch.device | str = "cpu") -> "Layout":
+        """The layout of sentences of these lengths (B,), of rows on this device."""
+        return cls(lengths, device)
 
     def pad(self, rows: Tensor) -> Tensor:
         """(N, ...) -> (B, S, ...), zeros where no token is."""

@@ -75,7 +75,7 @@ def _search(
 ) -> list[list[Hypothesis]]:
     lengths = [len(ids) for ids in sources]
     rules = Rules.of(lengths, config, stepper.max_length, prefixes)
-    layout = Layout.of(torch.tensor(lengths, device=device))
+    layout = Layout.of(torch.tensor(lengths), device)
     source = torch.tensor(list(chain.from_iterable(sources)), device=device)
     most = config.batch_sentences
     if config.beam == 1:

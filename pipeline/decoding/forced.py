@@ -49,7 +49,8 @@ def forced_log_probs(
 
 def _batch_sums(model: EncoderDecoder, batch: PairBatch) -> Tensor:
     """Sums of log-probabilities (B,), float64."""
-    hidden = model(batch.source, Layout.of(batch.source_lengths), batch.target_in, Layout.of(batch.target_lengths))
+    source, target = (Layout.of(each, batch.source.device) for each in (batch.source_lengths, batch.target_lengths))
+    hidden = model(batch.source, source, batch.target_in, target)
     # the output layer in pieces: logits (N, V) of a whole batch need not fit into memory
     tokens = torch.cat(
         [

@@ -31,7 +31,7 @@ class Seats(Generic[StateT]):
         self._sources = torch.split(source, layout.lengths.tolist())
         self._waiting = deque(range(layout.batch))
         # for how many pieces a sentence keeps its seat while others wait or sit
-        self._patience = layout.lengths.cpu() * 3 // 2 + 10
+        self._patience = layout.lengths * 3 // 2 + 10
         self._least_patience = int(self._patience.min())
         self._num_free = 0
         self.sentences = self._called(min(most, layout.batch))
@@ -49,8 +49,8 @@ class Seats(Generic[StateT]):
     def _read(self, sentences: Tensor) -> StateT:
         """The state of these sentences, one row each."""
         sources = [self._sources[sentence] for sentence in sentences.tolist()]
-        lengths = torch.tensor([len(source) for source in sources], device=sources[0].device)
-        return self._stepper.start(torch.cat(sources), Layout.of(lengths))
+        lengths = torch.tensor([len(source) for source in sources])
+        return self._stepper.start(torch.cat(sources), Layout.of(lengths, sources[0].device))
 
     def advance(self, done: Tensor) -> int:
         """One piece more; the seats whose sentences are done (B,) fall free. How many do so."""

@@ -46,7 +46,7 @@ class Translation:
 
     def loss(self, model: EncoderDecoder, batch: PairBatch) -> Loss:
         """Label-smoothed cross-entropy, summed."""
-        hidden = model(batch.source, Layout.of(batch.source_lengths), batch.target_in, Layout.of(batch.target_lengths))
+        hidden = _hidden(model, batch)
         output = model.output
         total, nll = linear_cross_entropy(
             hidden, output.weight, batch.target_out, smoothing=self.label_smoothing, compute_dtype=output.compute_dtype
@@ -55,11 +55,18 @@ class Translation:
 
     def evaluate(self, model: EncoderDecoder, batch: PairBatch) -> Counts:
         """-log p and accuracy of the reference tokens, without smoothing."""
-        hidden = model(batch.source, Layout.of(batch.source_lengths), batch.target_in, Layout.of(batch.target_lengths))
+        hidden = _hidden(model, batch)
         logits = model.output(hidden)
         nll = F.cross_entropy(logits, batch.target_out, reduction="sum")
         correct = (logits.argmax(-1) == batch.target_out).sum()
         return Counts(nll, correct, batch.num_target_tokens)
+
+
+def _hidden(model: EncoderDecoder, batch: PairBatch) -> Tensor:
+    """What enters the output layer (N_t, E)."""
+    source, target = (Layout.of(each, batch.source.device) for each in (batch.source_lengths, batch.target_lengths))
+    hidden: Tensor = model(batch.source, source, batch.target_in, target)
+    return hidden
 
 
 TASKS = {"translation": Translation}

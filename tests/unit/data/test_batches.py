@@ -53,6 +53,7 @@ def test_sides_of_different_sizes_are_refused():
         pairs_from_ids([[4], [5]], [[6]])
 
 
-def test_to_moves_every_tensor():
+def test_to_moves_the_tokens_and_leaves_the_lengths():
     moved = pairs_from_ids([[4]], [[5]]).to("meta")
-    assert {moved.source.device.type, moved.target_out.device.type, moved.target_lengths.device.type} == {"meta"}
+    assert {each.device.type for each in (moved.source, moved.target_in, moved.target_out)} == {"meta"}
+    assert {each.device.type for each in (moved.source_lengths, moved.target_lengths)} == {"cpu"}

@@ -2,8 +2,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from data.batches import pairs_from_ids
+from model.build import build
+from model.config import DropoutConfig, ModelConfig, StackConfig
 from pipeline.training import losses
 from pipeline.training.losses import linear_cross_entropy
+from pipeline.training.tasks import Translation
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])
@@ -54,3 +58,20 @@ def test_an_impossible_target_has_a_finite_loss() -> None:
     hidden, weight = torch.tensor([[100.0]]), torch.tensor([[10.0], [-10.0]])
     total, _ = linear_cross_entropy(hidden, weight, torch.tensor([1]), smoothing=0.0, compute_dtype=torch.float32)
     assert total.isfinite()
+
+
+@pytest.mark.parametrize("attention", [0.0, 0.2])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_loss_and_gradients_are_asked_for_without_waiting_for_the_device(dtype: torch.dtype, attention: float) -> None:
+    """The meta device has no numbers: to read one, as whoever waits for a GPU does, is an error there."""
+    stack = StackConfig(layers=2, dim=16, heads=2, feed_forward_dim=24)
+    dropout = DropoutConfig(residual=0.1, embedding=0.1, attention=attention, feed_forward=0.1)
+    config = ModelConfig(encoder=stack, decoder=stack, dropout=dropout)
+    model = build(config, source_vocab=30, target_vocab=30, compute_dtype=dtype).to("meta").train()
+    batch = pairs_from_ids([[4, 5, 6], [7]], [[8], [9, 10, 11, 12]]).to("meta")
+    model.noise.begin(1, 1, 0, 0)
+    loss = Translation(0.1).loss(model, batch)
+    loss.sum.backward()
+    assert all(parameter.grad is not None for parameter in model.parameters())
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        loss.sum.item()
