@@ -1,8 +1,10 @@
 """A trained model on disk, and the choice of device and precision."""
 
 import shutil
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -148,15 +150,30 @@ def resolve_device(device: str) -> torch.device:
 
 
 def resolve_precision(precision: str, device: torch.device) -> torch.dtype:
-    """Precision of matrix products in training: `auto` is bf16 where the hardware multiplies bf16 natively."""
+    """Precision of matrix products in training: `auto` is bf16 where it is measured to be faster."""
     if precision == "auto":
-        return torch.bfloat16 if _multiplies_bf16(device) else torch.float32
+        return torch.bfloat16 if _multiplies_bf16(device) and bf16_is_faster(device) else torch.float32
     return PRECISIONS[precision]
 
 
 def _multiplies_bf16(device: torch.device) -> bool:
+    """Whether there are instructions for it; without them a CPU emulates bf16, far slower than fp32."""
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
-    # Without these instructions a CPU emulates bf16, far slower than fp32.
     asks = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
     return device.type == "cpu" and any(getattr(torch.cpu, ask, lambda: False)() for ask in asks)
+
+
+@cache
+def bf16_is_faster(device: torch.device) -> bool:
+    """Whether a product of typical size takes less time in bf16, its operands' conversion included. Asked once."""
+    seconds = {dtype: min(_seconds_of_product(dtype, device) for _ in range(5)) for dtype in PRECISIONS.values()}
+    return seconds[torch.bfloat16] < seconds[torch.float32]
+
+
+def _seconds_of_product(dtype: torch.dtype, device: torch.device) -> float:
+    x, weight = (torch.ones(shape, device=device) for shape in ((2048, 512), (512, 512)))
+    began = time.perf_counter()
+    result = (x.to(dtype) @ weight.to(dtype)).to(x.dtype)
+    result[0, 0].item()  # waits for the device
+    return time.perf_counter() - began

@@ -72,9 +72,10 @@ def resolve_settings(
     Raises RecipeError where the number of processes is another one.
     """
     dtype = resolve_precision(config.precision, world.device)
+    precision = next(name for name, each in PRECISIONS.items() if each == dtype)
     now = Settings(
         device=world.device.type,
-        precision=next(name for name, each in PRECISIONS.items() if each == dtype),
+        precision=world.gather(precision)[0],  # each process has measured; the first one's word counts
         threads=torch.get_num_threads(),
         world_size=world.size,
         batch_tokens=batch_tokens,

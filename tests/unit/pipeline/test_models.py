@@ -3,8 +3,9 @@
 import pytest
 import torch
 
+from pipeline import models
 from pipeline.errors import RecipeError
-from pipeline.models import resolve_device, resolve_precision
+from pipeline.models import bf16_is_faster, resolve_device, resolve_precision
 
 CPU = torch.device("cpu")
 
@@ -20,12 +21,19 @@ def test_auto_is_the_cpu_where_there_is_no_cuda_and_what_is_not_there_is_refused
             resolve_device(name)
 
 
-@pytest.mark.parametrize(("native", "expected"), [(True, torch.bfloat16), (False, torch.float32)])
-def test_auto_precision_is_bf16_where_the_cpu_multiplies_it(
-    native: bool, expected: torch.dtype, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("native", "faster", "expected"),
+    [(True, True, torch.bfloat16), (True, False, torch.float32), (False, True, torch.float32)],
+)
+def test_auto_precision_is_bf16_where_the_cpu_multiplies_it_faster(
+    native: bool, faster: bool, expected: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for ask in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
         monkeypatch.setattr(torch.cpu, ask, lambda: native, raising=False)
+    seconds = {torch.bfloat16: 1.0 if faster else 3.0, torch.float32: 2.0}
+    monkeypatch.setattr(models, "_seconds_of_product", lambda dtype, _: seconds[dtype])
+    bf16_is_faster.cache_clear()
     assert resolve_precision("auto", CPU) == expected
     assert resolve_precision("fp32", CPU) == torch.float32
     assert resolve_precision("bf16", CPU) == torch.bfloat16
+    bf16_is_faster.cache_clear()
