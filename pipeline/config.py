@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 Task = Literal["translation"]
 Optimizer = Literal["adam", "adamw", "sgd", "adagrad"]
@@ -29,6 +29,12 @@ class OptimizerConfig(BaseModel):
     eps: float = Field(1e-9, gt=0)
     momentum: float = Field(0.9, ge=0, lt=1, description="sgd only")
     weight_decay: float = Field(0.0, ge=0, description="adamw: decoupled; the others: L2 as torch has it")
+
+    @field_validator("betas", mode="before")
+    @classmethod
+    def _pair(cls, given: object) -> object:
+        """A list of a recipe, which TrainingConfig's own validator has made Python's, as strict validation wants it."""
+        return tuple(given) if isinstance(given, list) else given
 
 
 class ScheduleConfig(BaseModel):
@@ -99,7 +105,7 @@ class TrainingConfig(BaseModel):
     l1: float = Field(0.0, ge=0, description="adds l1 * sum |w| to the loss an update")
     l2: float = Field(0.0, ge=0, description="adds l2 / 2 * sum w^2 to the loss an update")
     ema: float | None = Field(None, gt=0, lt=1, description="decay of an exponential moving average of the weights")
-    precision: Precision = Field("auto", description="of matrix products; auto: bf16 where the device is fast at it")
+    precision: Precision = Field("auto", description="of matrix products; auto: what this machine is faster at")
     device: Device = Field("auto", description="auto: cuda where there is one, else cpu; mps only when asked for")
     log_every: int = Field(50, ge=1, description="steps between lines of metrics.jsonl")
     save_every: int | None = Field(None, ge=1, description="steps between checkpoints; always also at a validation")

@@ -80,6 +80,14 @@ def test_none_takes_a_value_away_where_there_may_be_none(tmp_path: Path) -> None
     assert load_recipe(write(tmp_path, SMALL), ["tokenizer.normalization=none"]).tokenizer.normalization == "none"
 
 
+def test_a_pair_of_numbers_may_be_given(tmp_path: Path) -> None:
+    text = SMALL + "\n[training.optimizer]\nbetas = [0.8, 0.95]\n"
+    assert load_recipe(write(tmp_path, text)).training.optimizer.betas == (0.8, 0.95)
+    given = ["training.optimizer.betas=[0.9, 0.99]"]
+    assert load_recipe(write(tmp_path, SMALL), given).training.optimizer.betas == (0.9, 0.99)
+    assert "betas.1 is missing" in problem(tmp_path, SMALL, "training.optimizer.betas=[0.9]")
+
+
 def test_set_reaches_into_lists(tmp_path: Path) -> None:
     text = 'training.max_steps = 1\n[[data.train]]\nsource = "a"\n[[data.train]]\nsource = "b"\n'
     recipe = load_recipe(write(tmp_path, text), ["data.train.1.weight=2"])
