@@ -15,6 +15,7 @@ from model.layout import Layout
 from pipeline.decoding.rules import Rules
 from pipeline.decoding.steppers import StateT, Stepper
 
+GROUP = 32
 NEVER_AGAIN = 1 << 62
 
 
@@ -30,27 +31,36 @@ class Seats(Generic[StateT]):
         self._stepper, self._all_rules = stepper, rules
         self._sources = torch.split(source, layout.lengths.tolist())
         self._waiting = deque(range(layout.batch))
+        self._read: tuple[list[int], StateT] | None = None  # who comes next, and the state of one row each
         # for how many pieces a sentence keeps its seat while others wait or sit
         self._patience = layout.lengths * 3 // 2 + 10
         self._least_patience = int(self._patience.min())
-        self._num_free = 0
-        self.sentences = self._called(min(most, layout.batch))
+        self._num_free, self._group = 0, min(most, GROUP)
+        self.sentences, self.state = self._called(min(most, layout.batch), 1)
         self.num_pieces = torch.zeros_like(self.sentences)
         self.rules = rules.select(self.sentences)
-        self.state = self._read(self.sentences)
 
     def __len__(self) -> int:
         return len(self.sentences)
 
-    def _called(self, count: int) -> Tensor:
-        """The next sentences."""
-        return torch.tensor([self._waiting.popleft() for _ in range(count)], dtype=torch.int64)
+    def _called(self, count: int, width: int) -> tuple[Tensor, StateT]:
+        """The next sentences, at most `count`, and their state of `width` rows each.
 
-    def _read(self, sentences: Tensor) -> StateT:
-        """The state of these sentences, one row each."""
-        sources = [self._sources[sentence] for sentence in sentences.tolist()]
-        lengths = torch.tensor([len(source) for source in sources])
-        return self._stepper.start(torch.cat(sources), Layout.of(lengths, sources[0].device))
+        They are read in larger groups: to read few takes nearly as long as to read many.
+        """
+        if self._read is None:
+            group = min(max(count, self._group), len(self._waiting))
+            sentences = [self._waiting.popleft() for _ in range(group)]
+            sources = [self._sources[sentence] for sentence in sentences]
+            layout = Layout.of(torch.tensor([len(source) for source in sources]), sources[0].device)
+            self._read = sentences, self._stepper.start(torch.cat(sources), layout)
+        sentences, state = self._read
+        count = min(count, len(sentences))
+        rows = torch.arange(len(sentences), device=self._sources[0].device)
+        self._read = (sentences[count:], state.select(rows[count:])) if count < len(sentences) else None
+        if count < len(sentences) or width > 1:
+            state = state.select(rows[:count].repeat_interleave(width))
+        return torch.tensor(sentences[:count]), state
 
     def advance(self, done: Tensor) -> int:
         """One piece more; the seats whose sentences are done (B,) fall free. How many do so."""
@@ -82,23 +92,20 @@ class Seats(Generic[StateT]):
 
     def fill(self, width: int) -> Tensor | None:
         """Give free seats, of `width` rows each, to the next ones, if some wait and enough are free. Which seats."""
-        if not self._waiting or 8 * self._num_free < len(self):
+        if self._is_last() or 8 * self._num_free < len(self):
             return None
-        new = (self.sentences < 0).nonzero().squeeze(1)[: len(self._waiting)]
+        sentences, state = self._called(self._num_free, width)
+        new = (self.sentences < 0).nonzero().squeeze(1)[: len(sentences)]
         self._num_free -= len(new)
-        self.sentences[new] = self._called(len(new))
+        self.sentences[new] = sentences
         self.num_pieces[new] = 0
         self.rules = self._all_rules.select(self.sentences.clamp(min=0))
-        state = self._read(self.sentences[new])
-        rows = self._rows(new, width)
-        if width > 1:
-            state = state.select(torch.arange(len(new), device=rows.device).repeat_interleave(width))
-        self.state = self.state.replace(rows, state)
+        self.state = self.state.replace(self._rows(new, width), state)
         return new
 
     def shrink(self, width: int) -> Tensor | None:
         """Take free seats, of `width` rows each, away, if none wait and enough are free. Which seats stay."""
-        if self._waiting or not self._num_free or 8 * self._num_free < len(self):
+        if not self._is_last() or not self._num_free or 8 * self._num_free < len(self):
             return None
         taken = (self.sentences >= 0).nonzero().squeeze(1)
         self._num_free = 0
@@ -107,6 +114,10 @@ class Seats(Generic[StateT]):
         self.sentences, self.num_pieces = self.sentences[taken], self.num_pieces[taken]
         self.rules = self.rules.select(taken)
         return taken
+
+    def _is_last(self) -> bool:
+        """Whether nobody waits."""
+        return not self._waiting and self._read is None
 
     def _rows(self, seats: Tensor, width: int) -> Tensor:
         """The rows of these seats."""
