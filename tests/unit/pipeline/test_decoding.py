@@ -262,3 +262,17 @@ def test_forced_log_probs_sum_over_pieces_and_end_token():
 def test_a_target_beyond_the_model_has_no_probability():
     with pytest.raises(DataError, match="target 2 has 12 pieces and the model reads at most 11"):
         forced_log_probs(small_transformer(), [[4], [4]], [[4], [4] * 12])
+
+
+@pytest.mark.parametrize("beam", [1, 2])
+def test_a_free_seat_does_not_outrun_the_model(beam):
+    model, rng = small_transformer(), np.random.default_rng(0)
+    with torch.no_grad():  # ends come at all steps, so that some seats stay free while others run to the limit
+        model.output.weight[EOS_ID].mul_(3)
+    sources = [rng.integers(4, VOCAB, rng.integers(1, 9)).tolist() for _ in range(80)]
+    config = DecodingConfig(beam=beam, max_ratio=30, batch_sentences=24)
+    found = decode(model, sources, config)
+    lengths = {len(each.ids) for (each,) in found}
+    assert max(lengths) == model.max_length - 1
+    assert min(lengths) < 4
+    assert [n_best[0].ids for n_best in found] == [decode(model, [source], config)[0][0].ids for source in sources]
