@@ -94,8 +94,7 @@ class EncoderDecoder(nn.Module):
     def step(self, tokens: Tensor, state: TransformerState) -> tuple[Callable[[slice], Tensor], TransformerState]:
         """The next token of every row (R,) -> log-probabilities of what follows some rows (r, V), when asked for, and
         the state after it."""
-        # rows of hypotheses that have ended may be carried along, beyond the last position; nobody looks at them
-        rows = self.target_embedding(tokens, state.row_positions.clamp(max=self.max_length - 1))
+        rows = self.target_embedding(tokens, state.row_positions)
         state = state.grown()
         mask = state.mask
         for layer, cache, remembered in zip(self._decoder_layers(), state.caches, state.remembered, strict=True):

@@ -111,7 +111,7 @@ def beam_search(
         if (new := seats.fill(beam)) is not None:
             bound = rules.divisors[rules.longest[seats.sentences[new]] + 1]
             beams.begin(new.to(source.device), bound.to(beams.bound))
-        elif (stay := seats.shrink(beam)) is not None:
+        if (stay := seats.shrink(beam)) is not None:
             if not len(stay):
                 return [best_first(hypotheses, n_best) for hypotheses in found]
             beams = beams.select(stay.to(source.device))

@@ -48,7 +48,7 @@ def greedy_search(
         seats.put_off()
         if (new := seats.fill(1)) is not None:
             tokens_B[new], sums_B[new] = BOS_ID, 0.0
-        elif (stay := seats.shrink(1)) is not None:
+        if (stay := seats.shrink(1)) is not None:
             if not len(stay):
                 return [best_first(hypotheses, 1) for hypotheses in found]
             stay = stay.to(device)

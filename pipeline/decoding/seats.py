@@ -38,6 +38,7 @@ class Seats(Generic[StateT]):
         self._num_free, self._group = 0, min(most, GROUP)
         self.sentences, self.state = self._called(min(most, layout.batch), 1)
         self.num_pieces = torch.zeros_like(self.sentences)
+        self._num_read = torch.zeros_like(self.sentences)  # by the seat's rows, also after their sentence has left
         self.rules = rules.select(self.sentences)
 
     def __len__(self) -> int:
@@ -65,6 +66,7 @@ class Seats(Generic[StateT]):
     def advance(self, done: Tensor) -> int:
         """One piece more; the seats whose sentences are done (B,) fall free. How many do so."""
         self.num_pieces += 1
+        self._num_read += 1
         num_leaving = self._leave(done & (self.sentences >= 0)) if done.any() else 0
         if self._num_free:
             self.num_pieces[self.sentences < 0] = 0
@@ -98,22 +100,32 @@ class Seats(Generic[StateT]):
         new = (self.sentences < 0).nonzero().squeeze(1)[: len(sentences)]
         self._num_free -= len(new)
         self.sentences[new] = sentences
-        self.num_pieces[new] = 0
+        self.num_pieces[new] = self._num_read[new] = 0
         self.rules = self._all_rules.select(self.sentences.clamp(min=0))
         self.state = self.state.replace(self._rows(new, width), state)
         return new
 
     def shrink(self, width: int) -> Tensor | None:
-        """Take free seats, of `width` rows each, away, if none wait and enough are free. Which seats stay."""
-        if not self._is_last() or not self._num_free or 8 * self._num_free < len(self):
+        """Take free seats, of `width` rows each, away, if none wait and enough are free. Which seats stay.
+
+        Also if free ones, whose rows are carried along, would go beyond what the model reads.
+        """
+        if not self._num_free:
             return None
         taken = (self.sentences >= 0).nonzero().squeeze(1)
+        unwanted = self._is_last() and 8 * self._num_free >= len(self)
+        if not unwanted and not self._outruns():
+            return None
         self._num_free = 0
         if len(taken):
             self.state = self.state.select(self._rows(taken, width))
         self.sentences, self.num_pieces = self.sentences[taken], self.num_pieces[taken]
-        self.rules = self.rules.select(taken)
+        self._num_read, self.rules = self._num_read[taken], self.rules.select(taken)
         return taken
+
+    def _outruns(self) -> bool:
+        """Whether a free seat has read all that the model can read."""
+        return bool((self._num_read[self.sentences < 0] >= self._stepper.max_length).any())
 
     def _is_last(self) -> bool:
         """Whether nobody waits."""

@@ -14,6 +14,7 @@ from model.build import build
 from model.config import ModelConfig, StackConfig
 from model.layout import Layout
 from pipeline.config import DecodingConfig
+from pipeline.decoding import decode as decoding
 from pipeline.decoding.candidates import best_candidates
 from pipeline.decoding.decode import decode, is_too_long
 from pipeline.decoding.forced import forced_log_probs
@@ -58,6 +59,12 @@ class _State:
 
     def replace(self, rows, other):
         return _State(self.model, self.first.index_copy(0, rows, other.first))
+
+
+@pytest.fixture(autouse=True)
+def _in_this_process(monkeypatch):
+    """What a model here counts, it must count here."""
+    monkeypatch.setattr(decoding, "num_workers", lambda *_: 1)
 
 
 def small_transformer(dtype=torch.float64):
