@@ -72,11 +72,20 @@ def best_seconds(product: Product, budget: float) -> float:
 def gigaflops(kind: str, shape: tuple[int, int, int], budget: float) -> float | None:
     """GFLOP/s of one kind of product; None where this build of torch has none such."""
     rows, inner, outer = shape
+    if not exists(kind):
+        return None
+    with torch.inference_mode():
+        return 2e-9 * rows * inner * outer / best_seconds(KINDS[kind](*shape), budget)
+
+
+def exists(kind: str) -> bool:
+    """Whether this build of torch has such a product: it is asked for a small one, so that no other error is hidden."""
     try:
         with torch.inference_mode():
-            return 2e-9 * rows * inner * outer / best_seconds(KINDS[kind](*shape), budget)
+            KINDS[kind](16, 16, 16)()
     except (AttributeError, NotImplementedError, RuntimeError):
-        return None
+        return False
+    return True
 
 
 def copy_rate(budget: float) -> float:

@@ -187,7 +187,7 @@ def test_sources_come_back_in_order_and_are_read_longest_first():
     assert sum(done) == len(sources)
 
 
-@pytest.mark.parametrize("beam", [1, 2])
+@pytest.mark.parametrize("beam", [1, 3])
 def test_one_that_goes_on_and_on_is_put_off_and_found_all_the_same(beam):
     class Babbler(Countdown):
         """Says 7 again and again, up to the limit, where the source begins with 7."""
@@ -195,17 +195,17 @@ def test_one_that_goes_on_and_on_is_put_off_and_found_all_the_same(beam):
         def step(self, tokens, state):
             predict, state = super().step(tokens, state)
             babble = torch.full((len(tokens), VOCAB), -9.0, dtype=torch.float64)
-            babble[:, 7] = -0.001
+            babble[:, 7], babble[:, EOS_ID] = -0.001, -3.0  # so that a beam finishes others on its way
             log_probs = torch.where((state.first == 7).unsqueeze(1), babble, predict(slice(None)))
             return lambda some: log_probs[some], state
 
     sources = [[4], [7], [5], *[[6], [5], [4]] * 10]
-    config = DecodingConfig(beam=beam, max_length=19, batch_sentences=3, length_norm="none")
+    config = DecodingConfig(beam=beam, n_best=beam, max_length=19, batch_sentences=3, length_norm="none")
     done = []
     alone = [decode(Babbler(certainty=40), [source], config)[0] for source in sources]
     model = Babbler(certainty=40)
     assert decode(model, sources, config, on_done=done.append) == alone
-    assert max(len(each.ids) for (each,) in alone) == 19
+    assert all(len({each.ids for each in n_best}) == beam for n_best in alone)
     assert sum(done) == len(sources)
     assert model.read.count([7, EOS_ID]) == 2, "it was not put off"
 
