@@ -26,7 +26,8 @@ def decode(
     ] = None,
     against: Annotated[Peer | None, typer.Option("--against", help="The peer (extra: export).")] = None,
     precision: Annotated[
-        list[str] | None, typer.Option("--precision", metavar="NAME", help="Ours: fp32, bf16; several by several.")
+        list[str] | None,
+        typer.Option("--precision", metavar="NAME", help="Ours: fp32, bf16, int8; several by several."),
     ] = None,
     kind: Annotated[
         str, typer.Option("--type", metavar="NAME", help="CTranslate2's compute_type: int8, ...")

@@ -57,7 +57,7 @@ def translate(
     ] = None,
     precision: Annotated[
         str | None,
-        typer.Option("--precision", metavar="NAME", help="Of matrix products: fp32, or bf16, which is faster."),
+        typer.Option("--precision", metavar="NAME", help="Of matrix products: fp32, bf16, int8 (fewer bits, faster)."),
     ] = None,
     prefix: Annotated[
         str | None, typer.Option("--prefix", metavar="TEXT", help="Every translation begins with this.")

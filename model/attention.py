@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from model.cache import KeysValues, Slots
 from model.layout import Layout
 from model.linear import Linear
 from model.masks import Mask
@@ -101,63 +102,6 @@ def choose_mix(score: nn.Module, positions: AttentionPositions, dropout: float, 
     return FusedMix(equation) if fusible else equation
 
 
-class KeysValues:
-    """Keys and values of the tokens decoded so far, append-only.
-
-    Every step of a search appends one slot a hypothesis; which slots a hypothesis descends from is told
-    by a mask (B, 1, W, slots), so reordering a beam moves that mask and never the cache.
-    """
-
-    def __init__(self) -> None:
-        self._key: Tensor | None = None
-        self._value: Tensor | None = None
-        self._used = 0
-
-    def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Add (B, H, W, K) keys and values; all of them so far (B, H, slots, K)."""
-        begin, self._used = self._used, self._used + key.shape[2]
-        if self._key is None or self._value is None:
-            self._key, self._value = key.new_empty(0), value.new_empty(0)
-        if self._used > (self._key.shape[2] if self._key.dim() == 4 else 0):
-            self._key, self._value = _grown(self._key, begin, key), _grown(self._value, begin, value)
-        self._key[:, :, begin : self._used] = key
-        self._value[:, :, begin : self._used] = value
-        return self._key[:, :, : self._used], self._value[:, :, : self._used]
-
-    def keep(self, sentences: Tensor) -> "KeysValues":
-        """Only these sentences (B',), in this order."""
-        kept = KeysValues()
-        kept._used = self._used
-        if self._key is not None and self._value is not None:
-            kept._key = self._key.index_select(0, sentences)
-            kept._value = self._value.index_select(0, sentences)
-        return kept
-
-    def gather(self, slots: Tensor) -> "KeysValues":
-        """Only these slots (B, slots') of each sentence."""
-        gathered = KeysValues()
-        gathered._used = slots.shape[1]
-        if self._key is not None and self._value is not None:
-            gathered._key, gathered._value = _gathered(self._key, slots), _gathered(self._value, slots)
-        return gathered
-
-
-def _gathered(rows: Tensor, slots: Tensor) -> Tensor:
-    """(B, H, S, K), (B, S') -> (B, H, S', K); row by row, which is faster than `gather`."""
-    batch, heads, num_slots, head_dim = rows.shape
-    before = torch.arange(0, rows[..., 0].numel(), num_slots, device=rows.device).view(batch, heads, 1)
-    index = (before + slots[:, None]).flatten()
-    return rows.view(-1, head_dim).index_select(0, index).view(batch, heads, -1, head_dim)
-
-
-def _grown(old: Tensor, used: int, new: Tensor) -> Tensor:
-    batch, heads, width, head_dim = new.shape
-    grown = new.new_empty(batch, heads, max(2 * used, 16 * width), head_dim)
-    if used:
-        grown[:, :, :used] = old[:, :, :used]
-    return grown
-
-
 class SelfAttention(nn.Module):
     """Queries, keys and values from the same rows."""
 
@@ -188,17 +132,15 @@ class SelfAttention(nn.Module):
         output: Tensor = self.output(layout.unpad(join_heads(mixed)))
         return output
 
-    def step(self, rows: Tensor, cache: KeysValues, mask: Mask, slots: Tensor) -> Tensor:
-        """One new row a hypothesis (R, D) -> (R, D), attending to the cached rows it descends from.
-
-        slots (B, S): position of every cached slot, the new ones included; the last ones are the rows' own.
-        """
-        heads = self.query_key_value(rows).view(len(slots), -1, 3 * rows.shape[1])
+    def step(self, rows: Tensor, cache: KeysValues, slots: Slots) -> Tensor:
+        """One new row a hypothesis (R, D) -> (R, D), attending to the cached rows it descends from."""
+        heads = self.query_key_value(rows).view(*slots.own.shape, 3 * rows.shape[1])
         query, key, value = split_heads(heads, 3, self.heads)
-        own = slots[:, -query.shape[2] :]
+        own = slots.own_positions
         query, key = self.positions.rotate(query, own), self.positions.rotate(key, own)
-        keys, values = cache.append(key, value)
-        output: Tensor = self.output(join_heads(self.mix(query, keys, values, mask, own, slots)).flatten(0, 1))
+        keys, values = cache.write(key, value, slots)
+        mixed = self.mix(query, keys, values, slots.mask, own, slots.positions)
+        output: Tensor = self.output(join_heads(mixed).flatten(0, 1))
         return output
 
 

@@ -9,7 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model.attention import CrossAttention, KeysValues, SelfAttention
+from model.attention import CrossAttention, SelfAttention
+from model.cache import KeysValues, Slots
 from model.layout import Layout
 from model.linear import Linear
 from model.masks import Mask
@@ -117,15 +118,14 @@ class DecoderLayer(nn.Module):
         self,
         rows: Tensor,
         cache: KeysValues,
-        mask: Mask,
-        slots: Tensor,
+        slots: Slots,
         remembered: tuple[Tensor, Tensor],
         memory_mask: Mask,
     ) -> Tensor:
         """One new row a hypothesis (R, D) -> (R, D)."""
         return self._sublayers(
             rows,
-            lambda x: self.attention.step(x, cache, mask, slots),
+            lambda x: self.attention.step(x, cache, slots),
             lambda x: self.cross_attention.step(x, remembered, memory_mask),
         )
 

@@ -10,20 +10,25 @@ Where no gradient is asked for on a CPU, weights are laid out once in the order 
 the same product, several times faster for the few rows of a decoding step.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, Self
+from typing import Any, Self, TypeVar, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from model.int8 import int8_product, quantised
+
+T = TypeVar("T")
 LOW_PRECISION = (torch.bfloat16, torch.float16)
 PACKED = (torch.float32, torch.bfloat16)
 ROWS = 128
 MANY_PRODUCTS = 700_000
 """Fewer are done before the packed kernel, whose calls cost more, has begun."""
+MANY_WEIGHTS = 100_000
+"""With fewer, to round x to 8 bits takes as long as they gain."""
 
 
 def topped_up(rows: Tensor, dtype: torch.dtype) -> Tensor:
@@ -58,9 +63,13 @@ def can_pack() -> bool:
     """Whether this build of torch lays out weights for its CPU kernels, and multiplies with them rightly."""
     x, weight = torch.ones(2, 16), torch.eye(16)
     try:
-        return torch.equal(_packed_product(x, torch.ops.mkldnn._reorder_linear_weight(weight, None), None), x)
+        return torch.equal(_packed_product(x, _packed(weight), None), x)
     except (AttributeError, RuntimeError):
         return False
+
+
+def _packed(weight: Tensor) -> Tensor:
+    return torch.ops.mkldnn._reorder_linear_weight(weight, None)  # type: ignore[no-any-return]
 
 
 def _packed_product(x: Tensor, packed: Tensor, bias: Tensor | None) -> Tensor:
@@ -82,7 +91,7 @@ class Linear(nn.Module):
         self.inference_dtype: torch.dtype | None = None
         self.weight: Tensor = nn.Parameter(torch.empty(out_dim, in_dim))
         self.bias = nn.Parameter(torch.zeros(out_dim)) if bias else None
-        self._packed: tuple[tuple[int, int, torch.dtype], Tensor] | None = None
+        self._laid_out: tuple[tuple[int, int, torch.dtype], object] | None = None
         for part in self.weight.detach().chunk(num_parts):
             nn.init.xavier_uniform_(part)
 
@@ -92,6 +101,9 @@ class Linear(nn.Module):
             return _LowPrecisionProduct.apply(x, self.weight, self.bias, self.compute_dtype)  # type: ignore[no-untyped-call,no-any-return]
         if self.training or torch.is_grad_enabled():
             return F.linear(x, self.weight, self.bias)
+        if self.inference_dtype is torch.int8 and self.weight.numel() >= MANY_WEIGHTS:
+            product = int8_product(x.float(), self._as_read(torch.int8, quantised)).to(x.dtype)
+            return product if self.bias is None else product.add_(self.bias)
         if self.inference_dtype in LOW_PRECISION:
             return self._infer(x.to(self.inference_dtype)).to(x.dtype)
         return self._infer(x)
@@ -101,20 +113,20 @@ class Linear(nn.Module):
         packs = x.dtype in LOW_PRECISION or len(x) * self.weight.numel() >= MANY_PRODUCTS
         bias = None if self.bias is None else self.bias.to(x.dtype)
         if packs and x.device.type == "cpu" and x.dtype in PACKED and can_pack():
-            return _packed_product(x, self._packed_weight(x.dtype), bias)
+            return _packed_product(x, self._as_read(x.dtype, lambda weight: _packed(weight.to(x.dtype))), bias)
         return F.linear(x, self.weight.to(x.dtype), bias)
 
     def train(self, mode: bool = True) -> Self:
         """Turn training on or off; what was laid out is forgotten, for fused optimisers change weights unseen."""
-        self._packed = None
+        self._laid_out = None
         return super().train(mode)
 
-    def _packed_weight(self, dtype: torch.dtype) -> Tensor:
-        """The weight as the kernel reads it, laid out anew when it has changed."""
+    def _as_read(self, dtype: torch.dtype, lay_out: Callable[[Tensor], T]) -> T:
+        """The weight as a kernel for this type reads it, laid out anew when it has changed."""
         state = self.weight.data_ptr(), self.weight._version, dtype
-        if self._packed is None or self._packed[0] != state:
-            self._packed = state, torch.ops.mkldnn._reorder_linear_weight(self.weight.detach().to(dtype), None)
-        return self._packed[1]
+        if self._laid_out is None or self._laid_out[0] != state:
+            self._laid_out = state, lay_out(self.weight.detach())
+        return cast(T, self._laid_out[1])
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[1]} -> {self.weight.shape[0]}, bias={self.bias is not None}"

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from model.attention import KeysValues
+from model.cache import KeysValues, Slots
 from model.masks import Mask
 
 
@@ -20,9 +20,8 @@ class TransformerState:
 
     caches: one a layer. remembered: keys and values of the memory, one pair a layer, each (B, H, S, K).
     memory_mask: which source rows are real. lengths (B,): the tokens that each sentence's rows have read.
-    positions (B, slots): the position of each cached slot. descent (B, W, slots): the cached slots each row descends
-    from; None while there is one row a sentence and it descends from all.
-    roomy: the number of slots at which those that no row descends from are dropped.
+    positions (B, S): the position of each cached slot. descent (B, W, S): the cached slots each row descends from; None
+    while there is one row a sentence and it descends from all.
     """
 
     caches: tuple[KeysValues, ...]
@@ -31,7 +30,6 @@ class TransformerState:
     lengths: Tensor
     positions: Tensor
     descent: Tensor | None = None
-    roomy: int = 0
 
     @property
     def width(self) -> int:
@@ -46,11 +44,6 @@ class TransformerState:
     def row_positions(self) -> Tensor:
         """(R,) the position of what each row reads next."""
         return self.lengths[:, None].expand(-1, self.width).flatten()
-
-    @property
-    def mask(self) -> Mask:
-        """Which slots each row may attend to."""
-        return Mask() if self.descent is None else Mask(allowed=self.descent[:, None])
 
     def select(self, rows: Tensor) -> "TransformerState":
         """The state whose row i is row rows[i] of this one (R',); rows of a sentence stay together."""
@@ -75,50 +68,48 @@ class TransformerState:
     def replace(self, rows: Tensor, other: "TransformerState") -> "TransformerState":
         """The state in which `rows`, whole sentences, have given their places to those of `other`, which is new.
 
-        Nothing moves: the slots of who was there are no longer anybody's, and are dropped when there are many.
+        Nothing moves: the slots of who was there are free.
         """
         sentences = rows.view(-1, self.width)[:, 0] // self.width
         descent = self._descent().clone()
         descent[sentences] = False
         width = max(self.remembered[0][0].shape[2], other.remembered[0][0].shape[2])
-        remembered = tuple(
-            (_seated(keys, sentences, new_keys, width), _seated(values, sentences, new_values, width))
-            for (keys, values), (new_keys, new_values) in zip(self.remembered, other.remembered, strict=True)
-        )
         real, new_real = self._real(), other._real()
         allowed = F.pad(real, (0, width - real.shape[3])).index_copy(
             0, sentences, F.pad(new_real, (0, width - new_real.shape[3]))
         )
+        longest = int(allowed.sum(3).max())
+        remembered = tuple(
+            (
+                _seated(keys, sentences, new_keys, width)[:, :, :longest],
+                _seated(values, sentences, new_values, width)[:, :, :longest],
+            )
+            for (keys, values), (new_keys, new_values) in zip(self.remembered, other.remembered, strict=True)
+        )
         return replace(
             self,
             remembered=remembered,
-            memory_mask=Mask(allowed=allowed),
+            memory_mask=Mask(allowed=allowed[..., :longest]),
             lengths=self.lengths.index_copy(0, sentences, other.lengths),
             descent=descent,
         )
 
-    def grown(self) -> "TransformerState":
-        """The state after one more slot a row is appended: each row descends from its own new slot."""
-        state = self._compact() if self.descent is not None and self.positions.shape[1] > self.roomy else self
-        batch, width, descent = len(self.lengths), self.width, state.descent
-        if descent is not None:
-            own = torch.eye(width, dtype=torch.bool, device=descent.device).expand(batch, width, width)
-            descent = torch.cat([descent, own], dim=2)
-        positions = torch.cat([state.positions, self.lengths[:, None].expand(batch, width)], dim=1)
-        return replace(state, descent=descent, positions=positions, lengths=self.lengths + 1)
-
-    def _compact(self) -> "TransformerState":
-        """The same state, without most of the slots that no row descends from."""
-        live = self._descent().any(1)
-        most = int(live.sum(1).max())
-        kept = live.to(torch.uint8).sort(dim=1, descending=True, stable=True).indices[:, :most]
-        return replace(
-            self,
-            caches=tuple(cache.gather(kept) for cache in self.caches),
-            positions=self.positions.gather(1, kept),
-            descent=self._descent().gather(2, kept[:, None].expand(-1, self.width, -1)),
-            roomy=most + most // 2 + 4 * self.width,
-        )
+    def grown(self) -> tuple["TransformerState", Slots]:
+        """The state in which each row has read one more, and the slot that this takes: the lowest free one."""
+        batch, width = len(self.lengths), self.width
+        own_positions = self.lengths[:, None].expand(batch, width)
+        if self.descent is None:
+            own, descent = torch.full_like(own_positions, self.positions.shape[1]), None
+            positions = torch.cat([self.positions, own_positions], dim=1)
+        else:
+            free = F.pad(~self.descent.any(1), (0, width), value=True)
+            own = free.to(torch.uint8).sort(dim=1, descending=True, stable=True).indices[:, :width]
+            used = int(free.scatter_(1, own, False).all(0).logical_not_().nonzero()[-1]) + 1
+            descent = F.pad(self.descent, (0, width)).scatter_(2, own.unsqueeze(2), True)[..., :used]
+            positions = F.pad(self.positions, (0, width)).scatter_(1, own, own_positions)[:, :used]
+        mask = Mask() if descent is None else Mask(allowed=descent[:, None])
+        state = replace(self, positions=positions, descent=descent, lengths=self.lengths + 1)
+        return state, Slots(own, own_positions, positions, mask)
 
     def _descent(self) -> Tensor:
         if self.descent is not None:

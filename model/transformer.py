@@ -8,8 +8,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from model.attention import KeysValues
 from model.blocks import DecoderLayer, EncoderLayer
+from model.cache import KeysValues
 from model.layout import Layout
 from model.linear import Linear
 from model.masks import causal_mask, padding_mask
@@ -95,10 +95,9 @@ class EncoderDecoder(nn.Module):
         """The next token of every row (R,) -> log-probabilities of what follows some rows (r, V), when asked for, and
         the state after it."""
         rows = self.target_embedding(tokens, state.row_positions)
-        state = state.grown()
-        mask = state.mask
+        state, slots = state.grown()
         for layer, cache, remembered in zip(self._decoder_layers(), state.caches, state.remembered, strict=True):
-            rows = layer.step(rows, cache, mask, state.positions, remembered, state.memory_mask)
+            rows = layer.step(rows, cache, slots, remembered, state.memory_mask)
         hidden: Tensor = self.narrow(self.decoder_norm(rows))
         return lambda some: self.log_probs(hidden[some]), state
 

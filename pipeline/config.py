@@ -9,6 +9,7 @@ Optimizer = Literal["adam", "adamw", "sgd", "adagrad"]
 Schedule = Literal["constant", "noam", "inverse_sqrt", "cosine", "linear", "step", "warmup_stable_decay", "plateau"]
 Metric = Literal["loss", "perplexity", "accuracy", "bleu"]
 Precision = Literal["auto", "fp32", "bf16"]
+DecodingPrecision = Literal["fp32", "bf16", "int8"]
 Device = Literal["auto", "cpu", "cuda", "mps"]
 LengthNorm = Literal["none", "average", "wu"]
 EvaluationMetric = Literal[
@@ -141,8 +142,8 @@ class DecodingConfig(BaseModel):
     max_length: int | None = Field(None, ge=1, description="pieces at most; none: max_ratio times the source + 20")
     max_ratio: float = Field(2.0, gt=0)
     batch_sentences: int = Field(64, ge=1, description="sentences that are searched for side by side")
-    precision: Literal["fp32", "bf16"] = Field(
-        "fp32", description="of matrix products; bf16: faster where the CPU has it"
+    precision: DecodingPrecision = Field(
+        "fp32", description="of matrix products; bf16 and int8 are faster where the CPU has instructions for them"
     )
 
     @model_validator(mode="after")

@@ -20,7 +20,9 @@ from data.errors import DataError
 from data.tokenizers import load_pair
 from model.build import build
 from model.config import ModelConfig
+from model.int8 import can_multiply_int8
 from model.transformer import EncoderDecoder
+from pipeline.config import DecodingPrecision
 from pipeline.errors import RecipeError
 from pipeline.manifest import open_artifact
 from tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
@@ -154,6 +156,15 @@ def resolve_precision(precision: str, device: torch.device) -> torch.dtype:
     if precision == "auto":
         return torch.bfloat16 if _multiplies_bf16(device) and bf16_is_faster(device) else torch.float32
     return PRECISIONS[precision]
+
+
+def decoding_precision(precision: DecodingPrecision, device: torch.device | str) -> torch.dtype:
+    """Of matrix products in decoding. Raises RecipeError where int8 is asked for and nothing here multiplies it."""
+    if precision != "int8":
+        return PRECISIONS[precision]
+    if torch.device(device).type != "cpu" or not can_multiply_int8():
+        raise RecipeError('decoding.precision "int8" needs a CPU with instructions for it (VNNI); choose fp32 or bf16')
+    return torch.int8
 
 
 def _multiplies_bf16(device: torch.device) -> bool:

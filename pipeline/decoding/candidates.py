@@ -8,7 +8,7 @@ from pipeline.decoding.rules import Rules
 from pipeline.decoding.steppers import Predict
 
 BLOCK = 64
-ROWS = 64
+ROWS = 160
 """On a CPU so many are predicted at a time: what is said of them stays in the cache until the best of it are found."""
 
 

@@ -15,7 +15,7 @@ from pipeline.decoding.hypothesis import EMPTY, Hypothesis
 from pipeline.decoding.rules import Rules
 from pipeline.decoding.steppers import StateT, Stepper
 from pipeline.decoding.workers import num_workers, search_all
-from pipeline.models import PRECISIONS
+from pipeline.models import decoding_precision
 from tokenizer.special import EOS_ID
 
 SHARE = 1024
@@ -51,7 +51,7 @@ def decode(
         starts = None if prefixes is None else [prefixes[row] for row in shares[number]]
         return _search(stepper, batch, config, device, starts, on_done)
 
-    with products_in(stepper, PRECISIONS[config.precision]):
+    with products_in(stepper, decoding_precision(config.precision, device)):
         for number, hypotheses in search_all(search, num_shares, workers, tell):
             for row, each in zip(shares[number], hypotheses, strict=True):
                 found[row] = each

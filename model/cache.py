@@ -1,0 +1,71 @@
+"""Keys and values of what has been decoded so far: written once, and never moved.
+
+Each sentence has slots, from some of which each of its hypotheses descends. A slot that none descends from any more is
+free, and a new row takes the lowest free one: so there are hardly more slots than are needed, and a beam is reordered
+by moving the mask that says who descends from what.
+
+Legend: B sentences · W hypotheses a sentence · S slots a sentence · H heads · K width of a head.
+"""
+
+from dataclasses import dataclass, field
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from model.masks import Mask
+
+
+@dataclass(frozen=True)
+class Slots:
+    """Where the new row of each hypothesis goes, and what it finds there.
+
+    own (B, W): the slot that a row takes; own_positions (B, W): its position. positions (B, S): those of all slots.
+    mask: the slots that each row attends to, its own among them.
+    """
+
+    own: Tensor
+    own_positions: Tensor
+    positions: Tensor
+    mask: Mask
+    _rows: dict[tuple[int, int], Tensor] = field(default_factory=dict, compare=False, repr=False)
+
+    def rows(self, heads: int, capacity: int) -> Tensor:
+        """Which rows they are of a cache (B, H, capacity, K) seen as rows of K numbers: (B * H * W,)."""
+        if (heads, capacity) not in self._rows:
+            blocks = torch.arange(len(self.own) * heads, device=self.own.device).view(-1, heads, 1)
+            self._rows[heads, capacity] = (blocks * capacity + self.own[:, None]).flatten()
+        return self._rows[heads, capacity]
+
+
+class KeysValues:
+    """The cache of one layer's self-attention."""
+
+    def __init__(self) -> None:
+        self._key: Tensor | None = None
+        self._value: Tensor | None = None
+
+    def write(self, key: Tensor, value: Tensor, slots: Slots) -> tuple[Tensor, Tensor]:
+        """Put (B, H, W, K) keys and values where they belong; those of all slots (B, H, S, K)."""
+        used = slots.positions.shape[1]
+        self._key, self._value = _with_room(self._key, used, key), _with_room(self._value, used, value)
+        rows = slots.rows(key.shape[1], self._key.shape[2])
+        for cache, new in ((self._key, key), (self._value, value)):
+            cache.view(-1, new.shape[3]).index_copy_(0, rows, new.reshape(-1, new.shape[3]))
+        return self._key[:, :, :used], self._value[:, :, :used]
+
+    def keep(self, sentences: Tensor) -> "KeysValues":
+        """Only these sentences (B',), in this order."""
+        kept = KeysValues()
+        if self._key is not None and self._value is not None:
+            kept._key, kept._value = self._key.index_select(0, sentences), self._value.index_select(0, sentences)
+        return kept
+
+
+def _with_room(cache: Tensor | None, used: int, new: Tensor) -> Tensor:
+    """The cache with as many slots as are used, and then some. What was never written is zero: a mask hides it."""
+    batch, heads, width, head_dim = new.shape
+    if cache is None:
+        return new.new_zeros(batch, heads, max(used, 16 * width), head_dim)
+    missing = used - cache.shape[2]
+    return F.pad(cache, (0, 0, 0, max(missing, cache.shape[2] // 2))) if missing > 0 else cache

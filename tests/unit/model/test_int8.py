@@ -1,0 +1,85 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from model import int8, linear
+from model.int8 import can_multiply_int8, int8_product, quantised
+from model.linear import Linear, products_in
+from pipeline.errors import RecipeError
+from pipeline.models import decoding_precision
+
+needs_int8 = pytest.mark.skipif(not can_multiply_int8(), reason="this CPU or build of torch multiplies no int8")
+
+
+def written_out(x: Tensor, weight: Tensor) -> Tensor:
+    """Each row scaled by its largest number / 127 and rounded; the product of the whole numbers, scaled back."""
+    scale_x, scale_w = (each.double().abs().amax(1, keepdim=True) / 127 for each in (x, weight))
+    return (x / scale_x).round() @ (weight / scale_w).round().t() * scale_x * scale_w.t()
+
+
+@needs_int8
+@pytest.mark.parametrize("num_rows", [1, 2, 37, 200])
+def test_it_is_the_equation(num_rows: int) -> None:
+    torch.manual_seed(num_rows)
+    x, weight = torch.randn(num_rows, 96), torch.randn(50, 96)
+    found = int8_product(x, quantised(weight))
+    # where rounding in fp32 and fp64 differ in one number, it shows
+    assert ((found - written_out(x, weight)).abs() > 1e-4).float().mean() < 0.02
+    exact = x.double() @ weight.double().t()
+    assert (found - exact).norm() < 0.02 * exact.norm()
+
+
+@needs_int8
+@given(st.integers(0, 2**32), st.integers(1, 9), st.integers(0, 8))
+def test_a_row_does_not_depend_on_the_rows_beside_it(seed: int, num_rows: int, row: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(num_rows, 32, generator=generator) * 10 ** (6 * torch.rand(num_rows, 1, generator=generator) - 3)
+    weight, row = quantised(torch.randn(24, 32, generator=generator)), row % num_rows
+    assert torch.equal(int8_product(x, weight)[row], int8_product(x[row : row + 1], weight)[0])
+
+
+@needs_int8
+def test_rows_of_zeros_are_zeros() -> None:
+    weight = torch.randn(16, 16)
+    weight[3] = 0
+    assert not int8_product(torch.zeros(2, 16), quantised(weight)).any()
+    assert not int8_product(torch.randn(2, 16), quantised(weight))[:, 3].any()
+
+
+@needs_int8
+@pytest.mark.parametrize("bias", [True, False])
+def test_only_large_layers_take_part(bias: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    layer, x = Linear(64, 32, bias=bias, compute_dtype=torch.float32).eval(), torch.randn(5, 64)
+    if layer.bias is not None:
+        torch.nn.init.normal_(layer.bias)
+    with torch.inference_mode():
+        exact = layer(x)
+        with products_in(layer, torch.int8):
+            small = layer(x)
+            monkeypatch.setattr(linear, "MANY_WEIGHTS", 64 * 32)
+            large, in_double = layer(x), layer(x.double())
+        after = layer(x)
+    assert torch.equal(exact, small)
+    assert torch.equal(exact, after)
+    assert 1e-4 < (large - exact).norm() / exact.norm() < 0.03
+    assert in_double.dtype == torch.float64
+
+
+def test_where_it_is_not_exact_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def saturated(x: Tensor, weight: object) -> Tensor:
+        return torch.ones(len(x), 16)
+
+    def missing(x: Tensor, weight: object) -> Tensor:
+        raise AttributeError
+
+    for kernel in (saturated, missing):
+        monkeypatch.setattr(int8, "int8_product", kernel)
+        assert not can_multiply_int8.__wrapped__()
+    monkeypatch.setattr("pipeline.models.can_multiply_int8", lambda: False)
+    with pytest.raises(RecipeError, match="VNNI"):
+        decoding_precision("int8", "cpu")
+    with pytest.raises(RecipeError, match="VNNI"):
+        decoding_precision("int8", "cuda")
+    assert decoding_precision("bf16", "cuda") is torch.bfloat16
