@@ -35,7 +35,8 @@ class _LinearCrossEntropy(torch.autograd.Function):
         for number, low_hidden in enumerate(torch.split(topped_up(hidden, dtype), CHUNK)):
             chunk = slice(number * CHUNK, min((number + 1) * CHUNK, len(hidden)))
             num_rows = chunk.stop - chunk.start
-            p = (low_hidden @ low_weight.t()).softmax(-1)
+            logits = low_hidden @ low_weight.t()
+            p = torch.softmax(logits, -1, out=logits)
             chosen_p = p[:num_rows].gather(1, targets[chunk, None]).squeeze(1)
             log_p[chunk] = chosen_p.to(hidden.dtype).clamp_min(TINY).log()
             for_hidden[chunk] = (p @ low_weight)[:num_rows]

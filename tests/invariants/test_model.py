@@ -4,12 +4,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.attention import ExplicitMix, FusedMix
+from model import mix
 from model.build import build
 from model.config import DropoutConfig, ModelConfig, Norm, Positions, StackConfig, Tie
 from model.layout import Layout
 from model.linear import Linear
 from model.masks import Mask, causal_mask
+from model.mix import ExplicitMix, FusedMix
 from model.noise import Dropout, Noise
 from model.positions import AttentionPositions
 from model.scores import ScaledDot
@@ -37,19 +38,36 @@ def tokens(lengths: list[int], seed: int) -> tuple[Tensor, Layout]:
     return torch.randint(4, V, (sum(lengths),), generator=generator), Layout.of(torch.tensor(lengths))
 
 
+@pytest.mark.parametrize("few_keys", [0, 6])
 @pytest.mark.parametrize("masked", [Mask(), causal_mask(), "padding"])
-def test_fused_equals_explicit(masked: Mask | str) -> None:
+@pytest.mark.parametrize("num_queries", [6, 17])
+def test_fused_equals_explicit(
+    masked: Mask | str, few_keys: int, num_queries: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By torch's kernel, and by the gradients written out for short sentences."""
+    monkeypatch.setattr(mix, "FEW_KEYS", few_keys)
     torch.manual_seed(0)
-    query, key, value = (torch.randn(3, 2, 6, 4, dtype=torch.float64, requires_grad=True) for _ in range(3))
+    query = torch.randn(3, 2, num_queries, 4, dtype=torch.float64, requires_grad=True)
+    key, value = (torch.randn(3, 2, 6, 4, dtype=torch.float64, requires_grad=True) for _ in range(2))
     real = torch.arange(6) < torch.tensor([6, 2, 5])[:, None]
     mask = Mask(allowed=real[:, None, None, :]) if isinstance(masked, str) else masked
     at, results = torch.arange(6), []
     equation = ExplicitMix(ScaledDot(), AttentionPositions(), Dropout(0, Noise()))
-    for mix in (FusedMix(equation), equation):
-        mixed = mix(query, key, value, mask, at, at)
+    for way in (FusedMix(equation), equation):
+        mixed = way(query, key, value, mask, torch.arange(num_queries), at)
         results.append([mixed, *torch.autograd.grad(mixed.square().sum(), [query, key, value])])
     for fused, explicit in zip(*results, strict=True):
         torch.testing.assert_close(fused, explicit, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("bias", [(1, 1, 1, 5), (2, 1, 3, 5), (3, 5), None])
+def test_the_gradients_written_out_are_those_of_the_equation(bias: tuple[int, ...] | None) -> None:
+    torch.manual_seed(0)
+    query, key, value = (torch.randn(2, 2, n, 4, dtype=torch.float64, requires_grad=True) for n in (3, 5, 5))
+    added = None if bias is None else torch.randn(bias, dtype=torch.float64)
+    if added is not None:
+        added[..., 1] = float("-inf")
+    assert torch.autograd.gradcheck(mix.ShortMix.apply, (query, key, value, added))
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])

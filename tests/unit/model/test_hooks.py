@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from model.attention import ExplicitMix, FusedMix, choose_mix
 from model.masks import Mask, causal_mask
+from model.mix import ExplicitMix, FusedMix, choose_mix
 from model.noise import Noise
 from model.positions import AttentionPositions
 from model.scores import ScaledDot

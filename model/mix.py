@@ -1,0 +1,137 @@
+"""softmax(score(Q, K) + bias) V in three ways: written out, by the kernel of torch, and for short sentences.
+
+Legend: B sentences · H heads · T queries · S keys · K width of a head.
+"""
+
+from typing import Any, Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from model.masks import Mask
+from model.noise import Dropout, Noise
+from model.positions import AttentionPositions
+from model.scores import ScaledDot
+
+FEW_QUERIES = 16
+FEW_LOGITS = 4096
+FEW_KEYS = 64
+VECTOR = 16
+
+
+class Mix(Protocol):
+    """(query BHTK, key BHSK, value BHSK, mask, query positions T, key positions S) -> BHTK."""
+
+    def __call__(
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
+    ) -> Tensor: ...
+
+
+class ExplicitMix(nn.Module):
+    """The equation written out: every score, every position hook, dropout on the weights."""
+
+    def __init__(self, score: nn.Module, positions: AttentionPositions, dropout: Dropout) -> None:
+        super().__init__()
+        self.score, self.positions, self.dropout = score, positions, dropout
+
+    def forward(
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
+    ) -> Tensor:
+        logits = self.score(query, key)
+        of_positions = self.positions.bias(query, query_positions, key_positions)
+        if (bias := total(of_positions, mask.bias(query.shape[2], key.shape[2], query))) is not None:
+            logits = logits + bias
+        weights = self.dropout(softmax(logits))
+        mixed: Tensor = weights @ value
+        if (added := self.positions.values(weights, query_positions, key_positions)) is not None:
+            mixed = mixed + added
+        return mixed
+
+
+def total(of_positions: Tensor | None, of_mask: Tensor | None) -> Tensor | None:
+    """All that is added to the logits; None for nothing."""
+    if of_positions is None or of_mask is None:
+        return of_mask if of_positions is None else of_positions
+    return of_positions + of_mask
+
+
+def softmax(logits: Tensor) -> Tensor:
+    """exp(x) / sum of exp(x), over the last dimension.
+
+    On a CPU torch's is ten times as slow for fewer than 16 keys: they are topped up with -inf, which adds nothing.
+    """
+    num_keys = logits.shape[-1]
+    if num_keys >= VECTOR or logits.numel() < FEW_LOGITS or logits.device.type != "cpu":
+        return logits.softmax(-1)
+    return F.pad(logits, (0, VECTOR - num_keys), value=float("-inf")).softmax(-1)[..., :num_keys]
+
+
+class ShortMix(torch.autograd.Function):
+    """P V with P = softmax(Q K^T / sqrt(K) + bias), and its gradients:
+
+    dV = P^T dO     dP = dO V^T     dS = P * (dP - sum_s P dP)     dQ = dS K / sqrt(K)     dK = dS^T Q / sqrt(K)
+
+    P is kept, which torch's kernel avoids; where there are few keys that kernel takes twice as long.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None) -> Tensor:
+        batch, heads, num_queries, width = query.shape
+        query, key, value = (each.reshape(batch * heads, -1, width) for each in (query, key, value))
+        logits = query.new_empty(batch, heads, num_queries, key.shape[1])
+        logits.copy_(logits.new_zeros(()) if bias is None else bias)
+        logits = logits.flatten(0, 1).baddbmm_(query, key.transpose(1, 2), alpha=width**-0.5)
+        weights = softmax(logits)
+        ctx.save_for_backward(query, key, value, weights)
+        return (weights @ value).view(batch, heads, num_queries, width)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+        query, key, value, weights = ctx.saved_tensors
+        batch, heads = grad.shape[:2]
+        grad = grad.reshape(query.shape)
+        for_value = weights.transpose(1, 2) @ grad
+        for_weights = grad @ value.transpose(1, 2)
+        for_logits = for_weights.sub_((for_weights * weights).sum(-1, keepdim=True)).mul_(weights)
+        for_logits.mul_(query.shape[-1] ** -0.5)
+        for_query, for_key = for_logits @ key, for_logits.transpose(1, 2) @ query
+        return (*(each.view(batch, heads, -1, each.shape[-1]) for each in (for_query, for_key, for_value)), None)
+
+
+class FusedMix(nn.Module):
+    """torch's scaled dot-product kernel: the weights never leave the cache.
+
+    On a CPU that kernel is made for long sentences. For short ones, and for the one query a hypothesis of a decoding
+    step, the equation written out is faster.
+    """
+
+    def __init__(self, equation: ExplicitMix) -> None:
+        super().__init__()
+        self.equation = equation
+
+    def forward(
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
+    ) -> Tensor:
+        on_cpu = query.device.type == "cpu"
+        if query.shape[2] <= FEW_QUERIES and on_cpu and not torch.is_grad_enabled():
+            written_out: Tensor = self.equation(query, key, value, mask, query_positions, key_positions)
+            return written_out
+        of_positions = self.equation.positions.bias(query, query_positions, key_positions)
+        trained = of_positions is not None and of_positions.requires_grad
+        short = on_cpu and key.shape[2] <= FEW_KEYS and query.shape[3] == value.shape[3] and not trained
+        if of_positions is None and mask.causal and mask.allowed is None and not short:
+            return F.scaled_dot_product_attention(query, key, value, is_causal=True)
+        bias = total(of_positions, mask.bias(query.shape[2], key.shape[2], query))
+        if short:
+            return ShortMix.apply(query, key, value, bias)  # type: ignore[no-untyped-call,no-any-return]
+        return F.scaled_dot_product_attention(query, key, value, attn_mask=bias)
+
+
+def choose_mix(score: nn.Module, positions: AttentionPositions, dropout: float, noise: Noise) -> Mix:
+    """The fused kernel where it computes the same, else the explicit equation."""
+    equation = ExplicitMix(score, positions, Dropout(dropout, noise))
+    fusible = isinstance(score, ScaledDot) and not positions.needs_weights and dropout == 0
+    return FusedMix(equation) if fusible else equation
