@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from data.errors import DataError
 
 Ints = NDArray[np.int64]
-_DRAW_COPIES, _DRAW_ORDER = 0, 1
+_DRAW_COPIES, _DRAW_ORDER, _DRAW_CUT = 0, 1, 2
 
 
 def batches(
@@ -36,15 +36,16 @@ def batches(
     rows = copies(weights, seed=seed, epoch=epoch) if weights is not None else np.arange(len(source_lengths))
     if not len(rows):
         return []
+    first, flip = cut_and_flip(seed, epoch)
     rng = np.random.default_rng([seed, epoch, _DRAW_ORDER])
     rows = rng.permutation(rows)
     larger = np.maximum(source_lengths, target_lengths)[rows]
     difference = (source_lengths - target_lengths)[rows]
-    rows = rows[_sorted(larger, difference, flip=bool(rng.integers(2)))]
+    rows = rows[np.argsort(sort_key(larger, difference, flip=flip), kind="stable")]
     larger = np.sort(larger)
     if larger[-1] > budget:
         raise DataError(f"row {rows[-1]} has {larger[-1]} tokens on one side, more than a batch may hold ({budget})")
-    found = _cut(rows, larger, budget, first=rng.random())
+    found = cut(rows, larger, budget, first=first)
     return [found[i] for i in rng.permutation(len(found))]
 
 
@@ -56,8 +57,8 @@ def ordered_batches(source_lengths: Ints, target_lengths: Ints, *, budget: int) 
     if not len(source_lengths):
         return []
     larger = np.maximum(source_lengths, target_lengths)
-    order = _sorted(larger, source_lengths - target_lengths, flip=False)
-    return _cut(order, np.sort(larger), budget, first=1.0)
+    order = np.argsort(sort_key(larger, source_lengths - target_lengths, flip=False), kind="stable")
+    return cut(order, np.sort(larger), budget, first=1.0)
 
 
 def padding(batches: Sequence[Ints], source_lengths: Ints, target_lengths: Ints) -> float:
@@ -82,15 +83,20 @@ def copies(weights: NDArray[np.float64], *, seed: int, epoch: int) -> Ints:
     return np.repeat(np.arange(len(weights)), times)
 
 
-def _sorted(larger: Ints, difference: Ints, *, flip: bool) -> Ints:
-    """Order by (larger, +-difference), the sign alternating from one length to the next; ties keep their order."""
+def cut_and_flip(seed: int, epoch: int) -> tuple[float, bool]:
+    """Of an epoch: the share of the budget that the first batch gets, and which way lengths turn."""
+    rng = np.random.default_rng([seed, epoch, _DRAW_CUT])
+    return rng.random(), bool(rng.integers(2))
+
+
+def sort_key(larger: Ints, difference: Ints, *, flip: bool) -> Ints:
+    """To sort by (larger, +-difference), the sign alternating from one length to the next."""
     turn = np.where((larger % 2 == 0) != flip, difference, -difference)
     # |difference| < larger, so one integer holds both keys and one sort does.
-    width = 2 * int(larger.max()) + 1
-    return np.argsort(larger * width + turn, kind="stable")
+    return larger * (2 * int(larger.max()) + 1) + turn
 
 
-def _cut(rows: Ints, larger: Ints, budget: int, *, first: float) -> list[Ints]:
+def cut(rows: Ints, larger: Ints, budget: int, *, first: float) -> list[Ints]:
     """Consecutive pieces of `rows` (ascending in `larger`), each as long as the budget allows.
 
     The first piece gets only the share `first` of the budget, which moves every later cut. A row over the budget

@@ -6,11 +6,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from data.buckets import batches, padding
+from data.epochs import Lengths, cost
 from data.examples import Chunk, Side, pair_keys, source_keys
+from data.keys import Keys
 from data.sources import describe
 from data.splits import Corpus, shares
-from data.store import Ints, Split
+from data.store import Ints
 from tokenizer.special import UNK_ID
 
 LENGTH_EDGES = (0, 1, 6, 11, 16, 21, 31, 41, 51, 76, 101, 151, 201, 301, 501, 1001)
@@ -59,14 +60,15 @@ class CorpusCount:
 
 @dataclass
 class SplitCount:
-    """What became of one split."""
+    """What became of one split. pairs, sources: keys of those that are kept."""
 
+    pairs: Keys
+    sources: Keys
     corpora: list[CorpusCount] = field(default_factory=list)
     dropped: dict[str, int] = field(default_factory=dict)
     source: SideCount = field(default_factory=SideCount)
     target: SideCount = field(default_factory=SideCount)
-    _pairs: list[Ints] = field(default_factory=list)
-    _sources: list[Ints] = field(default_factory=list)
+    lengths: Lengths = field(default_factory=Lengths)
 
     @property
     def rows(self) -> int:
@@ -78,17 +80,13 @@ class SplitCount:
         self.corpora[-1].rows += len(chunk)
         self.source.add(chunk.source)
         self.target.add(chunk.target)
-        self._pairs.append(pair_keys(chunk))
-        self._sources.append(source_keys(chunk))
-
-    def repeated(self) -> int:
-        """Pairs that came before in the same split."""
-        keys = np.sort(np.concatenate(self._pairs))  # np.unique is far slower on integers
-        return int((keys[1:] == keys[:-1]).sum())
+        self.lengths.add(chunk.source.lengths + 1, chunk.target.lengths + 1, self.corpora[-1].corpus.weight)
+        self.pairs.add(pair_keys(chunk))
+        self.sources.add(source_keys(chunk))
 
     def overlap(self, train: "SplitCount") -> dict[str, int]:
         """How many of these pairs, and of their sources, are in the training data as well."""
-        return {"pairs": _common(self._pairs, train._pairs), "sources": _common(self._sources, train._sources)}
+        return {"pairs": self.pairs.found_in(train.pairs), "sources": self.sources.found_in(train.sources)}
 
     def as_json(self) -> dict[str, Any]:
         """For report.json."""
@@ -100,26 +98,25 @@ class SplitCount:
             "rows": self.rows,
             "read": sum(each.read for each in self.corpora),
             "dropped": self.dropped,
-            "repeated": self.repeated(),
+            "repeated": self.pairs.repeated(),
             "corpora": corpora,
             "source": self.source.as_json(),
             "target": self.target.as_json(),
         }
 
 
-def make_report(counts: Mapping[str, SplitCount], train: Split, *, budget: int, seed: int) -> dict[str, Any]:
-    """The content of report.json. counts: by split, "train" among them; train: the same, as it was written."""
+def make_report(counts: Mapping[str, SplitCount], *, budget: int, seed: int) -> dict[str, Any]:
+    """The content of report.json. counts: by split, "train" among them."""
     share = shares({name: count.rows for name, count in counts.items()})
-    source_lengths, target_lengths = train.source_lengths + 1, train.target_lengths + 1
-    epoch = batches(source_lengths, target_lengths, budget=budget, seed=seed, epoch=0, weights=train.weights)
+    epoch = cost(counts["train"].lengths, budget=budget, seed=seed, epoch=0)
     return {
         "splits": {name: {"share": share[name], **count.as_json()} for name, count in counts.items()},
         "overlap": {name: count.overlap(counts["train"]) for name, count in counts.items() if name != "train"},
         "batches": {
             "batch_tokens": budget,
-            "batches_an_epoch": len(epoch),
-            "rows_an_epoch": sum(map(len, epoch)),
-            "padding": padding(epoch, source_lengths, target_lengths),
+            "batches_an_epoch": epoch.batches,
+            "rows_an_epoch": epoch.rows,
+            "padding": epoch.padding,
         },
     }
 
@@ -143,13 +140,6 @@ def batches_line(report: Mapping[str, Any]) -> str:
         f"an epoch: {cost['rows_an_epoch']:,} pairs in {cost['batches_an_epoch']:,} batches of at most "
         f"{cost['batch_tokens']:,} padded tokens a side; {cost['padding']:.1%} of the positions are padding"
     )
-
-
-def _common(keys: Sequence[Ints], among: Sequence[Ints]) -> int:
-    """How many of the keys are among the others, by binary search: np.isin hashes both, which is far slower."""
-    wanted, there = np.concatenate(keys), np.sort(np.concatenate(among))
-    places = np.searchsorted(there, wanted)
-    return int((there[np.minimum(places, len(there) - 1)] == wanted).sum())
 
 
 def _length_table(splits: Mapping[str, Any]) -> Table:

@@ -2,18 +2,21 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import numpy as np
 
 from data.config import DataConfig
 from data.errors import DataError
 from data.examples import Chunk, Sieve, encode
+from data.keys import Keys
 from data.preflight import over_budget, preflight
 from data.report import CorpusCount, SplitCount, batches_line, make_report, tables
 from data.sources import identity, pairs, resolve
 from data.splits import Corpus
-from data.store import TOKENIZER_FOLDER, load_split, write_about, write_split
+from data.store import TOKENIZER_FOLDER, write_about, write_split
 from data.tokenizers import load_pair
 from pipeline.artifact import JSON, Input, Plan, is_fresh, publish
 from pipeline.progress import Bar, Reporter
@@ -45,13 +48,13 @@ def preprocess(
     if is_fresh(todo, reporter):
         return
     splits = resolve(data)
-    with publish(todo, command=command) as draft:
+    with publish(todo, command=command) as draft, ExitStack() as files:
         sizes = preflight(splits, online=data.online).values()
         tokenizers = load_pair(tokenizer)
         total = None if None in sizes else sum(size or 0 for size in sizes)
         with reporter.bar("encoding", total, "pairs") as bar:
             counts = {
-                name: _encode(name, corpora, data, tokenizers, draft.folder / name, bar)
+                name: _encode(name, corpora, data, tokenizers, draft.folder / name, bar, files)
                 for name, corpora in splits.all().items()
             }
         (draft.folder / TOKENIZER_FOLDER).mkdir()
@@ -62,7 +65,7 @@ def preprocess(
             batch_tokens=data.batch_tokens,
             train_corpora=[{"rows": each.rows, "weight": each.corpus.weight} for each in counts["train"].corpora],
         )
-        report = make_report(counts, load_split(draft.folder / "train"), budget=data.batch_tokens, seed=seed)
+        report = make_report(counts, budget=data.batch_tokens, seed=seed)
         text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
         (draft.folder / "report.json").write_text(text, encoding="utf-8")
         draft.figures["rows"] = {name: count.rows for name, count in counts.items()}
@@ -80,11 +83,16 @@ def _encode(
     tokenizers: tuple[Tokenizer, Tokenizer],
     folder: Path,
     bar: Bar,
+    files: ExitStack,
 ) -> SplitCount:
-    """Encode and write one split. Only training data is sieved; only the others keep their texts."""
+    """Encode and write one split. Only training data is sieved; only the others keep their texts.
+
+    Temporary files of what is counted are closed with `files`.
+    """
     training = name == "train"
     sieve = Sieve(data.limits) if training else None
-    count = SplitCount(dropped=sieve.dropped if sieve else {})
+    pairs_seen, sources_seen = (files.enter_context(TemporaryFile(dir=folder.parent)) for _ in range(2))
+    count = SplitCount(Keys(pairs_seen), Keys(sources_seen), dropped=sieve.dropped if sieve else {})
     with write_split(folder, texts=not training) as writer:
         for corpus in corpora:
             count.corpora.append(CorpusCount(corpus))

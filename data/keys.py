@@ -1,0 +1,57 @@
+"""Keys of very many texts, in a file: what is asked of all takes the memory of a share of them."""
+
+from collections.abc import Iterator
+from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+SHARE = 1 << 20
+
+
+class Keys:
+    """64-bit keys, well spread as a hash is, in an empty file that may be read and written."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, keys: Ints) -> None:
+        """Keep some more."""
+        self._file.write(keys.tobytes())
+        self._count += len(keys)
+
+    def repeated(self) -> int:
+        """How many came before."""
+        shares = (self._share(*which) for which in _shares(self._count))
+        return sum(int((keys[1:] == keys[:-1]).sum()) for keys in shares)
+
+    def found_in(self, others: "Keys") -> int:
+        """How many are among the others."""
+        found = 0
+        for which in _shares(max(len(self), len(others))):
+            wanted, there = self._share(*which), others._share(*which)
+            if len(there):  # by binary search: np.isin hashes both, which is far slower
+                places = np.minimum(np.searchsorted(there, wanted), len(there) - 1)
+                found += int((there[places] == wanted).sum())
+        return found
+
+    def _share(self, share: int, num_shares: int) -> Ints:
+        """Those of one share, sorted."""
+        parts = [keys if num_shares == 1 else keys[keys % num_shares == share] for keys in self._read()]
+        return np.sort(np.concatenate(parts)) if parts else np.empty(0, np.int64)
+
+    def _read(self) -> Iterator[Ints]:
+        self._file.seek(0)
+        while content := self._file.read(8 * SHARE):
+            yield np.frombuffer(content, np.int64)
+
+
+def _shares(count: int) -> Iterator[tuple[int, int]]:
+    """(number of a share, how many there are), such that each is small."""
+    num_shares = -(-count // SHARE)
+    return ((share, num_shares) for share in range(num_shares))

@@ -1,0 +1,42 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from data import epochs
+from data.buckets import batches, padding
+from data.epochs import Lengths, cost
+
+lengths = st.lists(st.tuples(st.integers(1, 20), st.integers(1, 20)), min_size=1, max_size=60)
+
+
+def counted(pairs: np.ndarray, weights: np.ndarray) -> Lengths:
+    found = Lengths()
+    for begin in range(0, len(pairs), 9):
+        for weight in set(weights):
+            rows = np.arange(begin, min(begin + 9, len(pairs)))
+            rows = rows[weights[rows] == weight]
+            found.add(pairs[rows, 0], pairs[rows, 1], float(weight))
+    return found
+
+
+@pytest.mark.parametrize("block", [3, 1 << 18])
+@given(lengths, st.integers(20, 90), st.integers(0, 9), st.sampled_from([1.0, 2.0]))
+def test_it_is_what_the_batches_come_to(
+    block: int, pairs: list[tuple[int, int]], budget: int, seed: int, weight: float
+) -> None:
+    rows, weights = np.array(pairs), np.where(np.arange(len(pairs)) % 3, 1.0, weight)
+    epoch = batches(rows[:, 0], rows[:, 1], budget=budget, seed=seed, epoch=2, weights=weights)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(epochs, "BLOCK", block)
+        found = cost(counted(rows, weights), budget=budget, seed=seed, epoch=2)
+    assert found.batches == len(epoch)
+    assert found.rows == sum(map(len, epoch))
+    assert found.padding == pytest.approx(padding(epoch, rows[:, 0], rows[:, 1]))
+
+
+def test_a_broken_weight_repeats_its_share_of_the_rows() -> None:
+    rows = np.random.default_rng(0).integers(1, 9, (100, 2))
+    found = cost(counted(rows, np.full(100, 1.3)), budget=50, seed=1, epoch=0)
+    assert found.rows == 130
+    assert cost(counted(rows, np.full(100, 0.25)), budget=50, seed=1, epoch=0).rows == 25
