@@ -1,10 +1,11 @@
 """Examples -> tensors: the sentence pairs of a batch, one row a token, without padding."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -15,6 +16,8 @@ from tokenizer.special import BOS_ID, EOS_ID
 @dataclass(frozen=True)
 class PairBatch:
     """B sentence pairs, their tokens joined end to end; all tensors int64, the lengths always on the CPU.
+
+    Filler may follow the tokens of a side; no length counts it.
 
     source: (N_s,) each source and its end token. target_in: (N_t,) start token, then the target.
     target_out: (N_t,) the target, then the end token: what the model is to say at each row of target_in.
@@ -32,7 +35,7 @@ class PairBatch:
     @property
     def num_target_tokens(self) -> int:
         """N_t: rows that the loss is summed over, end tokens included."""
-        return self.target_out.numel()
+        return int(self.target_lengths.sum())
 
     def to(self, device: torch.device | str) -> "PairBatch":
         """The same batch on `device`."""
@@ -44,6 +47,12 @@ class PairBatch:
             target_lengths=self.target_lengths,
             rows=self.rows,
         )
+
+    def filled(self, num_rows: int) -> "PairBatch":
+        """The same batch with filler on both sides, up to so many rows."""
+        sides = (self.source, self.target_in, self.target_out)
+        source, target_in, target_out = (F.pad(ids, (0, num_rows - len(ids)), value=EOS_ID) for ids in sides)
+        return replace(self, source=source, target_in=target_in, target_out=target_out)
 
 
 def make_pairs(split: Split, rows: Ints) -> PairBatch:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from model.cache import KeysValues, Slots
-from model.layout import Layout
+from model.layout import AnyLayout, Layout
 from model.linear import Linear
 from model.masks import Mask
 from model.mix import choose_mix
@@ -37,12 +37,12 @@ class SelfAttention(nn.Module):
         self.query_key_value = Linear(dim, 3 * dim, compute_dtype=compute_dtype, num_parts=3)
         self.output = Linear(dim, dim, compute_dtype=compute_dtype)
         self.positions = positions
-        self.mix = choose_mix(score, positions, dropout, noise)
+        self.mix = choose_mix(score, positions, dropout, noise, compute_dtype)
 
-    def forward(self, rows: Tensor, layout: Layout, mask: Mask) -> Tensor:
+    def forward(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> Tensor:
         """(N, D) -> (N, D), mixing positions of each sentence as the mask allows."""
         query, key, value = split_heads(layout.pad(self.query_key_value(rows)), 3, self.heads)
-        positions = torch.arange(layout.width, device=rows.device)
+        positions = layout.columns
         query, key = self.positions.rotate(query, positions), self.positions.rotate(key, positions)
         mixed = self.mix(query, key, value, mask, positions, positions)
         output: Tensor = self.output(layout.unpad(join_heads(mixed)))
@@ -79,14 +79,14 @@ class CrossAttention(nn.Module):
         self.query = Linear(dim, dim, compute_dtype=compute_dtype)
         self.key_value = Linear(memory_dim, 2 * dim, compute_dtype=compute_dtype, num_parts=2)
         self.output = Linear(dim, dim, compute_dtype=compute_dtype)
-        self.mix = choose_mix(score, AttentionPositions(), dropout, noise)
+        self.mix = choose_mix(score, AttentionPositions(), dropout, noise, compute_dtype)
 
     def remember(self, memory: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
         """Keys and values (B, H, S, K) each, of memory (N, D): computed once a sentence."""
         key, value = split_heads(layout.pad(self.key_value(memory)), 2, self.heads)
         return key.contiguous(), value.contiguous()
 
-    def forward(self, rows: Tensor, layout: Layout, memory: Tensor, memory_layout: Layout, mask: Mask) -> Tensor:
+    def forward(self, rows: Tensor, layout: AnyLayout, memory: Tensor, memory_layout: AnyLayout, mask: Mask) -> Tensor:
         """(N, D) -> (N, D)."""
         (query,) = split_heads(layout.pad(self.query(rows)), 1, self.heads)
         key, value = split_heads(memory_layout.pad(self.key_value(memory)), 2, self.heads)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from model.attention import CrossAttention, SelfAttention
 from model.cache import KeysValues, Slots
-from model.layout import Layout
+from model.layout import AnyLayout
 from model.linear import Linear
 from model.masks import Mask
 from model.noise import Dropout
@@ -84,7 +84,7 @@ class EncoderLayer(nn.Module):
         self.attention, self.feed_forward = attention, feed_forward
         self.around_attention, self.around_feed_forward = residual(), residual()
 
-    def forward(self, rows: Tensor, layout: Layout, mask: Mask) -> Tensor:
+    def forward(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> Tensor:
         """(N, D) -> (N, D)."""
         rows = self.around_attention(rows, lambda x: self.attention(x, layout, mask))
         return self.around_feed_forward(rows, self.feed_forward)  # type: ignore[no-any-return]
@@ -105,7 +105,7 @@ class DecoderLayer(nn.Module):
         self.around_attention, self.around_cross_attention, self.around_feed_forward = (residual() for _ in range(3))
 
     def forward(
-        self, rows: Tensor, layout: Layout, mask: Mask, memory: Tensor, memory_layout: Layout, memory_mask: Mask
+        self, rows: Tensor, layout: AnyLayout, mask: Mask, memory: Tensor, memory_layout: AnyLayout, memory_mask: Mask
     ) -> Tensor:
         """(N, D) -> (N, D)."""
         return self._sublayers(

@@ -1,7 +1,8 @@
 """Where sentences begin and end among the rows of a batch.
 
 Activations are (N, D), one row a real token, sentence after sentence. Only what mixes positions needs the
-padded (B, S, D) view; `pad` and `unpad` are the only conversions.
+padded (B, S, D) view; `pad` and `unpad` are the only conversions. Where a kernel takes sentences as they lie, the view
+is flat, (1, N, D).
 Legend: N rows · B sentences · S longest length.
 """
 
@@ -41,8 +42,8 @@ class Layout:
     """The rows of a batch of sentences.
 
     lengths (B,): tokens a sentence, each at least 1, on the CPU: what follows from them is known without waiting for
-    the device. num_rows N, batch B, width S. positions (N,): place of each row in its sentence, from 0. mask (B, S):
-    True where a token is; both on the device.
+    the device. num_rows N, batch B, width S. positions (N,): place of each row in its sentence, from 0. columns (S,):
+    the position of each column of the padded view. mask (B, S): True where a token is; all three on the device.
     """
 
     def __init__(self, lengths: Tensor, device: torch.device | str = "cpu") -> None:
@@ -56,6 +57,7 @@ class Layout:
         self.is_even = self.num_rows == self.batch * self.width
         self.positions = positions.to(device, non_blocking=True)
         self.slots = (sentence * self.width + positions).to(device, non_blocking=True)
+        self.columns = torch.arange(self.width, device=device)
         self.mask = (torch.arange(self.width) < lengths[:, None]).to(device, non_blocking=True)
 
     @classmethod
@@ -75,3 +77,43 @@ class Layout:
         if self.is_even:
             return flat
         return _Unpad.apply(flat, self.slots)  # type: ignore[no-untyped-call,no-any-return]
+
+
+class FlatLayout:
+    """The rows of a batch of sentences where no padded view is wanted: `pad` only puts an axis of 1 before them.
+
+    With `num_rows`, filler rows at the end make them so many, so that batches of one shape can be had. They are a
+    sentence more, that no other sees; there is at least one.
+    offsets: where each sentence begins, then N as often as it takes to make as many as N rows can need. longest: of the
+    sentences, the filler among them. sentence, positions, columns (N,): of each row. All but longest on the device.
+    """
+
+    def __init__(self, lengths: Tensor, device: torch.device | str = "cpu", num_rows: int | None = None) -> None:
+        spans = lengths
+        if num_rows is not None:
+            filler = num_rows - int(lengths.sum())
+            if filler < 1:
+                raise ValueError(f"{num_rows} rows have no room for {num_rows - filler} tokens and a filler")
+            spans = torch.cat([lengths, lengths.new_tensor([filler])])
+        self.lengths, self.num_rows, self.longest = lengths, int(spans.sum()), int(spans.max())
+        sentence = torch.arange(len(spans)).repeat_interleave(spans, output_size=self.num_rows)
+        ends = spans.cumsum(0)
+        positions = torch.arange(self.num_rows) - (ends - spans)[sentence]
+        if num_rows is not None:
+            positions[num_rows - filler :] = 0
+        most = len(spans) if num_rows is None else max(len(spans), num_rows // 2 + 1)
+        offsets = torch.full((most + 1,), self.num_rows, dtype=torch.int32)
+        offsets[0], offsets[1 : len(spans) + 1] = 0, ends
+        self.offsets, self.sentence = (each.to(device, non_blocking=True) for each in (offsets, sentence))
+        self.positions = self.columns = positions.to(device, non_blocking=True)
+
+    def pad(self, rows: Tensor) -> Tensor:
+        """(N, ...) -> (1, N, ...)."""
+        return rows.unsqueeze(0)
+
+    def unpad(self, padded: Tensor) -> Tensor:
+        """(1, N, ...) -> (N, ...)."""
+        return padded.squeeze(0)
+
+
+AnyLayout = Layout | FlatLayout

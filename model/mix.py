@@ -1,8 +1,10 @@
-"""softmax(score(Q, K) + bias) V in three ways: written out, by the kernel of torch, and for short sentences.
+"""softmax(score(Q, K) + bias) V: written out, by torch's kernels, and for short sentences.
 
 Legend: B sentences · H heads · T queries · S keys · K width of a head.
 """
 
+import inspect
+from functools import cache
 from typing import Any, Protocol
 
 import torch
@@ -10,6 +12,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from model.layout import FlatLayout
+from model.linear import LOW_PRECISION
 from model.masks import Mask
 from model.noise import Dropout, Noise
 from model.positions import AttentionPositions
@@ -26,6 +30,14 @@ class Mix(Protocol):
 
     def __call__(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
+    ) -> Tensor: ...
+
+
+class VarlenKernel(Protocol):
+    """(query NHK, key MHK, value MHK, their layouts, whether causal) -> NHK."""
+
+    def __call__(
+        self, query: Tensor, key: Tensor, value: Tensor, queries: FlatLayout, keys: FlatLayout, causal: bool
     ) -> Tensor: ...
 
 
@@ -122,7 +134,8 @@ class FusedMix(nn.Module):
         of_positions = self.equation.positions.bias(query, query_positions, key_positions)
         trained = of_positions is not None and of_positions.requires_grad
         short = on_cpu and key.shape[2] <= FEW_KEYS and query.shape[3] == value.shape[3] and not trained
-        if of_positions is None and mask.causal and mask.allowed is None and not short:
+        only_causal = mask.causal and mask.allowed is None and mask.flat is None
+        if of_positions is None and only_causal and not short:
             return F.scaled_dot_product_attention(query, key, value, is_causal=True)
         bias = total(of_positions, mask.bias(query.shape[2], key.shape[2], query))
         if short:
@@ -130,8 +143,56 @@ class FusedMix(nn.Module):
         return F.scaled_dot_product_attention(query, key, value, attn_mask=bias)
 
 
-def choose_mix(score: nn.Module, positions: AttentionPositions, dropout: float, noise: Noise) -> Mix:
-    """The fused kernel where it computes the same, else the explicit equation."""
+class VarlenMix(nn.Module):
+    """torch's kernel for sentences that lie end to end (flash attention), where there is one: on NVIDIA's GPUs.
+
+    It multiplies in half precision alone. Whatever it does not do, `otherwise` does.
+    """
+
+    def __init__(self, otherwise: FusedMix, dtype: torch.dtype, kernel: VarlenKernel | None = None) -> None:
+        super().__init__()
+        self.otherwise, self.dtype, self.kernel = otherwise, dtype, kernel
+
+    def forward(
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
+    ) -> Tensor:
+        kernel = self.kernel or (torchs_varlen_kernel() if query.is_cuda else None)
+        has_bias = self.otherwise.equation.positions.bias(query, query_positions, key_positions) is not None
+        if mask.flat is None or kernel is None or has_bias:
+            done: Tensor = self.otherwise(query, key, value, mask, query_positions, key_positions)
+            return done
+        queries, keys, values = (each.squeeze(0).transpose(0, 1).to(self.dtype) for each in (query, key, value))
+        mixed = kernel(queries, keys, values, *mask.flat, mask.causal)
+        return mixed.to(query.dtype).transpose(0, 1).unsqueeze(0)
+
+
+@cache
+def torchs_varlen_kernel() -> VarlenKernel | None:
+    """(query, key, value (N, H, K), their layouts, causal) -> (N, H, K); None where this torch has none."""
+    try:
+        from torch.nn.attention.varlen import varlen_attn
+    except ImportError:
+        return None
+    names = inspect.signature(varlen_attn).parameters
+    when_causal: dict[str, Any] = {"is_causal": True} if "is_causal" in names else {"window_size": (-1, 0)}
+
+    def kernel(
+        query: Tensor, key: Tensor, value: Tensor, queries: FlatLayout, keys: FlatLayout, causal: bool
+    ) -> Tensor:
+        how = when_causal if causal else {}
+        mixed = varlen_attn(query, key, value, queries.offsets, keys.offsets, queries.longest, keys.longest, **how)
+        assert isinstance(mixed, Tensor)
+        return mixed
+
+    return kernel
+
+
+def choose_mix(
+    score: nn.Module, positions: AttentionPositions, dropout: float, noise: Noise, dtype: torch.dtype = torch.float32
+) -> Mix:
+    """torch's kernels where they compute the same, else the explicit equation. dtype: of products in training."""
     equation = ExplicitMix(score, positions, Dropout(dropout, noise))
     fusible = isinstance(score, ScaledDot) and not positions.needs_weights and dropout == 0
-    return FusedMix(equation) if fusible else equation
+    if not fusible:
+        return equation
+    return VarlenMix(FusedMix(equation), dtype) if dtype in LOW_PRECISION else FusedMix(equation)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from model.blocks import DecoderLayer, EncoderLayer
 from model.cache import KeysValues
-from model.layout import Layout
+from model.layout import AnyLayout, Layout
 from model.linear import Linear
 from model.masks import causal_mask, padding_mask
 from model.noise import Dropout, Noise
@@ -60,7 +60,7 @@ class EncoderDecoder(nn.Module):
         self.narrow, self.output = narrow, output
         self.noise, self.max_length = noise, max_length
 
-    def encode(self, source: Tensor, layout: Layout) -> Tensor:
+    def encode(self, source: Tensor, layout: AnyLayout) -> Tensor:
         """Source ids (N,) -> memory (N, D)."""
         rows = self.source_embedding(source, layout.positions)
         mask = padding_mask(layout)
@@ -68,15 +68,15 @@ class EncoderDecoder(nn.Module):
             rows = layer(rows, layout, mask)
         return self.encoder_norm(rows)  # type: ignore[no-any-return]
 
-    def decode(self, target: Tensor, layout: Layout, memory: Tensor, memory_layout: Layout) -> Tensor:
+    def decode(self, target: Tensor, layout: AnyLayout, memory: Tensor, memory_layout: AnyLayout) -> Tensor:
         """Target ids (N,), begin token first -> what enters the output layer (N, E)."""
         rows = self.target_embedding(target, layout.positions)
-        mask, memory_mask = causal_mask(), padding_mask(memory_layout)
+        mask, memory_mask = causal_mask(layout), padding_mask(memory_layout, layout)
         for layer in self.decoder:
             rows = layer(rows, layout, mask, memory, memory_layout, memory_mask)
         return self.narrow(self.decoder_norm(rows))  # type: ignore[no-any-return]
 
-    def forward(self, source: Tensor, source_layout: Layout, target: Tensor, target_layout: Layout) -> Tensor:
+    def forward(self, source: Tensor, source_layout: AnyLayout, target: Tensor, target_layout: AnyLayout) -> Tensor:
         """Teacher forcing: source and target ids -> what enters the output layer (N, E)."""
         return self.decode(target, target_layout, self.encode(source, source_layout), source_layout)
 

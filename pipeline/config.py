@@ -107,6 +107,9 @@ class TrainingConfig(BaseModel):
     l2: float = Field(0.0, ge=0, description="adds l2 / 2 * sum w^2 to the loss an update")
     ema: float | None = Field(None, gt=0, lt=1, description="decay of an exponential moving average of the weights")
     precision: Precision = Field("auto", description="of matrix products; auto: what this machine is faster at")
+    layout: Literal["padded", "flat"] = Field(
+        "padded", description="flat: sentences end to end and filler up to one shape of all batches; for GPUs"
+    )
     device: Device = Field("auto", description="auto: cuda where there is one, else cpu; mps only when asked for")
     log_every: int = Field(50, ge=1, description="steps between lines of metrics.jsonl")
     save_every: int | None = Field(None, ge=1, description="steps between checkpoints; always also at a validation")

@@ -24,7 +24,13 @@ TINY = 1e-37  # a probability that underflowed still has a finite logarithm
 class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, hidden: Tensor, weight: Tensor, targets: Tensor, smoothing: float, dtype: torch.dtype
+        ctx: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        targets: Tensor,
+        smoothing: float,
+        dtype: torch.dtype,
+        counts: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
         low_weight = weight.to(dtype)
         chosen = weight.index_select(0, targets)
@@ -41,7 +47,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
             log_p[chunk] = chosen_p.to(hidden.dtype).clamp_min(TINY).log()
             for_hidden[chunk] = (p @ low_weight)[:num_rows]
             for_weight += p.t() @ low_hidden
-        nll = -log_p.sum()
+        nll = -(log_p if counts is None else log_p * counts).sum()
         total = nll + smoothing * (hidden * (chosen - mean_weight)).sum()
         for_hidden.add_(chosen, alpha=smoothing - 1).sub_(mean_weight * smoothing)
         for_weight.index_add_(0, targets, hidden, alpha=smoothing - 1)
@@ -51,17 +57,26 @@ class _LinearCrossEntropy(torch.autograd.Function):
         return total, nll
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
+    def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor, Tensor, None, None, None, None]:
         for_hidden, for_weight = ctx.saved_tensors
-        return for_hidden * grad, for_weight * grad, None, None, None
+        return for_hidden * grad, for_weight * grad, None, None, None, None
 
 
 def linear_cross_entropy(
-    hidden: Tensor, weight: Tensor, targets: Tensor, *, smoothing: float, compute_dtype: torch.dtype
+    hidden: Tensor,
+    weight: Tensor,
+    targets: Tensor,
+    *,
+    smoothing: float,
+    compute_dtype: torch.dtype,
+    counts: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Sums over rows of the smoothed cross-entropy (differentiable) and of -log p(target).
 
-    hidden (N, E), weight (V, E), targets (N,); compute_dtype: precision of the products, if lower.
+    hidden (N, E), weight (V, E), targets (N,); compute_dtype: precision of the products, if lower. counts (N,): 1 where
+    a row counts, 0 where it is filler; None where all count.
     """
+    if counts is not None:
+        hidden = hidden * counts[:, None]  # a row of zeros adds nothing to any gradient but its own, which this drops
     dtype = compute_dtype if compute_dtype in LOW_PRECISION else hidden.dtype
-    return _LinearCrossEntropy.apply(hidden, weight, targets, smoothing, dtype)  # type: ignore[no-untyped-call,no-any-return]
+    return _LinearCrossEntropy.apply(hidden, weight, targets, smoothing, dtype, counts)  # type: ignore[no-untyped-call,no-any-return]

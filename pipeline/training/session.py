@@ -40,6 +40,7 @@ from tokenizer.tokenizer import Tokenizer
 
 SECONDS_BETWEEN_CURVES = 30.0
 SECONDS_OF_ECHO = 2.0
+FILL = 128
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint 
         f"training: {model.num_parameters():,} parameters, {len(data.train):,} examples in {per_epoch:,} batches, "
         f"at most {total_steps:,} updates; {settings.in_words()}"
     )
-    task, log = TASKS[config.task](config.label_smoothing), open_log(session, state.progress)
+    task, log = TASKS[config.task](config.label_smoothing, flat_rows(session)), open_log(session, state.progress)
     return Trainer(
         config=config,
         state=state,
@@ -150,6 +151,12 @@ def initial_state(session: Session, settings: Settings, model: EncoderDecoder) -
     ema = None if session.config.ema is None else Ema(model, session.config.ema)
     progress = Progress(settings=settings, plan=plan_document(session.todo))
     return TrainState(model, make_optimizer(model, session.config.optimizer), ema, progress)
+
+
+def flat_rows(session: Session) -> int | None:
+    """The number of rows a side that every flat batch has: the budget, and room for filler."""
+    budget = session.data.batch_tokens
+    return None if session.config.layout == "padded" else -(-(budget + 1) // FILL) * FILL
 
 
 def start_from(state: TrainState, folder: Path) -> None:

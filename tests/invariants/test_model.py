@@ -9,7 +9,7 @@ from model.build import build
 from model.config import DropoutConfig, ModelConfig, Norm, Positions, StackConfig, Tie
 from model.layout import Layout
 from model.linear import Linear
-from model.masks import Mask, causal_mask
+from model.masks import Mask
 from model.mix import ExplicitMix, FusedMix
 from model.noise import Dropout, Noise
 from model.positions import AttentionPositions
@@ -39,7 +39,7 @@ def tokens(lengths: list[int], seed: int) -> tuple[Tensor, Layout]:
 
 
 @pytest.mark.parametrize("few_keys", [0, 6])
-@pytest.mark.parametrize("masked", [Mask(), causal_mask(), "padding"])
+@pytest.mark.parametrize("masked", [Mask(), Mask(causal=True), "padding"])
 @pytest.mark.parametrize("num_queries", [6, 17])
 def test_fused_equals_explicit(
     masked: Mask | str, few_keys: int, num_queries: int, monkeypatch: pytest.MonkeyPatch

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from model.masks import Mask, causal_mask
+from model.masks import Mask
 from model.mix import ExplicitMix, FusedMix, choose_mix
 from model.noise import Noise
 from model.positions import AttentionPositions
@@ -53,7 +53,7 @@ def test_alibi_fused_equals_its_equation() -> None:
     query, key, value, positions = heads()
     fused = choose_mix(ScaledDot(), Alibi(), 0.0, Noise())
     assert isinstance(fused, FusedMix)
-    got = fused(query, key, value, causal_mask(), positions, positions)
+    got = fused(query, key, value, Mask(causal=True), positions, positions)
     for head, slope in enumerate(Alibi.slopes):
         for t in range(5):
             logits = query[0, head, t] @ key[0, head, : t + 1].T / 2 - slope * (t - torch.arange(t + 1))
@@ -79,7 +79,7 @@ def test_shaw_equals_its_equation() -> None:
 def test_few_queries_without_gradients_give_the_same() -> None:
     query, key, value, positions = heads()
     for scheme in (Alibi(), AttentionPositions()):
-        for mask in (Mask(), causal_mask(), Mask(allowed=torch.rand(2, 1, 5, 5) < 0.5 + torch.eye(5))):
+        for mask in (Mask(), Mask(causal=True), Mask(allowed=torch.rand(2, 1, 5, 5) < 0.5 + torch.eye(5))):
             fused = choose_mix(ScaledDot(), scheme, 0.0, Noise())
             kernel = fused(query, key, value, mask, positions, positions)
             with torch.inference_mode():

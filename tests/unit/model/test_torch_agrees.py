@@ -143,7 +143,7 @@ def test_self_attention(is_causal: bool) -> None:
         16, 4, score=ScaledDot(), positions=AttentionPositions(), dropout=0, noise=Noise(), compute_dtype=F64
     ).double()
     x = rows(SOURCE)
-    got = ours(x, SOURCE, causal_mask() if is_causal else padding_mask(SOURCE))
+    got = ours(x, SOURCE, causal_mask(SOURCE) if is_causal else padding_mask(SOURCE))
     padded = SOURCE.pad(x)
     want, _ = attention_like(ours)(
         padded,
@@ -183,7 +183,7 @@ def test_decoder_layer(norm: Norm, activation: Activation) -> None:
     config = small(norm=norm, activation=activation)
     ours = build(config, source_vocab=9, target_vocab=9).double().decoder[0]
     x, memory = rows(TARGET), rows(SOURCE)
-    got = ours(x, TARGET, causal_mask(), memory, SOURCE, padding_mask(SOURCE))
+    got = ours(x, TARGET, causal_mask(TARGET), memory, SOURCE, padding_mask(SOURCE))
     theirs = decoder_layer_like(ours, config)
     want = theirs(
         TARGET.pad(x), SOURCE.pad(memory), tgt_mask=causal(TARGET.width), memory_key_padding_mask=~SOURCE.mask

@@ -60,9 +60,12 @@ def test_an_impossible_target_has_a_finite_loss() -> None:
     assert total.isfinite()
 
 
+@pytest.mark.parametrize("flat_rows", [None, 12])
 @pytest.mark.parametrize("attention", [0.0, 0.2])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_loss_and_gradients_are_asked_for_without_waiting_for_the_device(dtype: torch.dtype, attention: float) -> None:
+def test_loss_and_gradients_are_asked_for_without_waiting_for_the_device(
+    dtype: torch.dtype, attention: float, flat_rows: int | None
+) -> None:
     """The meta device has no numbers: to read one, as whoever waits for a GPU does, is an error there."""
     stack = StackConfig(layers=2, dim=16, heads=2, feed_forward_dim=24)
     dropout = DropoutConfig(residual=0.1, embedding=0.1, attention=attention, feed_forward=0.1)
@@ -70,7 +73,7 @@ def test_loss_and_gradients_are_asked_for_without_waiting_for_the_device(dtype: 
     model = build(config, source_vocab=30, target_vocab=30, compute_dtype=dtype).to("meta").train()
     batch = pairs_from_ids([[4, 5, 6], [7]], [[8], [9, 10, 11, 12]]).to("meta")
     model.noise.begin(1, 1, 0, 0)
-    loss = Translation(0.1).loss(model, batch)
+    loss = Translation(0.1, flat_rows).loss(model, batch)
     loss.sum.backward()
     assert all(parameter.grad is not None for parameter in model.parameters())
     with pytest.raises((RuntimeError, NotImplementedError)):

@@ -21,7 +21,7 @@ from safetensors.torch import load_file
 
 from data.store import load_dataset
 from model.build import build
-from model.config import ModelConfig, StackConfig
+from model.config import DropoutConfig, ModelConfig, StackConfig
 from pipeline.artifact import open_artifact
 from pipeline.config import DecodingConfig, Metric
 from pipeline.errors import CannotWrite, DataError, RecipeError
@@ -98,6 +98,16 @@ def test_metrics_have_every_figure_at_its_step(dataset: Path, tmp_path: Path) ->
     assert last["perplexity"] == pytest.approx(np.exp(last["loss"]))
     figures = open_artifact(tmp_path / "model", "train").figures
     assert figures["validation"]["loss"] == min(line["loss"] for line in valid)
+
+
+def test_flat_batches_train_as_padded_ones_do(dataset: Path, tmp_path: Path) -> None:
+    exact = MODEL.model_copy(update={"dropout": DropoutConfig(residual=0, embedding=0)})
+    losses = []
+    for layout in ("padded", "flat"):
+        run(dataset, tmp_path / layout, training(layout=layout), model=exact)
+        losses.append([line["loss"] for line in metrics(tmp_path / layout, "train")])
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+    assert losses[0] != losses[1], "a sum has another order"
 
 
 def load_epoch(dataset: Path) -> list[Any]:
