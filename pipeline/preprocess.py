@@ -91,7 +91,8 @@ def _encode(
     """
     training = name == "train"
     sieve = Sieve(data.limits) if training else None
-    pairs_seen, sources_seen = (files.enter_context(TemporaryFile(dir=folder.parent)) for _ in range(2))
+    pairs_seen = files.enter_context(TemporaryFile(dir=folder.parent))  # noqa: SIM115
+    sources_seen = files.enter_context(TemporaryFile(dir=folder.parent))  # noqa: SIM115
     count = SplitCount(Keys(pairs_seen), Keys(sources_seen), dropped=sieve.dropped if sieve else {})
     with write_split(folder, texts=not training) as writer:
         for corpus in corpora:
