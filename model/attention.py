@@ -13,7 +13,7 @@ from model.linear import Linear
 from model.masks import Mask
 from model.mix import choose_mix
 from model.noise import Noise
-from model.positions import AttentionPositions
+from model.relative import AttentionPositions
 
 NOWHERE = torch.empty(0, dtype=torch.long)  # across sequences there are no positions to relate
 

@@ -80,7 +80,7 @@ class Parts:
                 stack.dim,
                 memory_dim,
                 stack.heads,
-                score=SCORES[self.config.score](),
+                score=SCORES[self.config.score](stack.heads, stack.dim // stack.heads),
                 dropout=self.config.dropout.attention,
                 noise=self.noise,
                 compute_dtype=self.compute_dtype,
@@ -93,7 +93,7 @@ class Parts:
         return SelfAttention(
             stack.dim,
             stack.heads,
-            score=SCORES[self.config.score](),
+            score=SCORES[self.config.score](stack.heads, stack.dim // stack.heads),
             positions=POSITIONS[self.config.positions].attention(stack.heads, stack.dim // stack.heads),
             dropout=self.config.dropout.attention,
             noise=self.noise,

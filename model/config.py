@@ -6,9 +6,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Architecture = Literal["transformer"]
 Norm = Literal["pre", "post"]
-Positions = Literal["none", "sinusoidal", "learned"]
+Positions = Literal["none", "sinusoidal", "learned", "rotary", "alibi", "shaw", "transformer_xl"]
 Activation = Literal["relu", "gelu", "tanh"]
-Score = Literal["scaled_dot"]
+Score = Literal["scaled_dot", "dot", "general", "additive", "linear_additive"]
 Tie = Literal["none", "embeddings", "output", "all"]
 
 
@@ -52,13 +52,28 @@ class ModelConfig(BaseModel):
     encoder: StackConfig = StackConfig()
     decoder: StackConfig = StackConfig()
     norm: Norm = Field("pre", description="layer norm before or after each sublayer")
-    positions: Positions = "sinusoidal"
+    positions: Positions = Field("sinusoidal", description="the last four are relative, in self-attention")
     activation: Activation = "relu"
     score: Score = "scaled_dot"
     tie: Tie = Field("all", description="embeddings: source = target; output: target = output layer; all: the three")
     scale_embedding: bool = Field(True, description="multiply embeddings by the square root of their width")
     max_length: int = Field(1024, ge=2, le=2**17, description="longest input, in pieces with its end token")
     dropout: DropoutConfig = DropoutConfig()
+
+    @model_validator(mode="after")
+    def _positions_fit(self) -> "ModelConfig":
+        wanted = {"rotary": ("scaled_dot", "dot"), "shaw": ("scaled_dot",), "transformer_xl": ("scaled_dot",)}
+        scores = wanted.get(self.positions, (self.score,))
+        if self.score not in scores:
+            raise ValueError(
+                f'positions = "{self.positions}" is part of a product of query and key: it needs score = '
+                f'"{scores[0]}", not "{self.score}"'
+            )
+        for side, stack in (("encoder", self.encoder), ("decoder", self.decoder)):
+            if self.positions == "rotary" and stack.dim // stack.heads % 2:
+                width = stack.dim // stack.heads
+                raise ValueError(f'positions = "rotary" turns pairs, and heads of the {side} are {width} wide')
+        return self
 
     @model_validator(mode="after")
     def _ties_fit(self) -> "ModelConfig":

@@ -16,7 +16,7 @@ from model.layout import FlatLayout
 from model.linear import LOW_PRECISION
 from model.masks import Mask
 from model.noise import Dropout, Noise
-from model.positions import AttentionPositions
+from model.relative import AttentionPositions
 from model.scores import ScaledDot
 
 FEW_QUERIES = 16
@@ -52,7 +52,7 @@ class ExplicitMix(nn.Module):
         self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
     ) -> Tensor:
         logits = self.score(query, key)
-        of_positions = self.positions.bias(query, query_positions, key_positions)
+        of_positions = self.positions.bias(query, key, query_positions, key_positions)
         if (bias := total(of_positions, mask.bias(query.shape[2], key.shape[2], query))) is not None:
             logits = logits + bias
         weights = self.dropout(softmax(logits))
@@ -131,7 +131,7 @@ class FusedMix(nn.Module):
         if query.shape[2] <= FEW_QUERIES and on_cpu and not torch.is_grad_enabled():
             written_out: Tensor = self.equation(query, key, value, mask, query_positions, key_positions)
             return written_out
-        of_positions = self.equation.positions.bias(query, query_positions, key_positions)
+        of_positions = self.equation.positions.bias(query, key, query_positions, key_positions)
         trained = of_positions is not None and of_positions.requires_grad
         short = on_cpu and key.shape[2] <= FEW_KEYS and query.shape[3] == value.shape[3] and not trained
         only_causal = mask.causal and mask.allowed is None and mask.flat is None
@@ -157,7 +157,7 @@ class VarlenMix(nn.Module):
         self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
     ) -> Tensor:
         kernel = self.kernel or (torchs_varlen_kernel() if query.is_cuda else None)
-        has_bias = self.otherwise.equation.positions.bias(query, query_positions, key_positions) is not None
+        has_bias = self.otherwise.equation.positions.bias(query, key, query_positions, key_positions) is not None
         if mask.flat is None or kernel is None or has_bias:
             done: Tensor = self.otherwise(query, key, value, mask, query_positions, key_positions)
             return done

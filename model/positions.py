@@ -1,15 +1,15 @@
 """Position schemes: what is added to the input, and what attention does with positions.
 
-A scheme is one row of POSITIONS. The three hooks of `AttentionPositions` are where relative schemes enter:
-rotary positions turn queries and keys, ALiBi biases the logits, Shaw et al. also add to the values.
+A scheme is one row of POSITIONS. The three hooks of `AttentionPositions` are where relative schemes enter
+(`relative.py`): rotary positions turn queries and keys, ALiBi biases the logits, Shaw et al. also add to the values.
 """
 
-import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-import torch
 from torch import Tensor, nn
+
+from model.relative import Alibi, AttentionPositions, Rotary, Shaw, TransformerXL, sinusoids
 
 
 class NoInput(nn.Module):
@@ -50,41 +50,6 @@ class Learned(nn.Module):
         return rows + added
 
 
-def sinusoids(dim: int, max_length: int) -> Tensor:
-    """The table of sines and cosines (max_length, D), float64."""
-    table = torch.empty(max_length, dim, dtype=torch.float64)
-    if table.is_meta:  # only its shape is asked for; to compute there would load a second of modules
-        return table
-    angle = torch.arange(max_length, dtype=torch.float64)[:, None] * torch.exp(
-        torch.arange(0, dim, 2, dtype=torch.float64) * (-math.log(10_000.0) / dim)
-    )
-    table[:, 0::2] = angle.sin()
-    table[:, 1::2] = angle.cos()[:, : dim // 2]
-    return table
-
-
-class AttentionPositions(nn.Module):
-    """What self-attention does with positions: three hooks, neutral here.
-
-    Queries stand at query_positions (T,), keys at key_positions (S,); or at (B, T) and (B, S), where sentences differ.
-    needs_weights: whether `values` is used, which needs the attention weights written out.
-    """
-
-    needs_weights = False
-
-    def rotate(self, heads: Tensor, positions: Tensor) -> Tensor:
-        """Queries or keys (B, H, T, K) -> the same shape, turned by their positions (T,)."""
-        return heads
-
-    def bias(self, query: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor | None:
-        """What is added to the logits, broadcastable to (B, H, T, S); None for nothing."""
-        return None
-
-    def values(self, weights: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor | None:
-        """What is added to the mixed values (B, H, T, K), from weights (B, H, T, S); None for nothing."""
-        return None
-
-
 class Scheme(NamedTuple):
     """One position scheme: a module for the input (dim, max_length), a module for attention (heads, head_dim)."""
 
@@ -100,4 +65,8 @@ POSITIONS: dict[str, Scheme] = {
     "none": Scheme(NoInput, _neutral),
     "sinusoidal": Scheme(Sinusoidal, _neutral),
     "learned": Scheme(Learned, _neutral),
+    "rotary": Scheme(NoInput, Rotary),
+    "alibi": Scheme(NoInput, Alibi),
+    "shaw": Scheme(NoInput, Shaw),
+    "transformer_xl": Scheme(NoInput, TransformerXL),
 }

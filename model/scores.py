@@ -1,12 +1,19 @@
-"""Attention scores: how well a query matches a key."""
+"""Attention scores: how well a query matches a key.
+
+Each has weights of its own for every head. Legend: B sentences · H heads · T queries · S keys · K width of a head.
+"""
 
 from collections.abc import Callable
 
+import torch
 from torch import Tensor, nn
 
 
 class ScaledDot(nn.Module):
     """score(q, k) = q . k / sqrt(K)   (Vaswani et al. 2017, eq. 1)."""
+
+    def __init__(self, heads: int = 1, head_dim: int = 1) -> None:
+        super().__init__()
 
     def forward(self, query: Tensor, key: Tensor) -> Tensor:
         """(B, H, T, K), (B, H, S, K) -> logits (B, H, T, S)."""
@@ -14,4 +21,78 @@ class ScaledDot(nn.Module):
         return logits
 
 
-SCORES: dict[str, Callable[[], nn.Module]] = {"scaled_dot": ScaledDot}
+class Dot(nn.Module):
+    """score(q, k) = q . k   (Luong et al. 2015, eq. 8, dot)."""
+
+    def __init__(self, heads: int, head_dim: int) -> None:
+        super().__init__()
+
+    def forward(self, query: Tensor, key: Tensor) -> Tensor:
+        """(B, H, T, K), (B, H, S, K) -> logits (B, H, T, S)."""
+        return query @ key.transpose(-2, -1)
+
+
+class General(nn.Module):
+    """score(q, k) = q^T W k   (Luong et al. 2015, eq. 8, general)."""
+
+    def __init__(self, heads: int, head_dim: int) -> None:
+        super().__init__()
+        self.weight = _drawn(heads, head_dim, head_dim)
+
+    def forward(self, query: Tensor, key: Tensor) -> Tensor:
+        """(B, H, T, K), (B, H, S, K) -> logits (B, H, T, S)."""
+        logits: Tensor = (query @ self.weight) @ key.transpose(-2, -1)
+        return logits
+
+
+class Additive(nn.Module):
+    """score(q, k) = w^T tanh(W_q q + W_k k)   (Bahdanau et al. 2015, appendix A.1.2).
+
+    The layer within the tanh is as wide as a head; the logits take (B, H, T, S, K) numbers on their way.
+    """
+
+    def __init__(self, heads: int, head_dim: int) -> None:
+        super().__init__()
+        self.for_query, self.for_key = _drawn(heads, head_dim, head_dim), _drawn(heads, head_dim, head_dim)
+        self.weight = _drawn(heads, head_dim, 1)
+
+    def forward(self, query: Tensor, key: Tensor) -> Tensor:
+        """(B, H, T, K), (B, H, S, K) -> logits (B, H, T, S)."""
+        inner = (query @ self.for_query).unsqueeze(3) + (key @ self.for_key).unsqueeze(2)
+        logits: Tensor = (inner.tanh() @ self.weight.unsqueeze(1)).squeeze(-1)
+        return logits
+
+
+class LinearAdditive(nn.Module):
+    """score(q, k) = w_q^T q + w_k^T k.
+
+    The softmax over keys takes no notice of what is added to all of them: the query cancels, and every query gets the
+    same mixture. It is here to be seen.
+    """
+
+    def __init__(self, heads: int, head_dim: int) -> None:
+        super().__init__()
+        self.for_query, self.for_key = _drawn(heads, head_dim, 1), _drawn(heads, head_dim, 1)
+
+    def forward(self, query: Tensor, key: Tensor) -> Tensor:
+        """(B, H, T, K), (B, H, S, K) -> logits (B, H, T, S)."""
+        logits: Tensor = query @ self.for_query + (key @ self.for_key).transpose(-2, -1)
+        return logits
+
+
+def _drawn(heads: int, rows: int, columns: int) -> nn.Parameter:
+    """(H, rows, columns), each head Glorot-initialised."""
+    weight = torch.empty(heads, rows, columns)
+    for head in weight:
+        nn.init.xavier_uniform_(head)
+    return nn.Parameter(weight)
+
+
+SCORES: dict[str, Callable[[int, int], nn.Module]] = {
+    "scaled_dot": ScaledDot,
+    "dot": Dot,
+    "general": General,
+    "additive": Additive,
+    "linear_additive": LinearAdditive,
+}
+"""By name: (heads, head_dim) -> a score."""

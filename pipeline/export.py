@@ -69,6 +69,8 @@ def no_room(config: ModelConfig) -> str | None:
         return f"embeddings of another width ({config.embedding_dim}) than their stack"
     if config.score != "scaled_dot":
         return f'the attention score "{config.score}"'
+    if config.positions not in ("none", "sinusoidal", "learned"):
+        return f'positions = "{config.positions}"'
     return None
 
 

@@ -1,5 +1,7 @@
 """Laws of the network: fused = explicit, cached = uncached, no padding anywhere, sentences do not mix."""
 
+from typing import get_args
+
 import pytest
 import torch
 from torch import Tensor
@@ -12,7 +14,7 @@ from model.linear import Linear
 from model.masks import Mask
 from model.mix import ExplicitMix, FusedMix
 from model.noise import Dropout, Noise
-from model.positions import AttentionPositions
+from model.relative import AttentionPositions
 from model.scores import ScaledDot
 from model.transformer import EncoderDecoder
 
@@ -71,7 +73,7 @@ def test_the_gradients_written_out_are_those_of_the_equation(bias: tuple[int, ..
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
-@pytest.mark.parametrize("positions", ["none", "sinusoidal", "learned"])
+@pytest.mark.parametrize("positions", get_args(Positions))
 def test_cached_equals_uncached_through_any_reordering(norm: Norm, positions: Positions) -> None:
     model = network(norm, positions)
     source, layout = tokens([4, 7, 1], 1)

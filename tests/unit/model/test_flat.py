@@ -1,6 +1,7 @@
 """Sentences end to end compute what padded ones do, by torch's kernels or one that takes them as they lie."""
 
 from types import ModuleType
+from typing import get_args
 
 import pytest
 import torch
@@ -8,22 +9,22 @@ from torch import Tensor
 
 from data.batches import pairs_from_ids
 from model.build import build
-from model.config import DropoutConfig, ModelConfig, StackConfig
+from model.config import DropoutConfig, ModelConfig, Positions, StackConfig
 from model.layout import AnyLayout, FlatLayout, Layout
 from model.masks import Mask, causal_mask, padding_mask
 from model.mix import FusedMix, VarlenMix, choose_mix, torchs_varlen_kernel
 from model.noise import Noise
-from model.positions import AttentionPositions
+from model.relative import AttentionPositions
 from model.scores import ScaledDot
 from pipeline.training.tasks import Translation
 
 SOURCE, TARGET = torch.tensor([4, 1, 6]), torch.tensor([2, 5, 3])
 
 
-def network(attention: float = 0.0) -> torch.nn.Module:
+def network(attention: float = 0.0, positions: Positions = "sinusoidal") -> torch.nn.Module:
     stack = StackConfig(layers=2, dim=16, heads=2, feed_forward_dim=24)
     none = DropoutConfig(residual=0, embedding=0, attention=attention, feed_forward=0)
-    config = ModelConfig(encoder=stack, decoder=stack, dropout=none, max_length=16)
+    config = ModelConfig(encoder=stack, decoder=stack, dropout=none, positions=positions, max_length=16)
     return build(config, source_vocab=30, target_vocab=30, seed=3).double()
 
 
@@ -42,9 +43,10 @@ def one_by_one(
 
 
 @pytest.mark.parametrize("num_rows", [None, 12, 40])
-@pytest.mark.parametrize("way", ["torch", "equation", "kernel"])
+@pytest.mark.parametrize("way", ["torch", "equation", "kernel", *get_args(Positions)])
 def test_flat_equals_padded(num_rows: int | None, way: str) -> None:
-    model = network(attention=0.1 if way == "equation" else 0.0).eval()
+    positions = way if way in get_args(Positions) else "sinusoidal"
+    model = network(attention=0.1 if way == "equation" else 0.0, positions=positions).eval()
     if way == "kernel":
         for module in model.modules():
             if isinstance(getattr(module, "mix", None), FusedMix):

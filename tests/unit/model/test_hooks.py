@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from model.masks import Mask
 from model.mix import ExplicitMix, FusedMix, choose_mix
 from model.noise import Noise
-from model.positions import AttentionPositions
+from model.relative import AttentionPositions
 from model.scores import ScaledDot
 
 
@@ -15,7 +15,7 @@ class Alibi(AttentionPositions):
 
     slopes = torch.tensor([0.5, 0.25], dtype=torch.float64)
 
-    def bias(self, query: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
+    def bias(self, query: Tensor, key: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
         distance = (query_positions[:, None] - key_positions).abs()
         return -self.slopes[:, None, None] * distance
 
@@ -34,7 +34,7 @@ class Shaw(AttentionPositions):
     def _relative(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:
         return (key_positions - query_positions[:, None]).clamp(-self.reach, self.reach) + self.reach
 
-    def bias(self, query: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
+    def bias(self, query: Tensor, key: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
         relative = self.for_keys[self._relative(query_positions, key_positions)]
         return torch.einsum("bhtk,tsk->bhts", query, relative) * query.shape[-1] ** -0.5
 

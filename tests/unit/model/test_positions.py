@@ -2,7 +2,8 @@ import math
 
 import torch
 
-from model.positions import POSITIONS, sinusoids
+from model.positions import POSITIONS, NoInput
+from model.relative import sinusoids
 
 
 def test_sinusoids_are_the_papers_equation() -> None:
@@ -25,4 +26,4 @@ def test_each_scheme_adds_by_position_alone() -> None:
     for name, scheme in POSITIONS.items():
         added = scheme.input(6, 8)(rows, positions) - rows
         torch.testing.assert_close(added[0], added[2], msg=name)
-        assert torch.allclose(added[0], added[1]) == (name == "none")
+        assert torch.allclose(added[0], added[1]) == (scheme.input is NoInput)

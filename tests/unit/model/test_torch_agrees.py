@@ -14,7 +14,7 @@ from model.layout import Layout
 from model.linear import Linear
 from model.masks import causal_mask, padding_mask
 from model.noise import Noise
-from model.positions import AttentionPositions
+from model.relative import AttentionPositions
 from model.scores import ScaledDot
 
 NO_DROPOUT = DropoutConfig(residual=0, embedding=0)

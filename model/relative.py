@@ -1,0 +1,141 @@
+"""What attention does with positions: schemes in which only the distance j - i of a key from a query counts.
+
+Legend: B sentences · H heads · T queries · S keys · K width of a head · D = H K · R distances.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+REACH = 16
+
+
+def sinusoids(dim: int, max_length: int) -> Tensor:
+    """The table of sines and cosines (max_length, D), float64."""
+    table = torch.empty(max_length, dim, dtype=torch.float64)
+    if table.is_meta:  # only its shape is asked for; to compute there would load a second of modules
+        return table
+    angle = torch.arange(max_length, dtype=torch.float64)[:, None] * torch.exp(
+        torch.arange(0, dim, 2, dtype=torch.float64) * (-math.log(10_000.0) / dim)
+    )
+    table[:, 0::2] = angle.sin()
+    table[:, 1::2] = angle.cos()[:, : dim // 2]
+    return table
+
+
+class AttentionPositions(nn.Module):
+    """What self-attention does with positions: three hooks, neutral here.
+
+    Queries stand at query_positions (T,), keys at key_positions (S,); or at (B, T) and (B, S), where sentences differ.
+    needs_weights: whether the attention weights have to be written out, as `values` needs them.
+    """
+
+    needs_weights = False
+
+    def rotate(self, heads: Tensor, positions: Tensor) -> Tensor:
+        """Queries or keys (B, H, T, K) -> the same shape, turned by their positions (T,)."""
+        return heads
+
+    def bias(self, query: Tensor, key: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor | None:
+        """What is added to the logits, broadcastable to (B, H, T, S); None for nothing."""
+        return None
+
+    def values(self, weights: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor | None:
+        """What is added to the mixed values (B, H, T, K), from weights (B, H, T, S); None for nothing."""
+        return None
+
+
+class Rotary(AttentionPositions):
+    """Pairs x_2i, x_2i+1 of queries and keys are turned by the angle pos / 10000^(2i/K)   (Su et al. 2021, eq. 34)."""
+
+    def __init__(self, heads: int, head_dim: int) -> None:
+        super().__init__()
+
+    def rotate(self, heads: Tensor, positions: Tensor) -> Tensor:
+        angles = positions.unsqueeze(-1) * _frequencies(heads.shape[-1], heads)
+        if positions.dim() == 2:
+            angles = angles.unsqueeze(1)
+        cos, sin = angles.cos(), angles.sin()
+        even, odd = heads[..., 0::2], heads[..., 1::2]
+        return torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1).flatten(-2)
+
+
+class Alibi(AttentionPositions):
+    """- m_h |j - i| is added to the logits, with m_h = 2^(-8 h / H) for heads h = 1 .. H   (Press et al. 2022)."""
+
+    def __init__(self, heads: int, head_dim: int) -> None:
+        super().__init__()
+        self.heads = heads
+
+    def bias(self, query: Tensor, key: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
+        slopes = 2.0 ** (torch.arange(1, self.heads + 1, device=query.device, dtype=query.dtype) * (-8 / self.heads))
+        return -slopes[:, None, None] * distances(query_positions, key_positions).abs()
+
+
+class Shaw(AttentionPositions):
+    """score = q . (k + a_d) / sqrt(K), and a'_d is added to the values; d = j - i, cut at +-16   (Shaw et al. 2018)."""
+
+    needs_weights = True
+
+    def __init__(self, heads: int, head_dim: int) -> None:
+        super().__init__()
+        self.for_keys = nn.Parameter(torch.empty(2 * REACH + 1, head_dim))
+        self.for_values = nn.Parameter(torch.empty(2 * REACH + 1, head_dim))
+        nn.init.xavier_uniform_(self.for_keys)
+        nn.init.xavier_uniform_(self.for_values)
+
+    def bias(self, query: Tensor, key: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
+        of_distances = query @ self.for_keys.t() * query.shape[-1] ** -0.5
+        return _picked(of_distances, self._rows(query_positions, key_positions))
+
+    def values(self, weights: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
+        rows = self._rows(query_positions, key_positions).expand_as(weights)
+        of_distances = weights.new_zeros(*weights.shape[:3], 2 * REACH + 1).scatter_add(3, rows, weights)
+        return of_distances @ self.for_values
+
+    def _rows(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:
+        return distances(query_positions, key_positions).clamp(-REACH, REACH) + REACH
+
+
+class TransformerXL(AttentionPositions):
+    """score = ((q + u) . k + (q + v) . W r_d) / sqrt(K), r_d: sinusoids of d = i - j   (Dai et al. 2019, sec. 3.3)."""
+
+    needs_weights = True  # what it adds to the logits is trained, which torch's kernels are slow at
+
+    def __init__(self, heads: int, head_dim: int) -> None:
+        super().__init__()
+        dim = heads * head_dim
+        self.weight = nn.Parameter(torch.empty(dim, dim))
+        self.u, self.v = (nn.Parameter(torch.zeros(heads, 1, head_dim)) for _ in range(2))
+        nn.init.xavier_uniform_(self.weight)
+
+    def bias(self, query: Tensor, key: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
+        heads, head_dim = self.u.shape[0], self.u.shape[2]
+        behind = -distances(query_positions, key_positions)
+        if query_positions.dim() == 1:  # they count up: no need to ask a device how far they reach
+            farthest = max(len(query_positions), len(key_positions)) - 1
+        else:
+            farthest = int(behind.abs().max())
+        far_to_near = torch.arange(-farthest, farthest + 1, device=query.device)
+        angles = far_to_near.unsqueeze(-1) * _frequencies(heads * head_dim, query)
+        sines = torch.cat([angles.sin(), angles.cos()], dim=1)[:, : heads * head_dim]
+        of_distances = (sines @ self.weight.t()).view(-1, heads, head_dim).permute(1, 2, 0)
+        logits: Tensor = self.u @ key.transpose(2, 3) + _picked((query + self.v) @ of_distances, behind + farthest)
+        return logits / math.sqrt(head_dim)
+
+
+def distances(query_positions: Tensor, key_positions: Tensor) -> Tensor:
+    """j - i of every query i and key j: (T, S), or (B, 1, T, S) where the positions of sentences differ."""
+    between = key_positions.unsqueeze(-2) - query_positions.unsqueeze(-1)
+    return between if between.dim() == 2 else between.unsqueeze(1)
+
+
+def _picked(of_distances: Tensor, rows: Tensor) -> Tensor:
+    """(B, H, T, R), and which of R belongs to each query and key -> (B, H, T, S)."""
+    return of_distances.gather(3, rows.expand(*of_distances.shape[:3], rows.shape[-1]))
+
+
+def _frequencies(dim: int, like: Tensor) -> Tensor:
+    """(D / 2,) 1 / 10000^(2i/D), in the type and on the device of `like`."""
+    return torch.pow(10_000.0, torch.arange(0, dim, 2, device=like.device, dtype=like.dtype) / -dim)

@@ -1,0 +1,131 @@
+"""Relative positions: each scheme is its paper's equation in float64, and depends on distances alone."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from model import relative
+from model.masks import Mask
+from model.mix import choose_mix
+from model.noise import Noise
+from model.positions import POSITIONS, NoInput
+from model.relative import REACH, AttentionPositions, Rotary
+from model.scores import ScaledDot
+
+HEADS, WIDTH, LENGTH = 2, 4, 5
+RELATIVE = [name for name, scheme in POSITIONS.items() if scheme.input is NoInput and name != "none"]
+
+
+def sines(distance: int, dim: int) -> Tensor:
+    angles = torch.tensor([distance / 10_000 ** (2 * i / dim) for i in range(dim // 2)], dtype=torch.float64)
+    return torch.cat([angles.sin(), angles.cos()])
+
+
+def turned(x: Tensor, position: int) -> Tensor:
+    """R_pos x, a matrix of turns in planes."""
+    matrix = torch.zeros(WIDTH, WIDTH, dtype=torch.float64)
+    for i in range(WIDTH // 2):
+        angle = torch.tensor(position / 10_000 ** (2 * i / WIDTH), dtype=torch.float64)
+        plane = torch.stack([torch.stack([angle.cos(), -angle.sin()]), torch.stack([angle.sin(), angle.cos()])])
+        matrix[2 * i : 2 * i + 2, 2 * i : 2 * i + 2] = plane
+    return matrix @ x
+
+
+def cut(distance: int) -> int:
+    return max(-REACH, min(REACH, distance)) + REACH
+
+
+def xl(scheme: Any, h: int, q: Tensor, k: Tensor, i: int, j: int) -> Tensor:
+    own = (scheme.weight @ sines(i - j, HEADS * WIDTH)).view(HEADS, WIDTH)[h]
+    u, v = scheme.u[h, 0], scheme.v[h, 0]
+    return (q @ k + q @ own + u @ k + v @ own) / WIDTH**0.5
+
+
+LOGITS: dict[str, Callable[[Any, int, Tensor, Tensor, int, int], Tensor]] = {
+    "rotary": lambda scheme, h, q, k, i, j: turned(q, i) @ turned(k, j) / WIDTH**0.5,
+    "alibi": lambda scheme, h, q, k, i, j: q @ k / WIDTH**0.5 - 2 ** (-8 * (h + 1) / HEADS) * abs(i - j),
+    "shaw": lambda scheme, h, q, k, i, j: q @ (k + scheme.for_keys[cut(j - i)]) / WIDTH**0.5,
+    "transformer_xl": xl,
+}
+
+
+def made(name: str) -> tuple[AttentionPositions, Tensor, Tensor, Tensor]:
+    torch.manual_seed(2)
+    scheme = POSITIONS[name].attention(HEADS, WIDTH).double()
+    for weight in scheme.parameters():
+        torch.nn.init.normal_(weight)
+    return scheme, *torch.randn(3, 2, HEADS, LENGTH, WIDTH, dtype=torch.float64).unbind()
+
+
+def mixed(scheme: AttentionPositions, heads: tuple[Tensor, Tensor, Tensor], at: Tensor) -> Tensor:
+    query, key, value = heads
+    turned_query, turned_key = scheme.rotate(query, at), scheme.rotate(key, at)
+    return choose_mix(ScaledDot(), scheme, 0.0, Noise())(turned_query, turned_key, value, Mask(), at, at)
+
+
+@pytest.mark.parametrize("reach", [2, 16])
+@pytest.mark.parametrize("name", RELATIVE)
+def test_it_is_its_equation(name: str, reach: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(relative, "REACH", reach)
+    monkeypatch.setattr(f"{__name__}.REACH", reach)
+    scheme, query, key, value = made(name)
+    got = mixed(scheme, (query, key, value), torch.arange(LENGTH))
+    for b, h, i in torch.cartesian_prod(torch.arange(2), torch.arange(HEADS), torch.arange(LENGTH)).tolist():
+        logits = torch.stack([LOGITS[name](scheme, h, query[b, h, i], key[b, h, j], i, j) for j in range(LENGTH)])
+        added: Any = scheme.for_values if name == "shaw" else torch.zeros(2 * reach + 1, WIDTH, dtype=torch.float64)
+        weights = logits.softmax(-1)
+        want = sum(weights[j] * (value[b, h, j] + added[cut(j - i)]) for j in range(LENGTH))
+        torch.testing.assert_close(got[b, h, i], want, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", RELATIVE)
+@given(shift=st.integers(0, 500))
+def test_only_distances_count(name: str, shift: int) -> None:
+    scheme, *heads = made(name)
+    at = torch.arange(LENGTH)
+    here, there = (mixed(scheme, (heads[0], heads[1], heads[2]), at + by) for by in (0, shift))
+    torch.testing.assert_close(here, there, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", RELATIVE)
+def test_places_count(name: str) -> None:
+    scheme, query, key, value = made(name)
+    order = torch.tensor([1, 0, 2, 3, 4])
+    at = torch.arange(LENGTH)
+    plain = mixed(scheme, (query, key, value), at)
+    swapped = mixed(scheme, (query, key[:, :, order], value[:, :, order]), at)
+    assert (plain - swapped).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("name", RELATIVE)
+def test_sentences_may_stand_at_positions_of_their_own(name: str) -> None:
+    scheme, query, key, value = made(name)
+    at = torch.tensor([[0, 1, 2, 3, 4], [7, 3, 0, 0, 9]])
+    together = mixed(scheme, (query, key, value), at)
+    for b in range(2):
+        alone = mixed(scheme, (query[b : b + 1], key[b : b + 1], value[b : b + 1]), at[b : b + 1])
+        torch.testing.assert_close(together[b : b + 1], alone, rtol=0, atol=1e-12)
+
+
+@given(st.integers(0, 10_000), st.integers(0, 2**32))
+def test_turning_keeps_norms(position: int, seed: int) -> None:
+    x = torch.randn(1, HEADS, 1, WIDTH, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+    after = Rotary(HEADS, WIDTH).rotate(x, torch.tensor([position]))
+    torch.testing.assert_close(after.norm(dim=-1), x.norm(dim=-1), rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("name", RELATIVE)
+def test_gradients_are_those_of_the_values(name: str) -> None:
+    scheme, *heads = made(name)
+    at, weights = torch.arange(3), list(scheme.parameters())
+    short = [each[:1, :, :3].clone().requires_grad_() for each in heads]
+
+    def of(*given: Tensor) -> Tensor:
+        return mixed(scheme, (given[0], given[1], given[2]), at)
+
+    assert torch.autograd.gradcheck(of, (*short, *weights))
