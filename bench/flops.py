@@ -10,8 +10,9 @@ With S and T the source and target tokens of a text (end tokens counted), s and 
                                                            cross-attention; feed-forward
 
 The 2 is a multiplication and an addition for each weight; attention has twice that (scores, mixing) for each pair of
-positions that may see each other. Embeddings narrower or wider than a stack add their projections. Norms, softmax,
-activations, dropout and the optimiser are not counted: they are no matrix products.
+positions that may see each other. A gated feed-forward layer has D F once more. Embeddings narrower or wider than a
+stack add their projections. Norms, softmax, activations, dropout and the optimiser are not counted: they are no matrix
+products. Nor is what another score than a dot product multiplies, or a relative scheme of positions.
 
 Decoding with W hypotheses multiplies W rows a target position where training has one, all of them at once with the
 whole vocabulary; the source is read once:
@@ -25,6 +26,7 @@ from dataclasses import dataclass
 from model.config import ModelConfig
 
 MEGA, GIGA = 1e6, 1e9
+GATED = ("glu", "swiglu")
 
 
 @dataclass(frozen=True)
@@ -67,17 +69,22 @@ def decoding(config: ModelConfig, vocab: int, work: Work, beam: int) -> float:
 
 def _reading(config: ModelConfig, work: Work) -> float:
     encoder, decoder = config.encoder, config.decoder
-    layer = 4 * encoder.dim**2 + 2 * encoder.dim * encoder.feed_forward_dim
+    layer = 4 * encoder.dim**2 + _matrices(config) * encoder.dim * encoder.feed_forward_dim
     row = encoder.layers * layer + decoder.layers * 2 * encoder.dim * decoder.dim + _resize(config, encoder.dim)
     return 2 * work.source * row + 4 * encoder.dim * encoder.layers * work.within_source
 
 
 def _writing(config: ModelConfig, vocab: int, work: Work) -> float:
     decoder = config.decoder
-    layer = 6 * decoder.dim**2 + 2 * decoder.dim * decoder.feed_forward_dim
+    layer = 6 * decoder.dim**2 + _matrices(config) * decoder.dim * decoder.feed_forward_dim
     output = (config.embedding_dim or decoder.dim) * vocab
     row = decoder.layers * layer + 2 * _resize(config, decoder.dim) + output  # in and out
     return 2 * work.target * row + 4 * decoder.dim * decoder.layers * (work.within_target + work.across)
+
+
+def _matrices(config: ModelConfig) -> int:
+    """D x F matrices of a feed-forward layer."""
+    return 3 if config.activation in GATED else 2
 
 
 def _resize(config: ModelConfig, dim: int) -> int:

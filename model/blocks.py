@@ -4,6 +4,8 @@ Legend: N rows · D width · F feed-forward width.
 """
 
 from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -18,7 +20,31 @@ from model.noise import Dropout
 
 Sublayer = Callable[[Tensor], Tensor]
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "tanh": torch.tanh}
+
+class Activation(NamedTuple):
+    """What stands between the two matrices of a feed-forward layer.
+
+    function: (N, num_parts * F) -> (N, F). num_parts: 2 where one half of what comes in is a gate of the other.
+    """
+
+    function: Callable[[Tensor], Tensor]
+    num_parts: int = 1
+
+
+def swiglu(x: Tensor) -> Tensor:
+    """silu(a) * b of the halves a, b   (Shazeer 2020, eq. 6)."""
+    gate, value = x.chunk(2, dim=-1)
+    return F.silu(gate) * value
+
+
+ACTIVATIONS: dict[str, Activation] = {
+    "relu": Activation(F.relu),
+    "gelu": Activation(F.gelu),
+    "tanh": Activation(torch.tanh),
+    "silu": Activation(F.silu),
+    "glu": Activation(F.glu, 2),  # a * sigmoid(b) (Dauphin et al. 2017)
+    "swiglu": Activation(swiglu, 2),
+}
 
 
 class FeedForward(nn.Module):
@@ -29,14 +55,15 @@ class FeedForward(nn.Module):
         dim: int,
         inner_dim: int,
         *,
-        activation: Callable[[Tensor], Tensor],
+        activation: Activation,
         dropout: Dropout,
         compute_dtype: torch.dtype,
     ) -> None:
         super().__init__()
-        self.inner = Linear(dim, inner_dim, compute_dtype=compute_dtype)
+        parts = activation.num_parts
+        self.inner = Linear(dim, parts * inner_dim, compute_dtype=compute_dtype, num_parts=parts)
         self.outer = Linear(inner_dim, dim, compute_dtype=compute_dtype)
-        self.activation, self.dropout = activation, dropout
+        self.activation, self.dropout = activation.function, dropout
 
     def forward(self, rows: Tensor) -> Tensor:
         """(N, D) -> (N, D)."""
@@ -47,11 +74,11 @@ class FeedForward(nn.Module):
 class PreNorm(nn.Module):
     """x + dropout(sublayer(norm(x)))   (Xiong et al. 2020)."""
 
-    final = nn.LayerNorm  # the sum of all sublayers leaves the stack unnormalised
+    ends_normed = False  # the sum of all sublayers leaves the stack as it is
 
-    def __init__(self, dim: int, dropout: Dropout) -> None:
+    def __init__(self, norm: nn.Module, dropout: Dropout) -> None:
         super().__init__()
-        self.norm, self.dropout = nn.LayerNorm(dim), dropout
+        self.norm, self.dropout = norm, dropout
 
     def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
         added: Tensor = self.dropout(sublayer(self.norm(x)))
@@ -61,11 +88,11 @@ class PreNorm(nn.Module):
 class PostNorm(nn.Module):
     """norm(x + dropout(sublayer(x)))   (Vaswani et al. 2017, sec. 3.1)."""
 
-    final = nn.Identity
+    ends_normed = True
 
-    def __init__(self, dim: int, dropout: Dropout) -> None:
+    def __init__(self, norm: nn.Module, dropout: Dropout) -> None:
         super().__init__()
-        self.norm, self.dropout = nn.LayerNorm(dim), dropout
+        self.norm, self.dropout = norm, dropout
 
     def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
         normed: Tensor = self.norm(x + self.dropout(sublayer(x)))
@@ -74,6 +101,10 @@ class PostNorm(nn.Module):
 
 Residual = PreNorm | PostNorm
 NORMS: dict[str, type[PreNorm] | type[PostNorm]] = {"pre": PreNorm, "post": PostNorm}
+NORMALIZATIONS: dict[str, Callable[[int], nn.Module]] = {
+    "layer": nn.LayerNorm,  # (x - mean) / sqrt(var + eps) * g + b (Ba et al. 2016)
+    "rms": partial(nn.RMSNorm, eps=1e-5),  # x / sqrt(mean(x^2) + eps) * g (Zhang and Sennrich 2019)
+}
 
 
 class EncoderLayer(nn.Module):

@@ -1,13 +1,12 @@
 """The builder: a configuration becomes a network. It reads as the diagram of the paper."""
 
 from collections.abc import Callable
-from functools import partial
 
 import torch
 from torch import nn
 
 from model.attention import CrossAttention, SelfAttention
-from model.blocks import ACTIVATIONS, NORMS, DecoderLayer, EncoderLayer, FeedForward, Residual
+from model.blocks import ACTIVATIONS, NORMALIZATIONS, NORMS, DecoderLayer, EncoderLayer, FeedForward, Residual
 from model.config import ModelConfig, StackConfig
 from model.linear import Linear
 from model.noise import Dropout, Noise
@@ -44,17 +43,16 @@ def build_transformer(
     target_table = source_table if shared else embedding_table(target_vocab, config.embedding_dim or decoder.dim)
     if shared and source_vocab != target_vocab:
         raise ValueError(f'tie = "{config.tie}" needs one vocabulary for source and target (tokenizer.shared = true)')
-    norm = NORMS[config.norm]
     output = Linear(target_table.embedding_dim, target_vocab, bias=False, compute_dtype=compute_dtype)
     if config.tie in ("output", "all"):
         output.weight = target_table.weight
     return EncoderDecoder(
         source_embedding=parts.embedding(source_table, encoder),
         encoder=[parts.encoder_layer() for _ in range(encoder.layers)],
-        encoder_norm=norm.final(encoder.dim),
+        encoder_norm=parts.final_norm(encoder),
         target_embedding=parts.embedding(target_table, decoder),
         decoder=[parts.decoder_layer() for _ in range(decoder.layers)],
-        decoder_norm=norm.final(decoder.dim),
+        decoder_norm=parts.final_norm(decoder),
         narrow=parts.resize(decoder.dim, target_table.embedding_dim),
         output=output,
         noise=parts.noise,
@@ -110,7 +108,14 @@ class Parts:
         )
 
     def residual(self, stack: StackConfig) -> Callable[[], Residual]:
-        return partial(NORMS[self.config.norm], stack.dim, Dropout(self.config.dropout.residual, self.noise))
+        normalization = NORMALIZATIONS[self.config.normalization]
+        dropout = Dropout(self.config.dropout.residual, self.noise)
+        return lambda: NORMS[self.config.norm](normalization(stack.dim), dropout)
+
+    def final_norm(self, stack: StackConfig) -> nn.Module:
+        """What a stack ends with."""
+        ends_normed = NORMS[self.config.norm].ends_normed
+        return nn.Identity() if ends_normed else NORMALIZATIONS[self.config.normalization](stack.dim)
 
     def embedding(self, table: nn.Embedding, stack: StackConfig) -> Embedding:
         return Embedding(

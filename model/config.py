@@ -7,7 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 Architecture = Literal["transformer"]
 Norm = Literal["pre", "post"]
 Positions = Literal["none", "sinusoidal", "learned", "rotary", "alibi", "shaw", "transformer_xl"]
-Activation = Literal["relu", "gelu", "tanh"]
+Normalization = Literal["layer", "rms"]
+Activation = Literal["relu", "gelu", "tanh", "silu", "glu", "swiglu"]
 Score = Literal["scaled_dot", "dot", "general", "additive", "linear_additive"]
 Tie = Literal["none", "embeddings", "output", "all"]
 
@@ -51,9 +52,10 @@ class ModelConfig(BaseModel):
     )
     encoder: StackConfig = StackConfig()
     decoder: StackConfig = StackConfig()
-    norm: Norm = Field("pre", description="layer norm before or after each sublayer")
+    norm: Norm = Field("pre", description="before or after each sublayer")
+    normalization: Normalization = Field("layer", description="what is done there: layer norm or RMS norm")
     positions: Positions = Field("sinusoidal", description="the last four are relative, in self-attention")
-    activation: Activation = "relu"
+    activation: Activation = Field("relu", description="of feed-forward layers; glu, swiglu: gated, a matrix more")
     score: Score = "scaled_dot"
     tie: Tie = Field("all", description="embeddings: source = target; output: target = output layer; all: the three")
     scale_embedding: bool = Field(True, description="multiply embeddings by the square root of their width")

@@ -21,6 +21,8 @@ from pipeline.progress import Reporter
 from tokenizer.special import BOS, EOS, UNK
 from tokenizer.tokenizer import Tokenizer
 
+ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "tanh": "Tanh"}  # by their names there
+
 
 def export(model: Path, to: str, out: Path, *, command: Sequence[str], reporter: Reporter) -> None:
     """Publish the model in `model` at `out` in the format `to`, with its tokenizer beside.
@@ -46,8 +48,7 @@ def to_ctranslate2(loaded: LoadedModel, folder: Path) -> None:
     config, model = loaded.config, loaded.model
     if reason := no_room(config):
         raise RecipeError(f"{loaded.folder}: CTranslate2's format has no room for {reason}")
-    activations = {"relu": "RELU", "gelu": "GELU", "tanh": "Tanh"}
-    shape = {"pre_norm": config.norm == "pre", "activation": common_spec.Activation[activations[config.activation]]}
+    shape = {"pre_norm": config.norm == "pre", "activation": common_spec.Activation[ACTIVATIONS[config.activation]]}
     spec = transformer_spec.TransformerSpec(
         transformer_spec.TransformerEncoderSpec(config.encoder.layers, config.encoder.heads, **shape),
         transformer_spec.TransformerDecoderSpec(config.decoder.layers, config.decoder.heads, **shape),
@@ -69,6 +70,10 @@ def no_room(config: ModelConfig) -> str | None:
         return f"embeddings of another width ({config.embedding_dim}) than their stack"
     if config.score != "scaled_dot":
         return f'the attention score "{config.score}"'
+    if config.normalization != "layer":
+        return f'normalization = "{config.normalization}"'
+    if config.activation not in ACTIVATIONS:
+        return f'the activation "{config.activation}"'
     if config.positions not in ("none", "sinusoidal", "learned"):
         return f'positions = "{config.positions}"'
     return None

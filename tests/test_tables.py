@@ -8,21 +8,23 @@ import pytest
 
 from cli.options import DeviceName
 from data.config import CorpusConfig, Format, Generator
-from model.config import Activation, Architecture, Norm, Positions, Score
+from model.config import Activation, Architecture, Norm, Normalization, Positions, Score
 from pipeline.config import Device, EvaluationMetric, LengthNorm, Optimizer, Schedule, Task
 from tests.cli.user import tfm
-from tokenizer.config import Kind, Normalization
+from tokenizer.config import Kind
+from tokenizer.config import Normalization as Form
 
 ROOT = Path(__file__).parent.parent
 TABLES = [
     (Kind, "tokenizer.kinds", "KINDS"),
-    (Normalization, "tokenizer.normalization", "FORMS"),
+    (Form, "tokenizer.normalization", "FORMS"),
     (Format, "data.sources", "READERS"),
     (Architecture, "model.build", "ARCHITECTURES"),
     (Positions, "model.positions", "POSITIONS"),
     (Score, "model.scores", "SCORES"),
     (Activation, "model.blocks", "ACTIVATIONS"),
     (Norm, "model.blocks", "NORMS"),
+    (Normalization, "model.blocks", "NORMALIZATIONS"),
     (Task, "pipeline.training.tasks", "TASKS"),
     (Optimizer, "pipeline.training.optimizers", "OPTIMIZERS"),
     (Schedule, "pipeline.training.schedules", "SCHEDULES"),
@@ -64,7 +66,7 @@ def test_the_command_line_knows_the_same_devices() -> None:
 
 @pytest.mark.parametrize(
     ("command", "names"),
-    [("tokenize", Kind), ("tokenize", Normalization), ("translate", LengthNorm)],
+    [("tokenize", Kind), ("tokenize", Form), ("translate", LengthNorm)],
     ids=["kinds", "normalizations", "length norms"],
 )
 def test_help_lists_the_names(command: str, names: object) -> None:

@@ -41,7 +41,9 @@ def test_one_hypothesis_costs_what_the_forward_pass_does() -> None:
     assert decoding(TINY, 100, work, beam=1) == forward(TINY, 100, work)
 
 
-@pytest.mark.parametrize("rest", [{}, {"embedding_dim": 16}], ids=["as wide", "narrower embeddings"])
+@pytest.mark.parametrize(
+    "rest", [{}, {"embedding_dim": 16}, {"activation": "swiglu"}], ids=["as wide", "narrower embeddings", "gated"]
+)
 def test_products_with_weights_are_those_of_the_model(rest: dict[str, object]) -> None:
     config = model(2, 32, 48, 2, **rest)
     lengths = [(5, 7), (3, 4)]
