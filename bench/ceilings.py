@@ -52,6 +52,8 @@ def ceilings(
         rows.append([name, f"{num_rows} x {inner} x {outer}", *shown])
     rows.append(["memory: copy, read + written", f"{found['copy']:.1f} GB/s", *(None for _ in KINDS)])
     talk().table(f"GFLOP/s forward, {found['threads']} threads", ["", "rows x in x out", *KINDS], rows)
+    for kind, reason in found["missing"].items():
+        talk().line(f"{kind}: not of this build of torch ({reason})")
     write_json(json, "ceilings", {"seconds": seconds, "shapes": SHAPES, "kinds": KINDS}, found)
 
 

@@ -9,6 +9,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from functools import cache
 
 import torch
 import torch.nn.functional as F
@@ -72,20 +73,21 @@ def best_seconds(product: Product, budget: float) -> float:
 def gigaflops(kind: str, shape: tuple[int, int, int], budget: float) -> float | None:
     """GFLOP/s of one kind of product; None where this build of torch has none such."""
     rows, inner, outer = shape
-    if not exists(kind):
+    if missing(kind) is not None:
         return None
     with torch.inference_mode():
         return 2e-9 * rows * inner * outer / best_seconds(KINDS[kind](*shape), budget)
 
 
-def exists(kind: str) -> bool:
-    """Whether this build of torch has such a product: it is asked for a small one, so that no other error is hidden."""
+@cache
+def missing(kind: str) -> str | None:
+    """Why this build of torch has no such product, if so: it is asked for a small one, that no other error is hidden."""
     try:
         with torch.inference_mode():
             KINDS[kind](16, 16, 16)()
-    except (AttributeError, NotImplementedError, RuntimeError):
-        return False
-    return True
+    except (AttributeError, NotImplementedError, RuntimeError) as error:
+        return str(error).partition("\n")[0][:200]
+    return None
 
 
 def copy_rate(budget: float) -> float:
@@ -101,7 +103,8 @@ def main(options: dict[str, object]) -> None:
     kinds: list[str] = list(options["kinds"])  # type: ignore[call-overload]
     rates = [[gigaflops(kind, shape, budget) for kind in kinds] for shape in shapes]
     copy = copy_rate(budget) if options.get("copy") else None
-    print(json.dumps({"rates": rates, "copy": copy, "threads": torch.get_num_threads()}))
+    reasons = {kind: reason for kind in kinds if (reason := missing(kind)) is not None}
+    print(json.dumps({"rates": rates, "copy": copy, "missing": reasons, "threads": torch.get_num_threads()}))
 
 
 if __name__ == "__main__":

@@ -50,12 +50,15 @@ def _whole(rows: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @cache
-def can_multiply_int8() -> bool:
-    """Whether this build of torch and this CPU do it, and exactly: without VNNI the sum of two may be cut."""
+def what_int8_lacks() -> str | None:
+    """Why this build of torch or this CPU does not do it, or not exactly; None where both do."""
     rows = torch.tensor([[127.0], [-127.0], [0.0]]).repeat(1, 64)
     weight = torch.full((16, 64), 127.0)
     weight[1::2] = -127.0
     try:
-        return torch.allclose(int8_product(rows, quantised(weight)), rows @ weight.t(), rtol=1e-5)
-    except (AttributeError, NotImplementedError, RuntimeError):
-        return False
+        product = int8_product(rows, quantised(weight))
+    except (AttributeError, NotImplementedError, RuntimeError) as error:
+        return f"this build of torch does not multiply it ({str(error).partition(chr(10))[0]:.100})"
+    if torch.allclose(product, rows @ weight.t(), rtol=1e-5):
+        return None
+    return "this CPU, without instructions for it (VNNI), cuts large sums"

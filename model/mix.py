@@ -157,8 +157,12 @@ class VarlenMix(nn.Module):
         self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
     ) -> Tensor:
         kernel = self.kernel or (torchs_varlen_kernel() if query.is_cuda else None)
-        has_bias = self.otherwise.equation.positions.bias(query, key, query_positions, key_positions) is not None
-        if mask.flat is None or kernel is None or has_bias:
+        biased = self.otherwise.equation.positions.bias
+        if (
+            mask.flat is None
+            or kernel is None
+            or biased(query, key, query_positions, key_positions) is not None  # the kernel knows of none
+        ):
             done: Tensor = self.otherwise(query, key, value, mask, query_positions, key_positions)
             return done
         queries, keys, values = (each.squeeze(0).transpose(0, 1).to(self.dtype) for each in (query, key, value))

@@ -4,12 +4,14 @@ A scheme is one row of POSITIONS. The three hooks of `AttentionPositions` are wh
 (`relative.py`): rotary positions turn queries and keys, ALiBi biases the logits, Shaw et al. also add to the values.
 """
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
+import torch
 from torch import Tensor, nn
 
-from model.relative import Alibi, AttentionPositions, Rotary, Shaw, TransformerXL, sinusoids
+from model.relative import Alibi, AttentionPositions, Rotary, Shaw, TransformerXL
 
 
 class NoInput(nn.Module):
@@ -48,6 +50,19 @@ class Learned(nn.Module):
         """(N, D), (N,) -> (N, D)."""
         added: Tensor = self.table(positions)
         return rows + added
+
+
+def sinusoids(dim: int, max_length: int) -> Tensor:
+    """The table of sines and cosines (max_length, D), float64."""
+    table = torch.empty(max_length, dim, dtype=torch.float64)
+    if table.is_meta:  # only its shape is asked for; to compute there would load a second of modules
+        return table
+    angle = torch.arange(max_length, dtype=torch.float64)[:, None] * torch.exp(
+        torch.arange(0, dim, 2, dtype=torch.float64) * (-math.log(10_000.0) / dim)
+    )
+    table[:, 0::2] = angle.sin()
+    table[:, 1::2] = angle.cos()[:, : dim // 2]
+    return table
 
 
 class Scheme(NamedTuple):

@@ -11,19 +11,6 @@ from torch import Tensor, nn
 REACH = 16
 
 
-def sinusoids(dim: int, max_length: int) -> Tensor:
-    """The table of sines and cosines (max_length, D), float64."""
-    table = torch.empty(max_length, dim, dtype=torch.float64)
-    if table.is_meta:  # only its shape is asked for; to compute there would load a second of modules
-        return table
-    angle = torch.arange(max_length, dtype=torch.float64)[:, None] * torch.exp(
-        torch.arange(0, dim, 2, dtype=torch.float64) * (-math.log(10_000.0) / dim)
-    )
-    table[:, 0::2] = angle.sin()
-    table[:, 1::2] = angle.cos()[:, : dim // 2]
-    return table
-
-
 class AttentionPositions(nn.Module):
     """What self-attention does with positions: three hooks, neutral here.
 

@@ -20,7 +20,7 @@ from data.errors import DataError
 from data.tokenizers import load_pair
 from model.build import build
 from model.config import ModelConfig
-from model.int8 import can_multiply_int8
+from model.int8 import what_int8_lacks
 from model.transformer import EncoderDecoder
 from pipeline.config import DecodingPrecision
 from pipeline.errors import RecipeError
@@ -162,8 +162,9 @@ def decoding_precision(precision: DecodingPrecision, device: torch.device | str)
     """Of matrix products in decoding. Raises RecipeError where int8 is asked for and nothing here multiplies it."""
     if precision != "int8":
         return PRECISIONS[precision]
-    if torch.device(device).type != "cpu" or not can_multiply_int8():
-        raise RecipeError('decoding.precision "int8" needs a CPU with instructions for it (VNNI); choose fp32 or bf16')
+    on_cpu = torch.device(device).type == "cpu"
+    if (lacks := what_int8_lacks() if on_cpu else f"it is for CPUs, not for {device}") is not None:
+        raise RecipeError(f'decoding.precision "int8" cannot be had here: {lacks}; choose fp32 or bf16')
     return torch.int8
 
 

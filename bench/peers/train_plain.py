@@ -20,7 +20,7 @@ from torch.nn.utils.rnn import pad_sequence
 from bench.workload import SEED, rows_of_batches
 from data.batches import make_pairs
 from data.store import load_dataset
-from model.relative import sinusoids
+from model.positions import sinusoids
 from tokenizer.special import PAD_ID
 
 

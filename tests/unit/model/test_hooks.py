@@ -85,3 +85,24 @@ def test_few_queries_without_gradients_give_the_same() -> None:
             with torch.inference_mode():
                 written = fused(query, key, value, mask, positions, positions)
             torch.testing.assert_close(written, kernel, atol=1e-12, rtol=0)
+
+
+def test_a_trained_bias_gets_its_gradient_through_the_kernels() -> None:
+    class Trained(AttentionPositions):
+        """A number for every pair of positions."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = nn.Parameter(torch.randn(5, 5, dtype=torch.float64))
+
+        def bias(self, query: Tensor, key: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
+            return self.table
+
+    query, key, value, positions = heads()
+    scheme, found = Trained(), []
+    fused = choose_mix(ScaledDot(), scheme, 0.0, Noise())
+    assert isinstance(fused, FusedMix)
+    for way in (fused, fused.equation):
+        mixed = way(query, key, value, Mask(), positions, positions)
+        found.append(torch.autograd.grad(mixed.square().sum(), [scheme.table])[0])
+    torch.testing.assert_close(found[0], found[1], atol=1e-12, rtol=0)

@@ -5,12 +5,12 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from model import int8, linear
-from model.int8 import can_multiply_int8, int8_product, quantised
+from model.int8 import int8_product, quantised, what_int8_lacks
 from model.linear import Linear, products_in
 from pipeline.errors import RecipeError
 from pipeline.models import decoding_precision
 
-needs_int8 = pytest.mark.skipif(not can_multiply_int8(), reason="this CPU or build of torch multiplies no int8")
+needs_int8 = pytest.mark.skipif(what_int8_lacks() is not None, reason=str(what_int8_lacks()))
 
 
 def written_out(x: Tensor, weight: Tensor) -> Tensor:
@@ -67,19 +67,18 @@ def test_only_large_layers_take_part(bias: bool, monkeypatch: pytest.MonkeyPatch
     assert in_double.dtype == torch.float64
 
 
-def test_where_it_is_not_exact_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    def saturated(x: Tensor, weight: object) -> Tensor:
+def test_where_it_is_not_exact_it_is_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    def cuts(x: Tensor, weight: object) -> Tensor:
         return torch.ones(len(x), 16)
 
-    def missing(x: Tensor, weight: object) -> Tensor:
-        raise AttributeError
+    def fails(x: Tensor, weight: object) -> Tensor:
+        raise RuntimeError("could not create a primitive\nat length")
 
-    for kernel in (saturated, missing):
+    for kernel, reason in ((cuts, "VNNI"), (fails, r"\(could not create a primitive\)")):
         monkeypatch.setattr(int8, "int8_product", kernel)
-        assert not can_multiply_int8.__wrapped__()
-    monkeypatch.setattr("pipeline.models.can_multiply_int8", lambda: False)
-    with pytest.raises(RecipeError, match="VNNI"):
-        decoding_precision("int8", "cpu")
-    with pytest.raises(RecipeError, match="VNNI"):
+        monkeypatch.setattr("pipeline.models.what_int8_lacks", what_int8_lacks.__wrapped__)
+        with pytest.raises(RecipeError, match=reason):
+            decoding_precision("int8", "cpu")
+    with pytest.raises(RecipeError, match="not for cuda"):
         decoding_precision("int8", "cuda")
     assert decoding_precision("bf16", "cuda") is torch.bfloat16

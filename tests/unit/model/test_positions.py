@@ -2,8 +2,7 @@ import math
 
 import torch
 
-from model.positions import POSITIONS, NoInput
-from model.relative import sinusoids
+from model.positions import POSITIONS, NoInput, sinusoids
 
 
 def test_sinusoids_are_the_papers_equation() -> None:
