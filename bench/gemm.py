@@ -81,7 +81,7 @@ def gigaflops(kind: str, shape: tuple[int, int, int], budget: float) -> float | 
 
 @cache
 def missing(kind: str) -> str | None:
-    """Why this build of torch has no such product, if so: it is asked for a small one, that no other error is hidden."""
+    """Why this build of torch has no such product, if so. A small one is asked for, that no other error is hidden."""
     try:
         with torch.inference_mode():
             KINDS[kind](16, 16, 16)()
