@@ -11,8 +11,11 @@ With S and T the source and target tokens of a text (end tokens counted), s and 
 
 The 2 is a multiplication and an addition for each weight; attention has twice that (scores, mixing) for each pair of
 positions that may see each other. A gated feed-forward layer has D F once more. Embeddings narrower or wider than a
-stack add their projections. Norms, softmax, activations, dropout and the optimiser are not counted: they are no matrix
-products. Nor is what another score than a dot product multiplies, or a relative scheme of positions.
+stack, or than the part of it that positions leave, add their projections. With H heads of queries and keys K wide and
+values V wide, of which G are of keys and values, the four matrices of D^2 are D H K, D G K, D G V and D H V, and a pair
+takes H (K + V) in the place of 2 D. Norms, softmax, activations, dropout and the optimiser are not counted: they are no
+matrix products. Nor is what another score than a dot product multiplies, or a relative scheme of positions. Models with
+something in self-attention's place, or with a window, are refused.
 
 Decoding with W hypotheses multiplies W rows a target position where training has one, all of them at once with the
 whole vocabulary; the source is read once:
@@ -23,7 +26,8 @@ whole vocabulary; the source is read once:
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from model.config import ModelConfig
+from model.config import ModelConfig, StackConfig
+from pipeline.errors import RecipeError
 
 MEGA, GIGA = 1e6, 1e9
 GATED = ("glu", "swiglu")
@@ -53,7 +57,7 @@ class Work:
 
 
 def forward(config: ModelConfig, vocab: int, work: Work) -> float:
-    """FLOP of the forward pass with teacher forcing."""
+    """FLOP of the forward pass with teacher forcing. Raises RecipeError for a model that these equations are not of."""
     return _reading(config, work) + _writing(config, vocab, work)
 
 
@@ -68,18 +72,37 @@ def decoding(config: ModelConfig, vocab: int, work: Work, beam: int) -> float:
 
 
 def _reading(config: ModelConfig, work: Work) -> float:
+    _check(config)
     encoder, decoder = config.encoder, config.decoder
-    layer = 4 * encoder.dim**2 + _matrices(config) * encoder.dim * encoder.feed_forward_dim
-    row = encoder.layers * layer + decoder.layers * 2 * encoder.dim * decoder.dim + _resize(config, encoder.dim)
-    return 2 * work.source * row + 4 * encoder.dim * encoder.layers * work.within_source
+    query, key_value, pair = _attention(encoder)
+    layer = encoder.dim * (query + key_value) + _matrices(config) * encoder.dim * encoder.feed_forward_dim
+    of_memory = encoder.dim * _attention(decoder)[1]
+    row = encoder.layers * layer + decoder.layers * of_memory + _widen(config, encoder.dim)
+    return 2 * work.source * row + 2 * pair * encoder.layers * work.within_source
 
 
 def _writing(config: ModelConfig, vocab: int, work: Work) -> float:
     decoder = config.decoder
-    layer = 6 * decoder.dim**2 + _matrices(config) * decoder.dim * decoder.feed_forward_dim
-    output = (config.embedding_dim or decoder.dim) * vocab
-    row = decoder.layers * layer + 2 * _resize(config, decoder.dim) + output  # in and out
-    return 2 * work.target * row + 4 * decoder.dim * decoder.layers * (work.within_target + work.across)
+    query, key_value, pair = _attention(decoder)
+    layer = decoder.dim * (2 * query + key_value) + _matrices(config) * decoder.dim * decoder.feed_forward_dim
+    embedding_dim = config.embedding_dim or decoder.dim
+    narrow = 0 if embedding_dim == decoder.dim else embedding_dim * decoder.dim
+    row = decoder.layers * layer + _widen(config, decoder.dim) + narrow + embedding_dim * vocab
+    return 2 * work.target * row + 2 * pair * decoder.layers * (work.within_target + work.across)
+
+
+def _check(config: ModelConfig) -> None:
+    rivals = {"architecture": "transformer", "mixing": "attention", "window": None, "adaptive": None}
+    for name, counted in rivals.items():
+        if (given := getattr(config, name)) != counted:
+            raise RecipeError(f"model.{name} = {given!r}: its FLOP are not counted here")
+
+
+def _attention(stack: StackConfig) -> tuple[int, int, int]:
+    """Columns of the projections to queries and from what is mixed, to keys and values; products for a pair."""
+    heads, groups = stack.heads, stack.key_value_heads or stack.heads
+    each = (stack.key_dim or stack.dim // heads) + (stack.value_dim or stack.dim // heads)
+    return heads * each, groups * each, heads * each
 
 
 def _matrices(config: ModelConfig) -> int:
@@ -87,5 +110,8 @@ def _matrices(config: ModelConfig) -> int:
     return 3 if config.activation in GATED else 2
 
 
-def _resize(config: ModelConfig, dim: int) -> int:
-    return 0 if config.embedding_dim in (None, dim) else (config.embedding_dim or 0) * dim
+def _widen(config: ModelConfig, dim: int) -> int:
+    """Of embeddings to what is left of a stack's width beside positions."""
+    left = dim if config.positions_join == "add" else dim - dim // 2
+    given = config.embedding_dim or dim
+    return 0 if given == left else given * left

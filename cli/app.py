@@ -13,11 +13,14 @@ from typing import Annotated, NoReturn, TextIO
 
 import typer
 
+from cli.attend import attend
+from cli.compare import compare
 from cli.evaluate import evaluate
 from cli.export import export
+from cli.generate import generate
 from cli.inspect import inspect
 from cli.launched import first_speaks, stderr_of
-from cli.options import argv
+from cli.options import IO_ERROR, argv
 from cli.preprocess import preprocess
 from cli.recipe import recipe
 from cli.run import run
@@ -25,8 +28,6 @@ from cli.tokenize import tokenize
 from cli.train import train
 from cli.translate import translate
 from pipeline.errors import Stopped, TfmError
-
-IO_ERROR = 74
 
 
 @dataclass
@@ -94,7 +95,10 @@ app = typer.Typer(
 )
 handle_errors = ErrorHandler()
 
-for stage in (tokenize, preprocess, train, translate, evaluate, run, export, inspect, recipe):
+STAGES = (tokenize, preprocess, train, translate, evaluate)
+BESIDE_THEM = (run, generate, attend, compare, export, inspect, recipe)
+
+for stage in (*STAGES, *BESIDE_THEM):
     app.command(name=stage.__name__)(handle_errors(stage))
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     Section = TypeVar("Section", bound=BaseModel)
 
 T = TypeVar("T")
+IO_ERROR = 74  # the exit code of an OSError
 
 RecipeFile = Annotated[
     Path | None, typer.Option("--recipe", metavar="FILE", help="Take everything from this recipe (TOML).")
@@ -28,6 +29,20 @@ Out = Annotated[
     Path | None, typer.Option("--out", metavar="DIR", help="Where the result goes; with --recipe: runs/NAME/...")
 ]
 Seed = Annotated[int | None, typer.Option("--seed", metavar="N", min=0, max=2**32 - 1, help="Seed of every draw (1).")]
+Temperature = Annotated[
+    float | None, typer.Option("--temperature", metavar="X", help="Of sampling; 0: always the likeliest piece.")
+]
+TopK = Annotated[int | None, typer.Option("--top-k", metavar="K", help="Sample from the K likeliest pieces.")]
+TopP = Annotated[
+    float | None, typer.Option("--top-p", metavar="P", help="Sample from the fewest pieces of this probability.")
+]
+DrawSeed = Annotated[int | None, typer.Option("--seed", metavar="N", help="Seed of sampling (1).")]
+NoRepeat = Annotated[
+    int | None, typer.Option("--no-repeat-ngram", metavar="N", help="No N pieces in a row come up twice.")
+]
+Forbidden = Annotated[
+    list[str] | None, typer.Option("--forbidden", metavar="TEXT", help="A word or phrase that may not come up.")
+]
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
 Device = Annotated[DeviceName | None, typer.Option("--device", help="Where to compute (auto).")]
 
@@ -58,7 +73,6 @@ def stage_of_recipe(
     flags: Mapping[str, object | None],
     out: Path | None,
     *,
-    init_from: Path | None = None,
     reporter: "Reporter | None" = None,
 ) -> "Recipe":
     """Run one stage of a recipe; the recipe as it is with `sets` and, over those, `flags` (by dotted key)."""
@@ -68,7 +82,7 @@ def stage_of_recipe(
 
     resolved = load_recipe(recipe, sets or (), flags)
     talk = reporter or console.reporter()
-    run_stage(resolved, stage, out=out, init_from=init_from, command=argv(), reporter=talk)
+    run_stage(resolved, stage, out=out, command=argv(), reporter=talk)
     return resolved
 
 

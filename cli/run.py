@@ -1,25 +1,31 @@
-"""`tfm run`: a recipe's five stages in one command."""
+"""`tfm run`: the five stages of a recipe in one command, or of several, one after another."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cli.options import Device, Sets, argv
+from cli.options import IO_ERROR, Device, Sets, argv
+from pipeline.errors import TfmError
 
 
 def run(
-    recipe: Annotated[Path, typer.Argument(metavar="RECIPE", help="The recipe (TOML).")],
+    recipes: Annotated[
+        list[Path], typer.Argument(metavar="RECIPE...", help="The recipe (TOML); several are run one after another.")
+    ],
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", help="Where a recipe fails, go on with the next; then end with its error.")
+    ] = False,
     device: Device = None,
     sets: Sets = None,
 ) -> None:
     """Run the five stages of a recipe; those that are fresh are skipped."""
     from cli.console import reporter
-    from pipeline.chain import run as run_stages
-    from pipeline.recipe import load_recipe
+    from pipeline.runs import load_recipes, run_recipes
 
-    run_stages(
-        load_recipe(recipe, sets or (), {"training.device": device}),
-        command=argv(),
-        reporter=reporter(),
-    )
+    loaded = load_recipes(recipes, sets or (), {"training.device": device})
+    failed = run_recipes(loaded, keep_going=keep_going, command=argv(), reporter=reporter())
+    if failed:
+        error = TfmError(f"{len(failed)} of {len(loaded)} recipes failed: {', '.join(failed)}")
+        error.exit_code = getattr(next(iter(failed.values())), "exit_code", IO_ERROR)
+        raise error

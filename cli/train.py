@@ -41,12 +41,15 @@ def train(
     ] = None,
 ) -> None:
     """Train a model; the same command resumes what was stopped."""
-    flags = {"training.max_steps": max_steps, "training.max_epochs": max_epochs, "training.device": device}
-    if init_from is not None:
-        init_from = model_folder(init_from)
+    flags = {
+        "training.max_steps": max_steps,
+        "training.max_epochs": max_epochs,
+        "training.device": device,
+        "training.init_from": None if init_from is None else str(model_folder(init_from)),
+    }
     if recipe is not None:
         refuse({"--data": data}, "--recipe names it")
-        stage_of_recipe("train", recipe, sets, {**flags, "seed": seed}, out, init_from=init_from)
+        stage_of_recipe("train", recipe, sets, {**flags, "seed": seed}, out)
         return
     dataset, folder = require(data, "--data"), require(out, "--out")
     from cli.console import reporter
@@ -61,7 +64,6 @@ def train(
         dataset,
         folder,
         seed=seed_of(seed),
-        init_from=init_from,
         command=argv(),
         reporter=reporter(),
     )

@@ -14,9 +14,15 @@ import typer
 from cli.options import (
     Device,
     DeviceName,
+    DrawSeed,
+    Forbidden,
+    NoRepeat,
     Out,
     RecipeFile,
     Sets,
+    Temperature,
+    TopK,
+    TopP,
     argv,
     model_folder,
     part,
@@ -39,10 +45,21 @@ def translate(
         Path | None, typer.Argument(metavar="[FILE|-]", help="Text, one sentence a line; -, or nothing: stdin.")
     ] = None,
     recipe: RecipeFile = None,
+    ensemble: Annotated[
+        list[Path] | None,
+        typer.Option("--ensemble", metavar="MODEL", help="Another model, which translates together with the first."),
+    ] = None,
     beam: Annotated[int | None, typer.Option("--beam", metavar="W", help="Beam width; 1 is greedy search.")] = None,
     n_best: Annotated[
         int | None, typer.Option("--n-best", metavar="N", help="Hypotheses a line, as LINE, SCORE, TEXT between tabs.")
     ] = None,
+    strategy: Annotated[
+        str | None, typer.Option("--strategy", metavar="NAME", help="search (for the likeliest) or sample (by chance).")
+    ] = None,
+    temperature: Temperature = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    seed: DrawSeed = None,
     length_norm: Annotated[
         str | None, typer.Option("--length-norm", metavar="NAME", help="none, average or wu.")
     ] = None,
@@ -54,6 +71,12 @@ def translate(
     ] = None,
     max_length: Annotated[
         int | None, typer.Option("--max-length", metavar="N", help="Pieces of a hypothesis at most.")
+    ] = None,
+    no_repeat_ngram: NoRepeat = None,
+    forbidden: Forbidden = None,
+    forced: Annotated[
+        Path | None,
+        typer.Option("--forced", metavar="FILE", help="Line n's words, between tabs, come up in its translation."),
     ] = None,
     precision: Annotated[
         str | None,
@@ -79,6 +102,13 @@ def translate(
     flags = {
         "decoding.beam": beam,
         "decoding.n_best": n_best,
+        "decoding.strategy": strategy,
+        "decoding.temperature": temperature,
+        "decoding.top_k": top_k,
+        "decoding.top_p": top_p,
+        "decoding.seed": seed,
+        "decoding.no_repeat_ngram": no_repeat_ngram,
+        "decoding.forbidden": forbidden or None,
         "decoding.length_norm": length_norm,
         "decoding.alpha": alpha,
         "decoding.min_length": min_length,
@@ -86,28 +116,33 @@ def translate(
         "decoding.precision": precision,
     }
     if recipe is not None:
-        alone = {"MODEL": model, "--prefix": prefix, "--prefixes": prefixes, "--jsonl": jsonl}
-        refuse(alone, "with --recipe the model and the test sets are the recipe's")
+        alone = {"MODEL": model, "--ensemble": ensemble, "--prefix": prefix, "--prefixes": prefixes, "--forced": forced}
+        refuse({**alone, "--jsonl": jsonl}, "with --recipe the model and the test sets are the recipe's")
         stage_of_recipe("translate", recipe, sets, {**flags, "training.device": device}, out)
         return
-    folder = model_folder(require(model, "MODEL"))
+    folders = [model_folder(each) for each in (require(model, "MODEL"), *(ensemble or ()))]
     from pipeline.config import DecodingConfig
 
     decoding = part(DecodingConfig, sets, flags)
     if out is None:
         refuse({"--prefixes": prefix and prefixes}, "give --prefix or --prefixes, not both")
         starts = _starts(prefix, prefixes)
-        _to_stdout(folder, file or STDIN, decoding, starts, jsonl, device or "auto")
+        _to_stdout(folders, file or STDIN, decoding, starts, _lines_of(forced), jsonl, device or "auto")
     else:
         refuse({"--jsonl": jsonl}, "with --out both forms are written")
         refuse({"--prefix": prefix}, "with --out give --prefixes FILE")
-        _into_folder(folder, file or STDIN, decoding, prefixes, out, device or "auto")
+        _into_folder(folders, file or STDIN, decoding, (prefixes, forced), out, device or "auto")
 
 
 def _into_folder(
-    model: Path, file: Path, config: "DecodingConfig", prefixes: Path | None, out: Path, device: DeviceName
+    models: list[Path],
+    file: Path,
+    config: "DecodingConfig",
+    beside: tuple[Path | None, Path | None],
+    out: Path,
+    device: DeviceName,
 ) -> None:
-    """One text, into an artifact."""
+    """One text, into an artifact; beside: the files of prefixes and of forced words."""
     from cli.console import reporter
     from pipeline.translate import translate_file
 
@@ -116,26 +151,44 @@ def _into_folder(
             file = Path(folder) / "stdin"
             with file.open("wb") as copy:
                 shutil.copyfileobj(sys.stdin.buffer, copy)
-        translate_file(model, file, config, out, command=argv(), reporter=reporter(), device=device, prefixes=prefixes)
+        translate_file(
+            models[0],
+            file,
+            config,
+            out,
+            command=argv(),
+            reporter=reporter(),
+            device=device,
+            ensemble=models[1:],
+            prefixes=beside[0],
+            forced=beside[1],
+        )
 
 
 def _to_stdout(
-    model: Path, file: Path, config: "DecodingConfig", starts: Iterable[str] | None, jsonl: bool, device: DeviceName
+    models: list[Path],
+    file: Path,
+    config: "DecodingConfig",
+    starts: Iterable[str] | None,
+    forced: Iterable[str] | None,
+    jsonl: bool,
+    device: DeviceName,
 ) -> None:
     """One text, line by line: at a terminal each translation comes before the next line is read."""
     from cli.console import reporter
     from data.sources import open_lines, stream_lines
-    from pipeline.models import load_model
+    from pipeline.decoding.ensemble import load_ensemble
     from pipeline.translate import CHUNK_LINES, as_json, translate_lines
 
     at_terminal = file == STDIN and sys.stdin.isatty()
     sources, asked = itertools.tee(stream_lines(sys.stdin.buffer, "stdin") if file == STDIN else open_lines(file))
     translations = translate_lines(
-        load_model(model, device),
+        load_ensemble(models, device),
         asked,
         config,
         reporter=reporter(),
         prefixes=starts,
+        forced=forced,
         chunk_lines=1 if at_terminal else CHUNK_LINES,
     )
     for number, (source, found) in enumerate(zip(sources, translations, strict=True), 1):
@@ -152,8 +205,13 @@ def _to_stdout(
 
 def _starts(prefix: str | None, prefixes: Path | None) -> Iterable[str] | None:
     """What the translations of the lines begin with, line by line."""
-    if prefixes is not None:
-        from data.sources import open_lines
+    lines = _lines_of(prefixes)
+    return itertools.repeat(prefix) if lines is None and prefix is not None else lines
 
-        return open_lines(prefixes)
-    return itertools.repeat(prefix) if prefix is not None else None
+
+def _lines_of(file: Path | None) -> Iterable[str] | None:
+    if file is None:
+        return None
+    from data.sources import open_lines
+
+    return open_lines(file)

@@ -55,6 +55,55 @@ class PairBatch:
         return replace(self, source=source, target_in=target_in, target_out=target_out)
 
 
+@dataclass(frozen=True)
+class TextBatch:
+    """B texts, their tokens joined end to end; all tensors int64, the lengths always on the CPU.
+
+    tokens_in: (N,) start token, then the text but its last token. tokens_out: (N,) the text, what the model is to say
+    at each row of tokens_in. lengths: (B,) rows of each text. rows: (B,) which texts they are.
+    """
+
+    tokens_in: Tensor
+    tokens_out: Tensor
+    lengths: Tensor
+    rows: Ints
+
+    @property
+    def num_tokens(self) -> int:
+        """N: rows that the loss is summed over."""
+        return int(self.lengths.sum())
+
+    def to(self, device: torch.device | str) -> "TextBatch":
+        """The same batch on `device`."""
+        tokens_in, tokens_out = (each.to(device, non_blocking=True) for each in (self.tokens_in, self.tokens_out))
+        return TextBatch(tokens_in, tokens_out, self.lengths, self.rows)
+
+    def filled(self, num_rows: int) -> "TextBatch":
+        """The same batch with filler, up to so many rows."""
+        sides = (self.tokens_in, self.tokens_out)
+        tokens_in, tokens_out = (F.pad(ids, (0, num_rows - len(ids)), value=EOS_ID) for ids in sides)
+        return TextBatch(tokens_in, tokens_out, self.lengths, self.rows)
+
+
+def make_texts(column: Column, rows: Ints) -> TextBatch:
+    """The texts of `rows` of a column, in that order, each with its end token."""
+    ids, lengths = column.take(rows)
+    tokens_in = _with(BOS_ID, ids, lengths, at_start=True)
+    tokens_out = _with(EOS_ID, ids, lengths, at_start=False)
+    return TextBatch(tokens_in, tokens_out, torch.from_numpy(lengths + 1), rows)
+
+
+def windows_of(text: Ids, starts: Ints, length: int) -> TextBatch:
+    """The windows of a running text that begin at `starts`, each so long, or as long as there is text."""
+    lengths = np.minimum(len(text) - starts, length)
+    begins = np.cumsum(lengths) - lengths
+    places = np.arange(lengths.sum()) + np.repeat(starts - begins, lengths)
+    tokens_out = text[places].astype(np.int64)
+    tokens_in = np.concatenate([[BOS_ID], tokens_out[:-1]])
+    tokens_in[begins] = BOS_ID
+    return TextBatch(torch.from_numpy(tokens_in), torch.from_numpy(tokens_out), torch.from_numpy(lengths), starts)
+
+
 def make_pairs(split: Split, rows: Ints) -> PairBatch:
     """The batch of `rows` of a split, in that order."""
     return _batch(split.source, split.target, rows)

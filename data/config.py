@@ -2,10 +2,18 @@
 
 from typing import Annotated, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-Format = Literal["text", "tsv", "csv", "jsonl", "parquet", "huggingface", "generated"]
-Generator = Literal["grammar", "copy", "reverse", "sort"]
+Format = Literal["text", "tsv", "csv", "jsonl", "parquet", "labelled", "conllu", "huggingface", "generated"]
+Generator = Literal["grammar", "copy", "reverse", "sort", "addition", "programs"]
+# Formats whose columns have names of their own; "source" and "target" are the usual ones, said first.
+COLUMNS: dict[Format, tuple[str, ...]] = {
+    "labelled": ("text", "label", "source", "target"),
+    "conllu": ("form", "upos", "lemma", "xpos", "deprel", "source", "target"),
+}
+# What says which texts of a built-in corpus are wanted; those that are not here have one kind.
+PARAMETERS: dict[str, tuple[str, ...]] = {"addition": ("length", "mix"), "programs": ("length", "nesting", "mix")}
+Epoch = Annotated[int, Field(ge=1)]
 
 
 def _as_tuple(value: object) -> object:
@@ -19,20 +27,39 @@ class CorpusConfig(BaseModel):
 
     text: `source` and `target` are two aligned files. tsv, csv, jsonl, parquet: `path` is the file (or
     several, by a glob), `source` and `target` name its columns (tsv without a header: 0 and 1).
+    labelled: a line is LABEL and text; the source is the text, the target the label. conllu: the source is the words
+    of a sentence, the target one of its columns (upos).
     huggingface: `path` is a dataset's folder, its NAME or NAME:CONFIGURATION, `split` its split. generated:
     `path` names the built-in corpus, `split` which of its splits, `size` how many pairs.
-    Every file may end in .gz.
+    Every file may end in .gz. Without a source the corpus is of texts, which are targets.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     format: Format = "text"
     path: str | None = None
-    source: str = "source"
+    source: str | None = Field("source", description="file or column; none: texts, as a language model learns from")
     target: str = "target"
     split: str | None = None
-    size: int | None = Field(None, ge=1)
+    size: int | None = Field(None, ge=1, description="at most so many pairs, from the beginning")
+    skip: int = Field(0, ge=0, description="pass over so many pairs at the beginning")
     weight: float = Field(1.0, gt=0, description="how often an example of this corpus comes up in an epoch")
+    epochs: tuple[Epoch, Epoch] | None = Field(
+        None, description="training: the first and the last epoch it takes part in, counted from 1; none: all"
+    )
+    length: int | None = Field(None, ge=1, le=100, description="addition, programs: digits of a number")
+    nesting: int | None = Field(None, ge=1, le=20, description="programs: operations of a program")
+    mix: bool = Field(False, description="addition, programs: draw length and nesting of each, up to those")
+
+    @property
+    def has_source(self) -> bool:
+        """Whether these are pairs; else they are texts, each a target."""
+        return self.source is not None
+
+    @field_validator("epochs", mode="before")
+    @classmethod
+    def _range(cls, given: object) -> object:
+        return tuple(given) if isinstance(given, list) else given  # as `_as_tuple`
 
     @model_validator(mode="after")
     def _is_whole(self) -> "CorpusConfig":
@@ -46,6 +73,28 @@ class CorpusConfig(BaseModel):
             raise ValueError(f'there is no built-in corpus "{self.path}"; there are {", ".join(get_args(Generator))}')
         if self.format == "generated" and (self.split is None or self.size is None):
             raise ValueError(f'the built-in corpus "{self.path}" needs `split` and `size`')
+        if self.epochs is not None and self.epochs[0] > self.epochs[1]:
+            raise ValueError(f"`epochs` are the first and the last: {self.epochs[0]} is after {self.epochs[1]}")
+        return self
+
+    @model_validator(mode="after")
+    def _columns_are_there(self) -> "CorpusConfig":
+        for side in (self.source, self.target):
+            if side is not None and side not in COLUMNS.get(self.format, (side,)):
+                names = ", ".join(COLUMNS[self.format])
+                raise ValueError(f'format "{self.format}" has no column "{side}"; it has {names}')
+        return self
+
+    @model_validator(mode="after")
+    def _parameters_fit(self) -> "CorpusConfig":
+        has = PARAMETERS.get(str(self.path), ()) if self.format == "generated" else ()
+        for name in ("length", "nesting", "mix"):
+            value = getattr(self, name)
+            if value is None and name in has:
+                raise ValueError(f'the built-in corpus "{self.path}" needs `{name}`')
+            if value not in (None, False) and name not in has:
+                those = " and ".join(f'"{path}"' for path, names in PARAMETERS.items() if name in names)
+                raise ValueError(f"`{name}` is of built-in corpora alone: {those}")
         return self
 
 
@@ -57,6 +106,9 @@ class LimitsConfig(BaseModel):
     max_length: int = Field(256, ge=1, description="longest side, in pieces")
     max_ratio: float | None = Field(None, gt=1, description="longer side over shorter side, in pieces; none: no limit")
     duplicates: Literal["keep", "drop"] = "keep"
+    empty: Literal["keep", "drop"] = Field(
+        "drop", description="pairs with an empty side; keep: as in running text, where an empty line is a line break"
+    )
 
 
 class DataConfig(BaseModel):
@@ -67,7 +119,9 @@ class DataConfig(BaseModel):
     path: str | None = Field(
         None, description="a folder (train.en, valid.en, ...) or Hugging Face dataset that holds all splits"
     )
-    source: str = Field("source", description="with path: the source's file ending or column")
+    source: str | None = Field(
+        "source", description="with path: the source's file ending or column; none: texts, which are targets"
+    )
     target: str = Field("target", description="with path: the target's file ending or column")
     train: Annotated[tuple[CorpusConfig, ...], BeforeValidator(_as_tuple)] = ()
     valid: CorpusConfig | None = None
@@ -91,3 +145,26 @@ class DataConfig(BaseModel):
         if abs(sum(self.ratios) - 1) > 1e-9 or min(self.ratios) <= 0:
             raise ValueError("`ratios` must be three positive numbers that add up to 1")
         return self
+
+    @model_validator(mode="after")
+    def _epochs_fit(self) -> "DataConfig":
+        for name, corpus in {
+            "valid": self.valid,
+            **{f"tests.{name}": test for name, test in self.tests.items()},
+        }.items():
+            if corpus is not None and corpus.epochs is not None:
+                raise ValueError(f"{name}.epochs: only training corpora take part in epochs")
+        last = max((corpus.epochs[1] for corpus in self.train if corpus.epochs is not None), default=0)
+        if (idle := self.idle_epoch(last)) is not None:
+            raise ValueError(f"no training corpus takes part in epoch {idle}; see `epochs` of data.train")
+        return self
+
+    def idle_epoch(self, last: int) -> int | None:
+        """The first epoch, up to `last`, in which no training corpus takes part."""
+        ranges = sorted(corpus.epochs or (1, last) for corpus in self.train)
+        covered = 0
+        for first, end in ranges:
+            if first > covered + 1:
+                break
+            covered = max(covered, end)
+        return covered + 1 if ranges and covered < last else None

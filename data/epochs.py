@@ -37,6 +37,8 @@ class Cost:
 
 def cost(lengths: Lengths, *, budget: int, seed: int, epoch: int) -> Cost:
     """What `buckets.batches` comes to with these lengths. Which rows a broken weight repeats is another draw."""
+    if not lengths.counts:
+        return Cost(0, 0, 0.0)
     first, flip = cut_and_flip(seed, epoch)
     source, target, times = _rows_of(lengths, seed, epoch)
     larger = np.maximum(source, target)

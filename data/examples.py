@@ -68,14 +68,16 @@ class Sieve:
     dropped: dict[str, int] = field(default_factory=lambda: dict.fromkeys(REASONS, 0))
     _seen: set[int] = field(default_factory=set, repr=False)
 
-    def __call__(self, chunk: Chunk) -> Chunk:
-        """The pairs of the chunk that stay."""
-        source, target = chunk.source.lengths, chunk.target.lengths
-        longer, shorter = np.maximum(source, target), np.minimum(source, target)
-        texts = zip(chunk.source.texts, chunk.target.texts, strict=True)
-        blank = [not (a and b) or a.isspace() or b.isspace() for a, b in texts]
+    def __call__(self, chunk: Chunk, *, has_source: bool = True) -> Chunk:
+        """The pairs of the chunk that stay; without a source only the target is looked at."""
+        sides = [chunk.source, chunk.target] if has_source else [chunk.target]
+        lengths = np.stack([side.lengths for side in sides])
+        longer, shorter = lengths.max(0), lengths.min(0)
         kept = np.ones(len(chunk), np.bool_)
-        self._drop(kept, "empty", (shorter == 0) | np.array(blank))
+        if self.limits.empty == "drop":
+            rows = zip(*(side.texts for side in sides), strict=True)
+            blank = [not all(row) or any(map(str.isspace, row)) for row in rows]
+            self._drop(kept, "empty", (shorter == 0) | np.array(blank))
         self._drop(kept, "too long", longer > self.limits.max_length)
         if self.limits.max_ratio is not None:
             self._drop(kept, "length ratio", longer > self.limits.max_ratio * shorter)
@@ -100,8 +102,8 @@ class Sieve:
 # 64-bit keys stand for texts, so that telling repeated ones takes 8 bytes a row. Python's own hash serves: it holds
 # within a process, which is all that is asked, and costs nothing.
 def source_keys(chunk: Chunk) -> Ints:
-    """(rows,) a key of each source text."""
-    return np.fromiter(map(hash, chunk.source.texts), np.int64, len(chunk))
+    """A key of each source text; of an empty one, and so of what has no source, none."""
+    return np.fromiter(map(hash, filter(None, chunk.source.texts)), np.int64)
 
 
 def pair_keys(chunk: Chunk) -> Ints:

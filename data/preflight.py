@@ -6,7 +6,7 @@ from data.errors import DataError
 from data.lines import check_lines
 from data.splits import Corpus, Portion, Splits
 
-LINE_FORMATS = ("text", "tsv", "csv", "jsonl")
+LINE_FORMATS = ("text", "tsv", "csv", "jsonl", "labelled", "conllu")
 
 
 def preflight(splits: Splits, *, online: bool = False) -> dict[str, int | None]:
@@ -38,17 +38,23 @@ def _check(corpus: Corpus, checked: dict[CorpusConfig, int | None], online: bool
 
 
 def _count(corpus: CorpusConfig, online: bool) -> int | None:
-    if corpus.format == "huggingface":
-        return len(hub.open_split(str(corpus.path), corpus.split, online=online))
     if corpus.format == "generated":
         return corpus.size
+    whole = _count_whole(corpus, online)
+    left = None if whole is None else max(whole - corpus.skip, 0)
+    return left if left is None or corpus.size is None else min(left, corpus.size)
+
+
+def _count_whole(corpus: CorpusConfig, online: bool) -> int | None:
+    """The number of all pairs in the files of a corpus, whatever part of them is asked for."""
+    if corpus.format == "huggingface":
+        return len(hub.open_split(str(corpus.path), corpus.split, online=online))
     lines = [check_lines(path) for path in sources.files(corpus)] if corpus.format in LINE_FORMATS else []
     if corpus.format != "text":
         return None
-    num_sources, num_targets = lines
-    if num_sources != num_targets:
-        raise sources.line_counts_differ(corpus, num_sources, num_targets)
-    return num_sources
+    if lines[0] != lines[-1]:
+        raise sources.line_counts_differ(corpus, *lines)
+    return lines[0]
 
 
 def over_budget(corpus: Corpus, row: int, length: int, budget: int) -> DataError:

@@ -57,10 +57,15 @@ class CorpusCount:
     read: int = 0
     rows: int = 0
 
+    def as_json(self) -> dict[str, Any]:
+        """For dataset.json: rows, weight and, where it does not take part in all, epochs."""
+        about = {"rows": self.rows, "weight": self.corpus.weight}
+        return about if self.corpus.epochs is None else {**about, "epochs": list(self.corpus.epochs)}
+
 
 @dataclass
 class SplitCount:
-    """What became of one split. pairs, sources: keys of those that are kept."""
+    """What became of one split. pairs, sources: keys of those that are kept; lengths: of those of the first epoch."""
 
     pairs: Keys
     sources: Keys
@@ -80,7 +85,9 @@ class SplitCount:
         self.corpora[-1].rows += len(chunk)
         self.source.add(chunk.source)
         self.target.add(chunk.target)
-        self.lengths.add(chunk.source.lengths + 1, chunk.target.lengths + 1, self.corpora[-1].corpus.weight)
+        corpus = self.corpora[-1].corpus
+        if corpus.epochs is None or corpus.epochs[0] == 1:
+            self.lengths.add(chunk.source.lengths + 1, chunk.target.lengths + 1, corpus.weight)
         self.pairs.add(pair_keys(chunk))
         self.sources.add(source_keys(chunk))
 
@@ -90,10 +97,7 @@ class SplitCount:
 
     def as_json(self) -> dict[str, Any]:
         """For report.json."""
-        corpora = [
-            {"corpus": describe(each.corpus), "weight": each.corpus.weight, "read": each.read, "rows": each.rows}
-            for each in self.corpora
-        ]
+        corpora = [{"corpus": describe(each.corpus), "read": each.read, **each.as_json()} for each in self.corpora]
         return {
             "rows": self.rows,
             "read": sum(each.read for each in self.corpora),
@@ -122,35 +126,49 @@ def make_report(counts: Mapping[str, SplitCount], *, budget: int, seed: int) -> 
 
 
 def tables(report: Mapping[str, Any]) -> list[Table]:
-    """The report for people: tables as (title, columns, rows)."""
+    """The report for people: tables as (title, columns, rows). A side that has no text at all is left out."""
     splits = report["splits"]
-    sizes: Table = ("splits", ["split", "pairs", "share", "source tokens", "target tokens", "unknown", "repeated"], [])
-    for name, split in splits.items():
-        source, target = split["source"], split["target"]
-        unknown = f"{source['unknown_rate']:.3%} | {target['unknown_rate']:.3%}"
-        counted = [f"{split['rows']:,}", f"{split['share']:.1%}", f"{source['tokens']:,}", f"{target['tokens']:,}"]
-        sizes[2].append([name, *counted, unknown, f"{split['repeated']:,}"])
-    return [sizes, _length_table(splits), _dropped_table(splits["train"]), _overlap_table(report)]
+    sides = [side for side in _SIDES if any(split[side]["tokens"] for split in splits.values())]
+    return [
+        _size_table(splits, sides),
+        _length_table(splits, sides),
+        _dropped_table(splits["train"]),
+        _overlap_table(report, sides),
+    ]
 
 
 def batches_line(report: Mapping[str, Any]) -> str:
     """The cost of padding in a sentence."""
-    cost = report["batches"]
+    cost, corpora = report["batches"], report["splits"]["train"]["corpora"]
     return (
-        f"an epoch: {cost['rows_an_epoch']:,} pairs in {cost['batches_an_epoch']:,} batches of at most "
+        f"{'the first' if any('epochs' in each for each in corpora) else 'an'} epoch: "
+        f"{cost['rows_an_epoch']:,} pairs in {cost['batches_an_epoch']:,} batches of at most "
         f"{cost['batch_tokens']:,} padded tokens a side; {cost['padding']:.1%} of the positions are padding"
     )
 
 
-def _length_table(splits: Mapping[str, Any]) -> Table:
-    """Lengths in tokens, each bin as shares of source and target."""
+def _size_table(splits: Mapping[str, Any], sides: Sequence[str]) -> Table:
+    rows: list[list[object]] = []
+    for name, split in splits.items():
+        tokens = [f"{split[side]['tokens']:,}" for side in sides]
+        unknown = " | ".join(f"{split[side]['unknown_rate']:.3%}" for side in sides)
+        rows.append([name, f"{split['rows']:,}", f"{split['share']:.1%}", *tokens, unknown, f"{split['repeated']:,}"])
+    return "splits", ["split", "pairs", "share", *(f"{side} tokens" for side in sides), "unknown", "repeated"], rows
+
+
+def _length_table(splits: Mapping[str, Any], sides: Sequence[str]) -> Table:
+    """Lengths in tokens, each bin as shares of the sides."""
     rows: list[list[object]] = []
     for i in range(len(LENGTH_EDGES)):
-        counts = [(split[side]["lengths"][_bin(i)], split["rows"]) for split in splits.values() for side in _SIDES]
-        if any(count for count, _ in counts):
-            cells = [f"{count / total:.1%}" if count else "" for count, total in counts]
-            rows.append([_bin(i), *(f"{one:>6} | {two:>6}" for one, two in zip(cells[::2], cells[1::2], strict=True))])
-    return "lengths in tokens, source | target", ["tokens", *splits], rows
+        counts = [[split[side]["lengths"][_bin(i)] for side in sides] for split in splits.values()]
+        totals = [split["rows"] for split in splits.values()]
+        if any(map(any, counts)):
+            shares = [
+                [f"{count / total:.1%}" if count else "" for count in of_split]
+                for of_split, total in zip(counts, totals, strict=True)
+            ]
+            rows.append([_bin(i), *(" | ".join(f"{share:>6}" for share in of_split) for of_split in shares)])
+    return f"lengths in tokens, {' | '.join(sides)}", ["tokens", *splits], rows
 
 
 def _dropped_table(train: Mapping[str, Any]) -> Table:
@@ -159,12 +177,13 @@ def _dropped_table(train: Mapping[str, Any]) -> Table:
     return f"dropped from the {read:,} training pairs read", ["reason", "pairs", "share"], rows
 
 
-def _overlap_table(report: Mapping[str, Any]) -> Table:
+def _overlap_table(report: Mapping[str, Any], sides: Sequence[str]) -> Table:
     rows: list[list[object]] = []
+    columns = {"pairs": "whole pairs", "sources": "sources"} if "source" in sides else {"pairs": "whole texts"}
     for name, found in report["overlap"].items():
         total = report["splits"][name]["rows"]
-        rows.append([name, *(f"{found[what]:,} ({found[what] / total:.1%})" for what in ("pairs", "sources"))])
-    return "also in the training data", ["split", "whole pairs", "sources"], rows
+        rows.append([name, *(f"{found[what]:,} ({found[what] / total:.1%})" for what in columns)])
+    return "also in the training data", ["split", *columns.values()], rows
 
 
 _SIDES: Sequence[str] = ("source", "target")

@@ -4,40 +4,40 @@ import csv
 import glob
 import hashlib
 import json
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
-from itertools import chain
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from types import ModuleType
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from data import hub
+from data import generated, hub
 from data.config import CorpusConfig
+from data.conllu import read_conllu
 from data.errors import DataError, listed
+from data.labelled import read_labelled
 from data.lines import check_lines, open_lines, opened, stream_lines
 from data.splits import Corpus, Portion, Splits, resolve
 
 __all__ = ["READERS", "Splits", "describe", "files", "identity", "open_lines", "pairs", "resolve", "stream_lines"]
 
 Pairs: TypeAlias = Iterator[tuple[str, str]]
-# Built-in corpora are the same for every seed of training, so that scores compare.
-GENERATED_SEED = 1
 
 
 def pairs(corpus: Corpus, *, online: bool = False) -> Pairs:
-    """The (source, target) texts of a corpus in order, read as they are asked for.
+    """The (source, target) texts of a corpus in order, read as they are asked for; without a source it is "".
 
     online: whether a Hugging Face dataset may be downloaded. Raises DataError naming file, line and byte.
     """
     if isinstance(corpus, Portion):
-        whole = chain.from_iterable(pairs(each, online=online) for each in corpus.corpora)
-        return (pair for pair in whole if corpus.holds(pair[0]))
-    return READERS[corpus.format](corpus, online)
+        return (pair for each in corpus.corpora for pair in pairs(each, online=online) if corpus.holds(each, pair))
+    found = READERS[corpus.format](corpus, online)
+    # A built-in corpus makes just as many pairs as it is asked for.
+    size = None if corpus.size is None or corpus.format == "generated" else corpus.skip + corpus.size
+    return islice(found, corpus.skip, size)
 
 
 def identity(corpus: Corpus, *, online: bool = False) -> list[tuple[str, Path | None, str]]:
@@ -45,7 +45,7 @@ def identity(corpus: Corpus, *, online: bool = False) -> list[tuple[str, Path | 
     if isinstance(corpus, Portion):
         return [part for each in corpus.corpora for part in identity(each, online=online)]
     if corpus.format == "generated":
-        return [(describe(corpus), None, f"{describe(corpus)} seed {GENERATED_SEED} code {_generator_code()}")]
+        return [(describe(corpus), None, f"{describe(corpus)} {generated.version(_path(corpus))}")]
     if corpus.format == "huggingface":
         dataset = hub.open_split(_path(corpus), corpus.split, online=online)
         return [(describe(corpus), None, dataset._fingerprint)]
@@ -58,15 +58,20 @@ def describe(corpus: Corpus) -> str:
         share = f"{corpus.high - corpus.low:.0%}"
         return f"random {share} of {', '.join(describe(each) for each in corpus.corpora)}"
     if corpus.format == "text":
-        return f"{corpus.source} | {corpus.target}"
-    parts = [str(corpus.path), corpus.split, None if corpus.size is None else f"{corpus.size} pairs"]
+        name = corpus.target if corpus.source is None else f"{corpus.source} | {corpus.target}"
+    else:
+        name = str(corpus.path)
+    parts = [name, corpus.split, None if corpus.size is None else f"{corpus.size} pairs"]
+    parts += [f"{what} {value}" for what in ("length", "nesting") if (value := getattr(corpus, what)) is not None]
+    parts += ["mixed"] if corpus.mix else []
+    parts += [f"from pair {corpus.skip + 1} on"] if corpus.skip else []
     return " ".join(part for part in parts if part is not None)
 
 
 def files(corpus: CorpusConfig) -> list[Path]:
     """The files of a corpus, in the order they are read; none for those that are not files."""
     if corpus.format == "text":
-        return [Path(corpus.source), Path(corpus.target)]
+        return [Path(each) for each in (corpus.source, corpus.target) if each is not None]
     if corpus.format in ("generated", "huggingface"):
         return []
     path = _path(corpus)
@@ -86,7 +91,10 @@ def line_counts_differ(corpus: CorpusConfig, num_sources: int, num_targets: int)
 
 
 def _text(corpus: CorpusConfig, online: bool) -> Pairs:
-    one, other = Path(corpus.source), Path(corpus.target)
+    one, other = Path(corpus.source or ""), Path(corpus.target)
+    if corpus.source is None:
+        yield from (("", line) for line in open_lines(other))
+        return
     try:
         yield from zip(open_lines(one), open_lines(other), strict=True)
     except ValueError:
@@ -96,8 +104,10 @@ def _text(corpus: CorpusConfig, online: bool) -> Pairs:
 def _tsv(corpus: CorpusConfig, online: bool) -> Pairs:
     for path in files(corpus):
         rows = ((number, line.split("\t")) for number, line in enumerate(open_lines(path), 1))
-        names = [] if corpus.source.isdecimal() and corpus.target.isdecimal() else next(rows, (0, [""]))[1]
-        yield from _cells(path, rows, _place(path, names, corpus.source), _place(path, names, corpus.target))
+        sides = (corpus.source, corpus.target)
+        is_headed = not all(each is None or each.isdecimal() for each in sides)
+        names = next(rows, (0, [""]))[1] if is_headed else []
+        yield from _cells(path, rows, *(_place(path, names, each) for each in sides))
 
 
 def _csv(corpus: CorpusConfig, online: bool) -> Pairs:
@@ -113,20 +123,24 @@ def _csv(corpus: CorpusConfig, online: bool) -> Pairs:
                 raise DataError(f"not a CSV row: {error}", file=path, line=table.line_num) from None
 
         names = next(rows(), (0, [""]))[1]
-        yield from _cells(path, rows(), _place(path, names, corpus.source), _place(path, names, corpus.target))
+        yield from _cells(path, rows(), *(_place(path, names, each) for each in (corpus.source, corpus.target)))
 
 
-def _cells(path: Path, rows: Iterable[tuple[int, list[str]]], source: int, target: int) -> Pairs:
+def _cells(path: Path, rows: Iterable[tuple[int, list[str]]], *sides: int) -> Pairs:
+    """The cells of each row at two places; at place -1 is none."""
+    source, target = sides
     for line, row in rows:
         try:
-            yield _one_line(row[source]), _one_line(row[target])
+            yield "" if source < 0 else _one_line(row[source]), _one_line(row[target])
         except IndexError:
             problem = f"has {len(row)} columns, but column {max(source, target) + 1} is wanted"
             raise DataError(problem, file=path, line=line) from None
 
 
-def _place(path: Path, names: list[str], column: str) -> int:
-    """The index of a column, by its name or, without a header, its number."""
+def _place(path: Path, names: list[str], column: str | None) -> int:
+    """The index of a column, by its name or, without a header, its number; -1 where there is no such side."""
+    if column is None:
+        return -1
     if not names:
         return int(column)
     if column not in names:
@@ -145,8 +159,10 @@ def _jsonl(corpus: CorpusConfig, online: bool) -> Pairs:
                 yield _value(row, corpus.source, path, number), _value(row, corpus.target, path, number)
 
 
-def _value(row: object, column: str, path: Path, line: int) -> str:
-    """The text at a key; `a.b` is key b of the object at key a. null is an empty text."""
+def _value(row: object, column: str | None, path: Path, line: int) -> str:
+    """The text at a key; `a.b` is key b of the object at key a. null is an empty text, and so is that of no key."""
+    if column is None:
+        return ""
     value: object = row
     for key in [column] if isinstance(row, dict) and column in row else column.split("."):
         if not isinstance(value, dict) or key not in value:
@@ -165,7 +181,7 @@ def _parquet(corpus: CorpusConfig, online: bool) -> Pairs:
     for path in files(corpus):
         with opened(path) as stream, _damage_told(path, "Parquet file"):
             file = pq.ParquetFile(stream)
-            wanted = {corpus.source.split(".")[0], corpus.target.split(".")[0], "translation"}
+            wanted = {*(each.split(".")[0] for each in (corpus.source, corpus.target) if each), "translation"}
             columns = [name for name in file.schema_arrow.names if {name, name.split(".")[0]} & wanted]
             num_rows = 0
             for batch in file.iter_batches(columns=columns or None):
@@ -200,8 +216,11 @@ def _table_pairs(table: pa.Table, corpus: CorpusConfig, path: str) -> Pairs:
     return zip(*sides, strict=True)
 
 
-def _table_column(table: pa.Table, name: str, path: str) -> list[str]:
-    """A text column; `a.b`, and `b` within a column `translation` (a habit of the hub), is a field of a struct."""
+def _table_column(table: pa.Table, name: str | None, path: str) -> list[str]:
+    """A text column; `a.b`, and `b` within a column `translation` (a habit of the hub), is a field of a struct.
+    Without a name: empty texts."""
+    if name is None:
+        return [""] * len(table)
     table = table.combine_chunks()
     if name not in table.column_names:
         table = table.flatten()
@@ -214,33 +233,17 @@ def _table_column(table: pa.Table, name: str, path: str) -> list[str]:
     return [_one_line(value or "") for value in column.to_pylist()]
 
 
+def _columns(read: Callable[[Path, Sequence[str]], Iterator[tuple[str, ...]]], corpus: CorpusConfig, _: bool) -> Pairs:
+    """The pairs of a format whose reader gives the columns it is asked for."""
+    columns = [each for each in (corpus.source, corpus.target) if each is not None]
+    for path in files(corpus):
+        for row in read(path, columns):
+            yield "" if corpus.source is None else row[0], row[-1]
+
+
 def _generated(corpus: CorpusConfig, online: bool) -> Pairs:
-    from data import grammar, toys  # imported here, because whoever only reads lines need not build a grammar
-
-    # So says CorpusConfig, which knows the names too.
-    assert corpus.split is not None
-    assert corpus.size is not None
-    generators: dict[str, Callable[[str, int, int], Pairs]] = {"grammar": grammar.generate, **toys.TOYS}
-    yield from generators[_path(corpus)](corpus.split, corpus.size, GENERATED_SEED)
-
-
-@cache
-def _generator_code() -> str:
-    """sha256 of the source files of the built-in corpora and of all in this package that they import."""
-    from data import grammar, toys
-
-    waiting: list[ModuleType] = [grammar, toys]
-    found = set(waiting)
-    while waiting:
-        for value in list(vars(waiting.pop()).values()):
-            name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
-            if name is not None and name.startswith("data.") and (module := sys.modules[name]) not in found:
-                found.add(module)
-                waiting.append(module)
-    digest = hashlib.sha256()
-    for file in sorted(str(module.__file__) for module in found):
-        digest.update(Path(file).read_bytes())
-    return digest.hexdigest()
+    made = generated.generate(corpus)
+    return made if corpus.source is not None else (("", target) for _, target in made)
 
 
 def _path(corpus: CorpusConfig) -> str:
@@ -266,6 +269,8 @@ READERS: Mapping[str, Callable[[CorpusConfig, bool], Pairs]] = {
     "csv": _csv,
     "jsonl": _jsonl,
     "parquet": _parquet,
+    "labelled": partial(_columns, read_labelled),
+    "conllu": partial(_columns, read_conllu),
     "huggingface": _huggingface,
     "generated": _generated,
 }

@@ -28,9 +28,19 @@ class Portion:
         """How often a pair comes up in an epoch."""
         return self.corpora[0].weight
 
-    def holds(self, source: str) -> bool:
-        """Whether pairs with this source belong to the portion."""
-        return self.low <= draw(source, self.seed) < self.high
+    @property
+    def has_source(self) -> bool:
+        """Whether these are pairs; else they are texts, each a target."""
+        return any(corpus.has_source for corpus in self.corpora)
+
+    @property
+    def epochs(self) -> tuple[int, int] | None:
+        """The first and the last epoch its pairs take part in."""
+        return self.corpora[0].epochs
+
+    def holds(self, corpus: CorpusConfig, pair: tuple[str, str]) -> bool:
+        """Whether a pair of one of its corpora belongs to the portion: its source decides, or else its target."""
+        return self.low <= draw(pair[0] if corpus.has_source else pair[1], self.seed) < self.high
 
 
 Corpus: TypeAlias = CorpusConfig | Portion
@@ -49,13 +59,13 @@ class Splits:
         return {"train": self.train, "valid": (self.valid,), **{name: (test,) for name, test in self.tests.items()}}
 
 
-def draw(source: str, seed: int) -> float:
-    """A uniform number in [0, 1) for a source text.
+def draw(text: str, seed: int) -> float:
+    """A uniform number in [0, 1) for a text.
 
     Drawn from the text, not from its place, so that repeated sentences never lie on both sides of a split.
     """
     key = seed.to_bytes(8, "little")
-    digest = hashlib.blake2b(source.encode("utf-8", "surrogatepass"), digest_size=6, key=key).digest()
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6, key=key).digest()
     return int.from_bytes(digest, "little") / 2**48
 
 
@@ -107,7 +117,7 @@ def _found(config: DataConfig) -> tuple[tuple[CorpusConfig, ...], CorpusConfig |
     files = _text_files(folder, config.source, config.target) if folder.is_dir() else {}
     if files:
         corpora = {
-            name: CorpusConfig(format="text", source=str(source), target=str(target))
+            name: CorpusConfig(format="text", source=None if source is None else str(source), target=str(target))
             for name, (source, target) in files.items()
         }
     else:
@@ -118,7 +128,7 @@ def _found(config: DataConfig) -> tuple[tuple[CorpusConfig, ...], CorpusConfig |
             for name in _hub_splits(config)
         }
     if "train" not in corpora:
-        wanted = f"train.{config.source} and train.{config.target} (or .gz)" if files else "a split 'train'"
+        wanted = _train_files(config) if files else "a split 'train'"
         raise DataError(f"there is no training data: expected {wanted}", file=config.path)
     valid = next((corpora[name] for name in VALID_NAMES if name in corpora), None)
     tests = {name: corpora[name] for name in _test_names(corpora)}
@@ -132,13 +142,20 @@ def _hub_splits(config: DataConfig) -> Sequence[str]:
     except DataError as error:
         if not Path(config.path).is_dir():
             raise
-        files = f"train.{config.source} and train.{config.target} (or .gz)"
-        raise DataError(f"this folder holds neither {files} nor a Hugging Face dataset ({error})") from error
+        raise DataError(
+            f"this folder holds neither {_train_files(config)} nor a Hugging Face dataset ({error})"
+        ) from error
 
 
-def _text_files(folder: Path, source: str, target: str) -> dict[str, tuple[Path, Path]]:
-    """The aligned files NAME.source[.gz] and NAME.target[.gz] of a folder that are splits, by NAME."""
-    endings = {source: 0, target: 1}
+def _train_files(config: DataConfig) -> str:
+    sides = [f"train.{side}" for side in (config.source, config.target) if side is not None]
+    return f"{' and '.join(sides)} (or .gz)"
+
+
+def _text_files(folder: Path, source: str | None, target: str) -> dict[str, tuple[Path | None, Path]]:
+    """The aligned files NAME.source[.gz] and NAME.target[.gz] of a folder that are splits, by NAME; without a source
+    only the latter."""
+    endings = {target: 1} if source is None else {source: 0, target: 1}
     found: dict[str, list[Path | None]] = {}
     for path in sorted(folder.iterdir()):
         name, _, ending = path.name.removesuffix(".gz").rpartition(".")
@@ -146,9 +163,9 @@ def _text_files(folder: Path, source: str, target: str) -> dict[str, tuple[Path,
             sides = found.setdefault(name, [None, None])
             # Sorted, the plain file comes before its .gz and is the one that counts.
             sides[endings[ending]] = sides[endings[ending]] or path
-    pairs = {}
+    pairs: dict[str, tuple[Path | None, Path]] = {}
     for name, (one, other) in found.items():
-        if one is None or other is None:
+        if other is None or (one is None and source is not None):
             present, missing = (one or other), (target if other is None else source)
             raise DataError(f"its other side is missing: expected {name}.{missing} (or .gz) beside it", file=present)
         pairs[name] = (one, other)

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from data.curriculum import Turn, read_turns, weights_of
 from data.documents import read_json
 from data.errors import DataError
 from data.streams import read_stream
@@ -64,12 +65,16 @@ class Column:
 
 @dataclass(frozen=True)
 class Split:
-    """The examples of one split. `weights`: how often a row comes up in an epoch."""
+    """The examples of one split.
+
+    weights: how often a row comes up in an epoch. turns: in which epochs, corpus by corpus; none: in all.
+    """
 
     source: Column
     target: Column
     weights: NDArray[np.float64]
     _table: pa.Table | None = field(default=None, repr=False)
+    turns: tuple[Turn, ...] = ()
 
     def __len__(self) -> int:
         return len(self.source)
@@ -83,6 +88,10 @@ class Split:
     def target_lengths(self) -> Ints:
         """(rows,) tokens of each target, start and end tokens not counted."""
         return self.target.lengths
+
+    def weights_of(self, epoch: int) -> NDArray[np.float64] | None:
+        """How often each row comes up in this epoch, counted from 0; None where every row comes up once."""
+        return weights_of(self.weights, self.turns, epoch)
 
     def texts(self) -> tuple[list[str], list[str]]:
         """Source and target texts as they were read; only validation and test data keep them."""
@@ -177,8 +186,9 @@ def load_split(folder: Path, *, texts: bool | None = None) -> Split:
 def load_dataset(folder: Path) -> Dataset:
     """Open every split of a `dataset/` folder that `tfm preprocess` wrote."""
     about = read_about(folder)
+    train = load_split(folder / "train", texts=False)
     return Dataset(
-        train=load_split(folder / "train", texts=False),
+        train=replace(train, turns=read_turns(about["train_corpora"], len(train), folder / DATASET_FILE)),
         valid=load_split(folder / "valid", texts=True),
         tests={name: load_split(folder / name, texts=True) for name in about["tests"]},
         batch_tokens=about["batch_tokens"],
@@ -195,7 +205,8 @@ def check_ids(data: Dataset, source_vocab: int, target_vocab: int) -> None:
 
 
 def read_about(folder: Path) -> dict[str, Any]:
-    """dataset.json: splits, tests in order, batch_tokens, and rows and weight of each training corpus."""
+    """dataset.json: splits, tests in order, batch_tokens, and of each training corpus rows, weight and, where it does
+    not take part in all, epochs."""
     try:
         about = read_json(folder / DATASET_FILE)
     except FileNotFoundError:
@@ -207,6 +218,9 @@ def read_about(folder: Path) -> dict[str, Any]:
         raise DataError("has no valid `tests`", file=folder / DATASET_FILE)
     if type(batch_tokens) is not int or not 0 < batch_tokens < 2**40:
         raise DataError("has no valid `batch_tokens`", file=folder / DATASET_FILE)
+    corpora = about.get("train_corpora")
+    if not isinstance(corpora, list) or not all(isinstance(each, dict) for each in corpora):
+        raise DataError("has no valid `train_corpora`", file=folder / DATASET_FILE)
     return about
 
 

@@ -11,11 +11,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model.attention import CrossAttention, SelfAttention
+from model.attention import CrossAttention
 from model.cache import KeysValues, Slots
 from model.layout import AnyLayout
 from model.linear import Linear
 from model.masks import Mask
+from model.mixing import Mixing
 from model.noise import Dropout
 
 Sublayer = Callable[[Tensor], Tensor]
@@ -99,25 +100,79 @@ class PostNorm(nn.Module):
         return normed
 
 
+class BatchNorm(nn.Module):
+    """(x - mean) / sqrt(var + eps) * g + b, mean and variance of each column   (Ioffe and Szegedy 2015, alg. 1).
+
+    In training over the rows of the batch, of all its sentences and positions; else over those of training, running
+    averages of them, so that a row does not depend on others beside it.
+    """
+
+    mean: Tensor
+    variance: Tensor
+
+    def __init__(self, dim: int, *, eps: float = 1e-5, momentum: float = 0.1) -> None:
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight, self.bias = nn.Parameter(torch.ones(dim)), nn.Parameter(torch.zeros(dim))
+        self.register_buffer("mean", torch.zeros(dim))
+        self.register_buffer("variance", torch.ones(dim))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(N, D) -> (N, D)."""
+        if not self.training:
+            return (x - self.mean) * (self.variance + self.eps).rsqrt() * self.weight + self.bias
+        variance, mean = torch.var_mean(x, dim=0, correction=0)
+        self._remember(mean.detach(), variance.detach() * len(x) / max(1, len(x) - 1))
+        return (x - mean) * (variance + self.eps).rsqrt() * self.weight + self.bias
+
+    @torch.no_grad()
+    def _remember(self, mean: Tensor, variance: Tensor) -> None:
+        for running, new in ((self.mean, mean), (self.variance, variance)):
+            # an update that is not finite is left out, and leaves no trace here either
+            running.lerp_(torch.where(new.isfinite(), new, running), self.momentum)
+
+
 Residual = PreNorm | PostNorm
 NORMS: dict[str, type[PreNorm] | type[PostNorm]] = {"pre": PreNorm, "post": PostNorm}
 NORMALIZATIONS: dict[str, Callable[[int], nn.Module]] = {
     "layer": nn.LayerNorm,  # (x - mean) / sqrt(var + eps) * g + b (Ba et al. 2016)
     "rms": partial(nn.RMSNorm, eps=1e-5),  # x / sqrt(mean(x^2) + eps) * g (Zhang and Sennrich 2019)
+    "batch": BatchNorm,
 }
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention, then feed-forward, each in its residual."""
+    """Self-attention, then feed-forward, each in its residual; with a causal mask the layer of a decoder-only model.
 
-    def __init__(self, attention: SelfAttention, feed_forward: FeedForward, residual: Callable[[], Residual]) -> None:
+    attention: self-attention, or what mixes positions in its place.
+    """
+
+    def __init__(self, attention: Mixing, feed_forward: FeedForward, residual: Callable[[], Residual]) -> None:
         super().__init__()
         self.attention, self.feed_forward = attention, feed_forward
         self.around_attention, self.around_feed_forward = residual(), residual()
 
     def forward(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> Tensor:
         """(N, D) -> (N, D)."""
-        rows = self.around_attention(rows, lambda x: self.attention(x, layout, mask))
+        return self._sublayers(rows, lambda x: self.attention(x, layout, mask))
+
+    def read(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> tuple[Tensor, KeysValues]:
+        """The same, and the cache with which `step` goes on after these rows."""
+        caches = []
+
+        def attend(x: Tensor) -> Tensor:
+            mixed, key_value = self.attention.read(x, layout, mask)
+            caches.append(KeysValues.of(*key_value))
+            return mixed
+
+        return self._sublayers(rows, attend), caches[0]
+
+    def step(self, rows: Tensor, cache: KeysValues, slots: Slots) -> Tensor:
+        """One new row a hypothesis (R, D) -> (R, D)."""
+        return self._sublayers(rows, lambda x: self.attention.step(x, cache, slots))
+
+    def _sublayers(self, rows: Tensor, attend: Sublayer) -> Tensor:
+        rows = self.around_attention(rows, attend)
         return self.around_feed_forward(rows, self.feed_forward)  # type: ignore[no-any-return]
 
 
@@ -126,7 +181,7 @@ class DecoderLayer(nn.Module):
 
     def __init__(
         self,
-        attention: SelfAttention,
+        attention: Mixing,
         cross_attention: CrossAttention,
         feed_forward: FeedForward,
         residual: Callable[[], Residual],

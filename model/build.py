@@ -5,14 +5,26 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from model.attention import CrossAttention, SelfAttention
+from model.adaptive import AdaptiveEmbedding, AdaptiveSoftmax, OutputLayer, Table, clusters_of
+from model.attention import CrossAttention, Heads, SelfAttention
 from model.blocks import ACTIVATIONS, NORMALIZATIONS, NORMS, DecoderLayer, EncoderLayer, FeedForward, Residual
-from model.config import ModelConfig, StackConfig
+from model.config import CONVOLUTION_WINDOW, ModelConfig, StackConfig
+from model.decoder_only import DecoderOnly
+from model.encoder_only import POOLINGS, EncoderOnly, RowHead, SentenceHead
 from model.linear import Linear
+from model.mix import BlockedMix, Way, choose_mix
+from model.mixing import Convolution, Mixing, RecurrentMixing
 from model.noise import Dropout, Noise
-from model.positions import POSITIONS
+from model.positions import JOINS, POSITIONS, Concatenated
+from model.recurrent import RecurrentEncoderDecoder
+from model.recurrent_cells import CELLS
+from model.recurrent_parts import RecurrentParts
+from model.relative import AttentionPositions
 from model.scores import SCORES
 from model.transformer import Embedding, EncoderDecoder
+from model.word_vectors import READINGS, WordVectors, table_of
+
+Model = EncoderDecoder | DecoderOnly | EncoderOnly | RecurrentEncoderDecoder | WordVectors
 
 
 def build(
@@ -22,14 +34,17 @@ def build(
     target_vocab: int,
     seed: int = 0,
     compute_dtype: torch.dtype = torch.float32,
-) -> EncoderDecoder:
+) -> Model:
     """The network a configuration describes, its initial weights a pure function of the seed.
 
     compute_dtype: precision of the operands of matrix products in training.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return ARCHITECTURES[config.architecture](config, source_vocab, target_vocab, compute_dtype)
+        model = ARCHITECTURES[config.architecture](config, source_vocab, target_vocab, compute_dtype)
+    for side in config.frozen_sides:
+        table_of(model, side).requires_grad_(False)
+    return model
 
 
 def build_transformer(
@@ -38,17 +53,11 @@ def build_transformer(
     """Vaswani et al. 2017, figure 1."""
     parts = Parts(config, compute_dtype)
     encoder, decoder = config.encoder, config.decoder
-    source_table = embedding_table(source_vocab, config.embedding_dim or encoder.dim)
-    shared = config.tie in ("embeddings", "all")
-    target_table = source_table if shared else embedding_table(target_vocab, config.embedding_dim or decoder.dim)
-    if shared and source_vocab != target_vocab:
-        raise ValueError(f'tie = "{config.tie}" needs one vocabulary for source and target (tokenizer.shared = true)')
-    output = Linear(target_table.embedding_dim, target_vocab, bias=False, compute_dtype=compute_dtype)
-    if config.tie in ("output", "all"):
-        output.weight = target_table.weight
+    source_table, target_table = parts.tables(source_vocab, target_vocab)
+    output = parts.output(target_table, target_vocab)
     return EncoderDecoder(
         source_embedding=parts.embedding(source_table, encoder),
-        encoder=[parts.encoder_layer() for _ in range(encoder.layers)],
+        encoder=[parts.layer(encoder) for _ in range(encoder.layers)],
         encoder_norm=parts.final_norm(encoder),
         target_embedding=parts.embedding(target_table, decoder),
         decoder=[parts.decoder_layer() for _ in range(decoder.layers)],
@@ -60,43 +69,157 @@ def build_transformer(
     )
 
 
+def build_decoder_only(
+    config: ModelConfig, source_vocab: int, target_vocab: int, compute_dtype: torch.dtype
+) -> DecoderOnly:
+    """Radford et al. 2018, figure 1 (left): a decoder without cross-attention."""
+    parts, stack = Parts(config, compute_dtype), config.decoder
+    if config.task == "translation" and source_vocab != target_vocab:
+        raise ValueError('architecture = "decoder_only" needs one vocabulary (tokenizer.shared = true)')
+    table = parts.table(target_vocab, config.embedding_dim or stack.dim)
+    sides = 2 if config.task == "translation" else 1
+    return DecoderOnly(
+        embedding=parts.embedding(table, stack, sides * config.max_length),
+        layers=[parts.layer(stack, causal=True) for _ in range(stack.layers)],
+        norm=parts.final_norm(stack),
+        narrow=parts.resize(stack.dim, table.embedding_dim),
+        output=parts.output(table, target_vocab),
+        noise=parts.noise,
+        max_length=config.max_length,
+    )
+
+
+def build_encoder_only(
+    config: ModelConfig, source_vocab: int, target_vocab: int, compute_dtype: torch.dtype
+) -> EncoderOnly:
+    """Devlin et al. 2019, figure 1: one encoder, and for each task an output layer."""
+    parts, stack = Parts(config, compute_dtype), config.encoder
+    table = parts.table(source_vocab, config.embedding_dim or stack.dim)
+    head: RowHead | SentenceHead
+    if config.task == "masked_language_model":
+        head, output = RowHead(parts.resize(stack.dim, table.embedding_dim)), parts.output(table, source_vocab)
+    else:
+        inner = Linear(stack.dim, stack.dim, compute_dtype=compute_dtype)
+        head = (
+            SentenceHead(POOLINGS[config.pooling], inner) if config.task == "classification" else RowHead(nn.Identity())
+        )
+        output = Linear(stack.dim, target_vocab, bias=False, compute_dtype=compute_dtype)
+    return EncoderOnly(
+        embedding=parts.embedding(table, stack),
+        encoder=[parts.layer(stack) for _ in range(stack.layers)],
+        encoder_norm=parts.final_norm(stack),
+        head=head,
+        output=output,
+        noise=parts.noise,
+        max_length=config.max_length,
+    )
+
+
+def build_recurrent(
+    config: ModelConfig, source_vocab: int, target_vocab: int, compute_dtype: torch.dtype
+) -> RecurrentEncoderDecoder:
+    """Sutskever et al. 2014, figure 1; with attention Bahdanau et al. 2015, figure 1, Luong et al. 2015, figure 2."""
+    parts = Parts(config.model_copy(update={"positions": "none"}), compute_dtype)  # a recurrent model counts by itself
+    recurrent = RecurrentParts(config, parts.noise, compute_dtype)
+    encoder, decoder = config.encoder, config.decoder
+    source_table, target_table = parts.tables(source_vocab, target_vocab)
+    return RecurrentEncoderDecoder(
+        source_embedding=parts.embedding(source_table, encoder),
+        encoder=recurrent.encoder(),
+        bridge=recurrent.bridge(),
+        target_embedding=parts.embedding(target_table, decoder),
+        decoder=recurrent.decoder(),
+        narrow=parts.resize(decoder.dim, target_table.embedding_dim),
+        output=parts.output(target_table, target_vocab),
+        noise=parts.noise,
+        max_length=config.max_length,
+    )
+
+
+def build_word_vectors(
+    config: ModelConfig, source_vocab: int, target_vocab: int, compute_dtype: torch.dtype
+) -> WordVectors:
+    """Mikolov et al. 2013a, figure 1: no layer but the two tables."""
+    parts = Parts(config, compute_dtype)
+    table = embedding_table(target_vocab, config.embedding_dim or config.encoder.dim)
+    return WordVectors(
+        table=table,
+        output=parts.product(table.embedding_dim, target_vocab),
+        reading=READINGS[config.architecture],
+        noise=parts.noise,
+        max_length=config.max_length,
+    )
+
+
 class Parts:
     """Makes the parts of one network; they share its source of dropout masks."""
 
     def __init__(self, config: ModelConfig, compute_dtype: torch.dtype) -> None:
         self.config, self.compute_dtype, self.noise = config, compute_dtype, Noise()
 
-    def encoder_layer(self) -> EncoderLayer:
-        stack = self.config.encoder
-        return EncoderLayer(self.self_attention(stack), self.feed_forward(stack), self.residual(stack))
+    def layer(self, stack: StackConfig, *, causal: bool = False) -> EncoderLayer:
+        """A layer without cross-attention. causal: in a stack in which no row sees those after it."""
+        return EncoderLayer(self.mixing(stack, causal=causal), self.feed_forward(stack), self.residual(stack))
 
     def decoder_layer(self) -> DecoderLayer:
         stack, memory_dim = self.config.decoder, self.config.encoder.dim
         return DecoderLayer(
-            self.self_attention(stack),
-            CrossAttention(
-                stack.dim,
-                memory_dim,
-                stack.heads,
-                score=SCORES[self.config.score](stack.heads, stack.dim // stack.heads),
-                dropout=self.config.dropout.attention,
-                noise=self.noise,
-                compute_dtype=self.compute_dtype,
-            ),
+            self.mixing(stack, causal=True),
+            self.cross_attention(stack, memory_dim),
             self.feed_forward(stack),
             self.residual(stack),
         )
 
-    def self_attention(self, stack: StackConfig) -> SelfAttention:
+    def mixing(self, stack: StackConfig, *, causal: bool) -> Mixing:
+        """What mixes the positions of a sentence: self-attention, or a rival in its place."""
+        return MIXINGS[self.config.mixing](self, stack, causal)
+
+    def self_attention(self, stack: StackConfig, causal: bool) -> SelfAttention:
+        """The same in causal stacks and others: masks say who sees whom."""
+        heads, window = self.heads(stack), self.config.window
+        positions = POSITIONS[self.config.positions].attention(heads.number, heads.key_dim, heads.value_dim)
+        mix = self.mix(heads, positions)
         return SelfAttention(
             stack.dim,
-            stack.heads,
-            score=SCORES[self.config.score](stack.heads, stack.dim // stack.heads),
-            positions=POSITIONS[self.config.positions].attention(stack.heads, stack.dim // stack.heads),
-            dropout=self.config.dropout.attention,
-            noise=self.noise,
+            heads,
+            mix=mix if window is None else BlockedMix(mix),
+            positions=positions,
+            norm=self.query_key_norm,
+            window=window,
             compute_dtype=self.compute_dtype,
         )
+
+    def recurrent_mixing(self, stack: StackConfig, causal: bool) -> RecurrentMixing:
+        widths = (stack.dim,) if causal else (stack.dim - stack.dim // 2, stack.dim // 2)
+        cell = CELLS[self.config.recurrent.cell]
+        return RecurrentMixing([cell(stack.dim, width, compute_dtype=self.compute_dtype) for width in widths])
+
+    def convolution(self, stack: StackConfig, causal: bool) -> Convolution:
+        reach = self.config.window or CONVOLUTION_WINDOW
+        return Convolution(stack.dim, reach, causal=causal, compute_dtype=self.compute_dtype)
+
+    def cross_attention(self, stack: StackConfig, memory_dim: int) -> CrossAttention:
+        heads = self.heads(stack)
+        return CrossAttention(
+            stack.dim,
+            memory_dim,
+            heads,
+            mix=self.mix(heads, AttentionPositions()),
+            norm=self.query_key_norm,
+            compute_dtype=self.compute_dtype,
+        )
+
+    def heads(self, stack: StackConfig) -> Heads:
+        even = stack.dim // stack.heads
+        groups = stack.key_value_heads or stack.heads
+        return Heads(stack.heads, groups, stack.key_dim or even, stack.value_dim or even)
+
+    def mix(self, heads: Heads, positions: AttentionPositions) -> Way:
+        score = SCORES[self.config.score](heads.number, heads.key_dim)
+        return choose_mix(score, positions, self.config.dropout.attention, self.noise, self.compute_dtype)
+
+    def query_key_norm(self, key_dim: int) -> nn.Module:
+        return NORMALIZATIONS["rms"](key_dim) if self.config.qk_norm else nn.Identity()
 
     def feed_forward(self, stack: StackConfig) -> FeedForward:
         return FeedForward(
@@ -117,20 +240,56 @@ class Parts:
         ends_normed = NORMS[self.config.norm].ends_normed
         return nn.Identity() if ends_normed else NORMALIZATIONS[self.config.normalization](stack.dim)
 
-    def embedding(self, table: nn.Embedding, stack: StackConfig) -> Embedding:
+    def embedding(self, table: Table, stack: StackConfig, max_length: int | None = None) -> Embedding:
+        scheme, join = POSITIONS[self.config.positions].input, JOINS[self.config.positions_join]
+        positions = join(scheme, stack.dim, max_length or self.config.max_length)
+        beside = positions.width if isinstance(positions, Concatenated) else 0
         return Embedding(
             table,
             stack.dim,
-            positions=POSITIONS[self.config.positions].input(stack.dim, self.config.max_length),
+            positions=positions,
             scale=table.embedding_dim**0.5 if self.config.scale_embedding else 1.0,
             dropout=Dropout(self.config.dropout.embedding, self.noise),
-            widen=self.resize(table.embedding_dim, stack.dim),
+            widen=self.resize(table.embedding_dim, stack.dim - beside),
         )
+
+    def tables(self, source_vocab: int, target_vocab: int) -> tuple[Table, Table]:
+        """The embeddings of source and target, which may be one."""
+        config = self.config
+        source = self.table(source_vocab, config.embedding_dim or config.encoder.dim)
+        if config.tie not in ("embeddings", "all"):
+            return source, self.table(target_vocab, config.embedding_dim or config.decoder.dim)
+        if source_vocab != target_vocab:
+            raise ValueError(
+                f'tie = "{config.tie}" needs one vocabulary for source and target (tokenizer.shared = true)'
+            )
+        return source, source
+
+    def table(self, vocab: int, dim: int) -> Table:
+        """A vector for each piece, of the same width, or of clusters."""
+        adaptive = self.config.adaptive
+        if adaptive is None or not adaptive.inputs:
+            return embedding_table(vocab, dim)
+        tables = [embedding_table(cluster.size, cluster.width) for cluster in clusters_of(adaptive, dim, vocab)]
+        return AdaptiveEmbedding(tables, compute_dtype=self.compute_dtype)
+
+    def output(self, table: Table, vocab: int) -> OutputLayer:
+        """The output layer, whose weight may be that of the embeddings."""
+        adaptive, tied = self.config.adaptive, self.config.tie in ("output", "all")
+        if adaptive is not None:
+            clusters = clusters_of(adaptive, table.embedding_dim, vocab)
+            tables = table.each_table() if tied and isinstance(table, AdaptiveEmbedding) else ()
+            return AdaptiveSoftmax(clusters, tables, compute_dtype=self.compute_dtype)
+        output = self.product(table.embedding_dim, vocab)
+        if tied and isinstance(table, nn.Embedding):
+            output.weight = table.weight
+        return output
 
     def resize(self, in_dim: int, out_dim: int) -> nn.Module:
         """A projection between widths, where they differ."""
-        if in_dim == out_dim:
-            return nn.Identity()
+        return nn.Identity() if in_dim == out_dim else self.product(in_dim, out_dim)
+
+    def product(self, in_dim: int, out_dim: int) -> Linear:
         return Linear(in_dim, out_dim, bias=False, compute_dtype=self.compute_dtype)
 
 
@@ -141,4 +300,18 @@ def embedding_table(vocab: int, dim: int) -> nn.Embedding:
     return table
 
 
-ARCHITECTURES = {"transformer": build_transformer}
+MIXINGS: dict[str, Callable[[Parts, StackConfig, bool], Mixing]] = {
+    "attention": Parts.self_attention,
+    "recurrent": Parts.recurrent_mixing,
+    "convolution": Parts.convolution,
+}
+"""By name: (parts, stack, whether it is causal) -> what stands in self-attention's place."""
+ARCHITECTURES: dict[str, Callable[[ModelConfig, int, int, torch.dtype], Model]] = {
+    "transformer": build_transformer,
+    "decoder_only": build_decoder_only,
+    "encoder_only": build_encoder_only,
+    "recurrent": build_recurrent,
+    "skip_gram": build_word_vectors,
+    "cbow": build_word_vectors,
+}
+"""By name: (config, source_vocab, target_vocab, compute_dtype) -> the network."""

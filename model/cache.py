@@ -29,6 +29,25 @@ class Slots:
     positions: Tensor
     mask: Mask
     _rows: dict[tuple[int, int], Tensor] = field(default_factory=dict, compare=False, repr=False)
+    _masks: dict[int, Mask] = field(default_factory=dict, compare=False, repr=False)
+    _before: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict, compare=False, repr=False)
+
+    def within(self, window: int) -> Mask:
+        """The mask of those that stand at most `window` positions before a row."""
+        if window not in self._masks:
+            near = (self.own_positions[:, :, None] - self.positions[:, None] <= window)[:, None]
+            self._masks[window] = Mask(allowed=near if self.mask.allowed is None else near & self.mask.allowed)
+        return self._masks[window]
+
+    def before(self, distance: int) -> tuple[Tensor, Tensor]:
+        """Where each row finds what it descends from that stands `distance` positions before it (B, W), and whether
+        there is any (B, W)."""
+        if distance not in self._before:
+            found = self.positions[:, None] == self.own_positions[:, :, None] - distance
+            if self.mask.allowed is not None:
+                found &= self.mask.allowed[:, 0]
+            self._before[distance] = found.to(torch.uint8).argmax(2), found.any(2)
+        return self._before[distance]
 
     def rows(self, heads: int, capacity: int) -> Tensor:
         """Which rows they are of a cache (B, H, capacity, K) seen as rows of K numbers: (B * H * W,)."""
@@ -51,8 +70,39 @@ class KeysValues:
         self._key, self._value = _with_room(self._key, used, key), _with_room(self._value, used, value)
         rows = slots.rows(key.shape[1], self._key.shape[2])
         for cache, new in ((self._key, key), (self._value, value)):
-            cache.view(-1, new.shape[3]).index_copy_(0, rows, new.reshape(-1, new.shape[3]))
+            cache.flatten(0, 2).index_copy_(0, rows, new.flatten(0, 2))  # of a whole cache flatten is a view
         return self._key[:, :, :used], self._value[:, :, :used]
+
+    def before(self, distance: int, slots: Slots) -> tuple[Tensor, Tensor] | None:
+        """Keys and values (R, H K) that stand `distance` positions before each row, zeros where there are none.
+
+        None where nothing was ever written.
+        """
+        if self._key is None or self._value is None:
+            return None
+        places, found = slots.before(distance)
+        sentences = torch.arange(len(places), device=places.device)[:, None]
+        key, value = (
+            (cache[sentences, :, places].flatten(2) * found[:, :, None]).flatten(0, 1)
+            for cache in (self._key, self._value)
+        )
+        return key, value
+
+    @classmethod
+    def of(cls, key: Tensor, value: Tensor) -> "KeysValues":
+        """A cache whose first slots hold these keys and values (B, H, S, K)."""
+        cache = cls()
+        cache._key, cache._value = key.contiguous(), value.contiguous()
+        return cache
+
+    def seat(self, sentences: Tensor, other: "KeysValues", used: int) -> None:
+        """Give the first `used` slots of these sentences (B',) what another cache, of them alone, has there."""
+        if self._key is None or self._value is None or other._key is None or other._value is None:
+            return  # nothing was written there yet
+        self._key = _with_room(self._key, used, other._key)
+        self._value = _with_room(self._value, used, other._value)
+        self._key[sentences, :, :used] = other._key[:, :, :used]
+        self._value[sentences, :, :used] = other._value[:, :, :used]
 
     def keep(self, sentences: Tensor) -> "KeysValues":
         """Only these sentences (B',), in this order."""

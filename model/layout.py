@@ -43,7 +43,8 @@ class Layout:
 
     lengths (B,): tokens a sentence, each at least 1, on the CPU: what follows from them is known without waiting for
     the device. num_rows N, batch B, width S. positions (N,): place of each row in its sentence, from 0. columns (S,):
-    the position of each column of the padded view. mask (B, S): True where a token is; all three on the device.
+    the position of each column of the padded view. mask (B, S): True where a token is; sentence (N,): of each row. All
+    four on the device.
     """
 
     def __init__(self, lengths: Tensor, device: torch.device | str = "cpu") -> None:
@@ -56,6 +57,7 @@ class Layout:
         positions = torch.arange(self.num_rows) - starts[sentence]
         self.is_even = self.num_rows == self.batch * self.width
         self.positions = positions.to(device, non_blocking=True)
+        self.sentence = sentence.to(device, non_blocking=True)
         self.slots = (sentence * self.width + positions).to(device, non_blocking=True)
         self.columns = torch.arange(self.width, device=device)
         self.mask = (torch.arange(self.width) < lengths[:, None]).to(device, non_blocking=True)
@@ -117,3 +119,15 @@ class FlatLayout:
 
 
 AnyLayout = Layout | FlatLayout
+
+
+def joined(one: AnyLayout, other: AnyLayout) -> tuple[AnyLayout, Tensor]:
+    """The layout of sentences that are each a sentence of `one` followed by its like of `other`, and the order (N,):
+    which row of the two, those of `one` counted first, each row of it is."""
+    order = torch.cat([one.sentence, other.sentence]).argsort(stable=True)
+    lengths = one.lengths + other.lengths
+    if isinstance(one, FlatLayout):
+        num_rows = one.num_rows + other.num_rows
+        filled = num_rows if num_rows > int(lengths.sum()) else None
+        return FlatLayout(lengths, order.device, filled), order
+    return Layout.of(lengths, order.device), order

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from model.layout import AnyLayout, FlatLayout
@@ -13,20 +14,29 @@ class Mask:
     """A mask over (B, H, T, S) that is written out only where a kernel needs it.
 
     causal: query t sees keys 0..t. allowed: (B, 1, 1 or T, S) bool, or None where every key is real. flat: the layouts
-    of queries and keys whose rows lie end to end; a query sees keys of its own sentence alone.
+    of queries and keys whose rows lie end to end; a query sees keys of its own sentence alone. window: in
+    self-attention, query t sees keys t - window .. t + window, and always itself: beside a short sentence stands
+    padding that would see nothing, whose softmax is no number.
     """
 
     causal: bool = False
     allowed: Tensor | None = None
     flat: tuple[FlatLayout, FlatLayout] | None = None
+    window: int | None = None
     _written: dict[tuple[int, int, torch.dtype], Tensor] = field(default_factory=dict, compare=False, repr=False)
+    _derived: "dict[tuple[int, ...], Mask]" = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether `allowed` says all."""
+        return not self.causal and self.flat is None and self.window is None
 
     def bias(self, num_queries: int, num_keys: int, like: Tensor) -> Tensor | None:
         """M of softmax(Q K^T + M): 0 where a query may attend, else -inf; broadcastable to (B, H, T, S).
 
         None where all may attend to all. Written once for all layers, in the type and on the device of `like`.
         """
-        if not self.causal and self.allowed is None and self.flat is None:
+        if self.is_plain and self.allowed is None:
             return None
         key = num_queries, num_keys, like.dtype
         if key not in self._written:
@@ -34,12 +44,44 @@ class Mask:
             if self.flat is not None:
                 queries, keys = self.flat
                 allowed = (queries.sentence[:, None] == keys.sentence)[None, None]
+            if self.window is not None:
+                after = _after(num_queries, num_keys, like.device)
+                near = after.abs() <= self.window
+                allowed = near if allowed is None else (near & allowed) | (after == 0)
             if self.causal:
                 below = torch.ones(num_queries, num_keys, dtype=torch.bool, device=like.device).tril()
                 allowed = below if allowed is None else below & allowed
             assert allowed is not None  # so says the first line
             self._written[key] = torch.zeros_like(allowed, dtype=like.dtype).masked_fill_(~allowed, float("-inf"))
         return self._written[key]
+
+    def within(self, window: int) -> "Mask":
+        """The same mask of self-attention, where nobody sees farther than `window` positions."""
+        if (window,) not in self._derived:
+            self._derived[window,] = Mask(self.causal, self.allowed, self.flat, window)
+        return self._derived[window,]
+
+    def in_blocks(self, size: int, parts: int, batch: int, length: int, device: torch.device) -> "Mask":
+        """The mask of self-attention within a window of at most `size`, for queries in C blocks of that size.
+
+        (B C, 1, size, parts * size): the keys of a block are those of `parts` blocks, of which the second is its own.
+        """
+        assert self.window is not None
+        if (size, batch, length) not in self._derived:
+            num_blocks = -(-length // size)
+            real = torch.ones(1, length, device=device).bool() if self.allowed is None else self.allowed[:, 0, 0]
+            real = F.pad(real, (size, (num_blocks + parts - 2) * size - length)).unfold(1, parts * size, size)
+            after = _after(size, parts * size, device) - size
+            near = (after.abs() <= self.window) & (after <= 0 if self.causal else True)
+            allowed = (near & real.unsqueeze(2)) | (after == 0)
+            allowed = allowed.expand(batch, -1, -1, -1).flatten(0, 1).unsqueeze(1)
+            self._derived[size, batch, length] = Mask(allowed=allowed)
+        return self._derived[size, batch, length]
+
+
+def _after(num_queries: int, num_keys: int, device: torch.device) -> Tensor:
+    """(T, S): how far each key stands after each query, counted from 0 both."""
+    return torch.arange(num_keys, device=device) - torch.arange(num_queries, device=device)[:, None]
 
 
 def padding_mask(keys: AnyLayout, queries: AnyLayout | None = None) -> Mask:

@@ -36,10 +36,14 @@ class Noise:
         self._key = mix(seed, step, micro, rank)
         self._draws = 0
 
+    def draw(self) -> int:
+        """The next of the pass's random numbers, 64 bits."""
+        self._draws += 1
+        return mix(self._key, self._draws)
+
     def mask(self, like: Tensor, rate: float) -> Tensor:
         """Factors of like's shape: 0 with probability `rate`, else 1 / (1 - rate)."""
-        self._draws += 1
-        draw, size = mix(self._key, self._draws), like.numel()
+        draw, size = self.draw(), like.numel()
         if size > POOL_SIZE // 2:
             return _factors(size, draw, rate, like).view_as(like)
         offset = draw % (POOL_SIZE - size + 1)

@@ -52,6 +52,23 @@ class Learned(nn.Module):
         return rows + added
 
 
+class Concatenated(nn.Module):
+    """[row ; vector of its position]: a scheme of the input beside the rows, not added to them.
+
+    width: of the vector, half of what comes out.
+    """
+
+    def __init__(self, scheme: Callable[[int, int], nn.Module], dim: int, max_length: int) -> None:
+        super().__init__()
+        self.width = dim // 2
+        self.scheme = scheme(self.width, max_length)
+
+    def forward(self, rows: Tensor, positions: Tensor) -> Tensor:
+        """(N, D - width), (N,) -> (N, D)."""
+        nothing = rows.new_zeros(len(rows), self.width)
+        return torch.cat([rows, self.scheme(nothing, positions)], dim=1)
+
+
 def sinusoids(dim: int, max_length: int) -> Tensor:
     """The table of sines and cosines (max_length, D), float64."""
     table = torch.empty(max_length, dim, dtype=torch.float64)
@@ -66,13 +83,13 @@ def sinusoids(dim: int, max_length: int) -> Tensor:
 
 
 class Scheme(NamedTuple):
-    """One position scheme: a module for the input (dim, max_length), a module for attention (heads, head_dim)."""
+    """One position scheme: a module for the input (dim, max_length), one for attention (heads, key_dim, value_dim)."""
 
     input: Callable[[int, int], nn.Module]
-    attention: Callable[[int, int], AttentionPositions]
+    attention: Callable[[int, int, int], AttentionPositions]
 
 
-def _neutral(heads: int, head_dim: int) -> AttentionPositions:
+def _neutral(heads: int, key_dim: int, value_dim: int) -> AttentionPositions:
     return AttentionPositions()
 
 
@@ -85,3 +102,15 @@ POSITIONS: dict[str, Scheme] = {
     "shaw": Scheme(NoInput, Shaw),
     "transformer_xl": Scheme(NoInput, TransformerXL),
 }
+
+
+def added(scheme: Callable[[int, int], nn.Module], dim: int, max_length: int) -> nn.Module:
+    """A scheme of the input as it is: what it adds is as wide as the rows."""
+    return scheme(dim, max_length)
+
+
+JOINS: dict[str, Callable[[Callable[[int, int], nn.Module], int, int], nn.Module]] = {
+    "add": added,
+    "concatenate": Concatenated,
+}
+"""By name: (a scheme's `input`, dim, max_length) -> what makes rows of width dim of embeddings and positions."""

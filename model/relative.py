@@ -1,6 +1,7 @@
 """What attention does with positions: schemes in which only the distance j - i of a key from a query counts.
 
-Legend: B sentences · H heads · T queries · S keys · K width of a head · D = H K · R distances.
+Legend: B sentences · H heads · T queries · S keys · K width of a head's queries and keys, V of its values · D = H K ·
+R distances.
 """
 
 import math
@@ -20,6 +21,11 @@ class AttentionPositions(nn.Module):
 
     needs_weights = False
 
+    @property
+    def has_bias(self) -> bool:
+        """Whether anything is added to the logits."""
+        return type(self).bias is not AttentionPositions.bias
+
     def rotate(self, heads: Tensor, positions: Tensor) -> Tensor:
         """Queries or keys (B, H, T, K) -> the same shape, turned by their positions (T,)."""
         return heads
@@ -29,14 +35,14 @@ class AttentionPositions(nn.Module):
         return None
 
     def values(self, weights: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor | None:
-        """What is added to the mixed values (B, H, T, K), from weights (B, H, T, S); None for nothing."""
+        """What is added to the mixed values (B, H, T, V), from weights (B, H, T, S); None for nothing."""
         return None
 
 
 class Rotary(AttentionPositions):
     """Pairs x_2i, x_2i+1 of queries and keys are turned by the angle pos / 10000^(2i/K)   (Su et al. 2021, eq. 34)."""
 
-    def __init__(self, heads: int, head_dim: int) -> None:
+    def __init__(self, heads: int, key_dim: int, value_dim: int) -> None:
         super().__init__()
 
     def rotate(self, heads: Tensor, positions: Tensor) -> Tensor:
@@ -51,7 +57,7 @@ class Rotary(AttentionPositions):
 class Alibi(AttentionPositions):
     """- m_h |j - i| is added to the logits, with m_h = 2^(-8 h / H) for heads h = 1 .. H   (Press et al. 2022)."""
 
-    def __init__(self, heads: int, head_dim: int) -> None:
+    def __init__(self, heads: int, key_dim: int, value_dim: int) -> None:
         super().__init__()
         self.heads = heads
 
@@ -65,10 +71,10 @@ class Shaw(AttentionPositions):
 
     needs_weights = True
 
-    def __init__(self, heads: int, head_dim: int) -> None:
+    def __init__(self, heads: int, key_dim: int, value_dim: int) -> None:
         super().__init__()
-        self.for_keys = nn.Parameter(torch.empty(2 * REACH + 1, head_dim))
-        self.for_values = nn.Parameter(torch.empty(2 * REACH + 1, head_dim))
+        self.for_keys = nn.Parameter(torch.empty(2 * REACH + 1, key_dim))
+        self.for_values = nn.Parameter(torch.empty(2 * REACH + 1, value_dim))
         nn.init.xavier_uniform_(self.for_keys)
         nn.init.xavier_uniform_(self.for_values)
 
@@ -90,11 +96,11 @@ class TransformerXL(AttentionPositions):
 
     needs_weights = True  # what it adds to the logits is trained, which torch's kernels are slow at
 
-    def __init__(self, heads: int, head_dim: int) -> None:
+    def __init__(self, heads: int, key_dim: int, value_dim: int) -> None:
         super().__init__()
-        dim = heads * head_dim
+        dim = heads * key_dim
         self.weight = nn.Parameter(torch.empty(dim, dim))
-        self.u, self.v = (nn.Parameter(torch.zeros(heads, 1, head_dim)) for _ in range(2))
+        self.u, self.v = (nn.Parameter(torch.zeros(heads, 1, key_dim)) for _ in range(2))
         nn.init.xavier_uniform_(self.weight)
 
     def bias(self, query: Tensor, key: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:

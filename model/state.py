@@ -18,7 +18,8 @@ from model.masks import Mask
 class TransformerState:
     """Caches of a Transformer decoder, of B sentences.
 
-    caches: one a layer. remembered: keys and values of the memory, one pair a layer, each (B, H, S, K).
+    caches: one a layer. remembered: keys and values of the memory, one pair a layer, each (B, H, S, K); none where
+    there is one stack, which reads source and target alike.
     memory_mask: which source rows are real. lengths (B,): the tokens that each sentence's rows have read.
     positions (B, S): the position of each cached slot. descent (B, W, S): the cached slots each row descends from; None
     while there is one row a sentence and it descends from all.
@@ -68,11 +69,30 @@ class TransformerState:
     def replace(self, rows: Tensor, other: "TransformerState") -> "TransformerState":
         """The state in which `rows`, whole sentences, have given their places to those of `other`, which is new.
 
-        Nothing moves: the slots of who was there are free.
+        Nothing moves: the slots of who was there are free, or taken by what the new ones have read.
         """
         sentences = rows.view(-1, self.width)[:, 0] // self.width
-        descent = self._descent().clone()
+        used = other.positions.shape[1]
+        missing = max(0, used - self.positions.shape[1])
+        descent, positions = F.pad(self._descent(), (0, missing)), self.positions
+        descent = descent.clone() if missing == 0 else descent
         descent[sentences] = False
+        if used:
+            descent[sentences, :, :used] = other._descent()
+            positions = F.pad(positions, (0, missing)).clone()
+            positions[sentences, :used] = other.positions
+            for cache, new in zip(self.caches, other.caches, strict=True):
+                cache.seat(sentences, new, used)
+        state = replace(
+            self,
+            lengths=self.lengths.index_copy(0, sentences, other.lengths),
+            positions=positions,
+            descent=descent,
+        )
+        return state._remembering(sentences, other) if self.remembered else state
+
+    def _remembering(self, sentences: Tensor, other: "TransformerState") -> "TransformerState":
+        """The state with the memory of `other` in the places of these sentences."""
         width = max(self.remembered[0][0].shape[2], other.remembered[0][0].shape[2])
         real, new_real = self._real(), other._real()
         allowed = F.pad(real, (0, width - real.shape[3])).index_copy(
@@ -86,13 +106,7 @@ class TransformerState:
             )
             for (keys, values), (new_keys, new_values) in zip(self.remembered, other.remembered, strict=True)
         )
-        return replace(
-            self,
-            remembered=remembered,
-            memory_mask=Mask(allowed=allowed[..., :longest]),
-            lengths=self.lengths.index_copy(0, sentences, other.lengths),
-            descent=descent,
-        )
+        return replace(self, remembered=remembered, memory_mask=Mask(allowed=allowed[..., :longest]))
 
     def grown(self) -> tuple["TransformerState", Slots]:
         """The state in which each row has read one more, and the slot that this takes: the lowest free one."""

@@ -8,12 +8,13 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from model.adaptive import OutputLayer, Table
 from model.blocks import DecoderLayer, EncoderLayer
 from model.cache import KeysValues
 from model.layout import AnyLayout, Layout
-from model.linear import Linear
 from model.masks import causal_mask, padding_mask
 from model.noise import Dropout, Noise
+from model.output import log_softmax
 from model.state import TransformerState
 
 
@@ -21,7 +22,7 @@ class Embedding(nn.Module):
     """Token ids with their positions -> rows as wide as a stack, scaled and with dropout."""
 
     def __init__(
-        self, table: nn.Embedding, dim: int, *, positions: nn.Module, scale: float, dropout: Dropout, widen: nn.Module
+        self, table: Table, dim: int, *, positions: nn.Module, scale: float, dropout: Dropout, widen: nn.Module
     ) -> None:
         super().__init__()
         self.table, self.positions, self.dropout, self.widen = table, positions, dropout, widen
@@ -49,7 +50,7 @@ class EncoderDecoder(nn.Module):
         decoder: list[DecoderLayer],
         decoder_norm: nn.Module,
         narrow: nn.Module,
-        output: Linear,
+        output: OutputLayer,
         noise: Noise,
         max_length: int,
     ) -> None:
@@ -103,9 +104,7 @@ class EncoderDecoder(nn.Module):
 
     def log_probs(self, hidden: Tensor) -> Tensor:
         """What enters the output layer (N, E) -> log-probabilities (N, V)."""
-        logits: Tensor = self.output(hidden)
-        # in place where it may be: with a large vocabulary the memory takes longer than the arithmetic
-        return logits.log_softmax(-1) if torch.is_grad_enabled() else torch.log_softmax(logits, -1, out=logits)
+        return log_softmax(self.output(hidden))
 
     def _decoder_layers(self) -> list[DecoderLayer]:
         return list(self.decoder)  # type: ignore[arg-type]

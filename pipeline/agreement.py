@@ -1,9 +1,16 @@
 """What does not belong together is refused before any work."""
 
+from data.documents import read_json
 from pipeline.errors import DataError
 from pipeline.manifest import Manifest
 
 SHOWN = 12  # digits of a sha256
+
+
+def task_of(model: Manifest) -> str:
+    """The task that a model, which was verified, was trained for."""
+    content = read_json(model.folder / "config.json", shown=model.path / "config.json")
+    return str(content.get("task", "translation"))
 
 
 def check_tokenizer(model: Manifest, dataset: Manifest) -> None:
@@ -19,6 +26,24 @@ def check_tokenizer(model: Manifest, dataset: Manifest) -> None:
                     "run `tfm preprocess` with the model's tokenizer, or `tfm train` on this dataset",
                     file=model.path,
                 )
+
+
+def check_source_tokenizer(model: Manifest, dataset: Manifest) -> None:
+    """Raise DataError where a model reads sources by another tokenizer than a dataset's; both were verified."""
+    ours = _source(model, "")
+    theirs = _source(dataset, "tokenizer/")
+    if ours != theirs:
+        raise DataError(
+            f"reads by another tokenizer than {dataset.path} ({ours}, not {theirs}): make the dataset's with "
+            f'tokenizer.shared = false and tokenizer.source_from = "{model.path}"',
+            file=model.path,
+        )
+
+
+def _source(manifest: Manifest, folder: str) -> str:
+    """The beginning of the sha256 of the source's tokenizer."""
+    files = (manifest.files.get(folder + name) for name in ("source.json", "tokenizer.json"))
+    return next((each.sha256[:SHOWN] for each in files if each is not None), "missing")
 
 
 def check_made_from(made: Manifest, **parts: Manifest) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.errors import DataError
+from pipeline.errors import DataError, RecipeError
 from pipeline.progress import Reporter
 from pipeline.recipe import Recipe, run_folder
 
@@ -47,7 +47,6 @@ class Order:
     recipe: Recipe
     run: Run
     out: Path
-    init_from: Path | None
     command: Sequence[str]
     reporter: Reporter
 
@@ -76,7 +75,6 @@ def _train(order: Order) -> None:
         order.run.dataset,
         order.out,
         seed=order.recipe.seed,
-        init_from=order.init_from,
         command=order.command,
         reporter=order.reporter,
     )
@@ -103,7 +101,7 @@ def _evaluate(order: Order) -> None:
     evaluate_tests(
         order.run.model,
         order.run.dataset,
-        order.run.translations,
+        order.run.translations if "translate" in stages(order.recipe) else None,
         order.run.training,
         order.recipe.evaluation,
         order.out,
@@ -133,16 +131,31 @@ STAGES = {
 }
 
 
+WITHOUT_TRANSLATIONS = ("language_model", "masked_language_model", "word_vectors")
+"""Tasks that have nothing to translate: their models are scored by how probable they find the test sets."""
+
+
+def stages(recipe: Recipe) -> list[str]:
+    """The stages of a recipe, in order."""
+    without = {"translate"} if recipe.model.task in WITHOUT_TRANSLATIONS else set()
+    return [stage for stage in STAGES if stage not in without]
+
+
 def run(
     recipe: Recipe,
     *,
     root: Path = Path("runs"),
     command: Sequence[str],
     reporter: Reporter,
+    before: Callable[[str], None] = lambda stage: None,
 ) -> Run:
-    """Run the recipe's stages, in order, in root/NAME; each says whether it is fresh or why it runs."""
-    for number, stage in enumerate(STAGES, start=1):
-        reporter.line(f"[{number}/{len(STAGES)}] {stage}")
+    """Run the recipe's stages, in order, in root/NAME; each says whether it is fresh or why it runs.
+
+    before: called with the name of each stage before it runs.
+    """
+    for number, stage in enumerate(todo := stages(recipe), start=1):
+        reporter.line(f"[{number}/{len(todo)}] {stage}")
+        before(stage)
         run_stage(recipe, stage, root=root, command=command, reporter=reporter)
     return Run(run_folder(recipe, root))
 
@@ -153,7 +166,6 @@ def run_stage(
     *,
     root: Path = Path("runs"),
     out: Path | None = None,
-    init_from: Path | None = None,
     command: Sequence[str],
     reporter: Reporter,
 ) -> None:
@@ -163,9 +175,11 @@ def run_stage(
     DataError where a stage before it has not been run.
     """
     place = Run(run_folder(recipe, root))
+    if stage not in stages(recipe):
+        raise RecipeError(f'model.task = "{recipe.model.task}" has no stage `tfm {stage}`')
     for folder, maker in STAGES[stage].reads.items():
-        if not (place.folder / folder).exists():
+        if maker in stages(recipe) and not (place.folder / folder).exists():
             raise DataError(f"not made yet: `tfm {maker}` with the same recipe makes it", file=place.folder / folder)
     if out is None:
         out = place.folder if stage == "train" else place.folder / STAGES[stage].makes
-    STAGES[stage].work(Order(recipe, place, out, init_from, command, reporter))
+    STAGES[stage].work(Order(recipe, place, out, command, reporter))

@@ -4,7 +4,6 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-Task = Literal["translation"]
 Optimizer = Literal["adam", "adamw", "sgd", "adagrad"]
 Schedule = Literal["constant", "noam", "inverse_sqrt", "cosine", "linear", "step", "warmup_stable_decay", "plateau"]
 Metric = Literal["loss", "perplexity", "accuracy", "bleu"]
@@ -12,9 +11,11 @@ Precision = Literal["auto", "fp32", "bf16"]
 DecodingPrecision = Literal["fp32", "bf16", "int8"]
 Device = Literal["auto", "cpu", "cuda", "mps"]
 LengthNorm = Literal["none", "average", "wu"]
+Strategy = Literal["search", "sample"]
 EvaluationMetric = Literal[
-    "bleu", "chrf", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "exact_match", "perplexity"
-]
+    "bleu", "chrf", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "exact_match", "accuracy", "macro_f1",
+    "perplexity",
+]  # fmt: skip
 Beta = Annotated[float, Field(ge=0, lt=1)]
 DEFAULT_EPOCHS = 10  # where a recipe says nothing of when to stop
 STRICT = ConfigDict(frozen=True, extra="forbid")
@@ -93,7 +94,6 @@ class TrainingConfig(BaseModel):
 
     model_config = STRICT
 
-    task: Task = "translation"
     max_steps: int | None = Field(None, ge=1)
     max_epochs: int | None = Field(
         None, ge=1, description="10 where neither is given; where both are, the first reached ends"
@@ -110,6 +110,7 @@ class TrainingConfig(BaseModel):
     layout: Literal["padded", "flat"] = Field(
         "padded", description="flat: sentences end to end and filler up to one shape of all batches; for GPUs"
     )
+    init_from: str | None = Field(None, description="a model/ to start from; of another task: its encoder")
     device: Device = Field("auto", description="auto: cuda where there is one, else cpu; mps only when asked for")
     log_every: int = Field(50, ge=1, description="steps between lines of metrics.jsonl")
     save_every: int | None = Field(None, ge=1, description="steps between checkpoints; always also at a validation")
@@ -131,19 +132,51 @@ class TrainingConfig(BaseModel):
             raise ValueError('early_stopping.metric = "bleu" needs validation.bleu = true')
         return self
 
+    def no_adaptive(self) -> str | None:
+        """Why a model with an adaptive softmax cannot be trained so; None where it can."""
+        if not self.label_smoothing:
+            return None
+        return (
+            f"training.label_smoothing = {self.label_smoothing} is about the probability of every piece, and "
+            "model.adaptive saves computing them: it must be 0"
+        )
+
+    def no_batch_norm(self, num_processes: int = 1) -> str | None:
+        """Why a model with batch norm, whose statistics are of one batch, cannot be trained so; None where it can."""
+        why = 'model.normalization = "batch" takes its statistics from all rows of an update'
+        if self.accumulate > 1:
+            return f"{why}, at once: training.accumulate must be 1, not {self.accumulate}"
+        if num_processes > 1:
+            return f"{why}: it is trained by one process, not by {num_processes}"
+        if self.layout == "flat":
+            return f'{why} and no others: training.layout = "flat" adds filler to them'
+        return None
+
 
 class DecodingConfig(BaseModel):
-    """How hypotheses are searched for. Used by `tfm translate` and by validation."""
+    """How hypotheses are found. Used by `tfm translate`, `tfm generate` and by validation."""
 
     model_config = STRICT
 
-    beam: int = Field(5, ge=1, description="beam width W; 1 is greedy search")
+    strategy: Strategy = Field("search", description="search: for the likeliest, by a beam; sample: drawn by chance")
+    beam: int = Field(5, ge=1, description="search: beam width W; 1 is greedy search")
+    temperature: float = Field(1.0, ge=0, description="sample: from p^(1 / temperature); 0: always the likeliest piece")
+    top_k: int | None = Field(None, ge=1, description="sample: from the so many likeliest pieces alone")
+    top_p: float | None = Field(
+        None, gt=0, le=1, description="sample: from the fewest pieces alone that together are so probable"
+    )
+    seed: int = Field(1, ge=0, lt=2**32, description="sample: of every draw; the recipe's own seed has no part in it")
     length_norm: LengthNorm = Field("average", description="average: log p / T^alpha; wu: Wu et al. 2016, eq. 14")
     alpha: float = Field(1.0, ge=0, description="strength of the length normalisation")
-    n_best: int = Field(1, ge=1)
+    n_best: int = Field(1, ge=1, description="hypotheses a sentence; sample: so many are drawn")
     min_length: int = Field(0, ge=0, description="pieces before the end token may come")
-    max_length: int | None = Field(None, ge=1, description="pieces at most; none: max_ratio times the source + 20")
+    max_length: int | None = Field(
+        None, ge=1, description="pieces at most; none: max_ratio times the source + 20, and 256 of generated text"
+    )
     max_ratio: float = Field(2.0, gt=0)
+    no_repeat_ngram: int | None = Field(None, ge=1, description="no so many pieces in a row come up twice")
+    forbidden: tuple[str, ...] = Field((), description="words and phrases that may not come up")
+    forced: tuple[str, ...] = Field((), description="words and phrases that must come up; needs a beam of 2 or more")
     batch_sentences: int = Field(64, ge=1, description="sentences that are searched for side by side")
     precision: DecodingPrecision = Field(
         "fp32", description="of matrix products; bf16 and int8 are faster where the CPU has instructions for them"
@@ -151,10 +184,26 @@ class DecodingConfig(BaseModel):
 
     @model_validator(mode="after")
     def _limits_fit(self) -> "DecodingConfig":
-        if self.n_best > self.beam:
+        if self.strategy == "search" and self.n_best > self.beam:
             raise ValueError(f"n_best ({self.n_best}) cannot exceed beam ({self.beam})")
         if self.max_length is not None and self.min_length > self.max_length:
             raise ValueError(f"min_length ({self.min_length}) cannot exceed max_length ({self.max_length})")
+        return self
+
+    @model_validator(mode="after")
+    def _draws_fit(self) -> "DecodingConfig":
+        for name in ("temperature", "top_k", "top_p"):
+            value = getattr(self, name)
+            if self.strategy != "sample" and value != type(self).model_fields[name].default:
+                raise ValueError(f'{name} ({value}) is for drawing: it needs strategy = "sample"')
+        return self
+
+    @model_validator(mode="after")
+    def _words_fit(self) -> "DecodingConfig":
+        if not all(phrase.strip() for phrase in (*self.forbidden, *self.forced)):
+            raise ValueError("forbidden and forced are words or phrases; one of them is empty")
+        if self.forced and (self.strategy != "search" or self.beam == 1):
+            raise ValueError('forced words are searched for by a beam: they need strategy = "search" and beam > 1')
         return self
 
 
@@ -177,3 +226,9 @@ class EvaluationConfig(BaseModel):
     lowercase: bool = False
     bleu_tokenize: Literal["13a", "intl", "char", "zh", "none"] = "13a"
     samples: int = Field(20, ge=0, description="worst and random samples shown in the report")
+
+    def of_task(self, task: str) -> "EvaluationConfig":
+        """The same; for a task that labels, where no metrics were asked for, with those for labels."""
+        if task not in ("classification", "tagging") or "metrics" in self.model_fields_set:
+            return self
+        return self.model_copy(update={"metrics": ("accuracy", "macro_f1", "exact_match")})

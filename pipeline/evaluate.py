@@ -9,7 +9,7 @@ from data.documents import read_json
 from data.errors import DataError
 from data.lines import open_lines
 from data.store import load_dataset
-from pipeline.agreement import check_made_from
+from pipeline.agreement import check_made_from, check_tokenizer, task_of
 from pipeline.artifact import Draft, Input, Plan, is_fresh, open_artifact, publish
 from pipeline.config import DecodingConfig, Device, EvaluationConfig
 from pipeline.errors import RecipeError
@@ -23,14 +23,16 @@ if TYPE_CHECKING:
     from pipeline.models import LoadedModel
 
 
-def plan(model: Path, dataset: Path, translations: Path, config: EvaluationConfig, out: Path, *, seed: int = 1) -> Plan:
+def plan(
+    model: Path, dataset: Path, translations: Path | None, config: EvaluationConfig, out: Path, *, seed: int = 1
+) -> Plan:
     """What `evaluate_tests` will make, from what. Raises DataError where the translations are of something else."""
-    manifests = {
-        "model": open_artifact(model, "train"),
-        "dataset": open_artifact(dataset, "preprocess"),
-        "translations": open_artifact(translations, "translate"),
-    }
-    check_made_from(manifests["translations"], model=manifests["model"], dataset=manifests["dataset"])
+    manifests = {"model": open_artifact(model, "train"), "dataset": open_artifact(dataset, "preprocess")}
+    if translations is None:
+        check_tokenizer(manifests["model"], manifests["dataset"])
+    else:
+        manifests["translations"] = open_artifact(translations, "translate")
+        check_made_from(manifests["translations"], model=manifests["model"], dataset=manifests["dataset"])
     return Plan(
         stage="evaluate",
         folder=out,
@@ -43,7 +45,7 @@ def plan(model: Path, dataset: Path, translations: Path, config: EvaluationConfi
 def evaluate_tests(
     model: Path,
     dataset: Path,
-    translations: Path,
+    translations: Path | None,
     training: Path | None,
     config: EvaluationConfig,
     out: Path,
@@ -55,12 +57,16 @@ def evaluate_tests(
 ) -> dict[str, Any]:
     """Scores the translations of every test set of `dataset` into `out`: scores.json and report.html.
 
-    The first test set is the main one. `training` is the folder whose metrics.jsonl the report draws. Returns the
+    The first test set is the main one. Without translations (of a model that makes none) the model is scored by how
+    probable it finds the test sets. `training` is the folder whose metrics.jsonl the report draws. Returns the
     content of scores.json.
     """
+    config = config.of_task(task_of(open_artifact(model, "train")))
     todo = plan(model, dataset, translations, config, out, seed=seed)
 
     def work(folder: Path | None) -> list[Evaluation]:
+        if translations is None:
+            return _held_out(_load(model, device), dataset, reporter)
         loaded = _load(model, device) if "perplexity" in config.metrics else None
         tests = _tests(dataset, translations)
         return [_assess(segments, config, loaded, True, seed=seed, reporter=reporter) for segments in tests]
@@ -182,6 +188,19 @@ def _tests(dataset: Path, translations: Path) -> list[Segments]:
         lines = _aligned({kind: translations / file for kind, file in files.items()})
         tests.append(Segments(name, lines["source"], lines["hypotheses"], [lines["reference"]]))
     return tests
+
+
+def _held_out(loaded: "LoadedModel", dataset: Path, reporter: Reporter) -> list[Evaluation]:
+    """Every test set of the dataset by how probable the model finds it, the main one first."""
+    from pipeline.scoring.held_out import held_out
+
+    data = load_dataset(dataset)
+    with reporter.bar("scoring", len(data.tests), "test sets") as bar:
+        found = []
+        for name, split in data.tests.items():
+            found.append(held_out(loaded, name, split, data.batch_tokens))
+            bar.advance(1, name)
+    return found
 
 
 def _aligned(files: Mapping[str, Path]) -> dict[str, list[str]]:

@@ -66,16 +66,31 @@ def to_ctranslate2(loaded: LoadedModel, folder: Path) -> None:
 
 def no_room(config: ModelConfig) -> str | None:
     """What of a model CTranslate2's format cannot hold, in words; None where it holds all."""
+    if config.architecture != "transformer":
+        return f'architecture = "{config.architecture}"'
     if config.embedding_dim not in (None, config.encoder.dim) or config.embedding_dim not in (None, config.decoder.dim):
         return f"embeddings of another width ({config.embedding_dim}) than their stack"
+    if config.adaptive is not None:
+        return "an adaptive softmax"
+    if config.mixing != "attention":
+        return f'mixing = "{config.mixing}"'
+    for stack in (config.encoder, config.decoder):
+        if any((stack.key_value_heads, stack.key_dim, stack.value_dim)):
+            return "heads that share keys and values, or are of other widths than dim / heads"
     if config.score != "scaled_dot":
         return f'the attention score "{config.score}"'
+    if config.window is not None:
+        return f"attention within a window ({config.window})"
+    if config.qk_norm:
+        return "a norm of queries and keys (qk_norm)"
     if config.normalization != "layer":
         return f'normalization = "{config.normalization}"'
     if config.activation not in ACTIVATIONS:
         return f'the activation "{config.activation}"'
     if config.positions not in ("none", "sinusoidal", "learned"):
         return f'positions = "{config.positions}"'
+    if config.positions_join != "add":
+        return f'positions_join = "{config.positions_join}"'
     return None
 
 
@@ -102,10 +117,11 @@ def vocabulary(tokenizer: Tokenizer) -> list[str]:
 
 
 def _embedding(stack: Any, place: Any, embedding: Embedding, config: ModelConfig) -> None:
-    place.weight = _numbers(embedding.table.weight)
+    table: Any = embedding.table
+    place.weight = _numbers(table.weight)
     stack.scale_embeddings = config.scale_embedding
     # The table as the model has it: the engine's own sinusoids stand in another order.
-    nothing = embedding.table.weight.new_zeros(config.max_length, embedding.table.embedding_dim)
+    nothing = table.weight.new_zeros(config.max_length, table.embedding_dim)
     stack.position_encodings.encodings = _numbers(
         embedding.positions(nothing, torch.arange(config.max_length, device=nothing.device))
     )

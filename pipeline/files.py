@@ -66,11 +66,16 @@ def remove(folder: Path) -> None:
 
 
 def replace_text(file: Path, text: str) -> None:
+    """Write a file anew, in UTF-8, as `replace_bytes` does."""
+    replace_bytes(file, text.encode("utf-8"))
+
+
+def replace_bytes(file: Path, content: bytes) -> None:
     """Write a file anew: at every moment it is whole, the old or the new. Only one process may do so at a time."""
     draft = file.with_name(f".{file.name}.draft")
     try:
-        with writing(file), open(draft, "w", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
+        with writing(file), open(draft, "wb") as stream:
+            stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(draft, file)

@@ -21,7 +21,6 @@ from data.tokenizers import load_pair
 from model.build import build
 from model.config import ModelConfig
 from model.int8 import what_int8_lacks
-from model.transformer import EncoderDecoder
 from pipeline.config import DecodingPrecision
 from pipeline.errors import RecipeError
 from pipeline.manifest import open_artifact
@@ -35,9 +34,9 @@ PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model with the tokenizers it was trained with."""
+    """A model with the tokenizers it was trained with. What the network can be asked follows from `config.task`."""
 
-    model: EncoderDecoder
+    model: Any
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
     config: ModelConfig
@@ -108,7 +107,9 @@ def shapes_of(config: ModelConfig, *, source_vocab: int, target_vocab: int) -> S
             model = build(config, source_vocab=source_vocab, target_vocab=target_vocab)
     except RuntimeError as error:  # numbers beyond what a tensor's size may be
         raise ValueError(str(error)) from error
-    return {name: tuple(weight.shape) for name, weight in model.named_parameters()}  # each shared one once
+    weights = model.state_dict(keep_vars=True)  # parameters, and what else a model is saved with
+    names = {id(weight): name for name, weight in reversed(weights.items())}
+    return {name: tuple(weights[name].shape) for name in names.values()}  # each shared one once, by its first name
 
 
 def shapes_in(file: Path) -> Shapes:

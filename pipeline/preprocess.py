@@ -63,7 +63,7 @@ def preprocess(
             draft.folder,
             tests=list(splits.tests),
             batch_tokens=data.batch_tokens,
-            train_corpora=[{"rows": each.rows, "weight": each.corpus.weight} for each in counts["train"].corpora],
+            train_corpora=[each.as_json() for each in counts["train"].corpora],
         )
         report = make_report(counts, budget=data.batch_tokens, seed=seed)
         text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
@@ -101,7 +101,7 @@ def _encode(
                 count.corpora[-1].read += len(chunk)
                 bar.advance(len(chunk))
                 if sieve:
-                    chunk = sieve(chunk)
+                    chunk = sieve(chunk, has_source=corpus.has_source)
                     _check_budget(chunk, corpus, data.batch_tokens)
                 count.add(chunk)
                 extra = [np.full(len(chunk), corpus.weight)] if training else [chunk.source.texts, chunk.target.texts]

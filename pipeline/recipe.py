@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from data.config import DataConfig
-from model.config import ModelConfig
+from model.config import ONE_STACK, ModelConfig
 from pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
 from pipeline.errors import RecipeError
 from pipeline.recipe_errors import Key, Origins, explain, model_of
@@ -51,14 +51,40 @@ class Recipe(BaseModel):
     def _parts_fit(self) -> "Recipe":
         if self.data.path is None and not self.data.train:
             raise ValueError("there is nothing to learn from: give data.path or data.train")
-        if self.model.tie in ("embeddings", "all") and not self.tokenizer.shared:
-            raise ValueError(f'model.tie = "{self.model.tie}" needs one vocabulary: tokenizer.shared = true')
-        if self.data.limits.max_length + 1 > self.model.max_length:
+        idle = self.data.idle_epoch(self.training.max_epochs or 0)
+        if idle is not None:
+            raise ValueError(f"no training corpus takes part in epoch {idle}; see `epochs` of data.train")
+        if self.model.needs_one_vocabulary and not self.tokenizer.shared:
+            why = f'model.architecture = "{self.model.architecture}"'
+            if self.model.architecture not in ONE_STACK:
+                why = f'model.tie = "{self.model.tie}"'
+            raise ValueError(f"{why} needs one vocabulary: tokenizer.shared = true")
+        self._task_fits()
+        if self.model.block is None and self.data.limits.max_length + 1 > self.model.max_length:
             raise ValueError(
                 f"data.limits.max_length ({self.data.limits.max_length}) and the end token exceed "
                 f"model.max_length ({self.model.max_length})"
             )
         return self
+
+    def _task_fits(self) -> None:
+        """Raise ValueError for a setting that the task has no use for."""
+        task, training = self.model.task, self.training
+        if training.layout == "flat" and task not in ("translation", "language_model"):
+            raise ValueError(f'training.layout = "flat" is for translation and language_model, not "{task}"')
+        if training.early_stopping.metric == "bleu" and task != "translation":
+            raise ValueError(f'early_stopping.metric = "bleu": there are no translations with model.task = "{task}"')
+        if task == "word_vectors" and self.model.word_vectors.negatives is not None:
+            if training.early_stopping.metric == "perplexity":
+                raise ValueError("early_stopping.metric: negative sampling has a loss, but no perplexity")
+            if "label_smoothing" in training.model_fields_set and training.label_smoothing:
+                raise ValueError("training.label_smoothing is of a softmax: word_vectors.negatives goes without one")
+        if training.init_from is not None and (self.model.source_vectors or self.model.target_vectors):
+            raise ValueError("training.init_from gives the embeddings too: leave the model's vectors out")
+        if self.model.has_tails and (reason := training.no_adaptive()) is not None:
+            raise ValueError(reason)
+        if self.model.normalization == "batch" and (reason := training.no_batch_norm()) is not None:
+            raise ValueError(reason)
 
 
 def run_folder(recipe: Recipe, root: Path = Path("runs")) -> Path:

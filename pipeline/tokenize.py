@@ -15,6 +15,7 @@ from data.lines import portions
 from data.preflight import preflight
 from data.sources import describe, identity, open_lines, pairs, resolve
 from data.splits import Corpus, Portion
+from data.tokenizers import load_pair
 from pipeline.artifact import JSON, Draft, Input, Plan, is_fresh, publish
 from pipeline.errors import RecipeError
 from pipeline.progress import Bar, Reporter
@@ -27,6 +28,7 @@ from tokenizer.train import TokenizerTrainer
 HELD_OUT_EVERY = 100
 AT_ONCE = 1000
 NUM_LONGEST = 20
+TOKENIZER_MAKERS = ("tokenize", "train")
 
 Row: TypeAlias = tuple[str, ...]  # the texts of a line: its source and target, or itself alone
 Result = TypeVar("Result")
@@ -42,8 +44,11 @@ def plan(config: TokenizerConfig, data: DataConfig, out: Path, *, seed: int) -> 
         for corpus in corpora
         for label, path, fingerprint in identity(corpus, online=data.online)
     }
+    if config.source_from is not None:
+        inputs["source_from"] = Input.of_artifact(Path(config.source_from), TOKENIZER_MAKERS)
     settings: dict[str, JSON] = {name: [_settings(corpus) for corpus in corpora] for name, corpora in used.items()}
-    return Plan("tokenize", out, {"tokenizer": config.model_dump(mode="json"), "data": settings}, inputs, seed)
+    described = config.model_dump(mode="json", exclude={"source_from"})
+    return Plan("tokenize", out, {"tokenizer": described, "data": settings}, inputs, seed)
 
 
 def tokenize(
@@ -120,8 +125,8 @@ class Measure:
 def _learn(
     config: TokenizerConfig, sides: Sequence[str], rows: Iterable[Row], reporter: Reporter
 ) -> dict[str, Tokenizer]:
-    """One tokenizer a side; the only one learns from every text of a row."""
-    trainers = [TokenizerTrainer(config) for _ in sides]
+    """One tokenizer a side; the only one learns from every text of a row. One that is taken learns nothing."""
+    trainers = [TokenizerTrainer(config.of_target if side == "target" else config) for side in sides]
     with reporter.bar("reading text", None, "lines") as bar:
         for batch in portions(rows, AT_ONCE):
             for row in batch:
@@ -130,6 +135,9 @@ def _learn(
             bar.advance(len(batch))
     tokenizers = {}
     for side, trainer in zip(sides, trainers, strict=True):
+        if side == "source" and config.source_from is not None:
+            tokenizers[side], _ = load_pair(Path(config.source_from))
+            continue
         with reporter.bar("learning pieces", None, "different words", done=trainer.num_words) as bar:
             tokenizers[side] = _showing_time(trainer.learn, bar)
         if tokenizers[side].vocab_size == len(SPECIALS):
@@ -220,5 +228,5 @@ def _settings(corpus: Corpus) -> JSON:
     """What of a corpus changes the texts it gives."""
     if isinstance(corpus, Portion):
         return {**asdict(corpus), "corpora": [_settings(each) for each in corpus.corpora]}
-    settings: dict[str, JSON] = corpus.model_dump(mode="json", exclude={"weight"})
+    settings: dict[str, JSON] = corpus.model_dump(mode="json", exclude={"weight", "epochs"})
     return settings

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from model.config import ModelConfig
-from pipeline.agreement import check_tokenizer
+from pipeline.agreement import check_source_tokenizer, check_tokenizer, task_of
 from pipeline.artifact import Plan, is_fresh, open_artifact
 from pipeline.config import DecodingConfig, TrainingConfig
 from pipeline.progress import Quiet, Reporter
+from pipeline.vectors import VECTORS, vectors_as_inputs
 
 # Where training is done and what is shown of it does not change what is trained.
-BESIDE_THE_POINT = {"device", "log_every", "tensorboard"}
+BESIDE_THE_POINT = {"device", "log_every", "tensorboard", "init_from"}
 
 # torch is imported where it is needed: a stage that is fresh says so without it
 
@@ -25,20 +26,21 @@ def plan(
     out: Path,
     *,
     seed: int,
-    init_from: Path | None = None,
 ) -> Plan:
     """What `train` will make, from what. Raises DataError where the first model has another tokenizer."""
     data = open_artifact(dataset, "preprocess")
     inputs = {"dataset": data.as_input()}
-    if init_from is not None:
-        first = open_artifact(init_from, "train")
-        check_tokenizer(first, data)
+    if config.init_from is not None:
+        first = open_artifact(Path(config.init_from), "train")
+        # a model of another task gives its encoder alone
+        (check_tokenizer if task_of(first) == model.task else check_source_tokenizer)(first, data)
         inputs["init_from"] = first.as_input()
+    inputs |= vectors_as_inputs(model)
     parts: dict[str, Any] = {
         "training": config.model_dump(mode="json", exclude=BESIDE_THE_POINT),
-        "model": model.model_dump(mode="json"),
+        "model": model.model_dump(mode="json", exclude=set(VECTORS)),
     }
-    if config.validation.bleu:
+    if config.validation.bleu and model.task == "translation":
         parts["decoding"] = _of_validation(config, decoding)
     return Plan(stage="train", folder=out / "model", config=parts, inputs=inputs, seed=seed)
 
@@ -59,7 +61,6 @@ def train(
     out: Path,
     *,
     seed: int,
-    init_from: Path | None = None,
     command: Sequence[str],
     reporter: Reporter,
 ) -> None:
@@ -69,9 +70,9 @@ def train(
     calls this. Raises Stopped, with all saved, on SIGTERM or Ctrl-C.
     """
     talk = reporter if os.environ.get("RANK", "0") == "0" else Quiet()
-    todo = plan(config, model, decoding, dataset, out, seed=seed, init_from=init_from)
+    todo = plan(config, model, decoding, dataset, out, seed=seed)
     if is_fresh(todo, talk):
         return
     from pipeline.training.session import make_model
 
-    make_model(todo, config, model, decoding, dataset, init_from=init_from, command=command, reporter=talk)
+    make_model(todo, config, model, decoding, dataset, command=command, reporter=talk)

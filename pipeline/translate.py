@@ -16,9 +16,11 @@ from data.store import load_dataset
 from pipeline.agreement import check_tokenizer
 from pipeline.artifact import JSON, Draft, Input, Plan, is_fresh, open_artifact, publish
 from pipeline.config import DecodingConfig, Device
+from pipeline.errors import RecipeError
 from pipeline.progress import Reporter
 
 if TYPE_CHECKING:
+    from pipeline.decoding.phrases import Phrases
     from pipeline.models import LoadedModel
 
 # torch is imported where it is needed: a stage that is fresh says so without it
@@ -51,6 +53,7 @@ def translate_lines(
     *,
     reporter: Reporter,
     prefixes: Iterable[str] | None = None,
+    forced: Iterable[str] | None = None,
     chunk_lines: int = CHUNK_LINES,
     on_done: Callable[[int], None] | None = None,
 ) -> Iterator[list[Translation]]:
@@ -60,21 +63,36 @@ def translate_lines(
     once, more sort better by length.
     A line without pieces is translated by an empty line, not by the model. A source longer than the model reads is
     cut, which is reported at the end. `prefixes`: for each line, text that its translations begin with.
-    `on_done` is told how many more lines are done. Raises DataError where there are fewer prefixes than lines.
+    `forced`: for each line, between tabs, words and phrases that must come up in them. `on_done` is told how many more
+    lines are done. Raises DataError where there are fewer prefixes or forced words than lines.
+    A model that labels is asked for labels instead: of each line, or of each of its words.
     """
     from pipeline.decoding.decode import decode, is_too_long
+    from pipeline.decoding.phrases import Phrases
+    from pipeline.label import label, labels_instead
 
+    if labels_instead(loaded):
+        for rows in portions(zip(lines), chunk_lines):
+            sources = loaded.source_tokenizer.encode_batch([line for (line,) in rows])
+            for text, log_prob, count in label(loaded, sources, on_done):
+                yield [Translation(text, log_prob, log_prob, count)]
+        return
     model = loaded.model.eval()
     device = next(model.parameters()).device
-    starts = None if prefixes is None else iter(prefixes)
+    starts, words = (None if each is None else iter(each) for each in (prefixes, forced))
+    if words is not None and (config.strategy != "search" or config.beam == 1):
+        raise RecipeError('forced words are searched for by a beam: they need strategy = "search" and beam > 1')
     num_lines = num_cut = 0
     for rows in portions(zip(lines), chunk_lines):
         chunk = [line for (line,) in rows]
         sources = loaded.source_tokenizer.encode_batch(chunk)
         targets = None if starts is None else _encode_prefixes(loaded, list(islice(starts, len(chunk))), chunk)
+        beside = None if words is None else _split_words(list(islice(words, len(chunk))), chunk)
+        phrases = Phrases.of(loaded.target_tokenizer, config, len(chunk), forced=beside)
+        _check_room(phrases, targets, model.max_length - 1)
         num_lines += len(chunk)
         num_cut += sum(is_too_long(source, model) for source in sources)
-        found = decode(model, sources, config, device=device, prefixes=targets, on_done=on_done)
+        found = decode(model, sources, config, device=device, prefixes=targets, phrases=phrases, on_done=on_done)
         texts = iter(loaded.target_tokenizer.decode_batch([list(each.ids) for n_best in found for each in n_best]))
         for source, n_best in zip(sources, found, strict=True):
             translations = [
@@ -101,6 +119,21 @@ def _encode_prefixes(loaded: "LoadedModel", prefixes: list[str], lines: list[str
     return encoded
 
 
+def _split_words(forced: list[str], lines: list[str]) -> list[list[str]]:
+    """The words and phrases of these lines."""
+    if len(forced) < len(lines):
+        raise DataError("there are fewer lines of forced words than lines: give one each, empty where none is wanted")
+    return [[phrase for phrase in each.split("\t") if phrase.strip()] for each in forced]
+
+
+def _check_room(phrases: "Phrases", prefixes: Sequence[Sequence[int]] | None, limit: int) -> None:
+    """Raise DataError where a translation would be longer than the model reads by what must come up alone."""
+    for row, each in enumerate(phrases.forced or ()):
+        wanted = sum(map(len, set(each))) + (len(prefixes[row]) if prefixes is not None else 0)
+        if wanted > limit:
+            raise DataError(f"the forced words of a line have {wanted} pieces and the model reads at most {limit}")
+
+
 def one_line(text: str) -> str:
     """The text with a blank for each line break in it: line n of a file of translations belongs to line n."""
     return text.replace("\r", " ").replace("\n", " ")
@@ -119,12 +152,22 @@ def plan_tests(model: Path, dataset: Path, config: DecodingConfig, out: Path, *,
 
 
 def plan_file(
-    model: Path, source: Path, config: DecodingConfig, out: Path, *, seed: int = 1, prefixes: Path | None = None
+    model: Path,
+    source: Path,
+    config: DecodingConfig,
+    out: Path,
+    *,
+    seed: int = 1,
+    prefixes: Path | None = None,
+    forced: Path | None = None,
+    ensemble: Sequence[Path] = (),
 ) -> Plan:
     """What `translate_file` will make, from what."""
     inputs = {"model": Input.of_artifact(model, "train"), "source": Input.of_file(source)}
-    if prefixes is not None:
-        inputs["prefixes"] = Input.of_file(prefixes)
+    inputs |= {f"model {number}": Input.of_artifact(other, "train") for number, other in enumerate(ensemble, 2)}
+    for name, file in (("prefixes", prefixes), ("forced", forced)):
+        if file is not None:
+            inputs[name] = Input.of_file(file)
     return _plan(inputs, config, out, seed)
 
 
@@ -176,22 +219,31 @@ def translate_file(
     reporter: Reporter,
     device: Device = "auto",
     prefixes: Path | None = None,
+    forced: Path | None = None,
+    ensemble: Sequence[Path] = (),
 ) -> None:
     """Translates a text file into `out`: hypotheses.txt, hypotheses.jsonl with scores, and source.txt.
 
-    `prefixes`: a file that says, line by line, what each translation begins with.
+    `prefixes`: a file that says, line by line, what each translation begins with. `forced`: one that says, between
+    tabs, what must come up in it. `ensemble`: models that translate together with the first.
     """
-    todo = plan_file(model, source, config, out, seed=seed, prefixes=prefixes)
+    todo = plan_file(model, source, config, out, seed=seed, prefixes=prefixes, forced=forced, ensemble=ensemble)
     if is_fresh(todo, reporter):
         return
-    from pipeline.models import load_model
+    from pipeline.decoding.ensemble import load_ensemble
 
     with publish(todo, command=command) as draft:
-        loaded = load_model(model, device)
-        starts = None if prefixes is None else open_lines(prefixes)
+        loaded = load_ensemble([model, *ensemble], device)
+        starts, words = (None if file is None else open_lines(file) for file in (prefixes, forced))
         with reporter.bar("translating", None, "sentences") as bar:
             found = partial(
-                translate_lines, loaded, config=config, reporter=reporter, prefixes=starts, on_done=bar.advance
+                translate_lines,
+                loaded,
+                config=config,
+                reporter=reporter,
+                prefixes=starts,
+                forced=words,
+                on_done=bar.advance,
             )
             _write(draft, "hypotheses", "source", open_lines(source), found, reporter)
 

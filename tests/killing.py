@@ -23,10 +23,11 @@ from model.config import ModelConfig
 from pipeline.config import TrainingConfig
 from pipeline.errors import TfmError, is_told_here
 from pipeline.models import save_model
+from pipeline.tasks.task import Loss
+from pipeline.tasks.translation import Translation
 from pipeline.training import checkpoint, session
 from pipeline.training.log import MetricsLog
 from pipeline.training.loop import Trainer
-from pipeline.training.tasks import Loss, Translation
 from tests.tiny_training import MODEL, run
 
 # A process is forked from one that has imported torch already, which saves it the seconds that this takes.

@@ -10,7 +10,10 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 HEAVY = {"torch", "numpy", "datasets", "pyarrow", "tokenizers", "safetensors", "sacrebleu", "rich", "ctranslate2"}
-COMMANDS = ("tokenize", "preprocess", "train", "translate", "evaluate", "run", "export", "inspect", "recipe")
+COMMANDS = (
+    *("tokenize", "preprocess", "train", "translate", "generate", "evaluate", "run"),
+    *("attend", "export", "inspect", "recipe"),
+)
 PROGRAM = """
 import json, sys
 from cli.app import main

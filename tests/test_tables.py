@@ -7,9 +7,21 @@ from typing import get_args
 import pytest
 
 from cli.options import DeviceName
-from data.config import CorpusConfig, Format, Generator
-from model.config import Activation, Architecture, Norm, Normalization, Positions, Score
-from pipeline.config import Device, EvaluationMetric, LengthNorm, Optimizer, Schedule, Task
+from data.config import COLUMNS, PARAMETERS, CorpusConfig, Format, Generator
+from model.config import (
+    LEARNS,
+    Activation,
+    Architecture,
+    Cell,
+    Norm,
+    Normalization,
+    Pooling,
+    Positions,
+    RecurrentAttention,
+    Score,
+    Task,
+)
+from pipeline.config import Device, EvaluationMetric, LengthNorm, Optimizer, Schedule
 from tests.cli.user import tfm
 from tokenizer.config import Kind
 from tokenizer.config import Normalization as Form
@@ -20,12 +32,15 @@ TABLES = [
     (Form, "tokenizer.normalization", "FORMS"),
     (Format, "data.sources", "READERS"),
     (Architecture, "model.build", "ARCHITECTURES"),
+    (Pooling, "model.encoder_only", "POOLINGS"),
     (Positions, "model.positions", "POSITIONS"),
     (Score, "model.scores", "SCORES"),
     (Activation, "model.blocks", "ACTIVATIONS"),
     (Norm, "model.blocks", "NORMS"),
     (Normalization, "model.blocks", "NORMALIZATIONS"),
-    (Task, "pipeline.training.tasks", "TASKS"),
+    (Cell, "model.recurrent_cells", "CELLS"),
+    (RecurrentAttention, "model.recurrent_parts", "DECODERS"),
+    (Task, "pipeline.tasks.tasks", "TASKS"),
     (Optimizer, "pipeline.training.optimizers", "OPTIMIZERS"),
     (Schedule, "pipeline.training.schedules", "SCHEDULES"),
     (LengthNorm, "pipeline.decoding.rules", "LENGTH_NORMS"),
@@ -42,15 +57,31 @@ def test_names_and_rows_are_the_same(names: object, module: str, table: str) -> 
 def test_every_built_in_corpus_can_be_read(name: str) -> None:
     from data.sources import pairs
 
-    found = list(pairs(CorpusConfig(format="generated", path=name, split="train", size=3)))
+    needs = {each: 2 for each in PARAMETERS.get(name, ()) if each != "mix"}
+    found = list(pairs(CorpusConfig(format="generated", path=name, split="train", size=3, **needs)))
     assert len(found) == 3
     assert all(source and target for source, target in found)
 
 
-def test_toy_corpora_are_those_that_recipes_name() -> None:
+def test_built_in_corpora_are_those_that_recipes_name() -> None:
+    from data.programs import PROGRAMS
     from data.toys import TOYS
 
-    assert {*TOYS, "grammar"} == set(get_args(Generator))
+    assert {*TOYS, *PROGRAMS, "grammar"} == set(get_args(Generator))
+    assert PARAMETERS.keys() == PROGRAMS.keys()
+
+
+def test_columns_of_formats_are_those_that_recipes_name() -> None:
+    from data import conllu, labelled
+
+    assert {"conllu": set(conllu.PLACES), "labelled": set(labelled.IS_LABEL)} == {
+        name: set(columns) for name, columns in COLUMNS.items()
+    }
+
+
+def test_each_architecture_learns_something_and_each_task_is_learned_by_one() -> None:
+    assert set(LEARNS) == set(get_args(Architecture))
+    assert {task for tasks in LEARNS.values() for task in tasks} == set(get_args(Task))
 
 
 def test_metrics_are_the_table_and_perplexity() -> None:

@@ -19,10 +19,10 @@ from model.config import DropoutConfig, ModelConfig, StackConfig
 from pipeline.artifact import Plan, publish
 from pipeline.config import DecodingConfig, TrainingConfig
 from pipeline.progress import Quiet, Reporter
+from pipeline.tasks.translation import Translation
 from pipeline.train import train
 from pipeline.training.distributed import World, join
 from pipeline.training.optimizers import make_optimizer, set_learning_rate
-from pipeline.training.tasks import TASKS
 from pipeline.training.update import Gradients, Rows
 from tokenizer.config import TokenizerConfig
 from tokenizer.train import train as train_tokenizer
@@ -84,7 +84,7 @@ def gradients_in_float64(dataset: Path, groups: Sequence[Sequence[Rows]], world:
     exact = MODEL.model_copy(update={"dropout": DropoutConfig(residual=0, embedding=0)})
     model = build(exact, source_vocab=20, target_vocab=20, seed=1).double()
     config = training(l2=1e-3, clip_norm=0.5, optimizer={"name": "sgd"})
-    gradients = Gradients(model, TASKS["translation"](0.1), data.train, config, 1, world)
+    gradients = Gradients(model, Translation(0.1), data.train, config, 1, world)
     optimizer, found = make_optimizer(model, config.optimizer), {}
     set_learning_rate(optimizer, 0.3)
     for step, group in enumerate(groups, 1):

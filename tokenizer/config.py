@@ -19,9 +19,21 @@ class TokenizerConfig(BaseModel):
     normalization: Normalization = Field("nfkc", description="Unicode normal form applied to all text")
     min_frequency: int = Field(2, ge=1, description="pieces seen less often are not learned")
     shared: bool = Field(True, description="one vocabulary for source and target, or one a side")
+    target_kind: Kind | None = Field(None, description="of the target's own vocabulary; none: as `kind`; labels: word")
+    source_from: str | None = Field(
+        None, description="a folder with a tokenizer; its source side is taken, and only the target's is learned"
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> "TokenizerConfig":
         if self.kind == "byte" and self.vocab_size < 260:
             raise ValueError("`vocab_size` must be at least 260 for kind `byte`: 256 bytes and 4 control tokens")
+        for name in ("target_kind", "source_from"):
+            if self.shared and getattr(self, name) is not None:
+                raise ValueError(f"`{name}` is for a vocabulary a side: set shared = false")
         return self
+
+    @property
+    def of_target(self) -> "TokenizerConfig":
+        """How the target's own vocabulary is learned."""
+        return self.model_copy(update={"kind": self.target_kind or self.kind})

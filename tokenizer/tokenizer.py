@@ -5,9 +5,10 @@ from functools import cached_property
 from pathlib import Path
 
 import tokenizers
+from tokenizers.models import WordLevel, WordPiece
 
 from tokenizer.normalization import spellable
-from tokenizer.special import SPECIALS
+from tokenizer.special import SPECIALS, UNK_ID
 from tokenizer.words import FlatIds, WordIds, cuts_at_spaces, encode_lists, flat
 
 SHARED, SOURCE, TARGET = "tokenizer.json", "source.json", "target.json"
@@ -102,6 +103,15 @@ class Tokenizer:
         piece = self.piece(number)
         # The decoder drops the space of the first piece: an empty one goes before.
         return piece if self._whole.decoder is None else self._whole.decoder.decode(["", piece])
+
+    def begins_word(self) -> list[bool]:
+        """Of each id, whether its piece begins a word inside of a text: it brings the space before it.
+
+        Where whole words are unknown (kinds `word` and `wordpiece`), the unknown piece does.
+        """
+        begins = [self.surface(number).startswith(" ") for number in range(self.vocab_size)]
+        begins[UNK_ID] = isinstance(self._whole.model, (WordLevel, WordPiece))
+        return begins
 
 
 def load_pair(folder: Path) -> tuple[Tokenizer, Tokenizer]:

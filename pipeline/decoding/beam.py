@@ -19,12 +19,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from model.layout import Layout
+from pipeline.decoding.banks import best_that_may_end, continuations_in_banks
 from pipeline.decoding.candidates import best_continuations
+from pipeline.decoding.constraints import NEVER
 from pipeline.decoding.greedy import exact_dtype
 from pipeline.decoding.hypothesis import Hypothesis, best_first
-from pipeline.decoding.rules import NEVER, Rules
+from pipeline.decoding.rules import Rules
 from pipeline.decoding.seats import Seats
-from pipeline.decoding.steppers import StateT, Stepper
+from pipeline.decoding.steppers import Predict, StateT, Stepper
 from tokenizer.special import BOS_ID, EOS_ID
 
 
@@ -81,7 +83,7 @@ def beam_search(
     beams = _start(seats, source.device, n_best)
     while True:
         predict, seats.state = stepper.step(beams.tokens.flatten(), seats.state)
-        values, parents, tokens = best_continuations(predict, seats.rules, seats.num_pieces, beams.sums, 2 * beam)
+        values, parents, tokens = _continuations(predict, seats.rules, seats.num_pieces, beams, beam)
         divisors = rules.divisors[seats.num_pieces + 1].to(beams.sums)
         ends = (tokens == EOS_ID) & (values != NEVER)
         stays = ends.to(torch.uint8).sort(dim=1, stable=True).indices[:, :beam]
@@ -89,7 +91,7 @@ def beam_search(
         parents_of_stays = parents.gather(1, stays)
         grown = _grow(beams, values.gather(1, stays), parents_of_stays, tokens.gather(1, stays), seats.num_pieces)
         grown = _count(grown, finished, values[:, :beam] / divisors.unsqueeze(1))
-        done = _is_done(grown, divisors, beam)
+        done = _is_done(grown, divisors, beam, _may_end(grown, seats.rules, seats.num_pieces))
         grown = replace(grown, sums=grown.sums.masked_fill(done.unsqueeze(1), NEVER))
 
         from_rows = (parents_of_stays + beams.tokens.size(1) * _count_up(grown.tokens).unsqueeze(1)).flatten()
@@ -130,6 +132,22 @@ def _start(seats: Seats[StateT], device: torch.device, n_best: int) -> _Beams:
     )
 
 
+def _continuations(
+    predict: Predict, rules: Rules, num_pieces: Tensor, beams: _Beams, beam: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Values, parents and tokens (B, 2 * beam) of what the hypotheses may go on with, best first."""
+    if rules.forced is not None:
+        return continuations_in_banks(predict, rules, num_pieces, beams.pieces, beams.sums, beam)
+    return best_continuations(predict, rules, num_pieces, beams.pieces, beams.sums, 2 * beam)
+
+
+def _may_end(grown: _Beams, rules: Rules, num_pieces: Tensor) -> Tensor:
+    """(B,) the log-probability of the best unfinished hypothesis that may end, now that each has one piece more."""
+    if rules.forced is not None:
+        return best_that_may_end(rules.forced, num_pieces + 1, grown.pieces, grown.sums)
+    return grown.sums[:, 0]
+
+
 def _grow(beams: _Beams, sums: Tensor, parents: Tensor, tokens: Tensor, num_pieces: Tensor) -> _Beams:
     """Each hypothesis `parents` (B, W) with its new piece `tokens` (B, W), of log-probability `sums` (B, W)."""
     pieces = beams.pieces.gather(1, parents.unsqueeze(-1).expand(-1, -1, beams.pieces.size(2)))
@@ -145,11 +163,12 @@ def _count(beams: _Beams, finished: Tensor, scores: Tensor) -> _Beams:
     return replace(beams, num_finished=beams.num_finished + finished.sum(1), best=best)
 
 
-def _is_done(beams: _Beams, divisors: Tensor, beam: int) -> Tensor:
-    """Which sentences (B,) need no further step; `divisors` (B,) are the length norms of what has just finished."""
+def _is_done(beams: _Beams, divisors: Tensor, beam: int, may_end: Tensor) -> Tensor:
+    """Which sentences (B,) need no further step; `divisors` (B,) are the length norms of what has just finished,
+    `may_end` (B,) log-probabilities of the best unfinished hypotheses that may."""
     leading, rival = beams.sums[:, 0], beams.best[:, -1]
     hopeless = leading / beams.bound < rival
-    enough = (beams.num_finished >= beam) & (leading / divisors <= rival)
+    enough = (beams.num_finished >= beam) & (may_end / divisors <= rival)
     nothing_left = ~(leading > NEVER)  # true also of what is not a number
     return hopeless | enough | nothing_left
 

@@ -13,11 +13,11 @@ ROWS = 160
 
 
 def best_continuations(
-    predict: Predict, rules: Rules, num_pieces: Tensor, sums_BW: Tensor, k: int
+    predict: Predict, rules: Rules, num_pieces: Tensor, pieces: Tensor, sums_BW: Tensor, k: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The k best of all that the hypotheses of each sentence may be followed by; see `best_candidates`.
 
-    num_pieces (B,), on the CPU: how many pieces they have.
+    num_pieces (B,), on the CPU: how many of the pieces (B, W, T) they have.
     """
     num_sentences, beam = sums_BW.shape
     at_once = max(1, ROWS // beam) if sums_BW.device.type == "cpu" else num_sentences
@@ -25,7 +25,7 @@ def best_continuations(
     for first in range(0, num_sentences, at_once):
         some = slice(first, min(first + at_once, num_sentences))
         log_probs_BWV = predict(slice(some.start * beam, some.stop * beam)).view(some.stop - first, beam, -1)
-        rules.part(some).apply(log_probs_BWV, num_pieces[some])
+        rules.select(some).apply(log_probs_BWV, num_pieces[some], None if rules.bans is None else pieces[some])
         found.append(best_candidates(log_probs_BWV, sums_BW[some], k))
     values, beams, tokens = (torch.cat(parts) if len(found) > 1 else parts[0] for parts in zip(*found, strict=True))
     return values, beams, tokens
@@ -46,7 +46,7 @@ def best_candidates(log_probs_BWV: Tensor, sums_BW: Tensor, k: int) -> tuple[Ten
     if vocab % BLOCK:
         maxima = torch.cat([maxima, log_probs_BWV[..., whole * BLOCK :].amax(-1, keepdim=True)], -1)
     num_blocks = maxima.size(-1)
-    blocks = _largest((maxima + sums_BW.unsqueeze(-1)).flatten(1), k)
+    blocks = largest((maxima + sums_BW.unsqueeze(-1)).flatten(1), k)
 
     beams = blocks // num_blocks
     tokens = (blocks % num_blocks * BLOCK).unsqueeze(-1) + torch.arange(BLOCK, device=blocks.device)
@@ -54,7 +54,7 @@ def best_candidates(log_probs_BWV: Tensor, sums_BW: Tensor, k: int) -> tuple[Ten
     values = log_probs_BWV.flatten(1).gather(1, flat).view(tokens.shape) + sums_BW.gather(1, beams).unsqueeze(-1)
     values = values.masked_fill(tokens >= vocab, float("-inf")).flatten(1)
 
-    chosen = _largest(values, k)
+    chosen = largest(values, k)
     best, order = values.gather(1, chosen).sort(dim=-1, descending=True, stable=True)
     flat = flat.gather(1, chosen.gather(1, order))
     missing = k - best.size(1)
@@ -62,7 +62,7 @@ def best_candidates(log_probs_BWV: Tensor, sums_BW: Tensor, k: int) -> tuple[Ten
     return best, flat // vocab, flat % vocab
 
 
-def _largest(values: Tensor, k: int) -> Tensor:
+def largest(values: Tensor, k: int) -> Tensor:
     """Where the k largest values of each row are, ascending (B, k or all); among equals those with the lowest index."""
     best, index = values.topk(min(k, values.size(1)))
     smallest = best[:, -1:]

@@ -1,18 +1,24 @@
-"""From source ids to hypotheses: sorted by length, searched side by side, given back in order."""
+"""From source ids to hypotheses: sorted by length, searched for or drawn side by side, given back in order."""
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
+from typing import Any
 
 import torch
+from torch import Tensor
 
 from model.layout import Layout
 from model.linear import products_in
 from pipeline.config import DecodingConfig
 from pipeline.decoding.beam import beam_search
-from pipeline.decoding.greedy import greedy_search
-from pipeline.decoding.hypothesis import EMPTY, Hypothesis
+from pipeline.decoding.constraints import Bans
+from pipeline.decoding.greedy import piece_by_piece
+from pipeline.decoding.hypothesis import EMPTY, Hypothesis, best_first
+from pipeline.decoding.phrases import Phrases
 from pipeline.decoding.rules import Rules
+from pipeline.decoding.sampling import Sampling, key_of
 from pipeline.decoding.steppers import StateT, Stepper
 from pipeline.decoding.workers import num_workers, search_all
 from pipeline.models import decoding_precision
@@ -20,6 +26,7 @@ from tokenizer.special import EOS_ID
 
 SHARE = 1024
 """Sentences that are searched for in one go, of which `batch_sentences` side by side."""
+NO_PHRASES = Phrases()
 
 
 def decode(
@@ -29,13 +36,14 @@ def decode(
     *,
     device: torch.device | str = "cpu",
     prefixes: Sequence[Sequence[int]] | None = None,
+    phrases: Phrases = NO_PHRASES,
     on_done: Callable[[int], None] | None = None,
 ) -> list[list[Hypothesis]]:
     """The `config.n_best` hypotheses of each source, best first, in the order of the sources.
 
     Sources are ids without end token; one longer than the model reads is cut (`is_too_long` tells), one without pieces
-    has the empty hypothesis. `prefixes` are ids that each hypothesis begins with. `on_done` is told
-    how many more sources are done. The model must be in eval mode.
+    has the empty hypothesis. `prefixes` are ids that each hypothesis begins with, `phrases` what must and may not
+    come up. `on_done` is told how many more sources are done. The model must be in eval mode.
     """
     found: list[list[Hypothesis]] = [[EMPTY]] * len(sources)
     tell = on_done or (lambda _: None)
@@ -45,11 +53,23 @@ def decode(
     num_shares = workers * math.ceil(len(order) / (workers * SHARE))
     shares = [order[first::num_shares] for first in range(num_shares)]
 
+    bans = Bans.of(config.no_repeat_ngram, phrases.forbidden, phrases.before)
+
     @torch.inference_mode()
     def search(number: int, on_done: Callable[[int], None]) -> list[list[Hypothesis]]:
-        batch = [[*sources[row][: stepper.max_length - 1], EOS_ID] for row in shares[number]]
-        starts = None if prefixes is None else [prefixes[row] for row in shares[number]]
-        return _search(stepper, batch, config, device, starts, on_done)
+        rows = shares[number]
+        batch = [[*sources[row][: stepper.max_length - 1], EOS_ID] for row in rows]
+        starts = None if prefixes is None else [prefixes[row] for row in rows]
+        rules = Rules.of(
+            [len(ids) for ids in batch],
+            config,
+            stepper.max_length,
+            starts,
+            bans=bans,
+            forced=None if phrases.forced is None else [phrases.forced[row] for row in rows],
+            continuing=phrases.continuing,
+        )
+        return STRATEGIES[config.strategy](_Share(stepper, batch, rules, config, torch.device(device), on_done))
 
     with products_in(stepper, decoding_precision(config.precision, device)):
         for number, hypotheses in search_all(search, num_shares, workers, tell):
@@ -65,21 +85,64 @@ def is_too_long(source: Sequence[int], stepper: Stepper[StateT]) -> bool:
     return len(source) > stepper.max_length - 1
 
 
-def _search(
-    stepper: Stepper[StateT],
-    sources: list[list[int]],
-    config: DecodingConfig,
-    device: torch.device | str,
-    prefixes: list[Sequence[int]] | None,
-    on_done: Callable[[int], None],
-) -> list[list[Hypothesis]]:
-    lengths = [len(ids) for ids in sources]
-    rules = Rules.of(lengths, config, stepper.max_length, prefixes)
-    layout = Layout.of(torch.tensor(lengths), device)
-    source = torch.tensor(list(chain.from_iterable(sources)), device=device)
-    most = config.batch_sentences
-    if config.beam == 1:
-        return greedy_search(stepper, source, layout, rules, most=most, on_done=on_done)
+@dataclass(frozen=True)
+class _Share:
+    """Sources, end tokens included, that are decoded in one go, and how."""
+
+    stepper: Any
+    sources: list[list[int]]
+    rules: Rules
+    config: DecodingConfig
+    device: torch.device
+    on_done: Callable[[int], None]
+
+    def read(self) -> tuple[Tensor, Layout]:
+        """The ids (N,), and where each source begins and ends."""
+        lengths = torch.tensor([len(ids) for ids in self.sources])
+        ids = torch.tensor(list(chain.from_iterable(self.sources)), device=self.device)
+        return ids, Layout.of(lengths, self.device)
+
+
+def _search(share: _Share) -> list[list[Hypothesis]]:
+    """The likeliest hypotheses that there are, as far as a beam finds them."""
+    config, most = share.config, share.config.batch_sentences
+    if config.beam == 1 and share.rules.forced is None:
+        return piece_by_piece(share.stepper, *share.read(), share.rules, most=most, on_done=share.on_done)
     return beam_search(
-        stepper, source, layout, rules, beam=config.beam, n_best=config.n_best, most=most, on_done=on_done
+        share.stepper,
+        *share.read(),
+        share.rules,
+        beam=config.beam,
+        n_best=config.n_best,
+        most=most,
+        on_done=share.on_done,
     )
+
+
+def _sample(share: _Share) -> list[list[Hypothesis]]:
+    """Hypotheses drawn by chance: each sentence as often as it is wanted, side by side."""
+    config, times, done = share.config, share.config.n_best, 0
+    keys = [key_of(config.seed, ids[:-1], sample) for ids in share.sources for sample in range(times)]
+    rules = share.rules.select(torch.arange(len(share.sources)).repeat_interleave(times))
+    drawn = replace(share, sources=[ids for ids in share.sources for _ in range(times)])
+
+    def on_done(more: int) -> None:
+        nonlocal done
+        before, done = done, done + more
+        if done // times > before // times:
+            share.on_done(done // times - before // times)
+
+    found = piece_by_piece(
+        share.stepper,
+        *drawn.read(),
+        rules,
+        choose=Sampling(config, keys),
+        most=config.batch_sentences * times,
+        on_done=on_done,
+    )
+    each = list(chain.from_iterable(found))
+    return [best_first(each[first : first + times], times) for first in range(0, len(each), times)]
+
+
+STRATEGIES: dict[str, Callable[[_Share], list[list[Hypothesis]]]] = {"search": _search, "sample": _sample}
+"""By name: how the hypotheses of some sources are found."""

@@ -1,6 +1,7 @@
-"""Forced decoding: the log-probability that a model gives to a translation that is already there."""
+"""Forced decoding: the log-probability that a model gives to a text that is already there."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -11,14 +12,26 @@ from data.batches import PairBatch, pairs_from_ids
 from data.buckets import ordered_batches
 from data.errors import DataError
 from model.layout import Layout
-from model.transformer import EncoderDecoder
+from pipeline.decoding.greedy import exact_dtype
+from pipeline.decoding.steppers import StateT, Stepper
+from tokenizer.special import PAD_ID
 
 TOKENS = 4096
 ROWS = 512
 
 
+class Teachable(Protocol):
+    """A model that reads source and target at once, as in training: every one that translates."""
+
+    @property
+    def max_length(self) -> int: ...
+    @property
+    def output(self) -> Callable[[Tensor], Tensor]: ...
+    def __call__(self, source: Tensor, source_layout: Layout, target: Tensor, target_layout: Layout, /) -> Tensor: ...
+
+
 def forced_log_probs(
-    model: EncoderDecoder,
+    model: Teachable,
     sources: Sequence[Sequence[int]],
     targets: Sequence[Sequence[int]],
     *,
@@ -47,7 +60,26 @@ def forced_log_probs(
     return sums
 
 
-def _batch_sums(model: EncoderDecoder, batch: PairBatch) -> Tensor:
+@torch.inference_mode()
+def stepped_log_probs(
+    stepper: Stepper[StateT], state: StateT, tokens: Tensor, targets: Sequence[Sequence[int]]
+) -> list[list[float]]:
+    """log p of each piece of R targets, in nats: what any `Stepper` says of them, an ensemble too, step by step.
+
+    state: of R rows; tokens (R,): what each row reads first, the begin token where nothing has been read.
+    """
+    longest = max(map(len, targets), default=0)
+    wanted = torch.tensor([[*target, *[PAD_ID] * (longest - len(target))] for target in targets], device=tokens.device)
+    columns = []
+    for place in range(longest):
+        predict, state = stepper.step(tokens, state)
+        tokens = wanted[:, place]
+        columns.append(predict(slice(None)).to(exact_dtype(tokens.device)).gather(1, tokens.unsqueeze(1)))
+    found = torch.cat(columns, 1).tolist() if columns else [[] for _ in targets]
+    return [row[: len(target)] for row, target in zip(found, targets, strict=True)]
+
+
+def _batch_sums(model: Teachable, batch: PairBatch) -> Tensor:
     """Sums of log-probabilities (B,), float64."""
     source, target = (Layout.of(each, batch.source.device) for each in (batch.source_lengths, batch.target_lengths))
     hidden = model(batch.source, source, batch.target_in, target)

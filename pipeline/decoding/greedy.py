@@ -1,4 +1,7 @@
-"""Greedy search: the likeliest piece, step by step. A beam of width 1 finds the same."""
+"""One hypothesis a sentence, step by step: of the likeliest pieces, which is greedy search, or of others chosen.
+
+Of the likeliest a beam of width 1 finds the same.
+"""
 
 from collections.abc import Callable
 
@@ -12,17 +15,28 @@ from pipeline.decoding.seats import Seats
 from pipeline.decoding.steppers import StateT, Stepper
 from tokenizer.special import BOS_ID, EOS_ID
 
+Choose = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+"""Log-probabilities (B, V) of what may come, which sentences they are of (B,), -1 for none, and how many pieces these
+have (B,), both on the CPU -> the log-probability of what is chosen (B,), and the piece (B,)."""
 
-def greedy_search(
+
+def likeliest(log_probs: Tensor, sentences: Tensor, num_pieces: Tensor) -> tuple[Tensor, Tensor]:
+    """Among equally likely pieces the lowest id."""
+    best, tokens = log_probs.max(-1)
+    return best, tokens
+
+
+def piece_by_piece(
     stepper: Stepper[StateT],
     source: Tensor,
     layout: Layout,
     rules: Rules,
     *,
+    choose: Choose = likeliest,
     most: int,
     on_done: Callable[[int], None] = lambda _: None,
 ) -> list[list[Hypothesis]]:
-    """One hypothesis a sentence; among equally likely pieces the lowest id.
+    """One hypothesis a sentence, of the pieces that `choose` takes.
 
     source (N,) holds the ids of the sentences, end tokens included, as `layout` says; at most `most` are searched for
     at a time. `on_done` is told how many more are finished.
@@ -36,9 +50,9 @@ def greedy_search(
     while True:
         predict, seats.state = stepper.step(tokens_B, seats.state)
         log_probs_BV = predict(slice(None))
-        seats.rules.apply(log_probs_BV.unsqueeze(1), seats.num_pieces)
-        best_B, tokens_B = log_probs_BV.max(-1)
-        sums_B += best_B
+        seats.rules.apply(log_probs_BV.unsqueeze(1), seats.num_pieces, pieces_BT)
+        log_prob_B, tokens_B = choose(log_probs_BV, seats.sentences, seats.num_pieces)
+        sums_B += log_prob_B
         pieces_BT.scatter_(1, seats.num_pieces.to(device).unsqueeze(1), tokens_B.unsqueeze(1))
         ended = (tokens_B == EOS_ID).cpu()
         if ended.any():

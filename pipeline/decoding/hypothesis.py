@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from data.errors import DataError
 
+BROKEN = "the model gives no finite probabilities: its weights are broken (did training diverge?)"
+
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
@@ -34,5 +36,5 @@ def best_first(hypotheses: list[Hypothesis], n_best: int) -> list[Hypothesis]:
     Raises DataError where the model's probabilities were not numbers.
     """
     if not hypotheses or not all(math.isfinite(hypothesis.log_prob) for hypothesis in hypotheses):
-        raise DataError("the model gives no finite probabilities: its weights are broken (did training diverge?)")
+        raise DataError(BROKEN)
     return sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)[:n_best]

@@ -1,11 +1,12 @@
 """What a search needs to know of a model: start, step, select, and nothing of its architecture.
 
-The encoder-decoder satisfies `Stepper` itself; so can a recurrent model, a decoder-only one, or an ensemble.
+The encoder-decoder satisfies `Stepper` itself, and so do the recurrent and the decoder-only model and an ensemble.
 """
 
 from collections.abc import Callable
 from typing import Protocol, Self, TypeVar
 
+import torch
 from torch import Tensor
 
 from model.layout import Layout
@@ -45,3 +46,13 @@ class Stepper(Protocol[StateT]):
 
     def step(self, tokens: Tensor, state: StateT, /) -> tuple[Predict, StateT]:
         """What may come after `tokens` (R,), one a row, and the state that has read them."""
+
+
+class LanguageModel(Stepper[StateT], Protocol[StateT]):
+    """A model of the next piece given the pieces so far alone, of which the begin token is the first.
+
+    `start` reads pieces as `begin` and a step for each would.
+    """
+
+    def begin(self, batch: int, device: torch.device, /) -> StateT:
+        """The state of so many texts of which nothing has been read, one row each."""

@@ -38,11 +38,12 @@ def by_length(
 ) -> list[LengthBin]:
     """BLEU and chrF by the number of words of `texts` (the sources), in up to `num_bins` bins of about equal size.
 
-    Segments of one length share a bin, so a corpus of few lengths has fewer bins. Signatures are those of
-    `metrics.bleu` and `metrics.chrf`.
+    Where labels are scored: their accuracy. Segments of one length share a bin, so a corpus of few lengths has fewer
+    bins. Signatures are those of `metrics.bleu` and `metrics.chrf`.
     """
     lengths = [len(text.split()) for text in texts]
-    config = config.model_copy(update={"metrics": ("bleu", "chrf")})
+    metrics = ("accuracy",) if "accuracy" in config.metrics else ("bleu", "chrf")
+    config = config.model_copy(update={"metrics": metrics})
     bins = []
     for shortest, longest in _ranges(lengths, num_bins):
         rows = [row for row, length in enumerate(lengths) if shortest <= length <= longest]

@@ -5,10 +5,12 @@ A number without its signature is no result: BLEU over lower-cased or tokenised 
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.metadata import version
+from itertools import zip_longest
 
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
@@ -91,6 +93,33 @@ def exact_match(hypotheses: Sequence[str], references: Sequence[Sequence[str]], 
     return Score(100 * num_equal / len(hypotheses), signature)
 
 
+def accuracy(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
+    """Percentage of labels, those between spaces in the lines, that are right; with several references, of the first.
+
+    One that is missing or too many counts as wrong.
+    """
+    pairs = _labels(hypotheses, references[0])
+    num_right = sum(given == wanted for given, wanted in pairs)
+    signature = f"unit:label|count:{len(pairs)}|stat:share*100"
+    return Score(100 * num_right / max(len(pairs), 1), signature)
+
+
+def macro_f1(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
+    """Mean over the labels of the (first) reference of their F1, 2 TP / (2 TP + FP + FN), in 0..100."""
+    pairs = _labels(hypotheses, references[0])
+    given, wanted = (Counter(side) for side in zip(*pairs, strict=True)) if pairs else (Counter(), Counter())
+    right = Counter(one for one, other in pairs if one == other)
+    labels = sorted(label for label in wanted if label)
+    values = [2 * right[label] / (given[label] + wanted[label]) for label in labels]
+    return Score(100 * math.fsum(values) / max(len(values), 1), f"labels:{len(labels)}|stat:mean-f1*100")
+
+
+def _labels(hypotheses: Sequence[str], references: Sequence[str]) -> list[tuple[str, str]]:
+    """Each label with what it should be; the empty text where one side has none."""
+    lines = zip(hypotheses, references, strict=True)
+    return [pair for given, wanted in lines for pair in zip_longest(given.split(), wanted.split(), fillvalue="")]
+
+
 METRICS: Mapping[str, Metric] = {
     "bleu": bleu,
     "chrf": chrf,
@@ -100,6 +129,8 @@ METRICS: Mapping[str, Metric] = {
     "rougeL": partial(rouge, "rougeL"),
     "rougeLsum": partial(rouge, "rougeLsum"),
     "exact_match": exact_match,
+    "accuracy": accuracy,
+    "macro_f1": macro_f1,
 }
 
 

@@ -43,10 +43,10 @@ def perplexity_scores(log_prob: float, counts: Counts, vocab_size: int) -> dict[
         shared += f"|left-out-long:{counts.num_long}"
     return {
         "perplexity": Score(
-            _exp(-log_prob / counts.num_tokens), f"unit:token|count:{counts.num_tokens}|end:counted|{shared}"
+            exp_or_inf(-log_prob / counts.num_tokens), f"unit:token|count:{counts.num_tokens}|end:counted|{shared}"
         ),
         "word_perplexity": Score(
-            _exp(-log_prob / counts.num_words), f"unit:word|count:{counts.num_words}|end:scored-only|{shared}"
+            exp_or_inf(-log_prob / counts.num_words), f"unit:word|count:{counts.num_words}|end:scored-only|{shared}"
         ),
         "bits_per_character": Score(
             -log_prob / math.log(2) / counts.num_characters,
@@ -125,7 +125,7 @@ def _warn(num_empty: int, num_long: int, limit: int, reporter: Reporter) -> None
         reporter.warn(f"{num_long} references of more than {limit} pieces are left out of the perplexity")
 
 
-def _exp(value: float) -> float:
+def exp_or_inf(value: float) -> float:
     """exp, and infinity where a float cannot hold it."""
     try:
         return math.exp(value)

@@ -20,11 +20,14 @@ NAMES: Mapping[str, str] = {
     "rougeL": "ROUGE-L",
     "rougeLsum": "ROUGE-Lsum",
     "exact_match": "exact match",
+    "accuracy": "accuracy",
+    "macro_f1": "macro F1",
+    "token_accuracy": "accuracy by token",
     "perplexity": "perplexity",
     "word_perplexity": "perplexity by word",
     "bits_per_character": "bits a character",
 }
-_LOWER_IS_BETTER = {"ter", "perplexity", "word_perplexity", "bits_per_character"}
+LOWER_IS_BETTER = {"ter", "perplexity", "word_perplexity", "bits_per_character"}
 
 
 def score_rows(evaluation: Evaluation) -> list[tuple[str, str, str]]:
@@ -38,7 +41,7 @@ def score_rows(evaluation: Evaluation) -> list[tuple[str, str, str]]:
 
 def label(name: str) -> str:
     """A metric's name for people, with an arrow where lower is better."""
-    return NAMES.get(name, name) + (" ↓" if name in _LOWER_IS_BETTER else "")
+    return NAMES.get(name, name) + (" ↓" if name in LOWER_IS_BETTER else "")
 
 
 def render(title: str, evaluations: Sequence[Evaluation], *, curves: str | None, inputs: Mapping[str, Input]) -> str:
@@ -76,20 +79,23 @@ def _scores(evaluation: Evaluation) -> str:
 
 
 def _lengths(evaluation: Evaluation) -> str:
+    names = list(evaluation.lengths[0].scores)
     rows = ""
     for group in evaluation.lengths:
         span = f"{group.shortest}" if group.shortest == group.longest else f"{group.shortest}–{group.longest}"
-        bleu, chrf = (f"{group.scores[name].score:.2f}" if name in group.scores else "–" for name in ("bleu", "chrf"))
-        width = min(max(group.scores["bleu"].score, 0), 100) if "bleu" in group.scores else 0
+        cells = (f"{group.scores[name].score:.2f}" if name in group.scores else "–" for name in names)
+        width = min(max(group.scores[names[0]].score, 0), 100) if names and names[0] in group.scores else 0
         rows += (
             f'<tr><td class="number">{span}</td><td class="number">{group.num_segments:,}</td>'
-            f'<td class="number">{bleu}</td><td class="number">{chrf}</td>'
-            f'<td class="bar"><div style="width: {width:.1f}%"></div></td></tr>'
+            + "".join(f'<td class="number">{cell}</td>' for cell in cells)
+            + f'<td class="bar"><div style="width: {width:.1f}%"></div></td></tr>'
         )
+    columns = "".join(f'<th class="number">{escape(label(name))}</th>' for name in names)
+    bar = f"{escape(label(names[0]))} of 100" if names else ""
     return (
         f"<h2>Quality by {escape(evaluation.length_of)} length on {escape(evaluation.name)}</h2>\n"
-        '<table><tr><th class="number">words</th><th class="number">segments</th><th class="number">BLEU</th>'
-        f'<th class="number">chrF</th><th>BLEU of 100</th></tr>{rows}</table>'
+        f'<table><tr><th class="number">words</th><th class="number">segments</th>{columns}<th>{bar}</th></tr>'
+        f"{rows}</table>"
     )
 
 

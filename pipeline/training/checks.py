@@ -3,26 +3,20 @@
 import shutil
 from pathlib import Path
 
-import numpy as np
-
-from data.store import Dataset
-from pipeline.config import KeepConfig
-from pipeline.errors import CannotWrite, DataError
+from pipeline.config import KeepConfig, TrainingConfig
+from pipeline.errors import CannotWrite, RecipeError
 
 
-def check_lengths(data: Dataset, max_length: int) -> None:
-    """Raise DataError where an example is longer than the model can read."""
-    for name, split in (("train", data.train), ("valid", data.valid)):
-        longer = np.maximum(split.source_lengths, split.target_lengths) + 1
-        if not len(longer):
-            raise DataError(f"the {name} split is empty; make the dataset again with more data")
-        too_long = int((longer > max_length).sum())
-        if too_long:
-            remedy = "raise it, or lower data.limits.max_length" if name == "train" else "raise it"
-            raise DataError(
-                f"{too_long} of {len(split)} {name} examples have more than model.max_length = {max_length} pieces "
-                f"(the longest {longer.max()}, end token included); {remedy}"
-            )
+def check_batch_norm(normalization: str, config: TrainingConfig, num_processes: int) -> None:
+    """Raise RecipeError where a model with batch norm cannot be trained so."""
+    if normalization == "batch" and (reason := config.no_batch_norm(num_processes)) is not None:
+        raise RecipeError(reason)
+
+
+def check_adaptive(has_tails: bool, config: TrainingConfig) -> None:
+    """Raise RecipeError where a model with an adaptive softmax cannot be trained so."""
+    if has_tails and (reason := config.no_adaptive()) is not None:
+        raise RecipeError(reason)
 
 
 def check_room(folder: Path, num_parameters: int, keep: KeepConfig, *, ema: bool) -> None:

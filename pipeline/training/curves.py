@@ -24,7 +24,7 @@ _PANELS: Mapping[str, Sequence[tuple[str, str, str]]] = {
     "BLEU": (("validation", "valid", "bleu"),),
 }
 _COLOURS = {"train, smoothed": "#9ecae1", "train": "#3182bd", "validation": "#e6550d", "learning rate": "#31a354"}
-_STYLE = {
+STYLE = {
     "svg.hashsalt": "tfm",  # ids are otherwise drawn at random: the same metrics must give the same bytes
     "svg.fonttype": "none",
     "font.size": 9.0,
@@ -55,7 +55,7 @@ def svg(metrics: Sequence[Mapping[str, object]]) -> str:
     import matplotlib
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context(_STYLE):  # type: ignore[arg-type]
+    with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
         figure = Figure(figsize=(10, 6), layout="constrained")
         for axes, (title, lines) in zip(figure.subplots(2, 2, sharex=True).flat, _PANELS.items(), strict=True):
             _panel(axes, title, lines, metrics)
@@ -72,7 +72,7 @@ def _panel(
 
     drawn = 0
     for label, event, key in lines:
-        steps, values = _points(metrics, event, key)
+        steps, values = points(metrics, event, key)
         if steps:
             marker = "." if event == "valid" else ""
             axes.plot(steps, values, label=label, color=_COLOURS[label], marker=marker, linewidth=1.3)
@@ -91,7 +91,7 @@ def _panel(
         axes.text(0.5, 0.5, "no figures yet", transform=axes.transAxes, ha="center", color="#777777")
 
 
-def _points(metrics: Sequence[Mapping[str, object]], event: str, key: str) -> tuple[list[int], list[float]]:
+def points(metrics: Sequence[Mapping[str, object]], event: str, key: str) -> tuple[list[int], list[float]]:
     """Steps and values of one curve; what is missing or not finite leaves a gap, not an error."""
     steps: list[int] = []
     values: list[float] = []

@@ -18,7 +18,7 @@ class Validation(BaseModel):
     step: int
     epoch: int
     loss: float
-    perplexity: float
+    perplexity: float | None = None
     accuracy: float
     bleu: float | None = None
     bleu_signature: str | None = None
@@ -32,11 +32,9 @@ class Validation(BaseModel):
 
     def in_words(self) -> str:
         """The figures as a person reads them."""
+        perplexity = "" if self.perplexity is None else f", perplexity {self.perplexity:.2f}"
         bleu = "" if self.bleu is None else f", BLEU {self.bleu:.2f}"
-        return (
-            f"validation loss {self.loss:.4f}, perplexity {self.perplexity:.2f}, "
-            f"accuracy {100 * self.accuracy:.1f} %{bleu}"
-        )
+        return f"validation loss {self.loss:.4f}{perplexity}, accuracy {100 * self.accuracy:.1f} %{bleu}"
 
 
 def best_first(history: Sequence[Validation], metric: Metric) -> list[Validation]:

@@ -7,15 +7,20 @@ With p = softmax(h W^T), z_y = h . W_y and mean(z) = h . mean(W):
     dCE/dh = p W - (1 - eps) W_y - eps mean(W)
     dCE/dW = p^T h - (1 - eps) onehot(y)^T h - eps / V 1 h^T
 so the smoothing costs nothing a logit, and gradients are computed in the forward pass, chunk by chunk.
+
+An adaptive softmax (`model.adaptive`) has such a loss for its head, of all rows, and one for each tail, of the rows
+whose target lies in it. Smoothing would ask every tail for every row.
 Legend: N rows · E width · V vocabulary.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from model.linear import LOW_PRECISION, topped_up
+from model.adaptive import AdaptiveSoftmax
+from model.linear import LOW_PRECISION, Linear, topped_up
 
 CHUNK = 512
 TINY = 1e-37  # a probability that underflowed still has a finite logarithm
@@ -80,3 +85,57 @@ def linear_cross_entropy(
         hidden = hidden * counts[:, None]  # a row of zeros adds nothing to any gradient but its own, which this drops
     dtype = compute_dtype if compute_dtype in LOW_PRECISION else hidden.dtype
     return _LinearCrossEntropy.apply(hidden, weight, targets, smoothing, dtype, counts)  # type: ignore[no-untyped-call,no-any-return]
+
+
+def output_loss(
+    output: nn.Module, hidden: Tensor, targets: Tensor, *, smoothing: float, counts: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Sums over rows of the smoothed cross-entropy (differentiable) and of -log p(target), by any output layer.
+
+    hidden (N, E), targets (N,); counts (N,): 1 where a row counts, 0 where it is filler; None where all count.
+    """
+    return LOSSES[type(output)](output, hidden, targets, smoothing, counts)
+
+
+def _of_linear(
+    output: Linear, hidden: Tensor, targets: Tensor, smoothing: float, counts: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    return linear_cross_entropy(
+        hidden, output.weight, targets, smoothing=smoothing, compute_dtype=output.compute_dtype, counts=counts
+    )
+
+
+def _of_adaptive(
+    output: AdaptiveSoftmax, hidden: Tensor, targets: Tensor, smoothing: float, counts: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """Each tail is computed for the rows alone whose target lies in it; where there are none, for none.
+
+    Reads from the device how many these are. Raises ValueError for smoothing, where there are tails.
+    """
+    if smoothing and output.begins:
+        raise ValueError("label smoothing asks an adaptive softmax for all that it leaves out: smoothing must be 0")
+    dtype, cluster = output.words.compute_dtype, output.cluster_of(targets)
+    in_head = torch.where(cluster > 0, len(output.words.weight) + cluster - 1, targets)
+    total, nll = linear_cross_entropy(
+        hidden, output.head_weight(), in_head, smoothing=smoothing, compute_dtype=dtype, counts=counts
+    )
+    if not output.begins:
+        return total, nll
+    if counts is not None:
+        cluster = torch.where(counts > 0, cluster, 0)  # filler enters no tail
+    first, *sizes = cluster.bincount(minlength=len(output.begins) + 1).tolist()
+    order = cluster.argsort(stable=True)[first:]
+    parts = (torch.split(each[order], sizes) for each in (hidden, targets))
+    for rows, wanted, tail, begin in zip(*parts, output.each_tail(), output.begins, strict=True):
+        more = linear_cross_entropy(
+            tail.project(rows), tail.words.weight, wanted - begin, smoothing=0.0, compute_dtype=dtype
+        )
+        total, nll = total + more[0], nll + more[1]
+    return total, nll
+
+
+LOSSES: dict[type[nn.Module], Callable[..., tuple[Tensor, Tensor]]] = {
+    Linear: _of_linear,
+    AdaptiveSoftmax: _of_adaptive,
+}
+"""By the kind of output layer: (output, hidden, targets, smoothing, counts) -> as `output_loss`."""

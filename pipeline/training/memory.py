@@ -2,11 +2,8 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from pipeline.errors import DataError, told_here
 
@@ -35,10 +32,9 @@ def fits(complaint: Callable[[], str]) -> Iterator[None]:
         raise told_here(DataError(complaint())) from error
 
 
-def too_large(rows: NDArray[np.int64], split: Any, where: str) -> str:
-    """What to say of a batch of these rows that did not fit."""
-    longest = 1 + int(max(split.source_lengths[rows].max(), split.target_lengths[rows].max()))
+def too_large(batch: str, where: str) -> str:
+    """What to say of a batch, given in words, that did not fit."""
     return (
-        f"{where}: a batch of {len(rows)} rows x {longest} tokens does not fit in memory; lower data.batch_tokens "
-        "(and raise training.accumulate as much). Checkpoints are intact"
+        f"{where}: {batch} does not fit in memory; lower data.batch_tokens (and raise training.accumulate as much). "
+        "Checkpoints are intact"
     )

@@ -1,7 +1,7 @@
 """A training from start to published model: what it is put together from."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,20 +9,21 @@ from typing import Any
 
 import torch
 
-from data.buckets import batches, ordered_batches
-from data.store import Dataset, Split, check_ids, load_dataset
+from data.store import Dataset, check_ids, load_dataset
 from data.tokenizers import load_pair
-from model.build import build
+from model.build import Model, build
 from model.config import ModelConfig
-from model.transformer import EncoderDecoder
 from pipeline.artifact import Plan, check_place, lock, publish
 from pipeline.config import DecodingConfig, TrainingConfig
-from pipeline.errors import DataError, RecipeError
-from pipeline.models import PRECISIONS, load_model, load_weights, resolve_device, save_model, untied
+from pipeline.errors import RecipeError
+from pipeline.models import PRECISIONS, check_fit, load_model, load_weights, resolve_device, save_model, untied
 from pipeline.progress import Reporter
+from pipeline.tasks.task import About
+from pipeline.tasks.tasks import TASKS
 from pipeline.training.averaging import Ema, mean_weights
+from pipeline.training.beginning import begin
 from pipeline.training.checkpoint import Checkpoint, Checkpoints
-from pipeline.training.checks import check_lengths, check_room
+from pipeline.training.checks import check_adaptive, check_batch_norm, check_room
 from pipeline.training.curves import draw
 from pipeline.training.distributed import World, join
 from pipeline.training.early_stopping import best_first
@@ -33,14 +34,12 @@ from pipeline.training.optimizers import make_optimizer
 from pipeline.training.resume import choose, plan_document, resolve_settings
 from pipeline.training.signals import listen
 from pipeline.training.state import Progress, Settings, TrainState, published_weights
-from pipeline.training.tasks import TASKS
-from pipeline.training.update import Gradients, Rows
+from pipeline.training.update import Gradients
 from pipeline.training.validation import Translator, Validator
 from tokenizer.tokenizer import Tokenizer
 
 SECONDS_BETWEEN_CURVES = 30.0
 SECONDS_OF_ECHO = 2.0
-FILL = 128
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,6 @@ class Session:
     model: ModelConfig
     decoding: DecodingConfig
     data: Dataset
-    init_from: Path | None
     reporter: Reporter
     world: World
 
@@ -69,7 +67,6 @@ def make_model(
     decoding: DecodingConfig,
     dataset: Path,
     *,
-    init_from: Path | None,
     command: Sequence[str],
     reporter: Reporter,
 ) -> None:
@@ -77,7 +74,7 @@ def make_model(
     with join(resolve_device(config.device)) as world, ExitStack() as held:
         data = load_dataset(dataset)
         check_ids(data, *(each.vocab_size for each in load_pair(data.tokenizer_folder)))
-        session = Session(todo, config, model, decoding, data, init_from, reporter, world)
+        session = Session(todo, config, model, decoding, data, reporter, world)
         checkpoints = Checkpoints(session.folder / "checkpoints")
         world.lead(lambda: held.enter_context(lock(session.folder)))
         world.lead(lambda: check_place(todo))
@@ -97,23 +94,29 @@ def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint 
     config, data, world, seed = session.config, session.data, session.world, session.todo.seed
     settings = resolve_settings(config, data.batch_tokens, world, checkpoint, session.reporter)
     torch.set_num_threads(settings.threads)
-    check_lengths(data, session.model.max_length)
     source_tokenizer, target_tokenizer = load_pair(data.tokenizer_folder)
+    about = About(config, session.model, source_tokenizer, target_tokenizer, data.batch_tokens)
+    task = TASKS[session.model.task](about)
+    task.check(data, session.model)
+    check_batch_norm(session.model.normalization, config, world.size)
+    check_adaptive(session.model.has_tails, config)
     model = initial_model(session, settings, source_tokenizer, target_tokenizer)
     check_room(session.folder, model.num_parameters(), config.keep, ema=config.ema is not None)
     state = initial_state(session, settings, model)
     if checkpoint is not None:
         state.restore(checkpoint)
         state.progress.plan, state.progress.settings = plan_document(session.todo), settings
-    elif session.init_from is not None:
-        start_from(state, session.init_from)
-    epoch = epochs(data.train, settings.batch_tokens, seed)
+    elif config.init_from is not None:
+        start_from(state, session, Path(config.init_from))
+    if checkpoint is None:
+        begin(state, task, about, data, session.reporter)
+    epoch = task.epochs(data.train, settings.batch_tokens, seed)
     per_epoch, total_steps = len(epoch(0)), last_step(config, len(epoch(0)), world)
     session.reporter.line(
         f"training: {model.num_parameters():,} parameters, {len(data.train):,} examples in {per_epoch:,} batches, "
         f"at most {total_steps:,} updates; {settings.in_words()}"
     )
-    task, log = TASKS[config.task](config.label_smoothing, flat_rows(session)), open_log(session, state.progress)
+    log = open_log(session, state.progress)
     return Trainer(
         config=config,
         state=state,
@@ -124,60 +127,63 @@ def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint 
         log=log,
         reporter=session.reporter,
         total_steps=total_steps,
-        width=session.model.decoder.dim,
+        width=(session.model.encoder if session.model.architecture == "encoder_only" else session.model.decoder).dim,
         world=world,
         redraw=Curves(log, session.folder / "curves.svg"),
     )
 
 
-def initial_model(session: Session, settings: Settings, source: Tokenizer, target: Tokenizer) -> EncoderDecoder:
+def initial_model(session: Session, settings: Settings, source: Tokenizer, target: Tokenizer) -> Model:
     """The network with its first weights, a pure function of the seed, on the device.
 
     Raises RecipeError where it ties embeddings and the tokenizers of source and target are two.
     """
     tie = session.model.tie
-    if tie in ("embeddings", "all") and source is not target:  # two vocabularies may well be of one size
+    two = session.model.needs_one_vocabulary and source is not target  # two vocabularies may well be of one size
+    if two and session.model.architecture != "transformer":
+        raise RecipeError(
+            f'model.architecture = "{session.model.architecture}" reads source and target by one vocabulary, and the '
+            "dataset has one a side: tokenizer.shared = true"
+        )
+    if two:
         raise RecipeError(
             f'model.tie = "{tie}" needs one vocabulary, and the dataset has one a side: set model.tie to "output" or '
             '"none", or tokenizer.shared = true'
         )
     sizes = {"source_vocab": source.vocab_size, "target_vocab": target.vocab_size}
-    model = build(session.model, **sizes, seed=session.todo.seed, compute_dtype=PRECISIONS[settings.precision])
+    try:
+        model = build(session.model, **sizes, seed=session.todo.seed, compute_dtype=PRECISIONS[settings.precision])
+    except ValueError as error:  # of what only the vocabularies show
+        raise RecipeError(str(error)) from error
     return model.to(session.world.device)
 
 
-def initial_state(session: Session, settings: Settings, model: EncoderDecoder) -> TrainState:
+def initial_state(session: Session, settings: Settings, model: Model) -> TrainState:
     """The state before the first update."""
     ema = None if session.config.ema is None else Ema(model, session.config.ema)
     progress = Progress(settings=settings, plan=plan_document(session.todo))
     return TrainState(model, make_optimizer(model, session.config.optimizer), ema, progress)
 
 
-def flat_rows(session: Session) -> int | None:
-    """The number of rows a side that every flat batch has: the budget, and room for filler."""
-    budget = session.data.batch_tokens
-    return None if session.config.layout == "padded" else -(-(budget + 1) // FILL) * FILL
-
-
-def start_from(state: TrainState, folder: Path) -> None:
-    """Give a training that begins the weights of a published model."""
-    load_weights(state.model, untied(load_model(folder, "cpu").model.state_dict()), folder)
+def start_from(state: TrainState, session: Session, first: Path) -> None:
+    """Give a training that begins the weights of a published model: all, or of another task's all but its head."""
+    loaded, own = load_model(first, "cpu"), untied(state.model.state_dict())
+    given = untied(loaded.model.state_dict())
+    if loaded.config.task == session.model.task:
+        load_weights(state.model, given, first)
+    else:
+        heads = ("head.", "output.")
+        body, theirs = ({n: w for n, w in each.items() if not n.startswith(heads)} for each in (own, given))
+        shapes, found = ({n: tuple(w.shape) for n, w in each.items()} for each in (body, theirs))
+        check_fit(shapes, found, first)
+        with torch.no_grad():
+            for name, tensor in body.items():
+                tensor.copy_(theirs[name])
+        session.reporter.line(
+            f"training: begins with the encoder of {first} ({loaded.config.task}); its head is drawn anew"
+        )
     if state.ema is not None:
         state.ema.load(untied(state.model.state_dict()))
-
-
-def epochs(split: Split, budget: int, seed: int) -> Callable[[int], Sequence[Rows]]:
-    """The batches of an epoch, by its number."""
-    weights = None if (split.weights == 1).all() else split.weights
-    lengths = split.source_lengths + 1, split.target_lengths + 1
-
-    def epoch(number: int) -> Sequence[Rows]:
-        found = batches(*lengths, budget=budget, seed=seed, epoch=number, weights=weights)
-        if not found:
-            raise DataError(f"no example comes up in epoch {number + 1}: raise the weights of the training corpora")
-        return found
-
-    return epoch
 
 
 def last_step(config: TrainingConfig, batches_per_epoch: int, world: World) -> int:
@@ -190,9 +196,9 @@ def last_step(config: TrainingConfig, batches_per_epoch: int, world: World) -> i
 def make_validator(session: Session, task: Any, target_tokenizer: Tokenizer) -> Validator:
     """Validation as the recipe asks for it."""
     valid, wanted = session.data.valid, session.config.validation
-    ordered = ordered_batches(valid.source_lengths + 1, valid.target_lengths + 1, budget=session.data.batch_tokens)
+    ordered = task.ordered(valid, session.data.batch_tokens)
     translator = None
-    if wanted.bleu:
+    if wanted.bleu and session.model.task == "translation":
         decoding = session.decoding.model_copy(update={"beam": wanted.beam, "n_best": 1})
         translator = Translator(valid, target_tokenizer, decoding)
     return Validator(task, valid, ordered, translator)

@@ -24,12 +24,14 @@ class Task(Protocol):
 
     def batch(self, split: Any, rows: Rows) -> Any: ...
     def loss(self, model: Any, batch: Any) -> Any: ...
+    def what(self, split: Any, rows: Rows) -> str: ...
 
 
 @dataclass(frozen=True)
 class Update:
-    """Sums over the target tokens of an update's batches; `norm` is the gradient's before clipping.
+    """Sums over what an update's batches predict (target tokens, or what the task counts instead).
 
+    norm: the gradient's before clipping.
     stop: whether any process was asked to stop.
     """
 
@@ -93,7 +95,7 @@ class Gradients:
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
-                return too_large(rows, self.split, f"step {step}")
+                return too_large(self.task.what(self.split, rows), f"step {step}")
         return None
 
     def _backward(self, rows: Rows, step: int, place: int, sums: Tensor) -> None:

@@ -21,8 +21,11 @@ from tokenizer.tokenizer import Tokenizer
 class Task(Protocol):
     """What validation needs of a task."""
 
+    has_perplexity: bool
+
     def batch(self, split: Any, rows: Rows) -> Any: ...
     def evaluate(self, model: Any, batch: Any) -> Any: ...
+    def what(self, split: Any, rows: Rows) -> str: ...
 
 
 class Translator:
@@ -55,35 +58,40 @@ class Validator:
 
     @torch.no_grad()
     def figures(self, model: Any, world: World, pause: Callable[[], None] = lambda: None) -> dict[str, Any]:
-        """loss (-log p a target token), perplexity, accuracy, bleu and its signature; sums are divided once.
+        """loss (-log p a prediction), perplexity, accuracy, bleu and its signature.
+
+        Sums are divided once. A prediction is a target token, or what else the task predicts.
 
         pause: called often; may raise to break off.
         """
         was_training = model.training
         model.eval()
         try:
-            nll, correct, count = self._sums(model, world, pause)
+            nll, correct, count = self.sums(model, world, pause)
             score = self.translator.bleu(model, world, pause) if self.translator is not None else None
         finally:
             model.train(was_training)
         loss = nll / count
         return {
             "loss": loss,
-            "perplexity": math.exp(loss) if loss < 700 else math.inf,
+            "perplexity": (math.exp(loss) if loss < 700 else math.inf) if self.task.has_perplexity else None,
             "accuracy": correct / count,
             "bleu": None if score is None else score.score,
             "bleu_signature": None if score is None else score.signature,
         }
 
-    def _sums(self, model: Any, world: World, pause: Callable[[], None]) -> tuple[float, float, float]:
-        """-log p, tokens predicted right and tokens, over all processes."""
+    def sums(self, model: Any, world: World, pause: Callable[[], None]) -> tuple[float, float, float]:
+        """-log p, how many predictions are right, and how many there are, over all processes; of a model in eval()."""
         sums = [0.0, 0.0, 0.0]
         for _, rows in world.share(self.batches):
             pause()
-            with fits(partial(too_large, rows, self.split, "validation")):
+            with fits(partial(self._too_large, rows)):
                 counts = self.task.evaluate(model, self.task.batch(self.split, rows).to(world.device))
             for place, value in enumerate((counts.nll, counts.correct, counts.count)):
                 sums[place] += float(value)
         parts = world.gather(sums)
         nll, correct, count = (math.fsum(part[place] for part in parts) for place in range(3))
         return nll, correct, count
+
+    def _too_large(self, rows: Rows) -> str:
+        return too_large(self.task.what(self.split, rows), "validation")

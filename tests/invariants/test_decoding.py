@@ -11,7 +11,7 @@ from itertools import chain, pairwise, product
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -22,8 +22,10 @@ from model.transformer import EncoderDecoder
 from pipeline.config import DecodingConfig
 from pipeline.decoding.beam import beam_search
 from pipeline.decoding.decode import decode
-from pipeline.decoding.forced import forced_log_probs
+from pipeline.decoding.ensemble import Ensemble
+from pipeline.decoding.forced import forced_log_probs, stepped_log_probs
 from pipeline.decoding.hypothesis import Hypothesis
+from pipeline.decoding.phrases import Phrases
 from pipeline.decoding.rules import LENGTH_NORMS, Rules
 from tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
@@ -67,36 +69,6 @@ class HashModel:
         return mixed ^ mixed >> 29
 
 
-class Ensemble:
-    """The mean of several models' probabilities. Its state is theirs."""
-
-    @dataclass
-    class State:
-        states: tuple
-
-        def select(self, rows):
-            return Ensemble.State(tuple(state.select(rows) for state in self.states))
-
-        def replace(self, rows, other):
-            pairs = zip(self.states, other.states, strict=True)
-            return Ensemble.State(tuple(state.replace(rows, new) for state, new in pairs))
-
-    def __init__(self, *models):
-        self.models = models
-        self.max_length = min(model.max_length for model in models)
-
-    def start(self, source, layout):
-        return Ensemble.State(tuple(model.start(source, layout) for model in self.models))
-
-    def step(self, tokens, state):
-        stepped = [model.step(tokens, each) for model, each in zip(self.models, state.states, strict=True)]
-
-        def predict(some):
-            return torch.stack([each(some) for each, _ in stepped]).logsumexp(0) - math.log(len(stepped))
-
-        return predict, Ensemble.State(tuple(each for _, each in stepped))
-
-
 class Uncached:
     """The same model, which reads source and all pieces anew at each step."""
 
@@ -130,11 +102,11 @@ class Uncached:
         return lambda some: self.model.log_probs(hidden[last][some]), Uncached.State(state.sources, pieces)
 
 
-def transformer(seed=0, dtype=torch.float64, norm="pre") -> EncoderDecoder:
+def network(seed=0, dtype=torch.float64, width=16, **changes):
     """A small network with random weights, sure of what it says."""
-    stack = StackConfig(layers=2, dim=16, heads=2, feed_forward_dim=32)
+    stack = StackConfig(layers=2, dim=width, heads=2, feed_forward_dim=2 * width)
     rates = DropoutConfig(residual=0.3, embedding=0.3)
-    config = ModelConfig(encoder=stack, decoder=stack, tie="none", max_length=64, norm=norm, dropout=rates)
+    config = ModelConfig(encoder=stack, decoder=stack, tie="none", max_length=64, dropout=rates, **changes)
     model = build(config, source_vocab=VOCAB, target_vocab=VOCAB, seed=seed).to(dtype).eval()
     with torch.no_grad():
         model.output.weight.mul_(2.5)
@@ -142,18 +114,39 @@ def transformer(seed=0, dtype=torch.float64, norm="pre") -> EncoderDecoder:
     return model
 
 
+def transformer(seed=0, dtype=torch.float64, norm="pre", width=16) -> EncoderDecoder:
+    return network(seed, dtype, width, norm=norm)
+
+
+def decoder_only(seed=0):
+    return network(seed, architecture="decoder_only")
+
+
+def recurrent(seed=0):
+    attends = {"cell": "gru", "attention": "luong"}
+    return network(seed, architecture="recurrent", positions="none", recurrent=attends, norm="post")
+
+
 MODELS = {
     "hash": HashModel,
     "transformer": transformer,
     "post-norm": lambda: transformer(norm="post"),
-    "ensemble": lambda: Ensemble(transformer(1), transformer(2)),
-    "mixed ensemble": lambda: Ensemble(HashModel(sharpness=3), transformer(3)),
+    "decoder-only": decoder_only,
+    "recurrent": recurrent,
+    "ensemble": lambda: Ensemble([transformer(1), transformer(2, width=24)]),
+    "mixed ensemble": lambda: Ensemble([HashModel(sharpness=3), transformer(3)]),
 }
+KINDS = {"hash": HashModel, "ensemble of kinds": lambda: Ensemble([transformer(3), decoder_only(4), recurrent(5)])}
 
 
 @pytest.fixture(scope="module", params=MODELS)
 def model(request):
     return MODELS[request.param]()
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def kinds(request):
+    return KINDS[request.param]()
 
 
 def draw_sources(num=24, longest=9, seed=0, vocab=VOCAB):
@@ -375,6 +368,162 @@ def test_lengths_and_prefixes_are_kept(model, beam):
         prefixes, decode(model, sources, DecodingConfig(beam=beam, max_length=1), prefixes=prefixes), strict=True
     ):
         assert each.ids == tuple(prefix)
+
+
+@pytest.mark.parametrize("cut", [{}, {"top_k": 9}, {"top_p": 0.9, "temperature": 0.7}])
+def test_a_sample_follows_from_its_sentence_and_its_number(kinds, cut):
+    model, sources = kinds, draw_sources(8, seed=8)
+    config = DecodingConfig(strategy="sample", n_best=3, batch_sentences=1, max_length=12, seed=5, **cut)
+    alone = decode(model, sources, config)
+    assert any(len({each.ids for each in n_best}) == 3 for n_best in alone), "all draws are the same"
+    order = np.random.default_rng(2).permutation(len(sources)).tolist()
+    shuffled = decode(model, [sources[i] for i in order], config.model_copy(update={"batch_sentences": 5}))
+    assert_same(shuffled, [alone[i] for i in order])
+    twice = decode(model, [sources[0], *sources], config.model_copy(update={"batch_sentences": 64}))
+    assert_same(twice, [alone[0], *alone])
+    assert decode(model, sources, config.model_copy(update={"seed": 6})) != alone
+    for source, n_best in zip(sources, alone, strict=True):
+        for each in n_best:
+            rows = log_probs_after(model, source, each.ids)
+            forced = rows[torch.arange(len(rows)), torch.tensor([*each.ids, EOS_ID])].sum().item()
+            assert each.log_prob == pytest.approx(forced, abs=1e-9)
+        assert [each.score for each in n_best] == sorted((each.score for each in n_best), reverse=True)
+
+
+@pytest.mark.parametrize("how", [{"temperature": 0.0}, {"top_k": 1}, {"temperature": 1e-7}])
+def test_without_chance_a_sample_is_greedy(kinds, how):
+    model, sources = kinds, draw_sources(8, seed=9)
+    sampled = decode(model, sources, DecodingConfig(strategy="sample", **how))
+    assert_same(sampled, decode(model, sources, DecodingConfig(beam=1)))
+
+
+def holds(ids, phrase):
+    return any(ids[place : place + len(phrase)] == phrase for place in range(len(ids)))
+
+
+def draw_phrases(num, seed, most=3):
+    """For some sentences none, for others up to `most` phrases of one to three pieces."""
+    rng = np.random.default_rng(seed)
+    return [
+        [tuple(rng.integers(4, VOCAB, rng.integers(1, 4)).tolist()) for _ in range(rng.integers(0, most + 1))]
+        for _ in range(num)
+    ]
+
+
+@pytest.mark.parametrize("how", [{"beam": 1}, {"beam": 4, "n_best": 4}, {"strategy": "sample", "n_best": 2}])
+def test_nothing_forbidden_comes_up(kinds, how):
+    model, sources = kinds, draw_sources(10, seed=10)
+    free = decode(model, sources, DecodingConfig(**how))
+    forbidden = tuple({each.ids[place : place + 2] for ((each, *_), place) in zip(free, range(10), strict=True)})
+    forbidden = [phrase for phrase in forbidden if phrase]
+    config = DecodingConfig(no_repeat_ngram=2, batch_sentences=1, max_length=12, **how)
+    alone = decode(model, sources, config, phrases=Phrases(forbidden))
+    for n_best in alone:
+        for each in n_best:
+            assert not any(holds(each.ids, phrase) for phrase in forbidden)
+            assert len(set(pairwise(each.ids))) == len(each.ids[1:])
+    together = decode(model, sources, config.model_copy(update={"batch_sentences": 64}), phrases=Phrases(forbidden))
+    assert_same(together, alone)
+
+
+@pytest.mark.parametrize("beam", [2, 5])
+def test_what_must_come_up_comes_up_whatever_the_batch(kinds, beam):
+    model, sources, forced = kinds, draw_sources(9, seed=11), draw_phrases(9, seed=11)
+    config = DecodingConfig(beam=beam, n_best=beam, max_length=14, batch_sentences=1)
+    alone = decode(model, sources, config, phrases=Phrases(forced=forced))
+    free = decode(model, sources, config)
+    for source, n_best, wanted, without in zip(sources, alone, forced, free, strict=True):
+        assert n_best
+        assert wanted or n_best == without
+        for each in n_best:
+            assert all(holds(each.ids, phrase) for phrase in wanted)
+            assert len(each.ids) <= 14
+            rows = log_probs_after(model, source, each.ids)
+            total = rows[torch.arange(len(rows)), torch.tensor([*each.ids, EOS_ID])].sum().item()
+            assert each.log_prob == pytest.approx(total, abs=1e-9)
+    order = np.random.default_rng(3).permutation(len(sources)).tolist()
+    shuffled = decode(
+        model,
+        [sources[i] for i in order],
+        config.model_copy(update={"batch_sentences": 7}),
+        phrases=Phrases(forced=[forced[i] for i in order]),
+    )
+    assert_same(shuffled, [alone[i] for i in order])
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    seed=st.integers(0, 10_000),
+    longest=st.integers(1, 4),
+    ngram=st.none() | st.integers(1, 2),
+    forced=st.lists(st.lists(st.sampled_from([4, 5]), min_size=1, max_size=2), max_size=2),
+    forbidden=st.lists(st.lists(st.sampled_from([1, 4, 5]), min_size=1, max_size=2), max_size=2),
+)
+def test_a_beam_as_wide_as_the_space_finds_the_best_of_all_that_may_be(seed, longest, ngram, forced, forbidden):
+    model, (source,) = HashModel(6, seed, sharpness=4), draw_sources(1, seed=seed, vocab=6)
+    forced, forbidden = ([tuple(phrase) for phrase in each] for each in (forced, forbidden))
+    forced = list(dict.fromkeys(forced))
+
+    def has_room(ids):
+        """Whether, where there is no more room than for what is lacking, that is what comes."""
+        for place, token in enumerate(ids):
+            lacking = [phrase for phrase in forced if not holds(ids[:place], phrase)]
+            if lacking and sum(map(len, lacking)) >= longest - place:
+                depth, due = max(
+                    ((k, -number) for number, phrase in enumerate(lacking) for k in range(len(phrase))
+                     if ids[place - k : place] == phrase[:k]),
+                )  # fmt: skip
+                if token != lacking[-due][depth]:
+                    return False
+        return True
+
+    def may_be(ids):
+        grams = [ids[place : place + ngram] for place in range(len(ids) - ngram + 1)] if ngram else []
+        return (
+            len(set(grams)) == len(grams)
+            and not any(holds(ids, phrase) for phrase in forbidden)
+            and all(holds(ids, phrase) for phrase in forced)
+            and has_room(ids)
+        )
+
+    longest = max(longest, sum(map(len, forced)))
+    space = [ids for length in range(longest + 1) for ids in product((1, 4, 5), repeat=length) if may_be(ids)]
+    assume(space)
+    width = 3 ** (longest + 1)
+    config = DecodingConfig(beam=width, n_best=width, max_length=longest, no_repeat_ngram=ngram)
+    (found,) = decode(model, [source], config, phrases=Phrases(forbidden, [forced]))
+    scores = {}
+    for ids in space:
+        rows = log_probs_after(model, source, ids)
+        log_prob = sum(row[token].item() for row, token in zip(rows, (*ids, EOS_ID), strict=True))
+        scores[ids] = divide(config, log_prob, len(ids) + 1)
+    # where there is no more room what must come up does so even if it is forbidden
+    kept = [each for each in found if may_be(each.ids)]
+    assert {each.ids for each in kept} == set(space)
+    assert [each.score for each in kept] == pytest.approx(sorted(scores.values(), reverse=True), abs=1e-9)
+
+
+@pytest.mark.parametrize("how", [{"beam": 1}, {"beam": 3, "n_best": 3}, {"strategy": "sample", "n_best": 2}])
+@pytest.mark.parametrize("make", [transformer, decoder_only, recurrent])
+def test_an_ensemble_of_a_model_with_itself_is_the_model(make, how):
+    model, sources, config = make(6), draw_sources(8, seed=12), DecodingConfig(**how)
+    assert_same(decode(Ensemble([model, model]), sources, config), decode(model, sources, config))
+
+
+def test_an_ensemble_says_the_mean_of_the_probabilities_step_by_step():
+    members = [transformer(1), transformer(2, width=24), decoder_only(3), recurrent(4)]
+    ensemble, sources = Ensemble(members), draw_sources(3, seed=13)
+    for source, n_best in zip(sources, decode(ensemble, sources, DecodingConfig(beam=2, n_best=2)), strict=True):
+        ids = torch.tensor([*source, EOS_ID])
+        for each in n_best:
+            targets = [*each.ids, EOS_ID]
+            own = torch.stack([log_probs_after(member, source, each.ids) for member in members]).exp().mean(0).log()
+            wanted = own[torch.arange(len(targets)), torch.tensor(targets)]
+            with torch.inference_mode():
+                state = ensemble.start(ids, Layout.of(torch.tensor([len(ids)])))
+            (stepped,) = stepped_log_probs(ensemble, state, torch.tensor([BOS_ID]), [targets])
+            np.testing.assert_allclose(stepped, wanted, atol=1e-9, rtol=0)
+            assert each.log_prob == pytest.approx(sum(stepped), abs=1e-9)
 
 
 @pytest.mark.slow

@@ -34,6 +34,13 @@ NASTY = (
     b"[[[[", b"null", b"1e999", b"\x1f\x8b", b"PAR1", b"a" * 300,
 )  # fmt: skip
 TEXT = 'ein Haus\t\na house\n\nüber, "alles"\nNaïve\u2028 text\n'
+CONLLU = """# text = d'accord
+1-2	d'accord	_	_	_	_	_	_	_	_
+1	d'	de	ADP	_	_	2	case	_	_
+2	accord	accord	NOUN	_	_	0	root	_	_
+
+1	Über	über	ADV	_	_	0	root	_	_
+"""
 ROWS = [{"source": "ein Haus", "target": "a house"}, {"source": "über", "target": "über, all"}] * 3
 
 
@@ -92,6 +99,22 @@ def check_parquet(file: Path, content: bytes, found: list[tuple[str, str]]) -> N
     assert len(found) == pq.ParquetFile(pa.BufferReader(content)).metadata.num_rows
 
 
+def check_labelled(file: Path, content: bytes, found: list[tuple[str, str]]) -> None:
+    lines = [line.strip(" \t") for line in lines_of(content) if line.strip()]
+    assert len(found) == len(lines)
+    for line, (text, label) in zip(lines, found, strict=True):
+        assert line.removeprefix("__label__").startswith(label)
+        assert line.endswith(text)
+        assert label
+
+
+def check_conllu(file: Path, content: bytes, found: list[tuple[str, str]]) -> None:
+    cells = [line.split("\t") for line in lines_of(content) if line and not line.startswith("#")]
+    words = [row for row in cells if row[0].isdecimal()]
+    assert [word for source, _ in found for word in source.split(" ")] == [row[1] for row in words]
+    assert [tag for _, target in found for tag in target.split(" ")] == [row[3] for row in words]
+
+
 def parquet() -> bytes:
     sink = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_pylist(ROWS), sink)
@@ -114,6 +137,8 @@ FORMATS = {
     "csv": Format("csv", b'source,target\n"ein ""Haus""","a\nhouse"\nzwei,two\n', {}, check_csv),
     "jsonl": Format("jsonl", "".join(json.dumps(row) + "\n" for row in ROWS).encode(), {}, check_jsonl),
     "parquet": Format("parquet", parquet(), {}, check_parquet),
+    "labelled": Format("txt", b"1 ein Haus\n__label__gut so , so\n\n0\n", {}, check_labelled),
+    "conllu": Format("conllu", CONLLU.encode(), {}, check_conllu),
 }
 
 

@@ -16,8 +16,9 @@ import pytest
 from pipeline.config import TrainingConfig
 from pipeline.errors import DataError, RecipeError, Stopped
 from pipeline.progress import Bar, Quiet
+from pipeline.tasks.task import Counts
+from pipeline.tasks.translation import Translation
 from pipeline.training import state
-from pipeline.training.tasks import Counts, Translation
 from pipeline.training.validation import Validator
 from tests.killing import Killed, result
 from tests.tiny_training import run, training

@@ -13,10 +13,12 @@ from model.config import StackConfig
 from pipeline.artifact import open_artifact
 from pipeline.errors import DataError
 from pipeline.progress import Quiet
+from pipeline.tasks import task
+from pipeline.tasks.task import Loss
+from pipeline.tasks.translation import Translation
 from pipeline.training import session, validation
 from pipeline.training.checkpoint import Checkpoints
 from pipeline.training.loop import Trainer
-from pipeline.training.tasks import Loss, Translation
 from tests.killing import Hurry, LittleRoom, ends, result, start
 from tests.tiny_training import MODEL, run, training, write_dataset
 
@@ -124,7 +126,7 @@ def test_what_was_learnt_before_can_be_published_and_gone_on_from(
             run(dataset, tmp_path, config)
     first = run(dataset, tmp_path, config.model_copy(update={"max_steps": 15}))
     lower = training(max_steps=5, schedule={"name": "constant", "peak": 1e-4}, validation=config.validation)
-    run(dataset, tmp_path / "on", lower, init_from=first)
+    run(dataset, tmp_path / "on", lower.model_copy(update={"init_from": str(first)}))
     (before,) = (line["loss"] for line in result(tmp_path)[1] if line["event"] == "valid" and line["step"] == 15)
     (after,) = (line["loss"] for line in result(tmp_path / "on")[1] if line["event"] == "valid")
     assert after < before + 0.01
@@ -212,10 +214,8 @@ def test_memory_that_really_runs_out_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.promise("training")
 def test_an_epoch_without_an_example_is_named(dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = session.batches
-    monkeypatch.setattr(
-        session, "batches", lambda *given, epoch, **more: [] if epoch else real(*given, epoch=0, **more)
-    )
+    real = task.batches
+    monkeypatch.setattr(task, "batches", lambda *given, epoch, **more: [] if epoch else real(*given, epoch=0, **more))
     with pytest.raises(DataError, match="no example comes up in epoch 2: raise the weights"):
         run(dataset, tmp_path, training())
 

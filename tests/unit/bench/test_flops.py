@@ -11,6 +11,7 @@ from data.batches import pairs_from_ids
 from model.build import build
 from model.config import ModelConfig, StackConfig
 from model.layout import Layout
+from pipeline.errors import RecipeError
 
 
 def model(layers: int, dim: int, inner: int, heads: int, **rest: object) -> ModelConfig:
@@ -41,11 +42,23 @@ def test_one_hypothesis_costs_what_the_forward_pass_does() -> None:
     assert decoding(TINY, 100, work, beam=1) == forward(TINY, 100, work)
 
 
-@pytest.mark.parametrize(
-    "rest", [{}, {"embedding_dim": 16}, {"activation": "swiglu"}], ids=["as wide", "narrower embeddings", "gated"]
-)
+VARIANTS: dict[str, dict[str, object]] = {
+    "as wide": {},
+    "narrower embeddings": {"embedding_dim": 16},
+    "gated": {"activation": "swiglu"},
+    "shared keys": {"key_value_heads": 1},
+    "heads of other widths": {"key_dim": 7, "value_dim": 5},
+    "positions beside": {"positions_join": "concatenate"},
+    "positions beside narrow embeddings": {"positions_join": "concatenate", "embedding_dim": 16},
+}
+
+
+@pytest.mark.parametrize("rest", VARIANTS.values(), ids=VARIANTS)
 def test_products_with_weights_are_those_of_the_model(rest: dict[str, object]) -> None:
-    config = model(2, 32, 48, 2, **rest)
+    heads = {name: value for name, value in rest.items() if name in StackConfig.model_fields}
+    stack = StackConfig.model_validate({"layers": 2, "dim": 32, "heads": 2, "feed_forward_dim": 48, **heads})
+    others = {name: value for name, value in rest.items() if name not in heads}
+    config = ModelConfig.model_validate({"encoder": stack, "decoder": stack, **others})
     lengths = [(5, 7), (3, 4)]
     batch = pairs_from_ids([[4] * (s - 1) for s, _ in lengths], [[4] * (t - 1) for _, t in lengths])
     network = build(config, source_vocab=50, target_vocab=50)
@@ -60,6 +73,18 @@ def test_products_with_weights_are_those_of_the_model(rest: dict[str, object]) -
     work = Work.of(lengths)
     without_attention = Work(work.source, work.target, 0, 0, 0)
     assert forward(config, 50, without_attention) == weights
+
+
+@pytest.mark.parametrize("rest", [{"mixing": "convolution"}, {"window": 3}])
+def test_what_the_equations_are_not_of_is_refused(rest: dict[str, object]) -> None:
+    with pytest.raises(RecipeError, match=f"model.{next(iter(rest))} = .*not counted"):
+        forward(model(1, 8, 8, 2, **rest), 9, Work.of([(3, 5)]))
+
+
+def test_a_pair_of_positions_costs_the_widths_of_heads() -> None:
+    stack = StackConfig(layers=1, dim=8, heads=3, key_dim=4, value_dim=6, feed_forward_dim=8)
+    config = ModelConfig(encoder=stack, decoder=stack)
+    assert forward(config, 9, Work(0, 0, 1, 0, 0)) == 2 * 3 * (4 + 6)
 
 
 def test_attention_counts_pairs_of_positions() -> None:

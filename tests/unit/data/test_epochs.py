@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from data import epochs
 from data.buckets import batches, padding
-from data.epochs import Lengths, cost
+from data.epochs import Cost, Lengths, cost
 
 lengths = st.lists(st.tuples(st.integers(1, 20), st.integers(1, 20)), min_size=1, max_size=60)
 
@@ -40,3 +40,7 @@ def test_a_broken_weight_repeats_its_share_of_the_rows() -> None:
     found = cost(counted(rows, np.full(100, 1.3)), budget=50, seed=1, epoch=0)
     assert found.rows == 130
     assert cost(counted(rows, np.full(100, 0.25)), budget=50, seed=1, epoch=0).rows == 25
+
+
+def test_an_epoch_of_nothing_costs_nothing() -> None:
+    assert cost(Lengths(), budget=50, seed=1, epoch=0) == Cost(0, 0, 0.0)

@@ -3,7 +3,7 @@ import pytest
 
 from data import examples
 from data.config import LimitsConfig
-from data.examples import REASONS, Sieve, encode
+from data.examples import REASONS, Sieve, encode, source_keys
 from tokenizer.config import TokenizerConfig
 from tokenizer.train import train
 
@@ -13,9 +13,9 @@ def tokenizer():
     return train(["abc abc def def"] * 4, TokenizerConfig(kind="word", vocab_size=20, min_frequency=1))
 
 
-def sieve(pairs, tokenizer, **limits):
+def sieve(pairs, tokenizer, has_source=True, **limits):
     made = Sieve(LimitsConfig(**limits))
-    kept = [made(chunk) for chunk in encode(pairs, tokenizer, tokenizer)]
+    kept = [made(chunk, has_source=has_source) for chunk in encode(pairs, tokenizer, tokenizer)]
     texts = [pair for chunk in kept for pair in zip(chunk.source.texts, chunk.target.texts, strict=True)]
     return texts, {reason: count for reason, count in made.dropped.items() if count}
 
@@ -56,6 +56,26 @@ def test_limits_are_inclusive(tokenizer):
     assert sieve(pairs, tokenizer, max_length=4, max_ratio=2) == (pairs, {})
     assert sieve(pairs, tokenizer, max_length=3)[1] == {"too long": 1}
     assert sieve(pairs, tokenizer, max_length=4, max_ratio=1.9)[1] == {"length ratio": 1}
+
+
+def test_without_a_source_the_target_alone_is_looked_at(tokenizer):
+    pairs = [("", "abc"), ("", " "), ("", "abc def"), ("", "abc " * 5), ("", ""), ("", "abc")]
+    kept, dropped = sieve(pairs, tokenizer, has_source=False, max_length=4, max_ratio=1.5, duplicates="drop")
+    assert kept == [("", "abc"), ("", "abc def")]
+    assert dropped == {"empty": 2, "too long": 1, "duplicate": 1}
+
+
+def test_empty_lines_are_kept_where_that_is_asked_for(tokenizer):
+    texts = [("", "abc"), ("", ""), ("", " "), ("", "def"), ("", "")]
+    assert sieve(texts, tokenizer, has_source=False, empty="keep", max_ratio=2) == (texts, {})
+    pairs = [("abc", ""), ("", ""), ("", "abc")]
+    assert sieve(pairs, tokenizer, empty="keep") == (pairs, {})
+    assert sieve(pairs, tokenizer)[1] == {"empty": 3}
+
+
+def test_what_has_no_source_has_no_key_of_one(tokenizer):
+    (chunk,) = encode([("", "abc"), ("abc", "abc"), ("", "def")], tokenizer, tokenizer)
+    assert source_keys(chunk).tolist() == [hash("abc")]
 
 
 def test_duplicates_are_whole_pairs_and_are_seen_across_chunks(tokenizer, monkeypatch):

@@ -37,6 +37,20 @@ def test_other_formats_are_counted_where_that_is_cheap(tmp_path, corpus):
     assert check(corpus(b"a\n", b"b\n"), tsv, generated) == {"train": 1, "valid": None, "test": 3}
 
 
+def test_texts_alone_and_parts_of_corpora_are_counted(tmp_path, corpus):
+    alone = corpus(b"", b"a\nb\n\nc\n").model_copy(update={"source": None})
+    part = alone.model_copy(update={"size": 2})
+    rest = alone.model_copy(update={"skip": 3, "size": 2})
+    assert check(alone, part, rest) == {"train": 4, "valid": 2, "test": 1}
+    with pytest.raises(DataError, match=r"the test split is empty: \S*a\.de from pair 5 on has no pair"):
+        check(alone, test=alone.model_copy(update={"skip": 4}))
+
+
+def test_lines_that_are_not_read_must_be_aligned_too(corpus):
+    with pytest.raises(DataError, match=r"a\.en: has 3 lines, but \S*a\.de has 2"):
+        check(corpus(b"a\nb\nc\n", b"a\nb\n").model_copy(update={"size": 1}))
+
+
 def test_differing_line_counts_are_both_named(corpus):
     with pytest.raises(DataError, match=r"a\.en: has 3 lines, but \S*a\.de has 2"):
         check(corpus(b"a\nb\nc\n", b"a\nb\n"))

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from data import hub
+from data import generated, hub
 from data.config import CorpusConfig, DataConfig
 from data.errors import DataError
 from data.sources import READERS, describe, files, identity, pairs, resolve
@@ -156,6 +156,72 @@ def test_a_bad_row_is_named(tmp_path, name, lines, config, message):
         read(format=name.partition(".")[2], path=path, **config)
 
 
+TEXTS = [("", target) for _, target in PAIRS]
+
+
+def write_any(format_, folder):
+    """PAIRS in a file of a format; the corpus without its source."""
+    if format_ == "text":
+        return {"target": write_text(folder).target}
+    path = folder / f"a.{format_}"
+    if format_ == "tsv":
+        write_lines(path, ["\t".join(("7", *pair)) for pair in PAIRS])
+        return {"path": str(path), "target": "2"}
+    if format_ == "csv":
+        rows = [",".join('"' + side.replace('"', '""') + '"' for side in pair) for pair in PAIRS]
+        return {"path": write_lines(path, ["source,target", *rows])}
+    if format_ == "jsonl":
+        return {"path": write_lines(path, [json.dumps({"target": target}) for _, target in PAIRS])}
+    table = {"target": [target for _, target in PAIRS]}
+    if format_ == "parquet":
+        pq.write_table(pa.table(table), path)
+        return {"path": str(path)}
+    datasets.DatasetDict(train=datasets.Dataset.from_dict(table)).save_to_disk(str(path))
+    return {"path": str(path), "split": "train"}
+
+
+@pytest.mark.parametrize("format_", ["text", "tsv", "csv", "jsonl", "parquet", "huggingface"])
+def test_without_a_source_there_are_texts_alone(tmp_path, format_):
+    corpus = CorpusConfig(format=format_, source=None, **write_any(format_, tmp_path))
+    assert list(pairs(corpus)) == TEXTS
+    assert str(tmp_path) in describe(corpus)
+    assert len(identity(corpus)) == 1
+    assert [path.parent for path in files(corpus)] == [tmp_path] * (format_ != "huggingface")
+    parts = [list(pairs(Portion((corpus,), low, high, 1))) for low, high in ((0.0, 0.5), (0.5, 1.0))]
+    assert sorted(parts[0] + parts[1]) == sorted(TEXTS)
+
+
+@pytest.mark.parametrize("format_", ["text", "tsv", "csv", "jsonl", "parquet", "huggingface"])
+def test_a_part_of_a_corpus_is_so_many_pairs_after_those_passed_over(tmp_path, format_):
+    config = {"format": format_, "source": None, **write_any(format_, tmp_path)}
+    assert read(**config, size=2) == TEXTS[:2]
+    assert read(**config, size=9) == TEXTS
+    assert read(**config, skip=1) == TEXTS[1:]
+    assert read(**config, skip=1, size=1) == TEXTS[1:2]
+
+
+def test_a_missing_column_of_a_corpus_of_texts_is_named(tmp_path):
+    path = write_lines(tmp_path / "a.csv", ["text", "a"])
+    with pytest.raises(DataError, match=r"a\.csv, line 1: there is no column 'target'"):
+        read(format="csv", path=path, source=None)
+    path = write_lines(tmp_path / "a.tsv", ["a\tb", "c"])
+    with pytest.raises(DataError, match=r"a\.tsv, line 2: has 1 columns, but column 2 is wanted"):
+        read(format="tsv", path=path, source=None, target="1")
+
+
+def test_generated_pairs_are_those_after_the_ones_passed_over():
+    config = {"format": "generated", "path": "sort", "split": "train"}
+    assert read(**config, skip=3, size=4) == read(**config, size=7)[3:]
+    assert read(**config, source=None, size=2) == [("", target) for _, target in read(**config, size=2)]
+
+
+def test_programs_have_a_length_and_a_nesting():
+    config = {"format": "generated", "path": "programs", "split": "train", "length": 2, "nesting": 1}
+    assert len(read(**config, size=5)) == 5
+    assert read(**config, size=5) != read(**config, size=5, mix=True)
+    assert read(format="generated", path="addition", split="test", length=3, size=1)[0][0].startswith("print(")
+
+
 def test_a_missing_file_is_an_error(tmp_path):
     with pytest.raises(DataError, match=r"no\*such\.tsv: no such file"):
         read(format="tsv", path=str(tmp_path / "no*such.tsv"))
@@ -178,6 +244,16 @@ def test_identity_of_generated_corpora_follows_their_parameters():
     )
     assert one == same != other
     assert one[0][1] is None
+    shapes = [{"length": 1, "nesting": 2}, {"length": 2, "nesting": 1}, {"length": 1, "nesting": 2, "mix": True}]
+    config = {"format": "generated", "path": "programs", "split": "train", "size": 5}
+    found = [identity(CorpusConfig(**config, **shape))[0][2] for shape in (*shapes, {**shapes[0], "skip": 1})]
+    assert len(set(found)) == 4
+
+
+def test_the_code_of_programs_is_not_that_of_other_built_in_corpora():
+    one, other, third = (generated.version(name).partition("code")[2] for name in ("programs", "copy", "grammar"))
+    assert other == third != one
+    assert generated.version("addition") == generated.version("programs")
 
 
 def test_a_portion_streams_only_its_own_pairs(tmp_path):
@@ -191,8 +267,12 @@ def test_descriptions_name_what_is_read(tmp_path):
     corpus = write_text(tmp_path)
     assert describe(corpus) == f"{corpus.source} | {corpus.target}"
     assert describe(Portion((corpus,), 0.9, 1.0, 1)).startswith("random 10% of ")
-    generated = CorpusConfig(format="generated", path="grammar", split="train", size=7)
-    assert describe(generated) == "grammar train 7 pairs"
+    corpus = CorpusConfig(format="generated", path="grammar", split="train", size=7)
+    assert describe(corpus) == "grammar train 7 pairs"
+    config = {"format": "generated", "path": "programs", "split": "test", "size": 7, "length": 4, "nesting": 3}
+    assert describe(CorpusConfig(**config, mix=True)) == "programs test 7 pairs length 4 nesting 3 mixed"
+    part = CorpusConfig(source=None, target="a.txt", size=5, skip=2)
+    assert describe(part) == "a.txt 5 pairs from pair 3 on"
 
 
 def test_resolve_is_found_here_too(tmp_path):

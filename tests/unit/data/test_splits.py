@@ -78,6 +78,43 @@ def test_a_folder_with_training_files_only(tmp_path):
     assert list(splits.tests) == ["test"]
 
 
+def test_a_folder_of_texts_alone(tmp_path):
+    touch(tmp_path, "train.txt", "valid.txt.gz", "test.txt", "train.en", "notes.txt")
+    splits = resolve(DataConfig(path=str(tmp_path), source=None, target="txt"))
+    assert [(corpus.source, corpus.target) for corpus in (*splits.train, splits.valid, splits.tests["test"])] == [
+        (None, str(tmp_path / f"{name}.txt{gz}")) for name, gz in (("train", ""), ("valid", ".gz"), ("test", ""))
+    ]
+    with pytest.raises(DataError, match=r"neither train\.de \(or \.gz\) nor a Hugging Face dataset"):
+        resolve(DataConfig(path=str(tmp_path), source=None, target="de"))
+    touch(tmp_path, "test.de")
+    with pytest.raises(DataError, match=r"no training data: expected train\.de \(or \.gz\)"):
+        resolve(DataConfig(path=str(tmp_path), source=None, target="de"))
+
+
+def test_a_hugging_face_dataset_of_texts_alone(tmp_path):
+    one = datasets.Dataset.from_dict({"text": ["a"]})
+    datasets.DatasetDict(train=one, validation=one).save_to_disk(str(tmp_path / "set"))
+    splits = resolve(DataConfig(path=str(tmp_path / "set"), source=None, target="text"))
+    assert (splits.train[0].corpora[0].source, splits.valid.source) == (None, None)
+
+
+def test_where_there_is_no_source_the_target_decides():
+    alone = CORPUS.model_copy(update={"source": None})
+    portion = Portion((CORPUS, alone), 0.0, 0.5, 1)
+    texts = [f"sentence {i}" for i in range(200)]
+    inside = [text for text in texts if draw(text, 1) < 0.5]
+    assert 60 < len(inside) < 140
+    assert [text for text in texts if portion.holds(CORPUS, (text, "x"))] == inside
+    assert [text for text in texts if portion.holds(alone, ("", text))] == inside
+
+
+def test_a_portion_takes_part_when_its_corpus_does():
+    corpus = CORPUS.model_copy(update={"epochs": (2, 3)})
+    splits = resolve(DataConfig(train=(corpus, OTHER)))
+    assert [part.epochs for part in splits.train] == [(2, 3), None]
+    assert [part.has_source for part in splits.train] == [True, True]
+
+
 def test_a_side_that_is_missing_is_an_error(tmp_path):
     touch(tmp_path, "train.en", "train.de", "test.de")
     with pytest.raises(DataError, match=r"test\.de: its other side is missing: expected test\.en"):

@@ -94,6 +94,19 @@ def test_a_dataset_has_its_tests_in_order(tmp_path, train, valid):
     assert found.tokenizer_folder == tmp_path / "tokenizer"
 
 
+def test_corpora_take_their_turns(tmp_path, train, valid):
+    corpora = [{"rows": 1, "weight": 0.5}, {"rows": 3, "weight": 0.5, "epochs": [2, 2]}]
+    write_about(tmp_path, tests=[], batch_tokens=512, train_corpora=corpora)
+    found = load_dataset(tmp_path).train
+    assert [found.weights_of(epoch).tolist() for epoch in range(3)] == [[0.5, 0, 0, 0], [0.5] * 4, [0.5, 0, 0, 0]]
+    write_about(tmp_path, tests=[], batch_tokens=512, train_corpora=[{"rows": 4, "weight": 0.5}])
+    assert load_dataset(tmp_path).train.weights_of(0).tolist() == [0.5] * 4
+    corpora[0]["rows"] = 2
+    write_about(tmp_path, tests=[], batch_tokens=512, train_corpora=corpora)
+    with pytest.raises(DataError, match=r"dataset\.json: has no valid `train_corpora`"):
+        load_dataset(tmp_path)
+
+
 def test_what_is_no_dataset_is_an_error(tmp_path):
     with pytest.raises(DataError, match=r"not a dataset .*tfm preprocess"):
         load_dataset(tmp_path)

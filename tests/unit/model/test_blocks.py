@@ -64,6 +64,53 @@ def test_norms_are_their_equations(name: str, equation: Callable[[Tensor, nn.Mod
         torch.testing.assert_close(got, equation(row, norm), rtol=0, atol=1e-12)
 
 
+def batch_norm(x: Tensor, mean: Tensor, variance: Tensor, norm: nn.Module) -> Tensor:
+    return (x - mean) / (variance + 1e-5).sqrt() * norm.weight + norm.bias  # type: ignore[operator]
+
+
+def test_batch_norm_is_its_equation_in_training_and_after() -> None:
+    torch.manual_seed(0)
+    norm = NORMALIZATIONS["batch"](6).double()
+    theirs = nn.BatchNorm1d(6, dtype=torch.float64)
+    for ours, other in zip(norm.parameters(), theirs.parameters(), strict=True):
+        nn.init.normal_(ours)
+        other.data.copy_(ours)
+    for num_rows in (5, 3, 9):
+        x = torch.randn(num_rows, 6, dtype=torch.float64, requires_grad=True)
+        found, results = norm(x), []
+        want = batch_norm(x, x.mean(0), x.var(0, correction=0), norm)
+        for way in (found, want, theirs(x)):
+            results.append([way, torch.autograd.grad(way.sin().sum(), x)[0]])
+        for one, other, torchs in zip(*results, strict=True):
+            torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
+            torch.testing.assert_close(one, torchs, rtol=0, atol=1e-12)
+    norm.eval()
+    x = torch.randn(4, 6, dtype=torch.float64)
+    torch.testing.assert_close(norm(x), theirs.eval()(x), rtol=0, atol=1e-12)
+    torch.testing.assert_close(norm(x), batch_norm(x, norm.mean, norm.variance, norm), rtol=0, atol=1e-12)
+    torch.testing.assert_close(norm(x)[1:2], norm(x[1:2]), rtol=0, atol=1e-12, msg="a row is by itself")
+
+
+def test_gradients_of_batch_norm() -> None:
+    norm, x = NORMALIZATIONS["batch"](2).double(), torch.randn(3, 2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(norm, (x,))
+
+
+def test_batch_norm_of_one_row_is_its_bias_and_of_no_number_is_not_remembered() -> None:
+    norm = NORMALIZATIONS["batch"](3)
+    nn.init.normal_(norm.bias)  # type: ignore[arg-type]
+    assert torch.equal(norm(torch.randn(1, 3)), norm.bias[None])  # type: ignore[index]
+    before = {name: each.clone() for name, each in norm.named_buffers()}
+    x = torch.randn(4, 3)
+    x[1, 2] = float("nan")
+    norm(x)
+    for name, each in norm.named_buffers():
+        assert each.isfinite().all()
+        assert each[2] == before[name][2]
+        assert (each[:2] != before[name][:2]).all()
+    assert {"mean", "variance"} <= norm.state_dict().keys()
+
+
 @pytest.mark.parametrize("name", NORMALIZATIONS)
 def test_norms_stand_before_or_after(name: str) -> None:
     torch.manual_seed(0)

@@ -1,7 +1,7 @@
 """Sentences end to end compute what padded ones do, by torch's kernels or one that takes them as they lie."""
 
 from types import ModuleType
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -16,41 +16,65 @@ from model.mix import FusedMix, VarlenMix, choose_mix, torchs_varlen_kernel
 from model.noise import Noise
 from model.relative import AttentionPositions
 from model.scores import ScaledDot
-from pipeline.training.tasks import Translation
+from pipeline.tasks.translation import Translation
 
 SOURCE, TARGET = torch.tensor([4, 1, 6]), torch.tensor([2, 5, 3])
 
 
-def network(attention: float = 0.0, positions: Positions = "sinusoidal") -> torch.nn.Module:
-    stack = StackConfig(layers=2, dim=16, heads=2, feed_forward_dim=24)
+def network(attention: float = 0.0, positions: Positions = "sinusoidal", **more: Any) -> torch.nn.Module:
+    heads = {name: more.pop(name, None) for name in ("key_value_heads", "value_dim")}
+    stack = StackConfig(layers=2, dim=16, heads=2, feed_forward_dim=24, **heads)
     none = DropoutConfig(residual=0, embedding=0, attention=attention, feed_forward=0)
-    config = ModelConfig(encoder=stack, decoder=stack, dropout=none, positions=positions, max_length=16)
+    config = ModelConfig(encoder=stack, decoder=stack, dropout=none, positions=positions, max_length=16, **more)
     return build(config, source_vocab=30, target_vocab=30, seed=3).double()
 
 
 def one_by_one(
-    query: Tensor, key: Tensor, value: Tensor, queries: FlatLayout, keys: FlatLayout, causal: bool
+    query: Tensor, key: Tensor, value: Tensor, queries: FlatLayout, keys: FlatLayout, window: tuple[int, int]
 ) -> Tensor:
     """What flash attention does, sentence by sentence: offsets say where each begins."""
     mixed = torch.zeros_like(query)
+    back, ahead = (10**6 if reach == -1 else reach for reach in window)
     for sentence in range(len(queries.offsets) - 1):
         q, k = (slice(*each.offsets[sentence : sentence + 2].tolist()) for each in (queries, keys))
         logits = torch.einsum("thk,shk->hts", query[q], key[k]) * query.shape[-1] ** -0.5
-        if causal:
-            logits = logits.masked_fill(torch.ones(logits.shape[1:]).triu(1).bool(), float("-inf"))
+        after = torch.arange(logits.shape[2]) - torch.arange(logits.shape[1])[:, None]
+        logits = logits.masked_fill((after > ahead) | (after < -back), float("-inf"))
         mixed[q] = torch.einsum("hts,shk->thk", logits.softmax(-1), value[k])
     return mixed
 
 
+WAYS: dict[str, dict[str, Any]] = {
+    "torch": {},
+    "equation": {"attention": 0.1},
+    "kernel": {},
+    "kernel, within a window": {"window": 2},
+    "kernel, heads in groups": {"key_value_heads": 1},
+    "window": {"window": 2},
+    "values of another width": {"value_dim": 5},
+    "normed queries and keys": {"qk_norm": True},
+    "recurrent": {"mixing": "recurrent"},
+    "convolution": {"mixing": "convolution", "window": 2},
+    "concatenated": {"positions_join": "concatenate"},
+    **{name: {"positions": name} for name in get_args(Positions)},
+    **{f"{name}, within a window": {"positions": name, "window": 2} for name in ("rotary", "alibi", "shaw")},
+}
+
+
 @pytest.mark.parametrize("num_rows", [None, 12, 40])
-@pytest.mark.parametrize("way", ["torch", "equation", "kernel", *get_args(Positions)])
+@pytest.mark.parametrize("way", WAYS)
 def test_flat_equals_padded(num_rows: int | None, way: str) -> None:
-    positions = way if way in get_args(Positions) else "sinusoidal"
-    model = network(attention=0.1 if way == "equation" else 0.0, positions=positions).eval()
-    if way == "kernel":
-        for module in model.modules():
-            if isinstance(getattr(module, "mix", None), FusedMix):
-                module.mix = VarlenMix(module.mix, torch.float64, one_by_one)  # type: ignore[assignment,arg-type]
+    model = network(**WAYS[way]).eval()
+    if way.startswith("kernel"):
+        found = [
+            (module, name, mix)
+            for module in model.modules()
+            for name, mix in module.named_children()
+            if isinstance(mix, FusedMix)
+        ]
+        assert len(found) == 6
+        for module, name, mix in found:
+            setattr(module, name, VarlenMix(mix, torch.float64, one_by_one))  # type: ignore[arg-type]
     results = []
     generator = torch.Generator().manual_seed(1)
     source, target = (torch.randint(4, 30, (int(each.sum()),), generator=generator) for each in (SOURCE, TARGET))
@@ -123,7 +147,7 @@ def test_the_kernel_of_torch_is_asked_in_the_words_of_its_version(old: bool, mon
         return q
 
     def of_now(q: Tensor, k: Tensor, v: Tensor, cu_q: Tensor, cu_k: Tensor, max_q: int, max_k: int, *, window_size: tuple[int, int] = (-1, -1)) -> Tensor:  # fmt: skip  # noqa: E501
-        asked.append((cu_q.tolist(), cu_k.tolist(), max_q, max_k, window_size == (-1, 0)))
+        asked.append((cu_q.tolist(), cu_k.tolist(), max_q, max_k, window_size))
         return q
 
     module = ModuleType("varlen")
@@ -133,9 +157,13 @@ def test_the_kernel_of_torch_is_asked_in_the_words_of_its_version(old: bool, mon
     assert kernel is not None
     queries, keys = FlatLayout(torch.tensor([2, 3])), FlatLayout(torch.tensor([4, 1]))
     rows = torch.zeros(5, 2, 4)
-    kernel(rows, rows, rows, queries, keys, False)
-    kernel(rows, rows, rows, keys, keys, True)
-    assert asked == [([0, 2, 5], [0, 4, 5], 3, 4, False), ([0, 4, 5], [0, 4, 5], 4, 4, True)]
+    kernel(rows, rows, rows, queries, keys, (-1, -1))
+    kernel(rows, rows, rows, keys, keys, (-1, 0))
+    windowed = kernel(rows, rows, rows, keys, keys, (3, 0))
+    assert (windowed is None) == old, "one without windows says so"
+    said = [False, True] if old else [(-1, -1), (-1, 0), (3, 0)]
+    ends = [([0, 2, 5], [0, 4, 5], 3, 4), *[([0, 4, 5], [0, 4, 5], 4, 4)] * 2]
+    assert asked == [(*each, word) for each, word in zip(ends, said, strict=False)]
     monkeypatch.setitem(__import__("sys").modules, "torch.nn.attention.varlen", None)
     assert torchs_varlen_kernel.__wrapped__() is None
 

@@ -56,7 +56,7 @@ LOGITS: dict[str, Callable[[Any, int, Tensor, Tensor, int, int], Tensor]] = {
 
 def made(name: str) -> tuple[AttentionPositions, Tensor, Tensor, Tensor]:
     torch.manual_seed(2)
-    scheme = POSITIONS[name].attention(HEADS, WIDTH).double()
+    scheme = POSITIONS[name].attention(HEADS, WIDTH, WIDTH).double()
     for weight in scheme.parameters():
         torch.nn.init.normal_(weight)
     return scheme, *torch.randn(3, 2, HEADS, LENGTH, WIDTH, dtype=torch.float64).unbind()
@@ -115,7 +115,7 @@ def test_sentences_may_stand_at_positions_of_their_own(name: str) -> None:
 @given(st.integers(0, 10_000), st.integers(0, 2**32))
 def test_turning_keeps_norms(position: int, seed: int) -> None:
     x = torch.randn(1, HEADS, 1, WIDTH, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
-    after = Rotary(HEADS, WIDTH).rotate(x, torch.tensor([position]))
+    after = Rotary(HEADS, WIDTH, WIDTH).rotate(x, torch.tensor([position]))
     torch.testing.assert_close(after.norm(dim=-1), x.norm(dim=-1), rtol=1e-12, atol=0)
 
 

@@ -8,14 +8,11 @@ from torch import Tensor, nn
 
 from model.attention import CrossAttention, SelfAttention
 from model.blocks import DecoderLayer, EncoderLayer
-from model.build import build
+from model.build import Parts, build
 from model.config import Activation, DropoutConfig, ModelConfig, Norm, StackConfig, Tie
 from model.layout import Layout
 from model.linear import Linear
 from model.masks import causal_mask, padding_mask
-from model.noise import Noise
-from model.relative import AttentionPositions
-from model.scores import ScaledDot
 
 NO_DROPOUT = DropoutConfig(residual=0, embedding=0)
 
@@ -48,7 +45,7 @@ def copy_linear(theirs: nn.Linear, ours: Linear) -> None:
 
 def attention_like(ours: SelfAttention | CrossAttention) -> nn.MultiheadAttention:
     dim = ours.output.weight.shape[0]
-    theirs = nn.MultiheadAttention(dim, ours.heads, batch_first=True, dtype=torch.float64)
+    theirs = nn.MultiheadAttention(dim, ours.heads.number, batch_first=True, dtype=torch.float64)
     if isinstance(ours, SelfAttention):
         weight, bias = ours.query_key_value.weight, ours.query_key_value.bias
     else:
@@ -139,9 +136,7 @@ def same_gradients(ours: Tensor, theirs: Tensor, inputs: list[Tensor]) -> None:
 
 @pytest.mark.parametrize("is_causal", [False, True])
 def test_self_attention(is_causal: bool) -> None:
-    ours = SelfAttention(
-        16, 4, score=ScaledDot(), positions=AttentionPositions(), dropout=0, noise=Noise(), compute_dtype=F64
-    ).double()
+    ours = Parts(small(), F64).self_attention(small().encoder, is_causal).double()
     x = rows(SOURCE)
     got = ours(x, SOURCE, causal_mask(SOURCE) if is_causal else padding_mask(SOURCE))
     padded = SOURCE.pad(x)
@@ -157,7 +152,7 @@ def test_self_attention(is_causal: bool) -> None:
 
 
 def test_cross_attention() -> None:
-    ours = CrossAttention(16, 16, 4, score=ScaledDot(), dropout=0, noise=Noise(), compute_dtype=F64).double()
+    ours = Parts(small(), F64).cross_attention(small().decoder, 16).double()
     x, memory = rows(TARGET), rows(SOURCE)
     got = ours(x, TARGET, memory, SOURCE, padding_mask(SOURCE))
     keys = SOURCE.pad(memory)

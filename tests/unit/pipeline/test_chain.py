@@ -79,15 +79,14 @@ def test_a_stage_before_its_input_says_what_to_run(tmp_path: Path, called: Calle
     assert called == []
 
 
-def test_out_and_init_from_reach_the_stage(tmp_path: Path, called: Called) -> None:
+def test_out_reaches_the_stage(tmp_path: Path, called: Called) -> None:
     run_stage(RECIPE, "tokenize", root=tmp_path, command=[], reporter=Quiet())
-    out, start = tmp_path / "elsewhere", tmp_path / "start"
+    out = tmp_path / "elsewhere"
     run_stage(RECIPE, "preprocess", root=tmp_path, out=out, command=[], reporter=Quiet())
     assert called[-1][1][-1] == out
     (tmp_path / "small" / "dataset").mkdir()
-    run_stage(RECIPE, "train", root=tmp_path, out=out, init_from=start, command=[], reporter=Quiet())
+    run_stage(RECIPE, "train", root=tmp_path, out=out, command=[], reporter=Quiet())
     assert called[-1][1][-1] == out
-    assert called[-1][2]["init_from"] == start
 
 
 def test_the_chain_is_closed() -> None:

@@ -5,9 +5,9 @@ import torch.nn.functional as F
 from data.batches import pairs_from_ids
 from model.build import build
 from model.config import DropoutConfig, ModelConfig, StackConfig
+from pipeline.tasks.translation import Translation
 from pipeline.training import losses
 from pipeline.training.losses import linear_cross_entropy
-from pipeline.training.tasks import Translation
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])

@@ -1,6 +1,7 @@
 import json
 
 import datasets
+import numpy as np
 import pytest
 
 from data.config import DataConfig
@@ -172,6 +173,54 @@ def test_weights_reach_the_dataset(corpora, tokenizer, tmp_path):
     assert about["train_corpora"] == [{"rows": 64, "weight": 1.0}, {"rows": 10, "weight": 2.5}]
     report = json.loads((tmp_path / "dataset" / "report.json").read_text("utf-8"))
     assert report["batches"]["rows_an_epoch"] == 64 + 25
+
+
+def test_corpora_take_their_turns(corpora, tokenizer, tmp_path):
+    folder = corpora(a=TRAIN, b=TRAIN[:10], valid=TRAIN[:3])["path"]
+    a, b, valid = ({"source": f"{folder}/{name}.en", "target": f"{folder}/{name}.de"} for name in ("a", "b", "valid"))
+    config = {"train": [{**a, "epochs": [2, 3]}, {**b, "epochs": [1, 2]}], "valid": valid, "tests": {"test": valid}}
+    loud = Loud()
+    found = run(config, tokenizer, tmp_path / "dataset", loud).train
+    rows = [found.weights_of(epoch) for epoch in range(3)]
+    assert rows[1] is None
+    assert [np.flatnonzero(each).tolist() for each in (rows[0], rows[2])] == [list(range(64, 74)), list(range(64))]
+    report = json.loads((tmp_path / "dataset" / "report.json").read_text("utf-8"))
+    assert report["batches"]["rows_an_epoch"] == 10
+    assert [each["epochs"] for each in report["splits"]["train"]["corpora"]] == [[2, 3], [1, 2]]
+    assert any(line.startswith("the first epoch: 10 pairs in") for line in loud.lines)
+
+
+def test_texts_without_sources(corpora, tokenizer, tmp_path):
+    lines = [("x", "a b"), ("x", ""), ("x", "c " * 9), ("x", ""), ("x", "d e"), ("x", "a b")]
+    config = {**corpora(train=lines, valid=lines[-2:], test=lines[:1] * 2), "source": None}
+    loud = Loud()
+    found = run({**config, "limits": {"max_length": 4}}, tokenizer, tmp_path / "dataset", loud)
+    _, target = load_pair(tokenizer)
+    assert found.train.target.lists() == target.encode_batch(["a b", "d e", "a b"])
+    assert found.train.source.lists() == [[], [], []]
+    assert found.valid.texts() == (["", ""], ["d e", "a b"])
+    report = json.loads((tmp_path / "dataset" / "report.json").read_text("utf-8"))
+    assert report["splits"]["train"]["dropped"] == {"empty": 2, "too long": 1, "length ratio": 0, "duplicate": 0}
+    assert report["splits"]["train"]["repeated"] == 1
+    assert report["overlap"] == {"valid": {"pairs": 2, "sources": 0}, "test": {"pairs": 2, "sources": 0}}
+    assert [row[:4] for row in loud.tables["splits"]] == [
+        ["train", "3", "42.9%", "6"], ["valid", "2", "28.6%", "4"], ["test", "2", "28.6%", "4"],
+    ]  # fmt: skip
+    assert loud.tables["lengths in tokens, target"] == [["1-5", *["100.0%"] * 3]]
+    assert loud.tables["also in the training data"][0] == ["valid", "2 (100.0%)"]
+
+    kept = run({**config, "limits": {"max_length": 32, "empty": "keep"}}, tokenizer, tmp_path / "whole")
+    assert kept.train.target.lists() == target.encode_batch([text for _, text in lines])
+
+
+def test_texts_are_drawn_at_random_and_kept_apart(corpora, tokenizer, tmp_path):
+    config = {**corpora(train=[("x", text) for _, text in TRAIN] * 3), "source": None}
+    found = run(config, tokenizer, tmp_path / "dataset")
+    parts = [found.valid.texts()[1], found.tests["test"].texts()[1]]
+    assert len(found.train) + len(parts[0]) + len(parts[1]) == 3 * len(TRAIN)
+    assert all(len(part) % 3 == 0 for part in parts)
+    report = json.loads((tmp_path / "dataset" / "report.json").read_text("utf-8"))
+    assert report["overlap"]["test"] == {"pairs": 0, "sources": 0}
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,8 @@ def test_a_fresh_tokenizer_is_left_alone_and_a_stale_one_is_made_again(data: Dat
     assert "fresh" in tokenize(data, out).lines[0]
     # What a tokenizer does not see does not make it stale.
     assert "fresh" in tokenize(data.model_copy(update={"batch_tokens": 99}), out).lines[0]
+    later = data.train[0].model_copy(update={"weight": 2.0, "epochs": (1, 3)})
+    assert "fresh" in tokenize(data.model_copy(update={"train": (later,)}), out).lines[0]
     assert open_artifact(out).folder == made.folder
     assert "vocab_size" in tokenize(data, out, TokenizerConfig(vocab_size=50)).lines[0]
     write(tmp_path / "train.en", ["the dog sat"] * 40)
@@ -182,5 +184,5 @@ def test_waiting_gives_the_result_or_the_error_of_the_work() -> None:
 def test_figures_are_plain_json(data: DataConfig, tmp_path: Path) -> None:
     tokenize(data, tmp_path / "tokenizer")
     document = json.loads((tmp_path / "tokenizer" / "manifest.json").read_text("utf-8"))
-    assert document["config"]["tokenizer"] == CONFIG.model_dump(mode="json")
+    assert document["config"]["tokenizer"] == CONFIG.model_dump(mode="json", exclude={"source_from"})
     assert document["command"] == COMMAND

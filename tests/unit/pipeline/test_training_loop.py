@@ -28,6 +28,8 @@ from pipeline.errors import CannotWrite, DataError, RecipeError
 from pipeline.models import load_model
 from pipeline.progress import Quiet
 from pipeline.scoring.metrics import bleu
+from pipeline.tasks.task import Loss
+from pipeline.tasks.translation import Translation
 from pipeline.train import train
 from pipeline.training import session, validation
 from pipeline.training.distributed import World
@@ -35,7 +37,6 @@ from pipeline.training.early_stopping import Validation, best_first, is_exhauste
 from pipeline.training.log import MetricsLog
 from pipeline.training.memory import is_out_of_memory
 from pipeline.training.signals import listen
-from pipeline.training.tasks import Loss, Translation
 from pipeline.training.update import Gradients
 from pipeline.translate import translate_lines
 from tests.tiny_training import MODEL, STACK, run, training, write_dataset
@@ -112,7 +113,7 @@ def test_flat_batches_train_as_padded_ones_do(dataset: Path, tmp_path: Path) -> 
 
 def load_epoch(dataset: Path) -> list[Any]:
     data = load_dataset(dataset)
-    return list(session.epochs(data.train, data.batch_tokens, seed=3)(0))
+    return list(Translation(0.1).epochs(data.train, data.batch_tokens, seed=3)(0))
 
 
 def test_validation_divides_sums_once(dataset: Path, tmp_path: Path) -> None:
@@ -225,7 +226,7 @@ def test_a_fresh_model_is_not_trained_again(dataset: Path, tmp_path: Path) -> No
 def test_training_starts_from_a_published_model(dataset: Path, tmp_path: Path) -> None:
     first = run(dataset, tmp_path / "first", training(max_steps=5, validation=NO_BLEU))
     still = training(max_steps=1, validation=NO_BLEU, schedule={"name": "constant", "peak": 1e-30, "warmup_steps": 0})
-    second = run(dataset, tmp_path / "second", still, init_from=first)
+    second = run(dataset, tmp_path / "second", still.model_copy(update={"init_from": str(first)}))
     assert (first / "model.safetensors").read_bytes() == (second / "model.safetensors").read_bytes()
 
 
@@ -233,7 +234,7 @@ def test_a_model_with_another_tokenizer_is_refused(dataset: Path, tmp_path: Path
     first = run(dataset, tmp_path / "first", training(max_steps=1, validation=NO_BLEU))
     other = write_dataset(tmp_path / "dataset", words="eins zwei drei vier fünf sechs sieben acht neun zehn")
     with pytest.raises(DataError, match=r"another tokenizer.*tokenizer\.json: [0-9a-f]{12}, not [0-9a-f]{12}"):
-        run(other, tmp_path / "second", training(max_steps=1), init_from=first)
+        run(other, tmp_path / "second", training(max_steps=1, init_from=str(first)))
 
 
 # When it ends

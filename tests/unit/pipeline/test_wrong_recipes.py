@@ -110,6 +110,38 @@ IMPOSSIBLE = {
     "a table without a path": ("data.train = { format = 'tsv' }", "needs `path`"),
     "no such generator": ("data.train = { format = 'generated', path = 'gramar' }", "grammar, copy"),
     "a generator without a size": ("data.train = { format = 'generated', path = 'copy' }", "`split` and `size`"),
+    "programs without a length": (
+        "data.train = { format = 'generated', path = 'programs', split = 'train', size = 9, nesting = 1 }",
+        '"programs" needs `length`',
+    ),
+    "additions with a nesting": (
+        "data.train = { format = 'generated', path = 'addition', split = 'train', size = 9, length = 1, nesting = 1 }",
+        '`nesting` is of built-in corpora alone: "programs"',
+    ),
+    "a length of a file": (
+        "data.train = { target = 'a', length = 3 }",
+        '`length` is of built-in corpora alone: "addition" and "programs"',
+    ),
+    "mixed toys": (
+        "data.train = { format = 'generated', path = 'copy', split = 'train', size = 9, mix = true }",
+        "`mix` is of built-in corpora alone",
+    ),
+    "a column that a format does not have": (
+        "data.train = { format = 'conllu', path = 'a', target = 'pos' }",
+        '"conllu" has no column "pos"; it has form, upos, lemma',
+    ),
+    "epochs the wrong way round": ("data.train = { epochs = [3, 2] }", "3 is after 2"),
+    "an epoch left out": (
+        "data.train = [{ epochs = [4, 9] }, { epochs = [1, 2] }]",
+        "no training corpus takes part in epoch 3",
+    ),
+    "epochs that begin late": ("data.train = [{ epochs = [2, 9] }]", "takes part in epoch 1"),
+    "more epochs than corpora": (
+        "data.train = [{ epochs = [1, 2] }, { epochs = [3, 4] }]\ntraining.max_epochs = 5",
+        "takes part in epoch 5",
+    ),
+    "validation in turns": ("data.train = {}\ndata.valid.epochs = [1, 2]", "valid.epochs: only training corpora"),
+    "a test in turns": ("data.train = {}\ndata.tests.a.epochs = [1, 2]", "tests.a.epochs: only training corpora"),
     "bytes do not fit": ("tokenizer = { kind = 'byte', vocab_size = 100 }", "at least 260"),
     "heads": ("model.encoder = { dim = 100, heads = 3 }", "heads (3) must divide dim (100)"),
     "tied widths": ("model.encoder = { dim = 64, heads = 1 }", "needs embedding_dim"),

@@ -1,0 +1,121 @@
+"""`tfm attend`: what a trained model attends to."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.options import Device, Sets, model_folder, part, refuse
+
+if TYPE_CHECKING:
+    from pipeline.attend import Reading
+    from pipeline.attend_picture import View
+    from pipeline.heads import HeadReport
+
+PAGE = Path("attention.html")
+
+
+def attend(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What `tfm train` made: its model/, or its folder.")],
+    sentence: Annotated[str | None, typer.Argument(metavar="[SENTENCE]", help="What the model is to read.")] = None,
+    target: Annotated[
+        str | None, typer.Option("--target", metavar="TEXT", help="What it is made to say; else its own translation.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="FILE.html",
+            dir_okay=False,
+            help="The page (attention.html, if nothing else is asked for).",
+        ),
+    ] = None,
+    png: Annotated[
+        Path | None,
+        typer.Option("--png", metavar="FILE.png", dir_okay=False, help="A picture of one attention: an alignment."),
+    ] = None,
+    kind: Annotated[
+        str | None, typer.Option("--kind", metavar="NAME", help="The one shown first: encoder, decoder or cross.")
+    ] = None,
+    layer: Annotated[
+        int | None, typer.Option("--layer", metavar="N", help="Of which layer, from 1; else of all.")
+    ] = None,
+    head: Annotated[
+        int | None, typer.Option("--head", metavar="N", help="Of which head, from 1; else their mean.")
+    ] = None,
+    head_report: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--head-report",
+            metavar="FILE",
+            help="What heads do in the sentences of a text or, by part of speech too, of a .conllu file; repeatable.",
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the weights, and the head report, as JSON.")] = False,
+    beam: Annotated[int | None, typer.Option("--beam", metavar="W", help="Beam width of its own translation.")] = None,
+    device: Device = None,
+    sets: Sets = None,
+) -> None:
+    """Show what a model attends to in a sentence: every layer and head, on a page that needs nothing else.
+
+    With --head-report: what each head does in a corpus, as a table on stdout.
+    """
+    if sentence is None:
+        if not head_report:
+            raise typer.BadParameter("give it, or --head-report FILE", param_hint="SENTENCE")
+        alone = {"--target": target, "--png": png, "--kind": kind, "--layer": layer, "--head": head}
+        refuse(alone, "it shows one sentence: give SENTENCE")
+    from cli.console import reporter
+    from pipeline.attend import attend as attend_to
+    from pipeline.attend_picture import view_of
+    from pipeline.config import DecodingConfig
+    from pipeline.files import beginning, replace_bytes
+    from pipeline.heads import measure
+    from pipeline.models import load_model
+
+    talk = reporter(tables_on_stdout=True)
+    decoding = part(DecodingConfig, sets, {"decoding.beam": beam})
+    loaded = load_model(model_folder(model), device or "auto")
+    read = None if sentence is None else attend_to(loaded, sentence, target, decoding)
+    view = None if read is None else view_of(read, kind, layer, head)
+    report = measure(loaded, head_report, decoding, talk) if head_report else None
+    if as_json:
+        _print_json(read, report)
+    elif report is not None:
+        for table in report.tables():
+            talk.table(*table)
+    if out is None and read is not None and png is None and not as_json:
+        out = PAGE
+    for file, content in _files(f"Attention of {model}", read, view, report, out, png):
+        with beginning(file):
+            replace_bytes(file, content)
+        talk.line(f"written: {file}")
+
+
+def _print_json(read: "Reading | None", report: "HeadReport | None") -> None:
+    from pipeline.attend import as_json
+
+    found = {} if read is None else as_json(read)
+    if report is not None:
+        found["head_report"] = report.as_json()
+    print(json.dumps(found, allow_nan=False))
+
+
+def _files(
+    title: str,
+    read: "Reading | None",
+    view: "View | None",
+    report: "HeadReport | None",
+    page: Path | None,
+    png: Path | None,
+) -> Iterator[tuple[Path, bytes]]:
+    """What is to be written, and where."""
+    from pipeline.attend_page import render
+    from pipeline.attend_picture import picture
+
+    if png is not None and read is not None and view is not None:
+        yield png, picture(read, view)
+    if page is not None:
+        yield page, render(title, read, view, report).encode()

@@ -1,0 +1,156 @@
+"""`tfm generate`: text by a trained language model, and how probable it finds given texts."""
+
+import json
+import sys
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.options import (
+    Device,
+    DeviceName,
+    DrawSeed,
+    Forbidden,
+    NoRepeat,
+    Sets,
+    Temperature,
+    TopK,
+    TopP,
+    model_folder,
+    part,
+    refuse,
+)
+
+if TYPE_CHECKING:
+    from pipeline.generate import Writer
+
+BETWEEN = "---"
+
+
+def generate(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="What `tfm train` made: its model/, or the folder of that.")
+    ],
+    prompt: Annotated[
+        str | None,
+        typer.Option("--prompt", metavar="TEXT", help="What to go on with; without it: each line of stdin."),
+    ] = None,
+    temperature: Temperature = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    beam: Annotated[
+        int | None, typer.Option("--beam", metavar="W", help="Search for the likeliest text by a beam; 1 is greedy.")
+    ] = None,
+    samples: Annotated[int | None, typer.Option("--samples", metavar="N", help="Texts a prompt.")] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option("--max-tokens", metavar="N", help="Pieces of a text at most (256).")
+    ] = None,
+    through_ends: Annotated[
+        bool | None,
+        typer.Option("--through-ends/--no-through-ends", help="Go on after the end of a line; as it was learned."),
+    ] = None,
+    no_repeat_ngram: NoRepeat = None,
+    forbidden: Forbidden = None,
+    choices: Annotated[
+        Path | None,
+        typer.Option("--choices", metavar="FILE", help="Instead: how probable each line is after the prompt."),
+    ] = None,
+    ensemble: Annotated[
+        list[Path] | None,
+        typer.Option("--ensemble", metavar="MODEL", help="Another model, to write with the first."),
+    ] = None,
+    seed: DrawSeed = None,
+    jsonl: Annotated[bool, typer.Option("--jsonl", help="Print a JSON object a prompt, with scores.")] = False,
+    device: Device = None,
+    sets: Sets = None,
+) -> None:
+    """Go on with a text as a language model would: pieces drawn by chance or, with --beam, the likeliest.
+
+    With --choices: LOG P, LOG P A TOKEN, TEXT between tabs, the likeliest first.
+    """
+    flags = {
+        "decoding.temperature": temperature,
+        "decoding.top_k": top_k,
+        "decoding.top_p": top_p,
+        "decoding.beam": beam,
+        "decoding.n_best": samples,
+        "decoding.max_length": max_tokens,
+        "decoding.no_repeat_ngram": no_repeat_ngram,
+        "decoding.forbidden": forbidden or None,
+        "decoding.seed": seed,
+    }
+    folders = [model_folder(each) for each in (model, *(ensemble or ()))]
+    if choices is not None:
+        given = {f"--{key.partition('.')[2].replace('_', '-')}": value for key, value in flags.items()}
+        given |= {"--samples": given.pop("--n-best"), "--max-tokens": given.pop("--max-length"), "--set": sets}
+        refuse(given, "with --choices nothing is written")
+        _score(folders, _prompts(prompt), choices, through_ends, jsonl, device or "auto")
+        return
+    from cli.console import reporter
+    from pipeline.config import DecodingConfig
+    from pipeline.decoding.ensemble import load_ensemble
+    from pipeline.generate import Reader, Writer
+
+    usual = [] if beam is not None else ["decoding.strategy=sample"]
+    config = part(DecodingConfig, [*usual, *(sets or ())], flags)
+    writer = Writer(Reader(load_ensemble(folders, device or "auto"), through_ends=through_ends), config, reporter())
+    streams = sys.stdout.isatty() and not jsonl and not writer.searches and config.n_best == 1
+    num_texts = 0
+    for each in _prompts(prompt):
+        if streams:
+            _stream(writer, each, apart=num_texts > 0)
+            num_texts += 1
+            continue
+        texts = writer.texts(each)
+        if jsonl:
+            _print(json.dumps({"prompt": each, "texts": [asdict(text) for text in texts]}, ensure_ascii=False))
+            continue
+        for text in texts:
+            if num_texts and writer.through_ends:
+                _print(BETWEEN)
+            _print(writer.shown(each) + text.text)
+            num_texts += 1
+
+
+def _stream(writer: "Writer", prompt: str, *, apart: bool) -> None:
+    """One text, as it is written."""
+    if apart and writer.through_ends:
+        _print(BETWEEN)
+    for some in writer.stream(prompt):
+        _print(some, end="")
+    _print("")
+
+
+def _score(
+    models: list[Path], prompts: Iterable[str], file: Path, through_ends: bool | None, jsonl: bool, device: DeviceName
+) -> None:
+    """How probable the lines of a file are after each prompt."""
+    from data.sources import open_lines
+    from pipeline.decoding.ensemble import load_ensemble
+    from pipeline.generate import score_continuations
+
+    loaded, choices = load_ensemble(models, device), list(open_lines(file))
+    for prompt in prompts:
+        found = score_continuations(loaded, prompt, choices, through_ends=through_ends)
+        if jsonl:
+            _print(json.dumps({"prompt": prompt, "choices": [asdict(each) for each in found]}, ensure_ascii=False))
+        else:
+            _print("\n".join(f"{each.log_prob:.6f}\t{each.per_token:.6f}\t{each.text}" for each in found))
+
+
+def _prompts(prompt: str | None) -> Iterable[str]:
+    """The prompt that was given, else the lines of stdin."""
+    if prompt is not None:
+        return [prompt]
+    from data.sources import stream_lines
+
+    return stream_lines(sys.stdin.buffer, "stdin")
+
+
+def _print(text: str, end: str = "\n") -> None:
+    sys.stdout.buffer.write((text + end).encode("utf-8"))
+    if sys.stdout.isatty():
+        sys.stdout.buffer.flush()

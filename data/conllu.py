@@ -1,0 +1,52 @@
+"""CoNLL-U files: sentences as the words and tags of their columns (universaldependencies.org/format.html)."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from data.errors import DataError
+from data.lines import open_lines
+
+NUM_COLUMNS = 10
+# The source is the words, the target their universal parts of speech, where a recipe names no other column.
+PLACES = {"form": 1, "lemma": 2, "upos": 3, "xpos": 4, "deprel": 7, "source": 1, "target": 3}
+
+
+def read_conllu(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """For each sentence its words' values in each of `columns`, joined by spaces.
+
+    Multiword tokens (1-2) and empty nodes (1.1) are no words. Raises DataError naming file and line.
+    """
+    words: list[list[str]] = []
+    for number, line in enumerate(open_lines(path), 1):
+        if line.startswith("#"):
+            continue
+        if line:
+            words += _word(line, columns, path, number)
+        elif words:
+            yield _joined(words)
+            words = []
+    if words:
+        yield _joined(words)
+
+
+def _joined(words: list[list[str]]) -> tuple[str, ...]:
+    return tuple(" ".join(column) for column in zip(*words, strict=True))
+
+
+def _word(line: str, columns: Sequence[str], path: Path, number: int) -> list[list[str]]:
+    """The values of the one word of a line; none of a line that is no word."""
+    cells = line.split("\t")
+    if len(cells) != NUM_COLUMNS:
+        problem = f"has {len(cells)} columns; CoNLL-U has {NUM_COLUMNS}, with a tab between them"
+        raise DataError(problem, file=path, line=number)
+    if re.fullmatch(r"[0-9]+[-.][0-9]+", cells[0]):
+        return []
+    if not re.fullmatch(r"[0-9]+", cells[0]):
+        raise DataError(f"{cells[0]:.40} is not the number of a word", file=path, line=number)
+    values = [cells[PLACES[column]] for column in columns]
+    for column, value in zip(columns, values, strict=True):
+        if not value or any(character.isspace() for character in value):
+            problem = f"its {column} is {value[:40]!r}: words stand between spaces, so none has a space or is empty"
+            raise DataError(problem, file=path, line=number)
+    return [values]

@@ -1,0 +1,61 @@
+"""Curricula: which training corpora take part in which epoch, and how often their rows then come up."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.errors import DataError
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One training corpus in a dataset, where the rows of each lie one after another.
+
+    epochs: the first and the last one in which it takes part, counted from 1; None: all.
+    """
+
+    rows: int
+    epochs: tuple[int, int] | None = None
+
+    def takes_part(self, epoch: int) -> bool:
+        """Whether it does in this epoch, counted from 0 as in training."""
+        return self.epochs is None or self.epochs[0] <= epoch + 1 <= self.epochs[1]
+
+
+def weights_of(weights: NDArray[np.float64], turns: Sequence[Turn], epoch: int) -> NDArray[np.float64] | None:
+    """How often each row comes up in an epoch, counted from 0: not at all where its corpus takes no part.
+
+    weights: (rows,) of the rows where they do come up. None where every row comes up once.
+    """
+    away = [not turn.takes_part(epoch) for turn in turns]
+    if any(away):
+        weights = np.where(np.repeat(away, [turn.rows for turn in turns]), 0.0, weights)
+    return None if (weights == 1).all() else weights
+
+
+def read_turns(corpora: Sequence[Mapping[str, Any]], num_rows: int, file: Path) -> tuple[Turn, ...]:
+    """The turns of training corpora as dataset.json lists them; none where all take part in every epoch.
+
+    Raises DataError, which names `file`, where they are not of `num_rows` rows in all.
+    """
+    if all(each.get("epochs") is None for each in corpora):
+        return ()
+    turns = [_turn(each.get("rows"), each.get("epochs")) for each in corpora]
+    found = tuple(turn for turn in turns if turn is not None)
+    if len(found) < len(corpora) or sum(turn.rows for turn in found) != num_rows:
+        raise DataError("has no valid `train_corpora`", file=file)
+    return found
+
+
+def _turn(rows: object, epochs: object) -> Turn | None:
+    """The turn that dataset.json says; None where it says none."""
+    if type(rows) is not int or rows < 0:
+        return None
+    if epochs is None:
+        return Turn(rows)
+    is_range = isinstance(epochs, list) and len(epochs) == 2 and all(type(each) is int for each in epochs)
+    return Turn(rows, (epochs[0], epochs[1])) if is_range else None  # type: ignore[index]

@@ -1,0 +1,33 @@
+"""Files of labelled texts: a line is LABEL and, after a space, the text; also as fastText has it, __label__LABEL."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from data.errors import DataError
+from data.lines import open_lines
+
+PREFIX = "__label__"
+IS_LABEL = {"text": False, "label": True, "source": False, "target": True}
+
+
+def read_labelled(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Of each line that is not blank its text or its label, as `columns` ask. Raises DataError naming file and line."""
+    for number, line in enumerate(open_lines(path), 1):
+        if not line.strip():
+            continue
+        label, text = _cut(line.strip(" \t"))
+        if label.startswith(PREFIX):
+            label = label.removeprefix(PREFIX)
+            if text.startswith(PREFIX):
+                problem = f"has more than one label ({label:.40}, {_cut(text)[0].removeprefix(PREFIX):.40})"
+                raise DataError(problem, file=path, line=number)
+        if not label:
+            raise DataError(f"its label is empty: after {PREFIX} a name is wanted", file=path, line=number)
+        yield tuple((text, label)[IS_LABEL[column]] for column in columns)
+
+
+def _cut(line: str) -> tuple[str, str]:
+    """The first word of a line, and the rest."""
+    first, *rest = re.split(r"[ \t]+", line, maxsplit=1)
+    return first, "".join(rest)

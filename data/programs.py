@@ -1,0 +1,174 @@
+"""Learning to execute: small Python programs and what they print (Zaremba & Sutskever 2014, section 3 and algorithm 1).
+
+A text is one line, so ";" stands where a program's line ends: with line breaks in its place it is Python. The splits
+are cut by a hash of the program, so they share none, however long and deep each one's programs are.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from random import Random
+
+from data.errors import DataError
+from data.toys import SPLITS, split_of
+
+LINE_END = ";"
+NAMES = "abcdefghijklmnopqrstuvwyz"  # x counts the rounds of loops
+NEW_SEEN_WITHIN = 20_000
+
+
+@dataclass(frozen=True)
+class Expression:
+    """The lines to run before it, its code, and its value."""
+
+    lines: tuple[str, ...]
+    code: str
+    value: int
+
+
+@dataclass
+class Writer:
+    """Writes one program: a stack of expressions, each made by an operation from numbers and earlier expressions."""
+
+    random: Callable[[], float]
+    length: int
+    stack: list[Expression] = field(default_factory=list)
+    names: list[str] = field(default_factory=lambda: list(NAMES))
+
+    def choose(self, number: int) -> int:
+        """A number from 0, below `number`."""
+        return int(self.random() * number)
+
+    def small(self) -> int:
+        """A factor, or the rounds of a loop: 1 to 4 length, so that a product takes linear time too."""
+        return 1 + self.choose(4 * self.length)
+
+    def operand(self) -> Expression:
+        """The newest expression or, one time in two and where there is none, a number of at most `length` digits."""
+        if self.stack and self.random() > 0.5:
+            return self.stack.pop()
+        number = 0
+        while not number:
+            for _ in range(self.length):
+                number = 10 * number + self.choose(10)
+        return Expression((), str(number), number)
+
+    def variable(self) -> str:
+        """A name that the program does not have yet."""
+        return self.names.pop(self.choose(len(self.names)))
+
+
+def addition(writer: Writer) -> Expression:
+    """(a+b)"""
+    a, b = writer.operand(), writer.operand()
+    return Expression(a.lines + b.lines, f"({a.code}+{b.code})", a.value + b.value)
+
+
+def subtraction(writer: Writer) -> Expression:
+    """(a-b)"""
+    a, b = writer.operand(), writer.operand()
+    return Expression(a.lines + b.lines, f"({a.code}-{b.code})", a.value - b.value)
+
+
+def multiplication(writer: Writer) -> Expression:
+    """(a*n) or (n*a), n small."""
+    a, n = writer.operand(), writer.small()
+    code = f"({a.code}*{n})" if writer.choose(2) else f"({n}*{a.code})"
+    return Expression(a.lines, code, a.value * n)
+
+
+def condition(writer: Writer) -> Expression:
+    """(a if b<c else d)"""
+    a, b, c, d = (writer.operand() for _ in range(4))
+    sign, holds = (("<", b.value < c.value), (">", b.value > c.value))[writer.choose(2)]
+    code = f"({a.code} if {b.code}{sign}{c.code} else {d.code})"
+    return Expression(a.lines + b.lines + c.lines + d.lines, code, a.value if holds else d.value)
+
+
+def assignment(writer: Writer) -> Expression:
+    """v=a, then v."""
+    a, name = writer.operand(), writer.variable()
+    return Expression((*a.lines, f"{name}={a.code}"), name, a.value)
+
+
+def loop(writer: Writer) -> Expression:
+    """v=a, n times v+=b, then v."""
+    a, b, name, n = writer.operand(), writer.operand(), writer.variable(), writer.small()
+    lines = (f"{name}={a.code}", f"for x in range({n}):{name}+={b.code}")
+    return Expression((*a.lines, *b.lines, *lines), name, a.value + n * b.value)
+
+
+OPERATIONS: tuple[Callable[[Writer], Expression], ...] = (
+    addition,
+    subtraction,
+    multiplication,
+    condition,
+    assignment,
+    loop,
+)
+
+
+def write_program(random: Callable[[], float], length: int, nesting: int) -> tuple[str, str]:
+    """A program of `nesting` operations on numbers of up to `length` digits, and what it prints (algorithm 1)."""
+    writer = Writer(random, length)
+    for _ in range(nesting):
+        writer.stack.append(OPERATIONS[writer.choose(len(OPERATIONS))](writer))
+    printed = writer.stack.pop()
+    return LINE_END.join((*printed.lines, f"print({printed.code})")), str(printed.value)
+
+
+def write_addition(random: Callable[[], float], length: int) -> tuple[str, str]:
+    """print(a+b) of two numbers of `length` digits each, and their sum."""
+    a, b = (_number_of(random, length) for _ in range(2))
+    return f"print({a}+{b})", str(a + b)
+
+
+def _number_of(random: Callable[[], float], length: int) -> int:
+    number = 1 + int(random() * 9)
+    for _ in range(length - 1):
+        number = 10 * number + int(random() * 10)
+    return number
+
+
+def programs(split: str, size: int, seed: int, *, length: int, nesting: int, mix: bool) -> Iterator[tuple[str, str]]:
+    """`size` different programs of `split` with what they print, a pure function of the arguments.
+
+    mix: length and nesting are drawn for each, from 1 to those (the paper's mixed strategy).
+    """
+    draw = Random(f"programs {split} {seed} {length} {nesting} {mix}").random
+
+    def write() -> tuple[str, str]:
+        if mix:
+            return write_program(draw, 1 + int(draw() * length), 1 + int(draw() * nesting))
+        return write_program(draw, length, nesting)
+
+    return _different(write, split, size)
+
+
+def additions(split: str, size: int, seed: int, *, length: int, mix: bool) -> Iterator[tuple[str, str]]:
+    """`size` different additions of `split` with their sums, as `programs`; without `mix` all of `length` digits."""
+    random = Random(f"addition {split} {seed} {length} {mix}").random
+    return _different(lambda: write_addition(random, 1 + int(random() * length) if mix else length), split, size)
+
+
+def _different(write: Callable[[], tuple[str, str]], split: str, size: int) -> Iterator[tuple[str, str]]:
+    """Different pairs of a split. Raises DataError where there are not so many."""
+    if split not in SPLITS:
+        raise DataError(f"the built-in programs have no split {split!r}; choose one of {', '.join(SPLITS)}")
+    seen: set[str] = set()
+    since_new = 0
+    while len(seen) < size:
+        source, target = write()
+        since_new += 1
+        if source not in seen and split_of(source) == split:
+            seen.add(source)
+            since_new = 0
+            yield source, target
+        elif since_new == NEW_SEEN_WITHIN:
+            raise DataError(
+                f"there are hardly more than {len(seen):,} different programs of this length and nesting for the "
+                f"{split} split, and {size:,} are wanted: lower `size`"
+            )
+
+
+# (split, size, seed, and what data.config.PARAMETERS says) -> pairs
+PROGRAMS: Mapping[str, Callable[..., Iterator[tuple[str, str]]]] = {"addition": additions, "programs": programs}

@@ -1,0 +1,86 @@
+"""Word vectors: skip-gram and CBOW (Mikolov et al. 2013a), networks that are two tables and nothing between them.
+
+An input vector v_w says what a word tells of its neighbours, an output vector v'_w how it is told; the output vectors
+are the weight of the output layer. Here too is where every other network keeps the vectors of its words.
+Legend: N words · P pairs of a word and a neighbour · n predictions · D width · V vocabulary.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from model.linear import Linear
+from model.noise import Noise
+
+Reading = Callable[[nn.Embedding, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+
+
+class WordVectors(nn.Module):
+    """Words and their neighbours -> what enters the output layer, and what it is to say.
+
+    reading: what predicts what, one of READINGS. frequencies (V,): the share of each word in the text it learns from,
+    0 for what is no word; even shares until that is known. `output`: the output layer. `noise` fixes every draw.
+    """
+
+    frequencies: Tensor
+
+    def __init__(self, *, table: nn.Embedding, output: Linear, reading: Reading, noise: Noise, max_length: int) -> None:
+        super().__init__()
+        self.table, self.output, self.reading = table, output, reading
+        self.noise, self.max_length = noise, max_length
+        self.register_buffer("frequencies", torch.full((table.num_embeddings,), 1 / table.num_embeddings))
+
+    def forward(self, words: Tensor, centres: Tensor, neighbours: Tensor) -> tuple[Tensor, Tensor]:
+        """Words (N,) and the places (P,) of each word and of its neighbours -> rows (n, D), and the word each is to
+        say (n,)."""
+        return self.reading(self.table, words, centres, neighbours)
+
+    def num_parameters(self) -> int:
+        """How many numbers are trained."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
+
+def each_neighbour(table: nn.Embedding, words: Tensor, centres: Tensor, neighbours: Tensor) -> tuple[Tensor, Tensor]:
+    """Skip-gram: the vector of a word says each of its neighbours, p(w_j | w_i): n = P."""
+    return table(words.index_select(0, centres)), words.index_select(0, neighbours)
+
+
+def mean_of_neighbours(
+    table: nn.Embedding, words: Tensor, centres: Tensor, neighbours: Tensor
+) -> tuple[Tensor, Tensor]:
+    """CBOW: the mean of its neighbours' vectors says a word: n words, those that have neighbours."""
+    rows = table(words.index_select(0, neighbours))
+    sums = rows.new_zeros(len(words), rows.shape[1]).index_add(0, centres, rows)
+    num_neighbours = torch.bincount(centres, minlength=len(words))
+    said = num_neighbours.nonzero().squeeze(1)
+    return sums.index_select(0, said) / num_neighbours[said].unsqueeze(1), words.index_select(0, said)
+
+
+READINGS: dict[str, Reading] = {"skip_gram": each_neighbour, "cbow": mean_of_neighbours}
+
+
+def pairs_within(sentence: Tensor, reach: Tensor, window: int) -> tuple[Tensor, Tensor]:
+    """The places (P,) of words and of their neighbours: words of one sentence, at most so far from it as it reaches.
+
+    sentence (N,): the number of each word's sentence, whose words stand together. reach (N,): from 1 to `window`.
+    """
+    places = torch.arange(len(sentence), device=sentence.device)
+    centres, neighbours = [places[:0]], [places[:0]]
+    for distance in range(1, min(window, len(sentence) - 1) + 1):
+        left, right = places[:-distance], places[distance:]
+        together = sentence[:-distance] == sentence[distance:]
+        for centre, neighbour in ((left, right), (right, left)):
+            reached = together & (reach[centre] >= distance)
+            centres.append(centre[reached])
+            neighbours.append(neighbour[reached])
+    return torch.cat(centres), torch.cat(neighbours)
+
+
+def table_of(model: Any, side: str) -> nn.Module:
+    """Where a network keeps the vectors of a side's words: ids (N,) -> (N, E). A network with one table has it for
+    both sides."""
+    holder = getattr(model, f"{side}_embedding", None) or getattr(model, "embedding", model)
+    table: nn.Module = holder.table
+    return table

@@ -1,0 +1,87 @@
+"""What a network attends to: within `recording`, the weights of every attention are kept by the name of its module.
+
+Legend: B sentences · H heads · T queries · S keys.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from model.mix import BlockedMix, ExplicitMix, FusedMix, VarlenMix
+
+Way = ExplicitMix | FusedMix | VarlenMix | BlockedMix
+
+
+class Recorder:
+    """Keeps attention weights until they are taken."""
+
+    def __init__(self) -> None:
+        self._weights: defaultdict[str, list[Tensor]] = defaultdict(list)
+
+    def keep(self, name: str, weights: Tensor) -> None:
+        """Keep the weights (B, H, T, S) of the attention in a module."""
+        self._weights[name].append(weights.detach())
+
+    def take(self) -> dict[str, Tensor]:
+        """The weights (B, H, T, S) kept since they were last taken, by the name of the module, in the order of use.
+
+        Queries that a network asks one after the other, as a recurrent decoder does, are joined along T.
+        """
+        taken = {name: torch.cat(calls, dim=2) for name, calls in self._weights.items()}
+        self._weights.clear()
+        return taken
+
+
+class _Kept(nn.Module):
+    """Dropout of attention weights that also hands them to a recorder."""
+
+    def __init__(self, dropout: nn.Module, recorder: Recorder, name: str) -> None:
+        super().__init__()
+        self.dropout, self.recorder, self.name = dropout, recorder, name
+
+    def forward(self, weights: Tensor) -> Tensor:
+        self.recorder.keep(self.name, weights)
+        return self.dropout(weights)  # type: ignore[no-any-return]
+
+
+@contextmanager
+def recording(network: nn.Module) -> Iterator[Recorder]:
+    """Within, every attention of a network in eval mode is computed by the equation written out, and recorded.
+
+    Outside the network is what it was. Raises ValueError for one in training, whose weights are dropped at random.
+    """
+    if network.training:
+        raise ValueError("attention is recorded in eval mode")
+    recorder = Recorder()
+    put_back: list[tuple[nn.Module, str, nn.Module]] = []
+    try:
+        for name, module, slot, equation in attentions(network):
+            put_back.append((module, slot, module.get_submodule(slot)))
+            put_back.append((equation, "dropout", equation.dropout))
+            setattr(module, slot, equation)
+            equation.add_module("dropout", _Kept(equation.dropout, recorder, name))
+        yield recorder
+    finally:
+        for module, slot, was in reversed(put_back):
+            setattr(module, slot, was)
+
+
+def attentions(network: nn.Module) -> list[tuple[str, nn.Module, str, ExplicitMix]]:
+    """Of each attention: the name of its module, that module, the attribute that mixes, and the equation behind it."""
+    return [
+        (name, module, slot, written_out(child))
+        for name, module in network.named_modules()
+        if not isinstance(module, Way)
+        for slot, child in module.named_children()
+        if isinstance(child, Way)
+    ]
+
+
+def written_out(way: Way) -> ExplicitMix:
+    """The equation that a way of computing attention computes."""
+    while not isinstance(way, ExplicitMix):
+        way = way.equation if isinstance(way, FusedMix) else way.otherwise
+    return way

@@ -1,0 +1,173 @@
+"""Rules that look back at the pieces of a hypothesis: n-grams and phrases that may not come up, phrases that must.
+
+A phrase is a sequence of pieces, as the tokenizer cuts it (`phrases.py`).
+Legend: B sentences · W hypotheses a sentence · T pieces · V vocabulary · P forbidden phrases · C forced phrases of a
+sentence · L pieces of the longest phrase.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tokenizer.special import BOS_ID, PAD_ID
+
+NEVER = float("-inf")
+ANY = -1
+NOTHING = -2
+Pieces = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Bans:
+    """Pieces that may not follow others, in whichever sentence. PAD stands for none: it may never come anyway."""
+
+    ngram: int | None
+    """No so many pieces in a row come up twice."""
+    before: Tensor
+    """(T',) what precedes every hypothesis, as a prompt does."""
+    contexts: Tensor
+    """(P, L - 1) the phrases without their last pieces, to the right, ANY to their left."""
+    ends: Tensor
+    """(P,) their last pieces."""
+
+    @classmethod
+    def of(cls, ngram: int | None, phrases: Sequence[Pieces] = (), before: Sequence[int] = ()) -> "Bans | None":
+        """None where nothing is banned. A phrase that begins with BOS is banned at the beginning alone."""
+        if ngram is None and not phrases:
+            return None
+        longest = max((len(phrase) for phrase in phrases), default=1)
+        rows = [[*[ANY] * (longest - len(phrase)), *phrase] for phrase in phrases]
+        table = torch.tensor(rows, dtype=torch.int64).view(len(rows), longest)
+        return cls(ngram, torch.tensor(before, dtype=torch.int64), table[:, :-1], table[:, -1])
+
+    def apply(self, log_probs: Tensor, num_pieces: Tensor, pieces: Tensor) -> None:
+        """Give -inf, in place, to what would complete one; log_probs (B, W, V), pieces (B, W, T) of which the first
+        `num_pieces` (B,), on the CPU, are there."""
+        device, num_before = pieces.device, len(self.before)
+        longest = int(num_pieces.max())
+        before = self.before.to(device).expand(*pieces.shape[:2], -1)
+        history = torch.cat([before, pieces[..., :longest]], 2)
+        lengths = num_pieces.to(device) + num_before
+        if self.ngram is not None and history.shape[2] >= self.ngram:
+            _ban(log_probs, *self._repeated(history, lengths, self.ngram))
+        if len(self.ends):
+            _ban(log_probs, *self._completed(history, lengths))
+
+    def _repeated(self, history: Tensor, lengths: Tensor, ngram: int) -> tuple[Tensor, Tensor]:
+        """The last piece of each n-gram there is (B, W, T - n + 1), and whether its others are the last pieces now."""
+        windows = history.unfold(2, ngram, 1)
+        place = lengths.unsqueeze(1) - (ngram - 1) + torch.arange(ngram - 1, device=history.device)
+        last = history.gather(2, place.clamp(min=0).unsqueeze(1).expand(-1, history.shape[1], -1))
+        there = torch.arange(ngram - 1, history.shape[2], device=history.device) < lengths.unsqueeze(1)
+        return windows[..., -1], (windows[..., :-1] == last.unsqueeze(2)).all(-1) & there.unsqueeze(1)
+
+    def _completed(self, history: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """The last piece of each phrase (B, W, P), and whether its others are the last pieces now."""
+        contexts, ends = self.contexts.to(history.device), self.ends.to(history.device)
+        width = contexts.shape[1]
+        begun = F.pad(F.pad(history, (1, 0), value=BOS_ID), (width, 0), value=NOTHING)
+        place = lengths.unsqueeze(1) + 1 + torch.arange(width, device=history.device)
+        last = begun.gather(2, place.unsqueeze(1).expand(-1, history.shape[1], -1)).unsqueeze(2)
+        return ends.expand(*history.shape[:2], -1), ((contexts == last) | (contexts == ANY)).all(-1)
+
+
+def _ban(log_probs: Tensor, tokens: Tensor, banned: Tensor) -> None:
+    log_probs.scatter_(2, tokens.where(banned, PAD_ID), NEVER)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far Q hypotheses of each of B sentences have come with the C phrases of their sentence."""
+
+    lacking: Tensor
+    """(B, Q) how many pieces the phrases have that have not come up."""
+    needed: Tensor
+    """(B, Q) the same, less those of the furthest one that are already there."""
+    following: Tensor
+    """(B, Q, C) the next piece of each phrase that has not come up, PAD of the others."""
+    nearest: Tensor
+    """(B, Q) of these that of the furthest phrase."""
+    just_met: Tensor
+    """(B, Q) whether a phrase has come up with the last piece, and for the first time."""
+
+
+@dataclass(frozen=True)
+class Forced:
+    """The phrases that must come up, sentence by sentence. One is met when its pieces stand in a row somewhere; where
+    they do so for the first time their last word is not gone on with, so that it stays that word."""
+
+    phrases: Tensor
+    """(B, C, L) ANY beyond each phrase."""
+    lengths: Tensor
+    """(B, C) their pieces, 0 where there is no phrase."""
+    continuing: Tensor
+    """Pieces that go on with the word before them."""
+
+    @classmethod
+    def of(cls, phrases: Sequence[Sequence[Pieces]], continuing: Sequence[int] = ()) -> "Forced | None":
+        """From the phrases of each sentence, each counted once; None where there are none."""
+        once = [list(dict.fromkeys(each)) for each in phrases]
+        most = max(map(len, once), default=0)
+        if not most:
+            return None
+        longest = max(len(phrase) for each in once for phrase in each)
+        table = torch.full((len(once), most, longest), ANY)
+        lengths = torch.zeros(len(once), most, dtype=torch.int64)
+        for row, each in enumerate(once):
+            for column, phrase in enumerate(each):
+                table[row, column, : len(phrase)] = torch.tensor(phrase)
+                lengths[row, column] = len(phrase)
+        return cls(table, lengths, torch.tensor(continuing, dtype=torch.int64))
+
+    def at(self, sentences: Tensor | slice) -> "Forced":
+        """Those of some of the sentences."""
+        return Forced(self.phrases[sentences], self.lengths[sentences], self.continuing)
+
+    def keep_whole(self, log_probs: Tensor, standing: Standing) -> None:
+        """Give -inf, in place, to what would make another word of a phrase that has just come up."""
+        continuing = torch.zeros(log_probs.shape[2], dtype=torch.bool).index_fill_(0, self.continuing, True)
+        log_probs.masked_fill_(standing.just_met.unsqueeze(2) & continuing.to(log_probs.device), NEVER)
+
+    def standing(self, num_pieces: Tensor, pieces: Tensor) -> Standing:
+        """Of hypotheses of pieces (B, Q, T), of which the first `num_pieces` (B,), on the CPU, are there."""
+        device = pieces.device
+        phrases, lengths = self.phrases.to(device), self.lengths.to(device)
+        history, read = pieces[..., : int(num_pieces.max())], num_pieces.to(device)
+        hits = self._hits(history, read, phrases, lengths)
+        unmet = ~hits.any(3)
+        place = (read.unsqueeze(1) - lengths).clamp(min=0)[:, None, :, None].expand(*hits.shape[:3], 1)
+        just_met = hits.gather(3, place).squeeze(3) & (hits.sum(3) == 1) & (lengths > 0).unsqueeze(1)
+        depths = self._depths(history, read, phrases, lengths).masked_fill(~unmet, 0)
+        lacking = (lengths.unsqueeze(1) * unmet).sum(2)
+        following = phrases.unsqueeze(1).expand(*depths.shape, -1).gather(3, depths.unsqueeze(3)).squeeze(3)
+        following = following.where(unmet, PAD_ID)
+        # the first of those that are furthest, since max does not promise which of several it takes
+        order = torch.where(unmet, depths, -1).sort(dim=2, descending=True, stable=True).indices
+        nearest = following.gather(2, order[..., :1]).squeeze(2)
+        return Standing(lacking, lacking - depths.amax(2), following, nearest, just_met.any(2))
+
+    @staticmethod
+    def _hits(history: Tensor, read: Tensor, phrases: Tensor, lengths: Tensor) -> Tensor:
+        """(B, Q, C, T + 1) at which pieces each phrase begins."""
+        width = phrases.shape[2]
+        windows = F.pad(history, (0, width), value=NOTHING).unfold(2, width, 1).unsqueeze(2)
+        wanted = phrases[:, None, :, None]
+        ends = torch.arange(windows.shape[3], device=read.device) + lengths.unsqueeze(2)  # (B, C, T + 1)
+        there = ends <= read[:, None, None]
+        return ((windows == wanted) | (wanted == ANY)).all(-1) & there.unsqueeze(1)
+
+    @staticmethod
+    def _depths(history: Tensor, read: Tensor, phrases: Tensor, lengths: Tensor) -> Tensor:
+        """(B, Q, C) how many of its first pieces, not all, each phrase has as the last of a hypothesis."""
+        width = phrases.shape[2]
+        padded = F.pad(history, (width, 0), value=NOTHING)
+        place = read.unsqueeze(1) + torch.arange(width, device=read.device)
+        last = padded.gather(2, place.unsqueeze(1).expand(-1, history.shape[1], -1)).unsqueeze(2)
+        depths = torch.zeros(*history.shape[:2], phrases.shape[1], dtype=torch.int64, device=history.device)
+        for depth in range(1, width):
+            same = (last[..., width - depth :] == phrases[:, None, :, :depth]).all(-1)
+            depths = torch.where(same & (depth < lengths).unsqueeze(1), depth, depths)
+        return depths

@@ -1,0 +1,101 @@
+"""Words and phrases that a recipe or a file names, as the pieces that a search looks for.
+
+A phrase is the pieces that the tokenizer cuts it into after a space. Cut in another way, as a model may, it is another
+phrase; and what is forbidden is so too where those pieces begin a longer word.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from data.errors import DataError, printable
+from pipeline.config import DecodingConfig
+from pipeline.decoding.constraints import Pieces
+from tokenizer.special import BOS_ID, UNK_ID
+from tokenizer.tokenizer import Tokenizer
+
+BEFORE = "a"
+
+
+@dataclass(frozen=True)
+class Phrases:
+    """What may not come up, and what must.
+
+    forbidden: in no sentence. forced: of each sentence; None: of none. continuing: pieces that go on with the word
+    before them. before: pieces that precede each hypothesis, as a prompt does, where forbidden ones are looked for too.
+    """
+
+    forbidden: Sequence[Pieces] = ()
+    forced: Sequence[Sequence[Pieces]] | None = None
+    continuing: Sequence[int] = ()
+    before: Sequence[int] = ()
+
+    @classmethod
+    def of(
+        cls,
+        tokenizer: Tokenizer,
+        config: DecodingConfig,
+        num_sentences: int,
+        *,
+        forced: Sequence[Sequence[str]] | None = None,
+        before: Sequence[int] = (),
+    ) -> "Phrases":
+        """Those that a config names, and those `forced` in each of the sentences beside."""
+        forbidden = forbidden_pieces(tokenizer, config.forbidden)
+        if not config.forced and forced is None:
+            return cls(forbidden, before=before)
+        everywhere = forced_pieces(tokenizer, config.forced, forbidden)
+        beside = [()] * num_sentences if forced is None else forced
+        each = [[*everywhere, *forced_pieces(tokenizer, phrases, forbidden)] for phrases in beside]
+        return cls(forbidden, each, continuing_pieces(tokenizer), before)
+
+
+@lru_cache(maxsize=8)
+def continuing_pieces(tokenizer: Tokenizer) -> tuple[int, ...]:
+    """The pieces that begin with a letter or a digit, and not with a space."""
+    return tuple(number for number in range(tokenizer.vocab_size) if tokenizer.surface(number)[:1].isalnum())
+
+
+def forbidden_pieces(tokenizer: Tokenizer, phrases: Iterable[str]) -> list[Pieces]:
+    """What may not come up: each phrase after a space and, where it is cut otherwise there, at the beginning.
+
+    A phrase that the vocabulary cannot spell never comes up, and is left out. Raises DataError for an empty one.
+    """
+    found: list[Pieces] = []
+    for phrase in phrases:
+        inside, first = _cut(tokenizer, phrase)
+        found += [inside] if inside == first else [inside, (BOS_ID, *first)]
+    return [pieces for pieces in dict.fromkeys(found) if UNK_ID not in pieces]
+
+
+def forced_pieces(tokenizer: Tokenizer, phrases: Iterable[str], forbidden: Sequence[Pieces] = ()) -> list[Pieces]:
+    """What must come up: each phrase after a space.
+
+    Raises DataError for an empty phrase, one that the vocabulary cannot spell, or one that holds what is forbidden.
+    """
+    found = []
+    for phrase in phrases:
+        pieces, _ = _cut(tokenizer, phrase)
+        if UNK_ID in pieces:
+            raise DataError(f"the forced {_shown(phrase)} cannot be spelled by the model's vocabulary: leave it out")
+        if any(_holds(pieces, other) for other in forbidden):
+            raise DataError(f"the forced {_shown(phrase)} holds what is forbidden: leave out one of the two")
+        found.append(pieces)
+    return found
+
+
+def _cut(tokenizer: Tokenizer, phrase: str) -> tuple[Pieces, Pieces]:
+    """The pieces of a phrase after a space, and at the beginning of a text."""
+    alone, before, inside = tokenizer.encode_batch([phrase, BEFORE, f"{BEFORE} {phrase}"])
+    if not alone:
+        raise DataError(f"the phrase {_shown(phrase)} has no pieces: leave it out")
+    follows = inside[: len(before)] == before and len(inside) > len(before)
+    return tuple(inside[len(before) :] if follows else alone), tuple(alone)
+
+
+def _holds(pieces: Pieces, other: Pieces) -> bool:
+    return any(pieces[place : place + len(other)] == other for place in range(len(pieces)))
+
+
+def _shown(phrase: str) -> str:
+    return f'"{printable(phrase[:40])}"'

@@ -1,0 +1,63 @@
+"""Classification: the label of a text."""
+
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from data.batches import PairBatch
+from data.errors import DataError
+from data.store import Dataset
+from model.config import ModelConfig
+from model.layout import Layout
+from pipeline.tasks.task import About, Counts, Labels, Loss, OfPairs, likeliest
+from pipeline.tasks.translation import counts_of
+from pipeline.training.losses import output_loss
+
+
+class Classification(OfPairs):
+    """Source -> the one piece of the target."""
+
+    def __init__(self, label_smoothing: float) -> None:
+        self.label_smoothing = label_smoothing
+
+    @classmethod
+    def of(cls, about: About) -> Self:
+        """The task as a recipe has it."""
+        return cls(about.config.label_smoothing)
+
+    def loss(self, model: Any, batch: PairBatch) -> Loss:
+        """Label-smoothed cross-entropy of the labels, summed."""
+        total, nll = output_loss(model.output, _hidden(model, batch), _labels(batch), smoothing=self.label_smoothing)
+        return Loss(total, nll, len(batch.source_lengths))
+
+    def evaluate(self, model: Any, batch: PairBatch) -> Counts:
+        """-log p and accuracy of the labels."""
+        return counts_of(model.output(_hidden(model, batch)), _labels(batch))
+
+    def predict(self, model: Any, batch: PairBatch) -> list[Labels]:
+        """The likeliest label of each source."""
+        log_probs, labels = likeliest(model.output(_hidden(model, batch)))
+        return [Labels([label], log_prob) for label, log_prob in zip(labels.tolist(), log_probs.tolist(), strict=True)]
+
+    def check(self, data: Dataset, model: ModelConfig) -> None:
+        """Raise DataError also where a label is not one piece."""
+        super().check(data, model)
+        for name, split in (("train", data.train), ("valid", data.valid)):
+            many = (split.target_lengths != 1).nonzero()[0]
+            if len(many):
+                raise DataError(
+                    f"{len(many)} {name} labels are not one piece (the first: {split.target_lengths[many[0]]} pieces, "
+                    f'row {many[0]}): set tokenizer.shared = false and tokenizer.target_kind = "word"'
+                )
+
+
+def _hidden(model: Any, batch: PairBatch) -> Tensor:
+    hidden: Tensor = model(batch.source, Layout.of(batch.source_lengths, batch.source.device))
+    return hidden
+
+
+def _labels(batch: PairBatch) -> Tensor:
+    """The first token of each target (B,)."""
+    firsts = batch.target_lengths.cumsum(0) - batch.target_lengths
+    return batch.target_out.index_select(0, torch.as_tensor(firsts, device=batch.target_out.device))

@@ -1,0 +1,115 @@
+"""Language modelling: each token of a text from those before it, line by line or over running text.
+
+p(x_1 .. x_T) = product over t of p(x_t | x_1 .. x_{t-1})
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from data.batches import TextBatch, make_texts, windows_of
+from data.buckets import cut
+from data.errors import DataError
+from data.store import Dataset, Ids, Ints, Split
+from model.config import ModelConfig
+from model.layout import AnyLayout, FlatLayout, Layout
+from pipeline.tasks.task import About, Counts, Loss, OfPairs, Rows
+from pipeline.tasks.translation import counts_of, flat_rows, real_rows
+from pipeline.training.losses import output_loss
+
+_DRAW_WINDOWS = 3
+
+
+class LanguageModel(OfPairs):
+    """The target side of each pair by itself: the source is not looked at."""
+
+    def __init__(self, label_smoothing: float, flat_rows: int | None = None) -> None:
+        self.label_smoothing, self.flat_rows = label_smoothing, flat_rows
+
+    @classmethod
+    def of(cls, about: About) -> "LanguageModel":
+        """The task as a recipe has it: of lines, or of windows where `model.block` says how long."""
+        settings = about.config.label_smoothing, flat_rows(about)
+        return cls(*settings) if about.model.block is None else RunningText(about.model.block, *settings)
+
+    def lengths(self, split: Split) -> tuple[Ints, Ints]:
+        return split.target_lengths + 1, split.target_lengths + 1
+
+    def batch(self, split: Split, rows: Rows) -> TextBatch:
+        return make_texts(split.target, rows)
+
+    def loss(self, model: Any, batch: TextBatch) -> Loss:
+        """Label-smoothed cross-entropy, summed."""
+        counts = None
+        layout: AnyLayout = Layout.of(batch.lengths, batch.tokens_in.device)
+        if self.flat_rows is not None:
+            batch, device = batch.filled(self.flat_rows), batch.tokens_in.device
+            layout = FlatLayout(batch.lengths, device, self.flat_rows)
+        hidden = model.read(batch.tokens_in, layout)
+        if self.flat_rows is not None:
+            counts = real_rows(self.flat_rows, batch.num_tokens, hidden)
+        total, nll = output_loss(model.output, hidden, batch.tokens_out, smoothing=self.label_smoothing, counts=counts)
+        return Loss(total, nll, batch.num_tokens)
+
+    def evaluate(self, model: Any, batch: TextBatch) -> Counts:
+        """-log p and accuracy of the tokens, without smoothing."""
+        layout = Layout.of(batch.lengths, batch.tokens_in.device)
+        return counts_of(model.output(model.read(batch.tokens_in, layout)), batch.tokens_out)
+
+
+class RunningText(LanguageModel):
+    """Windows of one running text: all lines of a split, each with its end token, which stands for the line break.
+
+    A window is known by the place of its first token. Each epoch cuts the text elsewhere, and what is left over at its
+    ends is not read in that epoch; in validation the windows begin at 0, and the last one is shorter.
+    """
+
+    def __init__(self, block: int, label_smoothing: float, flat_rows: int | None = None) -> None:
+        super().__init__(label_smoothing, flat_rows)
+        self.block = block
+        self._texts: list[tuple[Split, Ids]] = []
+
+    def batch(self, split: Split, rows: Rows) -> TextBatch:
+        return windows_of(self._text(split), rows, self.block)
+
+    def epochs(self, split: Split, budget: int, seed: int) -> Callable[[int], Sequence[Rows]]:
+        length = len(self._text(split))
+
+        def epoch(number: int) -> Sequence[Rows]:
+            rng = np.random.default_rng([seed, number, _DRAW_WINDOWS])
+            first = int(rng.integers(min(self.block, length - self.block + 1)))
+            starts = rng.permutation(np.arange(first, length - self.block + 1, self.block))
+            return self._cut(starts, budget)
+
+        return epoch
+
+    def ordered(self, split: Split, budget: int) -> Sequence[Rows]:
+        return self._cut(np.arange(0, len(self._text(split)), self.block), budget)
+
+    def check(self, data: Dataset, model: ModelConfig) -> None:
+        """Raise DataError where there is less text than a window, or corpora have weights."""
+        for name, split in (("train", data.train), ("valid", data.valid)):
+            length = int(split.target_lengths.sum()) + len(split)
+            if length < self.block:
+                raise DataError(f"the {name} split has {length} tokens, fewer than model.block = {self.block}")
+            if (split.weights != 1).any():
+                raise DataError("model.block reads the text once an epoch: the weight of each corpus must be 1")
+
+    def what(self, split: Split, rows: Rows) -> str:
+        return f"a batch of {len(rows)} windows x {self.block} tokens"
+
+    def _text(self, split: Split) -> Ids:
+        for known, text in self._texts:
+            if known is split:
+                return text
+        self._texts.append((split, running_text(split)))
+        return self._texts[-1][1]
+
+    def _cut(self, starts: Rows, budget: int) -> Sequence[Rows]:
+        return cut(starts, np.full(len(starts), self.block), max(budget, self.block), first=1.0)
+
+
+def running_text(split: Split) -> Ids:
+    """All targets of a split end to end, each with its end token."""
+    return make_texts(split.target, np.arange(len(split))).tokens_out.numpy().astype(np.int32)

@@ -1,0 +1,75 @@
+"""Masked language modelling (Devlin et al. 2019, section 3.1): some tokens of a text are hidden, and predicted.
+
+Of the tokens, 15 % are chosen; of those 80 % read as hidden, 10 % as a random piece, and 10 % as what they are.
+"""
+
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from data.batches import PairBatch
+from data.store import Ints, Split
+from model.layout import Layout
+from model.noise import mix
+from pipeline.tasks.task import About, Counts, Loss, OfPairs
+from pipeline.tasks.translation import counts_of
+from pipeline.training.losses import output_loss
+from tokenizer.special import PAD_ID, SPECIALS
+
+CHOSEN, HIDDEN, RANDOM = 0.15, 0.8, 0.1
+HIDDEN_ID = PAD_ID
+"""What a hidden token reads as: the token of a place where nothing is, which no text has."""
+
+
+class MaskedLanguageModel(OfPairs):
+    """The source side of each pair by itself: the target is not looked at."""
+
+    def __init__(self, label_smoothing: float) -> None:
+        self.label_smoothing = label_smoothing
+
+    @classmethod
+    def of(cls, about: About) -> Self:
+        """The task as a recipe has it."""
+        return cls(about.config.label_smoothing)
+
+    def lengths(self, split: Split) -> tuple[Ints, Ints]:
+        return split.source_lengths + 1, split.source_lengths + 1
+
+    def loss(self, model: Any, batch: PairBatch) -> Loss:
+        """Label-smoothed cross-entropy of the chosen tokens, summed; what is chosen follows from (seed, step)."""
+        hidden, wanted = _predictions(model, batch, model.noise.draw())
+        total, nll = output_loss(model.output, hidden, wanted, smoothing=self.label_smoothing)
+        return Loss(total, nll, len(wanted))
+
+    def evaluate(self, model: Any, batch: PairBatch) -> Counts:
+        """-log p and accuracy of the chosen tokens; which they are follows from the batch's rows."""
+        hidden, wanted = _predictions(model, batch, mix(*batch.rows.tolist()))
+        return counts_of(model.output(hidden), wanted)
+
+
+def _predictions(model: Any, batch: PairBatch, key: int) -> tuple[Tensor, Tensor]:
+    """What enters the output layer at the chosen tokens (n, E), and these tokens (n,)."""
+    source, device = batch.source, batch.source.device
+    is_end = torch.zeros(len(source), dtype=torch.bool)
+    is_end[batch.source_lengths.cumsum(0) - 1] = True
+    chosen, places, instead = masking(is_end, model.embedding.table.num_embeddings, key)
+    shown = source.index_copy(0, places.to(device), instead.to(device))
+    chosen = chosen.to(device)
+    return model(shown, Layout.of(batch.source_lengths, device)).index_select(0, chosen), source[chosen]
+
+
+def masking(is_end: Tensor, vocab: int, key: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Which rows are chosen (n,); which of them read as something else (m,), and as what (m,). On the CPU.
+
+    is_end (N,): end tokens, which are never chosen. Of other tokens at least one is, where there is one.
+    """
+    generator = torch.Generator().manual_seed(key >> 1)
+    draw, fate = torch.rand(2, len(is_end), generator=generator)
+    random = torch.randint(min(len(SPECIALS), vocab - 1), vocab, (len(is_end),), generator=generator)
+    draw = draw.masked_fill(is_end, 2.0)
+    least = float(draw.min())
+    chosen = (draw < (max(CHOSEN, least + 1e-6) if least < 1 else CHOSEN)).nonzero().squeeze(1)
+    instead = torch.where(fate < HIDDEN, HIDDEN_ID, random)[chosen]
+    changed = fate[chosen] < HIDDEN + RANDOM
+    return chosen, chosen[changed], instead[changed]

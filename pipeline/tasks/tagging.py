@@ -1,0 +1,92 @@
+"""Tagging: a tag for each word of a text, read from the first piece of the word however the word is cut."""
+
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from data.batches import PairBatch
+from data.errors import DataError
+from data.store import Dataset, Split
+from model.config import ModelConfig
+from model.layout import Layout
+from pipeline.tasks.task import About, Counts, Labels, Loss, OfPairs, likeliest
+from pipeline.tasks.translation import counts_of
+from pipeline.training.losses import output_loss
+from tokenizer.special import EOS_ID
+
+
+class Tagging(OfPairs):
+    """Source -> target, whose pieces are the tags of the source's words.
+
+    begins (V,): whether a source piece begins a word. The first piece of a text does anyway.
+    """
+
+    def __init__(self, label_smoothing: float, begins: Tensor) -> None:
+        self.label_smoothing, self.begins = label_smoothing, begins
+
+    @classmethod
+    def of(cls, about: About) -> Self:
+        """The task as a recipe has it."""
+        return cls(about.config.label_smoothing, torch.tensor(about.source.begins_word()))
+
+    def loss(self, model: Any, batch: PairBatch) -> Loss:
+        """Label-smoothed cross-entropy of the tags, summed."""
+        tags = _tags(batch)
+        total, nll = output_loss(model.output, self._hidden(model, batch), tags, smoothing=self.label_smoothing)
+        return Loss(total, nll, len(tags))
+
+    def evaluate(self, model: Any, batch: PairBatch) -> Counts:
+        """-log p and accuracy of the tags: a share of words."""
+        return counts_of(model.output(self._hidden(model, batch)), _tags(batch))
+
+    def predict(self, model: Any, batch: PairBatch) -> list[Labels]:
+        """The likeliest tag of each word of each source."""
+        log_probs, tags = likeliest(model.output(self._hidden(model, batch)))
+        sentence = torch.repeat_interleave(batch.source_lengths)[self._first_pieces(batch).cpu()]
+        lengths = torch.bincount(sentence, minlength=len(batch.source_lengths)).tolist()
+        parts = zip(torch.split(tags.cpu(), lengths), torch.split(log_probs.cpu(), lengths), strict=True)
+        return [Labels(of_sentence.tolist(), float(found.sum())) for of_sentence, found in parts]
+
+    def check(self, data: Dataset, model: ModelConfig) -> None:
+        """Raise DataError also where a sentence has not as many tags as words."""
+        super().check(data, model)
+        for name, split in {"train": data.train, "valid": data.valid, **data.tests}.items():
+            words = self.num_words(split)
+            wrong = (words != split.target_lengths).nonzero()[0]
+            if len(wrong):
+                row = wrong[0]
+                raise DataError(
+                    f"{len(wrong)} {name} sentences have not a tag for each word (the first: row {row}, {words[row]} "
+                    f"words, {split.target_lengths[row]} tags): tags stand between spaces as the words do, each one "
+                    'piece; set tokenizer.shared = false and tokenizer.target_kind = "word"'
+                )
+
+    def num_words(self, split: Split) -> np.ndarray:
+        """(rows,) how many words each source has."""
+        ids, lengths = split.source.take(np.arange(len(split)))
+        begins = self.begins.numpy()[ids]
+        first = np.zeros(len(ids), np.bool_)
+        first[(np.cumsum(lengths) - lengths)[lengths > 0]] = True
+        sentence = np.repeat(np.arange(len(split)), lengths)
+        return np.bincount(sentence[begins | first], minlength=len(split))
+
+    def _first_pieces(self, batch: PairBatch) -> Tensor:
+        """The rows of the source that begin words (n,)."""
+        source, device = batch.source, batch.source.device
+        firsts = (batch.source_lengths.cumsum(0) - batch.source_lengths).to(device)
+        begins = self.begins.to(device)[source].index_fill(0, firsts, True)
+        return (begins & (source != EOS_ID)).nonzero().squeeze(1)
+
+    def _hidden(self, model: Any, batch: PairBatch) -> Tensor:
+        rows = model(batch.source, Layout.of(batch.source_lengths, batch.source.device))
+        hidden: Tensor = rows.index_select(0, self._first_pieces(batch))
+        return hidden
+
+
+def _tags(batch: PairBatch) -> Tensor:
+    """The target without its end tokens (n,)."""
+    tags = torch.ones(len(batch.target_out), dtype=torch.bool)
+    tags[batch.target_lengths.cumsum(0) - 1] = False
+    return batch.target_out[tags.nonzero().squeeze(1).to(batch.target_out.device)]

@@ -1,0 +1,122 @@
+"""What a task is: how examples become a batch, what the loss is, what is counted in validation.
+
+The training loop knows a task only by this, so it has no branch on which one it runs.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from data.batches import make_pairs
+from data.buckets import batches, ordered_batches
+from data.errors import DataError
+from data.store import Dataset, Ints, Split
+from model.config import ModelConfig
+from pipeline.config import TrainingConfig
+from tokenizer.special import SPECIALS
+from tokenizer.tokenizer import Tokenizer
+
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Sums over what is predicted in a batch: the objective (differentiable), -log p, and how many predictions."""
+
+    sum: Tensor
+    nll: Tensor
+    count: int
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Sums over what is predicted in validation: -log p, what was right, and how many predictions."""
+
+    nll: Tensor
+    correct: Tensor
+    count: int
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What a source is labelled with, as target ids, and the sum of their log-probabilities."""
+
+    ids: list[int]
+    log_prob: float
+
+
+def likeliest(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """Log-probability and id (n,) of the likeliest label of each row (n, V); control tokens are none."""
+    log_probs, labels = logits.log_softmax(-1)[:, len(SPECIALS) :].max(-1)
+    return log_probs, labels + len(SPECIALS)
+
+
+@dataclass(frozen=True)
+class About:
+    """What a task is made from."""
+
+    config: TrainingConfig
+    model: ModelConfig
+    source: Tokenizer
+    target: Tokenizer
+    batch_tokens: int
+
+
+class OfPairs:
+    """The part of a task that concerns its examples, where they are the pairs of a dataset, or one side of them.
+
+    has_perplexity: whether the loss is -log p of what is predicted, so that there is a perplexity.
+    """
+
+    has_perplexity = True
+
+    def batch(self, split: Split, rows: Rows) -> Any:
+        """The examples at these row numbers as one batch."""
+        return make_pairs(split, rows)
+
+    def lengths(self, split: Split) -> tuple[Ints, Ints]:
+        """(rows,) tokens a side that a batch holds of each example, end tokens counted."""
+        return split.source_lengths + 1, split.target_lengths + 1
+
+    def epochs(self, split: Split, budget: int, seed: int) -> Callable[[int], Sequence[Rows]]:
+        """The batches of an epoch, by its number."""
+        lengths = self.lengths(split)
+
+        def epoch(number: int) -> Sequence[Rows]:
+            weights = None if (split.weights == 1).all() else split.weights
+            found = batches(*lengths, budget=budget, seed=seed, epoch=number, weights=weights)
+            if not found:
+                raise DataError(f"no example comes up in epoch {number + 1}: raise the weights of the training corpora")
+            return found
+
+        return epoch
+
+    def ordered(self, split: Split, budget: int) -> Sequence[Rows]:
+        """Every example once, in batches for validation."""
+        return ordered_batches(*self.lengths(split), budget=budget)
+
+    def check(self, data: Dataset, model: ModelConfig) -> None:
+        """Raise DataError where an example is longer than the model can read."""
+        for name, split in (("train", data.train), ("valid", data.valid)):
+            longer = np.maximum(*self.lengths(split))
+            if not len(longer):
+                raise DataError(f"the {name} split is empty; make the dataset again with more data")
+            too_long = int((longer > model.max_length).sum())
+            if too_long:
+                remedy = "raise it, or lower data.limits.max_length" if name == "train" else "raise it"
+                raise DataError(
+                    f"{too_long} of {len(split)} {name} examples have more than model.max_length = {model.max_length} "
+                    f"pieces (the longest {longer.max()}, end token included); {remedy}"
+                )
+
+    def begin(self, model: Any, data: Dataset) -> None:
+        """Tell a model whose training begins what it has to know of the data; most know it by learning."""
+
+    def what(self, split: Split, rows: Rows) -> str:
+        """A batch in words, for a message that it does not fit in memory."""
+        longest = max(int(lengths[rows].max()) for lengths in self.lengths(split))
+        return f"a batch of {len(rows)} rows x {longest} tokens"

@@ -1,0 +1,73 @@
+"""Translation: each target token from the source and the tokens before it, whatever the model is that reads them."""
+
+from typing import Any, Self
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from data.batches import PairBatch
+from model.layout import AnyLayout, FlatLayout, Layout
+from pipeline.tasks.task import About, Counts, Loss, OfPairs
+from pipeline.training.losses import output_loss
+
+FILL = 128
+
+
+class Translation(OfPairs):
+    """Source -> target, trained by teacher forcing: each target token from the source and those before it.
+
+    flat_rows: in training batches are not padded, but filled up to this number of rows a side.
+    """
+
+    def __init__(self, label_smoothing: float, flat_rows: int | None = None) -> None:
+        self.label_smoothing, self.flat_rows = label_smoothing, flat_rows
+
+    @classmethod
+    def of(cls, about: About) -> Self:
+        """The task as a recipe has it."""
+        return cls(about.config.label_smoothing, flat_rows(about))
+
+    def loss(self, model: Any, batch: PairBatch) -> Loss:
+        """Label-smoothed cross-entropy, summed."""
+        counts = None
+        if self.flat_rows is not None:
+            batch = batch.filled(self.flat_rows)
+        hidden = _hidden(model, batch, self.flat_rows)
+        if self.flat_rows is not None:
+            counts = real_rows(self.flat_rows, batch.num_target_tokens, hidden)
+        total, nll = output_loss(model.output, hidden, batch.target_out, smoothing=self.label_smoothing, counts=counts)
+        return Loss(total, nll, batch.num_target_tokens)
+
+    def evaluate(self, model: Any, batch: PairBatch) -> Counts:
+        """-log p and accuracy of the reference tokens, without smoothing."""
+        return counts_of(model.output(_hidden(model, batch)), batch.target_out)
+
+
+def flat_rows(about: About) -> int | None:
+    """The number of rows a side that every flat batch has: the budget, and room for filler."""
+    return None if about.config.layout == "padded" else -(-(about.batch_tokens + 1) // FILL) * FILL
+
+
+def real_rows(num_rows: int, num_tokens: int, like: Tensor) -> Tensor:
+    """(N,) 1 for each of the tokens, then 0 for filler; found without waiting for the device."""
+    return (torch.arange(num_rows) < num_tokens).to(like.device, like.dtype, non_blocking=True)
+
+
+def counts_of(logits: Tensor, targets: Tensor) -> Counts:
+    """-log p and accuracy of targets (n,) under logits (n, V)."""
+    nll = F.cross_entropy(logits, targets, reduction="sum")
+    return Counts(nll, (logits.argmax(-1) == targets).sum(), len(targets))
+
+
+def _hidden(model: Any, batch: PairBatch, flat_rows: int | None = None) -> Tensor:
+    """What enters the output layer (N_t, E)."""
+    device, sides = batch.source.device, (batch.source_lengths, batch.target_lengths)
+    source: AnyLayout
+    target: AnyLayout
+    if flat_rows is None:
+        source, target = (Layout.of(each, device) for each in sides)
+    else:
+        source, target = (FlatLayout(each, device, flat_rows) for each in sides)
+    hidden: Tensor = model(batch.source, source, batch.target_in, target)
+    return hidden

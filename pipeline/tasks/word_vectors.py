@@ -1,0 +1,209 @@
+"""Word vectors from texts (Mikolov et al. 2013a): a word and its neighbours predict each other, within a window.
+
+    softmax             -log p(o | h),   p(o | h) = exp(v'_o . h) / sum_w exp(v'_w . h)
+    negative sampling   -log s(v'_o . h) - sum_i log s(-v'_i . h),   i = 1..k drawn ~ frequency^(3/4)
+
+with h what predicts (a word's vector, or the mean of its neighbours'), o the predicted word, s the logistic function.
+Legend: N tokens · n predictions · k noise words · D width · V vocabulary.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Generator, Tensor
+
+from data.batches import TextBatch, make_texts
+from data.errors import DataError
+from data.store import Dataset, Ints, Split
+from model.config import ModelConfig, WordVectorsConfig
+from model.noise import mix
+from model.word_vectors import pairs_within
+from pipeline.tasks.task import About, Counts, Loss, OfPairs, Rows
+from pipeline.tasks.translation import counts_of
+from pipeline.training.losses import CHUNK, linear_cross_entropy
+from tokenizer.special import SPECIALS
+
+NOISE_POWER = 0.75  # of frequencies, Mikolov et al. 2013b, section 2.2
+
+
+class Objective(Protocol):
+    """What a prediction costs. hidden (n, D), wanted (n,): what predicts, and the word it is to say."""
+
+    has_perplexity: bool
+
+    def loss(self, model: Any, hidden: Tensor, wanted: Tensor, draws: Generator) -> Loss: ...
+    def counts(self, model: Any, hidden: Tensor, wanted: Tensor, draws: Generator) -> Counts: ...
+
+
+class Neighbours(OfPairs):
+    """The target side of each pair by itself: the source is not looked at. Control tokens are no words."""
+
+    def __init__(self, config: WordVectorsConfig, objective: Objective) -> None:
+        self.config, self.objective = config, objective
+        self.has_perplexity = objective.has_perplexity
+
+    @classmethod
+    def of(cls, about: About) -> "Neighbours":
+        """The task as a recipe has it: with the softmax or, where `negatives` says how many, with noise words."""
+        config = about.model.word_vectors
+        softmax = Softmax(about.config.label_smoothing)
+        return cls(config, softmax if config.negatives is None else NegativeSampling(config.negatives))
+
+    def lengths(self, split: Split) -> tuple[Ints, Ints]:
+        return split.target_lengths + 1, split.target_lengths + 1
+
+    def batch(self, split: Split, rows: Rows) -> TextBatch:
+        return make_texts(split.target, rows)
+
+    def epochs(self, split: Split, budget: int, seed: int) -> Callable[[int], Sequence[Rows]]:
+        """The batches of an epoch, of texts from which something is learned."""
+        return super().epochs(replace(split, weights=split.weights * (num_words(split) > 1)), budget, seed)
+
+    def loss(self, model: Any, batch: TextBatch) -> Loss:
+        """The objective, summed over predictions; every draw follows from (seed, step)."""
+        draws = _draws(model.noise.draw())
+        kept = is_word(batch.tokens_out)
+        if self.config.subsample is not None:
+            chance = keeping(model.frequencies, self.config.subsample)[batch.tokens_out]
+            drawn = kept & (_uniform(len(kept), draws, kept.device) < chance)
+            # of a batch of which nothing was left nothing would be learned: it is read whole
+            kept = drawn if self._predicts(batch, drawn) else kept
+        return self.objective.loss(model, *self._predictions(model, batch, kept, draws), draws)
+
+    def evaluate(self, model: Any, batch: TextBatch) -> Counts:
+        """The objective, and what is predicted right, of texts read whole; draws follow from the batch's rows."""
+        draws = _draws(mix(*batch.rows.tolist()))
+        predictions = self._predictions(model, batch, is_word(batch.tokens_out), draws)
+        return self.objective.counts(model, *predictions, draws)
+
+    def begin(self, model: Any, data: Dataset) -> None:
+        """Tell the model how frequent each word is in training."""
+        model.frequencies.copy_(torch.from_numpy(frequencies(data.train, len(model.frequencies))))
+
+    def check(self, data: Dataset, model: ModelConfig) -> None:
+        """Raise DataError also where no text has two words."""
+        super().check(data, model)
+        for name, split in {"train": data.train, "valid": data.valid, **data.tests}.items():
+            if not (num_words(split) > 1).any():
+                raise DataError(f"no {name} text has two known words, and a word is learned from its neighbours")
+
+    def _predictions(self, model: Any, batch: TextBatch, kept: Tensor, draws: Generator) -> tuple[Tensor, Tensor]:
+        """What predicts (n, D), and what it is to say (n,): of the words that are kept (N,)."""
+        sentence, window = _sentences(batch)[kept], self.config.window
+        reach = torch.full_like(sentence, window)
+        if self.config.shrink:
+            reach = torch.randint(1, window + 1, reach.shape, generator=draws).to(reach.device)
+        predictions: tuple[Tensor, Tensor] = model(batch.tokens_out[kept], *pairs_within(sentence, reach, window))
+        return predictions
+
+    def _predicts(self, batch: TextBatch, kept: Tensor) -> bool:
+        """Whether two words of a text are kept."""
+        sentence = _sentences(batch)[kept]
+        return bool((sentence[1:] == sentence[:-1]).any())
+
+
+class Softmax:
+    """The softmax over all words."""
+
+    has_perplexity = True
+
+    def __init__(self, label_smoothing: float) -> None:
+        self.label_smoothing = label_smoothing
+
+    def loss(self, model: Any, hidden: Tensor, wanted: Tensor, draws: Generator) -> Loss:
+        """Label-smoothed cross-entropy, summed."""
+        output = model.output
+        total, nll = linear_cross_entropy(
+            hidden, output.weight, wanted, smoothing=self.label_smoothing, compute_dtype=output.compute_dtype
+        )
+        return Loss(total, nll, len(wanted))
+
+    def counts(self, model: Any, hidden: Tensor, wanted: Tensor, draws: Generator) -> Counts:
+        """-log p, and how often the wanted word is the likeliest of all."""
+        # a few rows at a time: there are several predictions a token, each with as many logits as there are words
+        parts = zip(torch.split(hidden, CHUNK), torch.split(wanted, CHUNK), strict=True)
+        found = [counts_of(model.output(rows), words) for rows, words in parts]
+        zero = hidden.new_zeros(())
+        return Counts(sum((each.nll for each in found), zero), sum((each.correct for each in found), zero), len(wanted))
+
+
+class NegativeSampling:
+    """Telling a word from k noise words (Mikolov et al. 2013b, eq. 4)."""
+
+    has_perplexity = False
+
+    def __init__(self, negatives: int) -> None:
+        self.negatives = negatives
+
+    def loss(self, model: Any, hidden: Tensor, wanted: Tensor, draws: Generator) -> Loss:
+        """-log s(v'_o . h) - sum_i log s(-v'_i . h), summed."""
+        total = losses_of(*self._scores(model, hidden, wanted, draws)).sum()
+        return Loss(total, total.detach(), len(wanted))
+
+    def counts(self, model: Any, hidden: Tensor, wanted: Tensor, draws: Generator) -> Counts:
+        """The same, and how often the wanted word scores higher than each of its noise words."""
+        true, false = self._scores(model, hidden, wanted, draws)
+        return Counts(losses_of(true, false).sum(), (true > false.amax(1)).sum(), len(wanted))
+
+    def _scores(self, model: Any, hidden: Tensor, wanted: Tensor, draws: Generator) -> tuple[Tensor, Tensor]:
+        noise = noise_words(model.frequencies, (len(wanted), self.negatives), draws).to(wanted.device)
+        weight = model.output.weight
+        true = (hidden * F.embedding(wanted, weight)).sum(1)
+        return true, torch.einsum("nd,nkd->nk", hidden, F.embedding(noise, weight))
+
+
+def losses_of(true: Tensor, false: Tensor) -> Tensor:
+    """(n,) of the scores of the right word (n,) and of its noise words (n, k): Mikolov et al. 2013b, eq. 4, negated."""
+    return -F.logsigmoid(true) - F.logsigmoid(-false).sum(1)
+
+
+def noise_words(frequencies: Tensor, shape: tuple[int, int], draws: Generator) -> Tensor:
+    """Words drawn with probability ~ frequency^(3/4); on the CPU."""
+    cumulative = frequencies.detach().cpu().double().pow(NOISE_POWER).cumsum(0)
+    drawn = torch.rand(shape, generator=draws, dtype=torch.float64) * cumulative[-1]
+    return torch.searchsorted(cumulative, drawn, right=True).clamp_(max=len(cumulative) - 1)
+
+
+def keeping(frequencies: Tensor, threshold: float) -> Tensor:
+    """(V,) how probably a word is kept, sqrt(t / f) and at most 1: 1 - P of Mikolov et al. 2013b, eq. 5."""
+    return (threshold / frequencies.clamp_min(threshold)).sqrt()
+
+
+def frequencies(split: Split, vocab: int) -> NDArray[np.float64]:
+    """(V,) the share of each word among all words of an epoch; of control tokens 0."""
+    ids, lengths = split.target.take(np.arange(len(split)))
+    found = np.bincount(ids, weights=np.repeat(split.weights, lengths), minlength=vocab)
+    found[: len(SPECIALS)] = 0
+    shares: NDArray[np.float64] = found / found.sum()
+    return shares
+
+
+def num_words(split: Split) -> Ints:
+    """(rows,) how many words each text has; what is unknown is none."""
+    ids, lengths = split.target.take(np.arange(len(split)))
+    text = np.repeat(np.arange(len(split)), lengths)
+    found: Ints = np.bincount(text[ids >= len(SPECIALS)], minlength=len(split))
+    return found
+
+
+def is_word(tokens: Tensor) -> Tensor:
+    """(N,) whether a token is a word, and no control token."""
+    return tokens >= len(SPECIALS)
+
+
+def _sentences(batch: TextBatch) -> Tensor:
+    """(N,) the number of each token's text."""
+    return torch.repeat_interleave(batch.lengths).to(batch.tokens_out.device)
+
+
+def _draws(key: int) -> Generator:
+    return Generator().manual_seed(key >> 1)
+
+
+def _uniform(size: int, draws: Generator, device: torch.device) -> Tensor:
+    return torch.rand(size, generator=draws).to(device)

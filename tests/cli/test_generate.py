@@ -1,0 +1,227 @@
+"""`tfm generate` as a user types it, and the strategies of `tfm translate`."""
+
+import json
+import os
+import random
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cli.user import Stages, start, tfm, write_lines
+
+THINGS = "cat dog horse owl bee".split()
+LINE = re.compile(rf"the ({'|'.join(THINGS)}) is (old|new)")
+RECIPE = """
+[tokenizer]
+kind = "word"
+vocab_size = 60
+min_frequency = 1
+
+[data]
+batch_tokens = {batch}
+train = {{ source = "none", target = "train.txt" }}
+valid = {{ source = "none", target = "valid.txt" }}
+
+[model]
+architecture = "decoder_only"
+task = "language_model"
+decoder = {{ layers = 1, dim = 32, heads = 2, feed_forward_dim = 32 }}
+dropout = {{ residual = 0.0, embedding = 0.0 }}
+max_length = 300
+{block}
+
+[training]
+max_steps = 150
+precision = "fp32"
+device = "cpu"
+label_smoothing = 0.0
+
+[training.schedule]
+name = "cosine"
+peak = 0.01
+warmup_steps = 10
+"""
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A model of lines and one of running text, both of "the THING is QUALITY"."""
+    root, draw = tmp_path_factory.mktemp("generate"), random.Random(3)
+    for name, size in (("train", 400), ("valid", 40)):
+        lines = [f"the {draw.choice(THINGS)} is {draw.choice(('old', 'new'))}" for _ in range(size)]
+        write_lines(root / f"{name}.txt", lines)
+    before = Path.cwd()
+    os.chdir(root)
+    try:
+        for name, block in (("lines", ""), ("running", "block = 24")):
+            batch = 256 if not block else 96
+            Path(f"{name}.toml").write_text(RECIPE.format(batch=batch, block=block), encoding="utf-8")
+            for stage in ("tokenize", "preprocess", "train"):
+                done = tfm(stage, "--recipe", f"{name}.toml")
+                assert done.code == 0, done.err
+    finally:
+        os.chdir(before)
+    return {name: root / "runs" / name for name in ("lines", "running")}
+
+
+def test_each_prompt_is_gone_on_with(models: dict[str, Path]) -> None:
+    done = tfm("generate", models["lines"], "--device", "cpu", stdin="the owl\n\nthe bee is\n")
+    assert done.code == 0, done.err
+    texts = done.out.splitlines()
+    assert [text.startswith(prompt) for text, prompt in zip(texts, ("the owl", "", "the bee is"), strict=True)]
+    assert all(LINE.fullmatch(text) for text in texts)
+
+
+def test_what_is_drawn_follows_from_prompt_and_seed(models: dict[str, Path]) -> None:
+    words = ("generate", models["lines"], "--device", "cpu", "--prompt", "the", "--samples", "8")
+    first = tfm(*words).out
+    assert len(set(first.splitlines())) > 2
+    assert all(LINE.fullmatch(text) for text in first.splitlines())
+    assert tfm(*words).out == first
+    assert sorted(tfm(*words, "--seed", "2").out.splitlines()) != sorted(first.splitlines())
+    for certain in (("--temperature", "0"), ("--top-k", "1"), ("--top-p", "0.01")):
+        greedy = tfm("generate", models["lines"], "--device", "cpu", "--prompt", "the", "--beam", "1").out
+        assert set(tfm(*words, *certain).out.splitlines()) == set(greedy.splitlines())
+
+
+def test_a_beam_and_what_may_and_must_come_up(models: dict[str, Path]) -> None:
+    words = ("generate", models["lines"], "--device", "cpu", "--prompt", "the", "--jsonl", "--beam", "6")
+    found = json.loads(tfm(*words, "--samples", "6", "--set", "decoding.length_norm=none").out)
+    assert found["prompt"] == "the"
+    assert [each["log_prob"] for each in found["texts"]] == sorted(
+        (t["log_prob"] for t in found["texts"]), reverse=True
+    )
+    assert len({each["text"] for each in found["texts"]}) == 6
+    forced = json.loads(tfm(*words, "--set", 'decoding.forced=["horse"]').out)["texts"]
+    assert " horse is" in forced[0]["text"]
+    assert forced[0]["num_tokens"] == 4
+    banned = ("--forbidden", "cat", "--forbidden", "owl is", "--set", 'decoding.forbidden=["bee"]')
+    texts = json.loads(tfm(*words, "--samples", "6", *banned).out)["texts"]
+    assert not any(word in text["text"] for text in texts for word in ("cat", "owl is"))
+
+
+def test_running_text_goes_on(models: dict[str, Path]) -> None:
+    words = ("generate", models["running"], "--device", "cpu", "--prompt", "the owl is old\nthe")
+    done = tfm(*words, "--max-tokens", "60")
+    assert done.code == 0, done.err
+    lines = done.out.removesuffix("\n").split("\n")
+    assert lines[0] == "the owl is old"
+    assert len(lines) > 11
+    assert sum(bool(LINE.fullmatch(line)) for line in lines) > 0.8 * len(lines)
+    two = tfm(*words, "--max-tokens", "9", "--samples", "2").out
+    assert two.count("---\n") == 1
+    one = tfm(*words, "--no-through-ends", "--beam", "2")
+    assert one.code == 0, one.err
+    refused = tfm(*words, "--beam", "2")
+    assert refused.code == 2
+    assert "a beam searches for a text that ends" in refused.err
+
+
+def test_choices_are_scored(models: dict[str, Path], tmp_path: Path) -> None:
+    file = write_lines(tmp_path / "choices.txt", [" is", " owl", " old"])
+    done = tfm("generate", models["lines"], "--device", "cpu", "--prompt", "the cat", "--choices", file)
+    assert done.code == 0, done.err
+    rows = [line.split("\t") for line in done.out.splitlines()]
+    assert rows[0][2] == " is"
+    assert float(rows[0][0]) > -0.1
+    assert float(rows[1][0]) < -2
+    found = json.loads(
+        tfm("generate", models["lines"], "--device", "cpu", "--choices", file, "--jsonl", stdin="the cat\n").out
+    )
+    assert [each["text"] for each in found["choices"]] == [row[2] for row in rows]
+    refused = tfm("generate", models["lines"], "--choices", file, "--samples", "3")
+    assert refused.code == 2
+    assert "--samples" in refused.err
+
+
+def test_an_ensemble_writes(models: dict[str, Path]) -> None:
+    words = ("generate", models["lines"], "--device", "cpu", "--prompt", "the", "--samples", "3")
+    assert tfm(*words, "--ensemble", models["lines"]).out == tfm(*words).out
+    refused = tfm(*words, "--ensemble", models["running"])
+    assert refused.code == 65
+    assert "one of them has learned from running text" in refused.err
+
+
+def test_a_terminal_sees_the_text_as_it_is_written(models: dict[str, Path]) -> None:
+    ours, theirs = os.openpty()
+    words = ("generate", models["running"], "--device", "cpu", "--prompt", "the owl", "--max-tokens", "30")
+    with start(*words, folder=models["running"], stdout=theirs) as process:
+        os.close(theirs)
+        parts = []
+        while True:
+            try:
+                part = os.read(ours, 1 << 16)
+            except OSError:  # the other side is closed
+                break
+            if not part:
+                break
+            parts.append(part)
+        assert process.wait() == 0, process.stderr and process.stderr.read()
+    os.close(ours)
+    assert len(parts) > 3
+    assert b"".join(parts).decode().replace("\r\n", "\n") == tfm(*words).out
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "reason"),
+    [
+        (("--beam", "2", "--top-k", "3"), 2, 'top_k (3) is for drawing: it needs strategy = "sample"'),
+        (("--temperature", "-1"), 2, "decoding.temperature = -1.0 must be at least 0"),
+        (("--prompt", "cat " * 400), 65, "the prompt has 400 pieces, and the model reads 299"),
+        (("--beam", "2", "--set", 'decoding.forced=["zebra"]'), 65, 'the forced "zebra" cannot be spelled'),
+        (("--set", "decoding.forbidden=cat"), 2, "decoding.forbidden"),
+    ],
+    ids=["beam", "temperature", "prompt", "forced", "list"],
+)
+def test_what_cannot_be_is_told(models: dict[str, Path], words: tuple[str, ...], code: int, reason: str) -> None:
+    done = tfm("generate", models["lines"], "--device", "cpu", *words, stdin="the\n")
+    assert done.code == code
+    assert reason in done.err
+
+
+def test_a_model_of_translation_does_not_generate(stages: Stages) -> None:
+    done = tfm("generate", stages.folder, "--prompt", "eins")
+    assert done.code == 65
+    assert "learned translation, and is no language model" in done.err
+
+
+def test_translations_are_drawn_forced_and_forbidden(stages: Stages, tmp_path: Path) -> None:
+    text, words = "eins zwei\n\ndrei\n", ("translate", stages.folder, "--device", "cpu")
+    drawn = (*words, "--strategy", "sample", "--n-best", "3", "--temperature", "1.5", "--top-p", "0.95")
+    first = tfm(*drawn, stdin=text)
+    assert first.code == 0, first.err
+    assert first.out.count("\n") == 7
+    assert tfm(*drawn, stdin=text).out == first.out
+    # what is drawn follows from the line, not from where it stands
+    alone = tfm(*drawn, stdin="drei\n").out
+    assert [row.split("\t")[2] for row in first.out.splitlines()[4:]] == [
+        row.split("\t")[2] for row in alone.splitlines()
+    ]
+    forced = write_lines(tmp_path / "forced", ["five\ttwo", "", "six"])
+    found = tfm(*words, "--forced", forced, "--forbidden", "three", stdin=text).out.splitlines()
+    assert {"five", "two"} <= set(found[0].split())
+    assert found[1] == ""
+    assert "six" in found[2].split()
+    assert "three" not in " ".join(found)
+    assert tfm(*words, "--forced", forced, "--out", tmp_path / "out", stdin=text).code == 0
+    for bad, code, reason in (
+        (("--forced", forced, "--beam", "1"), 2, "searched for by a beam"),
+        (("--forced", write_lines(tmp_path / "few", ["five"])), 65, "fewer lines of forced words"),
+        (("--strategy", "smaple"), 2, "it may be 'search' or 'sample'"),
+    ):
+        done = tfm(*words, *bad, stdin=text)
+        assert done.code == code
+        assert reason in done.err
+
+
+def test_models_translate_together(stages: Stages, tmp_path: Path) -> None:
+    words = ("translate", stages.folder, "--device", "cpu", "--n-best", "2", "--beam", "2")
+    together = tfm(*words, "--ensemble", stages.folder, "--ensemble", stages.folder, stdin="eins zwei\n")
+    assert together.code == 0, together.err
+    alone = tfm(*words, stdin="eins zwei\n").out
+    assert [row.split("\t")[2] for row in together.out.splitlines()] == [
+        row.split("\t")[2] for row in alone.splitlines()
+    ]
+    refused = tfm(*words, "--ensemble", stages.folder / "dataset", stdin="eins\n")
+    assert refused.code == 65

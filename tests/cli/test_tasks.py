@@ -1,0 +1,154 @@
+"""Every task from text to scores, as a user runs it; each learns what little there is to learn."""
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.user import Result, tfm
+
+ANIMALS, TOOLS = "cat dog horse owl bee".split(), "saw drill hammer file rasp".split()
+RECIPE = """
+[tokenizer]
+kind = "word"
+vocab_size = 60
+min_frequency = 1
+
+[data]
+batch_tokens = 256
+train = {{ {corpus}, path = "train.tsv" }}
+valid = {{ {corpus}, path = "test.tsv" }}
+tests = {{ main = {{ {corpus}, path = "test.tsv" }} }}
+
+[model]
+encoder = {{ layers = 1, dim = 32, heads = 2, feed_forward_dim = 32 }}
+decoder = {{ layers = 1, dim = 32, heads = 2, feed_forward_dim = 32 }}
+dropout = {{ residual = 0.0, embedding = 0.0 }}
+max_length = 300
+
+[training]
+max_steps = 120
+precision = "fp32"
+label_smoothing = 0.0
+
+[training.schedule]
+name = "cosine"
+peak = 0.01
+warmup_steps = 10
+"""
+CORPUS = 'format = "tsv", source = {source}, target = "{target}"'
+CLASSES = ('model.architecture="encoder_only"', 'model.task="classification"', "tokenizer.shared=false")
+TAGS = ('model.architecture="encoder_only"', 'model.task="tagging"', "tokenizer.shared=false")
+MASKED = ('model.architecture="encoder_only"', 'model.task="masked_language_model"', "tokenizer.shared=false")
+LINES = ('model.architecture="decoder_only"', 'model.task="language_model"')
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with a corpus: sentences, what kind of thing each is of, and a tag a word."""
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(3)
+    for name, size in (("train", 300), ("test", 40)):
+        rows = ["sentence\tkind\ttags\n"]
+        for _ in range(size):
+            kind, things = draw.choice((("animal", ANIMALS), ("tool", TOOLS)))
+            words = ["the", draw.choice(things), "is", draw.choice(("old", "new"))]
+            rows.append(f"{' '.join(words)}\t{kind}\tDET NOUN VERB ADJ\n")
+        Path(f"{name}.tsv").write_text("".join(rows), encoding="utf-8")
+    return tmp_path
+
+
+def run(name: str, settings: tuple[str, ...], source: str | None = "sentence", target: str = "kind") -> Result:
+    corpus = CORPUS.format(source=json.dumps(source or "none"), target=target)
+    Path(f"{name}.toml").write_text(RECIPE.format(corpus=corpus), encoding="utf-8")
+    words = [word for setting in settings for word in ("--set", setting)]
+    return tfm("run", f"{name}.toml", "--device", "cpu", *words)
+
+
+def scores(name: str) -> dict[str, Any]:
+    found = json.loads(Path(f"runs/{name}/scores/scores.json").read_text("utf-8"))
+    return {metric: entry["score"] for metric, entry in found["metrics"].items()}
+
+
+@pytest.mark.parametrize(
+    ("settings", "target", "line"),
+    [(CLASSES, "kind", "tool\n"), (TAGS, "tags", "DET NOUN VERB ADJ\n")],
+    ids=["classification", "tagging"],
+)
+def test_labels_are_learned_given_and_scored(settings: tuple[str, ...], target: str, line: str) -> None:
+    done = run("labels", settings, target=target)
+    assert done.code == 0, done.err
+    assert scores("labels") == {"accuracy": 100.0, "macro_f1": 100.0, "exact_match": 100.0}
+    assert "[5/5] evaluate" in done.err
+    said = tfm("translate", "runs/labels", "--device", "cpu", stdin="the drill is old\n\n")
+    assert said.out == line + "\n"
+    report = Path("runs/labels/scores/report.html").read_text("utf-8")
+    assert "accuracy of 100" in report
+    assert "<th>BLEU" not in report
+
+
+@pytest.mark.parametrize("block", [None, 16])
+def test_a_language_model_is_scored_by_how_probable_it_finds_texts(block: int | None) -> None:
+    settings = LINES if block is None else (*LINES, f"model.block={block}", "data.batch_tokens=64")
+    done = run("texts", settings, source=None, target="sentence")
+    assert done.code == 0, done.err
+    assert "[4/4] evaluate" in done.err
+    found = scores("texts")
+    # of five things of two kinds and two qualities a line is one of 20; the rest is certain
+    assert 20 ** (1 / 5) * 0.98 < found["perplexity"] < 2.1
+    assert found["bits_per_character"] > 0
+    refused = tfm("translate", "--recipe", "texts.toml", *(x for each in settings for x in ("--set", each)))
+    assert refused.code == 2
+    assert 'model.task = "language_model" has no stage `tfm translate`' in refused.err
+    refused = tfm("translate", "runs/texts", stdin="the\n")
+    assert refused.code == 65
+    assert "learned language_model and gives no translations" in refused.err
+
+
+def test_a_decoder_alone_translates() -> None:
+    settings = ('model.architecture="decoder_only"', "decoding.beam=2", "training.max_steps=250")
+    done = run("decoder", settings, target="tags")
+    assert done.code == 0, done.err
+    assert scores("decoder")["exact_match"] == 100.0
+
+
+def test_an_encoder_is_trained_on_masked_texts_and_then_on_labels() -> None:
+    masked = run("masked", (*MASKED, "tokenizer.target_kind=word"))
+    assert masked.code == 0, masked.err
+    assert scores("masked")["token_accuracy"] > 30
+    taken = "tokenizer.source_from=runs/masked/tokenizer"
+    tuned = run("tuned", (*CLASSES, taken, "training.init_from=runs/masked/model", "training.max_steps=60"))
+    assert tuned.code == 0, tuned.err
+    assert "begins with the encoder of runs/masked/model (masked_language_model)" in tuned.err
+    assert scores("tuned")["accuracy"] == 100.0
+    same = (Path(f"runs/{name}/tokenizer/source.json").read_bytes() for name in ("masked", "tuned"))
+    assert next(same) == next(same)
+
+
+def test_an_encoder_with_another_tokenizer_is_refused() -> None:
+    assert run("masked", (*MASKED, "training.max_steps=2")).code == 0
+    refused = run("tuned", (*CLASSES, "tokenizer.vocab_size=12", "training.init_from=runs/masked/model"))
+    assert refused.code == 65
+    assert 'tokenizer.source_from = "runs/masked/model"' in refused.err
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        (('model.architecture="encoder_only"',), 'learns "masked_language_model" or'),
+        (('model.task="tagging"',), 'architecture = "transformer" learns "translation", not "tagging"'),
+        ((*CLASSES, "model.block=8"), 'block is for task = "language_model"'),
+        ((*LINES, "model.block=400"), "block (400) exceeds max_length (300)"),
+        ((*CLASSES, "training.layout=flat"), 'layout = "flat" is for translation and language_model'),
+        ((*CLASSES, "training.early_stopping.metric=bleu"), "there are no translations"),
+        (('model.architecture="decoder_only"', "tokenizer.shared=false"), "needs one vocabulary"),
+        (("tokenizer.target_kind=word",), "set shared = false"),
+    ],
+)
+def test_what_does_not_combine_is_refused_before_any_work(settings: tuple[str, ...], problem: str) -> None:
+    refused = run("wrong", settings)
+    assert refused.code == 2
+    assert problem in refused.err
+    assert not Path("runs").exists()

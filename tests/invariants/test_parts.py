@@ -1,0 +1,208 @@
+"""Laws of every part a layer may be made of: who sees whom, the order of words, cached = uncached, batched = alone."""
+
+from typing import Any, get_args
+
+import pytest
+import torch
+from torch import Tensor
+
+from model import mix
+from model.build import build
+from model.config import Activation, ModelConfig, Norm, Normalization, Positions, RecurrentConfig, Score, StackConfig
+from model.layout import Layout
+from pipeline.config import DecodingConfig
+from pipeline.decoding.decode import decode
+from pipeline.models import shapes_of, untied
+from tests.invariants.test_decoding import Uncached, assert_same, draw_sources
+
+V = 30
+RELATIVE = ("rotary", "alibi", "shaw", "transformer_xl")
+OF_HEADS = ("key_value_heads", "key_dim", "value_dim")
+PARTS: dict[str, dict[str, Any]] = {
+    "window": {"window": 2},
+    "shared keys": {"key_value_heads": 2},
+    "one key": {"key_value_heads": 1},
+    "values of another width": {"value_dim": 3},
+    "normed queries and keys": {"qk_norm": True},
+    "lstm": {"mixing": "recurrent"},
+    "gru": {"mixing": "recurrent", "recurrent": RecurrentConfig(cell="gru")},
+    "convolution": {"mixing": "convolution"},
+    "narrow convolution": {"mixing": "convolution", "window": 1},
+    "concatenated": {"positions_join": "concatenate"},
+    "concatenated learned": {"positions_join": "concatenate", "positions": "learned"},
+    "batch norm": {"normalization": "batch"},
+    **{f"{name}, window, shared keys": {"positions": name, "window": 2, "key_value_heads": 2} for name in RELATIVE},
+    **{f"{name}, window": {"score": name, "window": 2, "key_value_heads": 2} for name in get_args(Score)},
+    "all of it": {
+        "window": 3,
+        "key_value_heads": 2,
+        "key_dim": 6,
+        "value_dim": 5,
+        "qk_norm": True,
+        "normalization": "batch",
+        "positions": "rotary",
+        "norm": "post",
+    },
+}
+CAUSAL = {"transformer": "translation", "decoder_only": "translation"}
+
+
+def configured(architecture: str = "transformer", **changes: Any) -> ModelConfig:
+    heads = {name: changes.pop(name) for name in OF_HEADS if name in changes}
+    stack = StackConfig(layers=2, dim=16, heads=4, feed_forward_dim=24, **heads)
+    return ModelConfig.model_validate(
+        {"architecture": architecture, "encoder": stack, "decoder": stack, "max_length": 64, "tie": "none", **changes}
+    )
+
+
+def network(architecture: str = "transformer", **changes: Any) -> Any:
+    model: Any = build(configured(architecture, **changes), source_vocab=V, target_vocab=V, seed=3).double().eval()
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for name, buffer in model.named_buffers():
+            if name.endswith((".mean", ".variance")):  # as if it had been trained
+                buffer.add_(torch.rand(buffer.shape, generator=generator).to(buffer))
+        model.output.weight.mul_(2.5)
+    return model
+
+
+def tokens(lengths: list[int], seed: int) -> tuple[Tensor, Layout]:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(4, V, (sum(lengths),), generator=generator), Layout.of(torch.tensor(lengths))
+
+
+def close(found: Tensor, want: Tensor) -> None:
+    torch.testing.assert_close(found, want, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("architecture", CAUSAL)
+@pytest.mark.parametrize("part", PARTS)
+def test_cached_equals_uncached_through_any_reordering(
+    part: str, architecture: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mix, "BLOCK", 1)  # also where what is read at once goes by blocks
+    monkeypatch.setattr(mix, "BLOCKS", 1)
+    model = network(architecture, **PARTS[part])
+    source, layout = tokens([4, 7, 1], 1)
+    sources = torch.split(source, layout.lengths.tolist())
+    state, sentence, generator = model.start(source, layout), torch.arange(3), torch.Generator().manual_seed(5)
+    histories: list[list[int]] = [[] for _ in range(3)]
+    for move in [[0, 0, 1, 1, 2, 2], [1, 0, 2, 2, 5, 4], [1, 1, 4, 5], [0, 0, 0, 2, 3, 3], [5, 4, 3]]:
+        state, sentence = state.select(torch.tensor(move)), sentence[move]
+        new = torch.randint(4, V, (len(move),), generator=generator)
+        histories = [[*histories[row], int(token)] for row, token in zip(move, new, strict=True)]
+        predict, state = model.step(new, state)
+        for row, history in enumerate(histories):
+            own = sources[int(sentence[row])]
+            layouts = (Layout.of(torch.tensor([len(each)])) for each in (own, history))
+            hidden = model(own, next(layouts), torch.tensor(history), next(layouts))
+            close(predict(slice(row, row + 1)), model.log_probs(hidden[-1:]))
+
+
+@pytest.mark.parametrize("architecture", CAUSAL)
+@pytest.mark.parametrize("part", PARTS)
+def test_the_cache_changes_nothing_in_beam_search(part: str, architecture: str) -> None:
+    """Sentences come and go: those that are done give their seats, and what was remembered there, to others."""
+    model, sources = network(architecture, **PARTS[part]), draw_sources(10, vocab=V)
+    config = DecodingConfig(beam=3, n_best=3, batch_sentences=4, max_length=9)
+    assert_same(decode(model, sources, config), decode(Uncached(model), sources, config))
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_sentence_does_not_see_its_batch(part: str) -> None:
+    model = network(**PARTS[part])
+    (source, sources), (target, targets) = tokens([5, 2, 9], 1), tokens([3, 8, 2], 2)
+    together = torch.split(model(source, sources, target, targets), targets.lengths.tolist())
+    alone = zip(torch.split(source, [5, 2, 9]), torch.split(target, [3, 8, 2]), together, strict=True)
+    for own, read, found in alone:
+        close(found, model(own, Layout.of(torch.tensor([len(own)])), read, Layout.of(torch.tensor([len(read)]))))
+
+
+@pytest.mark.parametrize("architecture", CAUSAL)
+@pytest.mark.parametrize("part", PARTS)
+def test_changing_a_token_changes_nothing_before_it(part: str, architecture: str) -> None:
+    model = network(architecture, **PARTS[part])
+    (source, sources), (target, targets) = tokens([5], 1), tokens([12], 2)
+    before = model(source, sources, target, targets)
+    for j in (0, 4, 11):
+        changed = target.clone()
+        changed[j] = (changed[j] + 1 - 4) % (V - 4) + 4
+        after = model(source, sources, changed, targets)
+        close(after[:j], before[:j])
+        assert (after[j] - before[j]).abs().max() > 1e-6
+
+
+@pytest.mark.parametrize(
+    ("part", "reach"),
+    [
+        ({"window": 2}, 2),
+        ({"window": 2, "positions": "alibi"}, 2),
+        ({"window": 3, "positions": "shaw", "key_value_heads": 1}, 3),
+        ({"mixing": "convolution"}, 3),
+        ({"mixing": "convolution", "window": 1}, 1),
+        ({"mixing": "recurrent"}, None),
+        ({}, None),
+    ],
+)
+@pytest.mark.parametrize("layers", [1, 2])
+def test_a_token_is_seen_as_far_as_layers_reach(part: dict[str, Any], reach: int | None, layers: int) -> None:
+    heads = {"key_value_heads": part["key_value_heads"]} if "key_value_heads" in part else {}
+    stack = StackConfig(layers=layers, dim=16, heads=4, feed_forward_dim=24, **heads)
+    others = {name: value for name, value in part.items() if name not in heads}
+    config = ModelConfig.model_validate({"encoder": stack, "decoder": stack, **others})
+    model: Any = build(config, source_vocab=V, target_vocab=V, seed=3).double().eval()
+    source, layout = tokens([21], 1)
+    changed = source.clone()
+    changed[10] = (changed[10] + 1 - 4) % (V - 4) + 4
+    difference = (model.encode(changed, layout) - model.encode(source, layout)).abs().amax(1)
+    seen = (difference > 1e-12).nonzero().flatten().tolist()
+    far = 10 if reach is None else reach * layers
+    assert seen == list(range(10 - far, 10 + far + 1))
+
+
+def encoded(order: list[int], **changes: Any) -> Tensor:
+    """What an encoder makes of words in an order, put back in the first one."""
+    model = network(**changes)
+    source, layout = tokens([5], 4)
+    found: Tensor = model.encode(source[order], layout)
+    return found[torch.tensor(order).argsort()]
+
+
+WORDS, MOVED = [0, 1, 2, 3, 4], [3, 1, 4, 0, 2]
+UNORDERED: dict[str, dict[str, Any]] = {
+    **{name: {"score": name} for name in get_args(Score)},
+    **{name: {"norm": name} for name in get_args(Norm)},
+    **{name: {"normalization": name} for name in get_args(Normalization)},
+    **{name: {"activation": name} for name in get_args(Activation)},
+    "shared keys": {"key_value_heads": 2, "value_dim": 3},
+    "normed queries and keys": {"qk_norm": True},
+}
+
+
+@pytest.mark.parametrize("part", UNORDERED)
+def test_without_positions_self_attention_knows_no_order(part: str) -> None:
+    """John loves Mary as Mary loves John: moving words moves what is made of them, in stacked layers too."""
+    moved = encoded(MOVED, positions="none", **UNORDERED[part])
+    torch.testing.assert_close(moved, encoded(WORDS, positions="none", **UNORDERED[part]), rtol=0, atol=1e-12)
+
+
+ORDERED: dict[str, dict[str, Any]] = {
+    **{name: {"positions": name} for name in get_args(Positions) if name != "none"},
+    "beside": {"positions_join": "concatenate"},
+    "window": {"positions": "none", "window": 1},
+    "recurrent": {"positions": "none", "mixing": "recurrent"},
+    "convolution": {"positions": "none", "mixing": "convolution"},
+}
+
+
+@pytest.mark.parametrize("part", ORDERED)
+def test_with_anything_else_it_does(part: str) -> None:
+    assert (encoded(MOVED, **ORDERED[part]) - encoded(WORDS, **ORDERED[part])).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("architecture", CAUSAL)
+@pytest.mark.parametrize("part", PARTS)
+def test_the_shapes_of_a_model_are_those_of_what_is_saved(part: str, architecture: str) -> None:
+    config, model = configured(architecture, **PARTS[part]), network(architecture, **PARTS[part])
+    found = shapes_of(config, source_vocab=V, target_vocab=V)
+    assert found == {name: tuple(weight.shape) for name, weight in untied(model.state_dict()).items()}

@@ -1,0 +1,29 @@
+"""Models with random weights and a tokenizer, as `load_model` gives them, without a training."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from model.build import build
+from model.config import DropoutConfig, ModelConfig, StackConfig
+from pipeline.models import LoadedModel
+from tokenizer.config import TokenizerConfig
+from tokenizer.train import train
+
+TEXTS = ("a dog runs through the snow .", "two dogs and a cat sit by the sea , asleep .", "the sea is cold !")
+STACK = StackConfig(layers=2, dim=16, heads=2, feed_forward_dim=24)
+
+
+def tiny_model(folder: Path = Path("tiny"), *, dtype: torch.dtype = torch.float32, **changes: Any) -> LoadedModel:
+    """A model in eval mode, of `changes` to a small ModelConfig, surer of what it does than a beginner is."""
+    base = {"encoder": STACK, "decoder": STACK, "max_length": 96, "dropout": DropoutConfig(residual=0, embedding=0)}
+    config = ModelConfig.model_validate(base | changes)
+    tokenizer = train(TEXTS, TokenizerConfig(kind="bpe", vocab_size=60, min_frequency=1))
+    size = tokenizer.vocab_size
+    model = build(config, source_vocab=size, target_vocab=size, seed=2).to(dtype).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() == 2:
+                parameter.mul_(2)
+    return LoadedModel(model, tokenizer, tokenizer, config, folder)

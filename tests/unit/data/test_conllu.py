@@ -1,0 +1,103 @@
+"""CoNLL-U files give the words of each sentence, and one of their columns."""
+
+from pathlib import Path
+
+import pytest
+
+from data.config import CorpusConfig
+from data.errors import DataError
+from data.preflight import preflight
+from data.sources import pairs
+from data.splits import Splits
+
+
+def word(number: str, form: str, lemma: str = "_", upos: str = "X", xpos: str = "_", deprel: str = "dep") -> str:
+    return "\t".join((number, form, lemma, upos, xpos, "_", "0", deprel, "_", "_"))
+
+
+SENTENCES = [
+    "# sent_id = 1",
+    "# text = vámonos al mar",
+    word("1-2", "vámonos"),
+    word("1", "vamos", "ir", "VERB", "V", "root"),
+    word("2", "nos", "nosotros", "PRON", "P", "obj"),
+    word("2.1", "null", "null", "ADV", "A", "advmod"),
+    word("3", "mar", "mar", "NOUN", "N", "obl"),
+    "",
+    "",
+    word("1", "5", "5", "NUM", "CD", "root"),
+]
+VALUES = {
+    "form": ["vamos nos mar", "5"],
+    "lemma": ["ir nosotros mar", "5"],
+    "upos": ["VERB PRON NOUN", "NUM"],
+    "xpos": ["V P N", "CD"],
+    "deprel": ["root obj obl", "root"],
+}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return write(tmp_path, SENTENCES)
+
+
+def write(folder: Path, lines: list[str]) -> Path:
+    (folder / "a.conllu").write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    return folder / "a.conllu"
+
+
+def read(file: Path, **config: str | None) -> list[tuple[str, str]]:
+    return list(pairs(CorpusConfig.model_validate({"format": "conllu", "path": str(file), **config})))
+
+
+def test_words_and_their_parts_of_speech(file: Path) -> None:
+    assert read(file) == list(zip(VALUES["form"], VALUES["upos"], strict=True))
+
+
+@pytest.mark.parametrize("column", VALUES)
+def test_any_column_may_be_the_target(file: Path, column: str) -> None:
+    assert [target for _, target in read(file, target=column)] == VALUES[column]
+
+
+def test_without_a_source_there_are_texts(file: Path) -> None:
+    assert read(file, source=None, target="form") == [("", text) for text in VALUES["form"]]
+
+
+def test_every_source_word_has_a_target_word(file: Path) -> None:
+    for source, target in read(file):
+        assert len(source.split()) == len(target.split())
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (word("1", "New York"), r"line 2: its source is 'New York': words stand between spaces"),
+        (word("1", "10\u00a0000"), r"line 2: its source is '10\\xa0000'"),
+        (word("1", ""), r"line 2: its source is ''"),
+        (word("1", "a", upos=""), r"line 2: its target is ''"),
+        ("1\ta\ta", r"line 2: has 3 columns; CoNLL-U has 10"),
+        ("1 a a X _ _ 0 dep _ _", r"line 2: has 1 columns"),
+        (" ", r"line 2: has 1 columns"),
+        (word("a", "b"), r"line 2: a is not the number of a word"),
+        (word("1-", "b"), r"line 2: 1- is not the number"),
+    ],
+)
+def test_what_is_no_word_is_an_error_that_names_the_line(tmp_path: Path, line: str, message: str) -> None:
+    file = write(tmp_path, ["# text", line, ""])
+    with pytest.raises(DataError, match=rf"a\.conllu, {message}"):
+        read(file)
+
+
+def test_a_space_in_a_column_that_is_not_read_does_not_matter(tmp_path: Path) -> None:
+    file = write(tmp_path, [word("1", "a", lemma="a b")])
+    assert read(file) == [("a", "X")]
+    with pytest.raises(DataError, match="its lemma is 'a b'"):
+        read(file, target="lemma")
+
+
+def test_preflight_reads_it_through(tmp_path: Path, file: Path) -> None:
+    corpus = CorpusConfig(format="conllu", path=str(file))
+    assert preflight(Splits((corpus,), corpus, {})) == {"train": None, "valid": None}
+    file.write_bytes(file.read_bytes() + b"1\t\xff")
+    with pytest.raises(DataError, match=r"line 11, byte 3: not UTF-8"):
+        preflight(Splits((corpus,), corpus, {}))

@@ -1,0 +1,86 @@
+"""A corpus's rows come up in its epochs and in no other, as often as their weight says."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from data.buckets import batches
+from data.config import CorpusConfig, DataConfig
+from data.curriculum import Turn, read_turns, weights_of
+from data.errors import DataError
+
+FILE = Path("dataset.json")
+ranges = st.none() | st.tuples(st.integers(1, 6), st.integers(0, 4)).map(lambda pair: (pair[0], sum(pair)))
+corpora = st.lists(st.tuples(st.integers(0, 12), ranges, st.sampled_from([1.0, 2.0, 3.0])), min_size=1, max_size=5)
+
+
+@given(corpora, st.integers(0, 8))
+def test_batches_hold_the_rows_of_the_corpora_that_take_part(
+    given: list[tuple[int, tuple[int, int] | None, float]], epoch: int
+) -> None:
+    turns = [Turn(rows, epochs) for rows, epochs, _ in given]
+    weights = np.repeat([weight for _, _, weight in given], [rows for rows, _, _ in given])
+    lengths = np.arange(len(weights)) % 7 + 1
+    found = batches(lengths, lengths, budget=20, seed=1, epoch=epoch, weights=weights_of(weights, turns, epoch))
+    times = np.bincount(np.concatenate([np.empty(0, np.int64), *found]), minlength=len(weights)).tolist()
+    expected = []
+    for rows, epochs, weight in given:
+        there = epochs is None or epochs[0] <= epoch + 1 <= epochs[1]
+        expected += [int(weight) if there else 0] * rows
+    assert times == expected
+
+
+@given(st.lists(ranges, min_size=1, max_size=4), st.integers(0, 12))
+def test_the_first_epoch_in_which_no_corpus_takes_part_is_known(given: list[tuple[int, int] | None], last: int) -> None:
+    corpora = tuple(CorpusConfig(epochs=epochs) for epochs in given)
+    turns = [Turn(1, epochs) for epochs in given]
+    idle = [epoch + 1 for epoch in range(last) if not any(turn.takes_part(epoch) for turn in turns)]
+    assert DataConfig.model_construct(train=corpora).idle_epoch(last) == (idle[0] if idle else None)
+
+
+def test_epochs_are_counted_from_one_and_both_ends_take_part() -> None:
+    assert [Turn(1, (2, 3)).takes_part(epoch) for epoch in range(4)] == [False, True, True, False]
+
+
+def test_where_every_row_comes_up_once_there_are_no_weights() -> None:
+    ones = np.ones(3)
+    assert weights_of(ones, [], 0) is None
+    assert weights_of(ones, [Turn(2, (1, 1)), Turn(1)], 0) is None
+    found = weights_of(ones, [Turn(2, (1, 1)), Turn(1)], 1)
+    assert found is not None
+    assert found.tolist() == [0, 0, 1]
+    assert ones.tolist() == [1, 1, 1]
+
+
+def test_turns_are_read_as_they_are_written() -> None:
+    written = [{"rows": 3, "weight": 1.0, "epochs": [1, 2]}, {"rows": 0, "weight": 2.0, "epochs": [3, 3]}, {"rows": 4}]
+    assert read_turns(written, 7, FILE) == (Turn(3, (1, 2)), Turn(0, (3, 3)), Turn(4))
+
+
+@pytest.mark.parametrize("written", [[], [{"rows": 3}, {"rows": 9}], [{}]])
+def test_without_epochs_there_are_no_turns(written: list[dict[str, int]]) -> None:
+    assert read_turns(written, 5, FILE) == ()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"rows": 2},
+        {"rows": "1"},
+        {"rows": True},
+        {"rows": -1},
+        {"rows": 1, "epochs": [1]},
+        {"rows": 1, "epochs": [1, "2"]},
+        {"rows": 1, "epochs": 3},
+        {"rows": 1, "epochs": {"0": 1}},
+        {},
+    ],
+    ids=str,
+)
+def test_turns_of_other_rows_or_without_sense_are_refused(other: dict[str, object]) -> None:
+    assert len(read_turns([{"rows": 3, "epochs": [1, 2]}, {"rows": 1}], 4, FILE)) == 2
+    with pytest.raises(DataError, match=r"dataset\.json: has no valid `train_corpora`"):
+        read_turns([{"rows": 3, "epochs": [1, 2]}, other], 4, FILE)

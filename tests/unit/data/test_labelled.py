@@ -1,0 +1,50 @@
+"""Files of labelled texts, as SST-2 and fastText have them."""
+
+from pathlib import Path
+
+import pytest
+
+from data.config import CorpusConfig
+from data.errors import DataError
+from data.sources import pairs
+
+
+def read(folder: Path, text: str, **config: str | int | None) -> list[tuple[str, str]]:
+    (folder / "a.txt").write_text(text, encoding="utf-8", newline="")
+    return list(pairs(CorpusConfig.model_validate({"format": "labelled", "path": str(folder / "a.txt"), **config})))
+
+
+def test_the_label_is_the_first_word(tmp_path: Path) -> None:
+    assert read(tmp_path, "1 a fine film .\n0\tso so\r\n") == [("a fine film .", "1"), ("so so", "0")]
+
+
+def test_fasttext_writes_a_prefix_before_the_label(tmp_path: Path) -> None:
+    text = "__label__good a fine film\n__label__bad  __lab el__ 1\nplain __label__x\n"
+    assert read(tmp_path, text) == [("a fine film", "good"), ("__lab el__ 1", "bad"), ("__label__x", "plain")]
+
+
+def test_blank_lines_are_passed_over_and_a_text_may_be_empty(tmp_path: Path) -> None:
+    assert read(tmp_path, "1 a\n\n \t\n0\n") == [("a", "1"), ("", "0")]
+
+
+def test_sides_have_names(tmp_path: Path) -> None:
+    assert read(tmp_path, "1 a b\n", source="label", target="text") == [("1", "a b")]
+    assert read(tmp_path, "1 a b\n", source=None, target="text") == [("", "a b")]
+
+
+def test_a_part_of_a_corpus(tmp_path: Path) -> None:
+    text = "".join(f"{number % 2} text {number}\n" for number in range(10))
+    assert read(tmp_path, text, size=2) == [("text 0", "0"), ("text 1", "1")]
+    assert read(tmp_path, text, size=2, skip=3) == [("text 3", "1"), ("text 4", "0")]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("__label__a __label__b text", r"has more than one label \(a, b\)"),
+        ("__label__ text", "its label is empty"),
+    ],
+)
+def test_what_is_no_label_is_an_error_that_names_the_line(tmp_path: Path, line: str, message: str) -> None:
+    with pytest.raises(DataError, match=rf"a\.txt, line 2: {message}"):
+        read(tmp_path, f"1 a\n{line}\n")

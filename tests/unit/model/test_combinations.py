@@ -1,0 +1,62 @@
+"""Every combination of named parts is a model, or is refused with a reason."""
+
+import random
+from itertools import product
+from typing import Any
+
+import pytest
+import torch
+
+from model.build import build
+from model.layout import Layout
+from pipeline.models import shapes_of
+from tests.combinations import NAMES, Choice, configured, covering, every_pair, pairs, refusal
+
+COVERING = covering()
+
+
+def in_words(choice: Choice) -> str:
+    return " ".join(str(name) for name in choice.values())
+
+
+def test_all_combinations_go_together_or_hold_two_parts_that_do_not() -> None:
+    apart = {two: refusal(pair) for pair in every_pair() for two in pairs(pair)}
+    reasons = [reason for reason in apart.values() if reason is not None]
+    assert len(reasons) == 25
+    for pair, reason in apart.items():
+        for part, name in pair if reason is not None else ():
+            assert part in reason, reason
+            assert name is None or str(name) in reason, reason
+    for names in product(*NAMES.values()):
+        choice = dict(zip(NAMES, names, strict=True))
+        found = refusal(choice)
+        assert found in reasons if found is not None else True
+        assert (found is None) == all(apart[two] is None for two in pairs(choice)), choice
+
+
+def test_a_few_combinations_try_every_pair_that_goes_together() -> None:
+    together = {two for pair in every_pair() if refusal(pair) is None for two in pairs(pair)}
+    assert {two for choice in COVERING for two in pairs(choice)} == together
+    assert all(refusal(choice) is None for choice in COVERING)
+    assert len(COVERING) < 60
+    assert covering() == COVERING
+
+
+def test_what_goes_together_has_weights() -> None:
+    draw = random.Random(1)
+    for _ in range(60):
+        choice = {part: draw.choice(names) for part, names in NAMES.items()}
+        if refusal(choice) is None:
+            assert shapes_of(configured(choice), source_vocab=9, target_vocab=9)
+
+
+@pytest.mark.parametrize("choice", COVERING, ids=in_words)
+def test_what_goes_together_can_be_trained(choice: Choice) -> None:
+    model: Any = build(configured(choice), source_vocab=9, target_vocab=9, seed=1)
+    source, target = Layout.of(torch.tensor([3, 1, 5])), Layout.of(torch.tensor([2, 6, 1]))
+    hidden = model(torch.arange(9) % 5 + 4, source, torch.arange(9) % 5 + 4, target)
+    model.log_probs(hidden)[:, 5].sum().backward()
+    assert hidden.isfinite().all()
+    for name, weight in model.named_parameters():
+        assert weight.grad is not None, name
+        assert weight.grad.isfinite().all(), name

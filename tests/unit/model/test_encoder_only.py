@@ -1,0 +1,59 @@
+"""The encoder-only Transformer: heads and poolings, each as its words say."""
+
+from typing import Any, get_args
+
+import pytest
+import torch
+
+from model.build import build
+from model.config import ModelConfig, Pooling, StackConfig, Task
+from model.encoder_only import POOLINGS, EncoderOnly
+from model.layout import Layout
+
+LAYOUT = Layout.of(torch.tensor([2, 1, 3]))
+ROWS = torch.tensor([[1.0, -4.0], [3.0, 2.0], [5.0, 5.0], [0.0, 1.0], [2.0, 0.0], [-2.0, 8.0]], dtype=torch.float64)
+POOLED = {
+    "mean": [[2.0, -1.0], [5.0, 5.0], [0.0, 3.0]],
+    "max": [[3.0, 2.0], [5.0, 5.0], [2.0, 8.0]],
+    "first": [[1.0, -4.0], [5.0, 5.0], [0.0, 1.0]],
+}
+
+
+def network(task: Task, **changes: Any) -> EncoderOnly:
+    stack = StackConfig(layers=2, dim=16, heads=2, feed_forward_dim=32)
+    config = {"architecture": "encoder_only", "task": task, "encoder": stack, "max_length": 32} | changes
+    model = build(ModelConfig.model_validate(config), source_vocab=30, target_vocab=7, seed=1)
+    assert isinstance(model, EncoderOnly)
+    return model.double().eval()
+
+
+@pytest.mark.parametrize("name", get_args(Pooling))
+def test_pooling(name: str) -> None:
+    rows = ROWS.clone().requires_grad_()
+    assert POOLINGS[name](rows, LAYOUT).tolist() == POOLED[name]
+    assert torch.autograd.gradcheck(lambda rows: POOLINGS[name](rows, LAYOUT), (rows,))
+
+
+@pytest.mark.parametrize(
+    ("task", "shape"), [("masked_language_model", (6, 30)), ("classification", (3, 7)), ("tagging", (6, 7))]
+)
+def test_what_comes_out_has_the_shape_of_the_task(task: Task, shape: tuple[int, int]) -> None:
+    model = network(task)
+    assert model.output(model(torch.tensor([4, 5, 6, 7, 8, 9]), LAYOUT)).shape == shape
+
+
+@pytest.mark.parametrize("task", ["masked_language_model", "classification", "tagging"])
+def test_a_sentence_does_not_see_another(task: Task) -> None:
+    model = network(task)
+    one, other = (model(torch.tensor([4, 5, last, 7, 8, 9]), LAYOUT) for last in (6, 20))
+    rows = [0, 1] if task != "classification" else [0]
+    rest = [3, 4, 5] if task != "classification" else [2]
+    torch.testing.assert_close(one[rows + rest], other[rows + rest], rtol=0, atol=1e-12)
+    changed = 2 if task != "classification" else 1
+    assert not torch.allclose(one[changed], other[changed])
+
+
+def test_the_masked_model_may_tie_its_output_to_its_embeddings() -> None:
+    tied, apart = network("masked_language_model"), network("masked_language_model", tie="none")
+    assert tied.output.weight is tied.embedding.table.weight
+    assert apart.num_parameters() == tied.num_parameters() + 30 * 16

@@ -1,0 +1,159 @@
+"""What may stand in self-attention's place: each is its equation, at once and step by step, in every layout."""
+
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from model.build import Parts
+from model.cache import KeysValues, Slots
+from model.config import ModelConfig, RecurrentConfig, StackConfig
+from model.layout import FlatLayout, Layout
+from model.masks import Mask, causal_mask, padding_mask
+from model.mixing import Convolution, windows
+
+F64, DIM = torch.float64, 6
+LENGTHS = st.lists(st.integers(1, 6), min_size=1, max_size=4)
+KINDS: dict[str, dict[str, Any]] = {
+    "lstm": {"mixing": "recurrent"},
+    "gru": {"mixing": "recurrent", "recurrent": RecurrentConfig(cell="gru")},
+    "convolution": {"mixing": "convolution", "window": 2},
+}
+
+
+def made(kind: str, causal: bool, dim: int = DIM) -> Any:
+    torch.manual_seed(0)
+    stack = StackConfig(layers=1, dim=dim, heads=1, feed_forward_dim=4)
+    config = ModelConfig.model_validate({"encoder": stack, "decoder": stack, **KINDS[kind]})
+    layer: Any = Parts(config, F64).mixing(stack, causal=causal)
+    for weight in layer.double().parameters():
+        nn.init.normal_(weight)
+    return layer
+
+
+def masked(layout: Any, causal: bool) -> Mask:
+    return causal_mask(layout) if causal else padding_mask(layout)
+
+
+@given(LENGTHS, st.integers(1, 4), st.booleans())
+def test_a_convolution_is_its_equation(lengths: list[int], reach: int, causal: bool) -> None:
+    torch.manual_seed(0)
+    layer, layout = Convolution(3, reach, causal=causal, compute_dtype=F64).double(), Layout.of(torch.tensor(lengths))
+    assert layer.words.bias is not None
+    nn.init.normal_(layer.words.bias)
+    x = torch.randn(sum(lengths), 3, dtype=F64)
+    found = iter(layer(x, layout, masked(layout, causal)))
+    for sentence in torch.split(x, lengths):
+        for i in range(len(sentence)):
+            want = layer.words.bias.clone()
+            for place, offset in enumerate(range(-reach, 1 if causal else reach + 1)):
+                if 0 <= i + offset < len(sentence):
+                    want += layer.words.weight[:, 3 * place : 3 * place + 3] @ sentence[i + offset]
+            torch.testing.assert_close(next(found), want, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+@pytest.mark.parametrize("causal", [True, False])
+def test_a_recurrent_layer_is_torchs(kind: str, causal: bool) -> None:
+    layer, lengths = made(kind, causal, dim=7), [4, 1, 6]
+    layout = Layout.of(torch.tensor(lengths))
+    x = torch.randn(11, 7, dtype=F64)
+    halves = []
+    for cell, backward in zip(layer.cells, (False, True), strict=False):
+        theirs = (nn.LSTM if kind == "lstm" else nn.GRU)(7, cell.dim, dtype=F64)
+        # their gates stand in another order: i f g o and r z n
+        gates = [1, 2, 3, 0] if kind == "lstm" else [0, 1, 2]
+        with torch.no_grad():
+            for place, gate in enumerate(gates):
+                rows, of_ours = (slice(i * cell.dim, (i + 1) * cell.dim) for i in (place, gate))
+                theirs.weight_ih_l0[rows] = cell.input.weight[of_ours]
+                theirs.weight_hh_l0[rows] = cell.recurrent.weight[of_ours]
+                theirs.bias_ih_l0[rows] = cell.input.bias[of_ours]
+            theirs.bias_hh_l0.zero_()
+        turn = (lambda rows: rows.flip(0)) if backward else (lambda rows: rows)
+        halves.append(torch.cat([turn(theirs(turn(sentence))[0]) for sentence in torch.split(x, lengths)]))
+    torch.testing.assert_close(layer(x, layout, masked(layout, causal)), torch.cat(halves, 1), rtol=0, atol=1e-12)
+    assert len(halves) == 2 - causal
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("causal", [True, False])
+def test_its_gradients_are_those_of_its_values(kind: str, causal: bool) -> None:
+    layer, layout = made(kind, causal, dim=2), Layout.of(torch.tensor([3, 1]))
+    x = torch.randn(4, 2, dtype=F64, requires_grad=True)
+    assert torch.autograd.gradcheck(
+        lambda *given: layer(given[0], layout, masked(layout, causal)), (x, *layer.parameters())
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(lengths=LENGTHS, filler=st.integers(1, 3), causal=st.booleans())
+def test_end_to_end_it_is_the_same(kind: str, lengths: list[int], filler: int, causal: bool) -> None:
+    layer, padded = made(kind, causal), Layout.of(torch.tensor(lengths))
+    flat = FlatLayout(torch.tensor(lengths), "cpu", sum(lengths) + filler)
+    x = torch.randn(sum(lengths) + filler, DIM, dtype=F64)
+    want = layer(x[: sum(lengths)], padded, masked(padded, causal))
+    found = layer(x, flat, masked(flat, causal))
+    assert found.shape == x.shape
+    torch.testing.assert_close(found[: sum(lengths)], want, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_step_after_reading_is_what_reading_more_would_be(kind: str) -> None:
+    """From a cache that reading left, of sentences of several lengths."""
+    layer, lengths = made(kind, True), [4, 1, 3]
+    x, more = torch.randn(8, DIM, dtype=F64), torch.randn(3, DIM, dtype=F64)
+    layout = Layout.of(torch.tensor(lengths))
+    read, key_value = layer.read(x, layout, causal_mask(layout))
+    assert torch.equal(read, layer(x, layout, causal_mask(layout)))
+    positions = torch.cat([layout.columns.expand(3, -1), torch.tensor(lengths)[:, None]], 1)
+    seen = torch.cat([layout.mask, torch.ones(3, 1).bool()], 1)
+    slots = Slots(torch.full((3, 1), 4), torch.tensor(lengths)[:, None], positions, Mask(allowed=seen[:, None, None]))
+    stepped = layer.step(more, KeysValues.of(*key_value), slots)
+    longer = [torch.cat([sentence, new[None]]) for sentence, new in zip(torch.split(x, lengths), more, strict=True)]
+    whole = Layout.of(torch.tensor(lengths) + 1)
+    want = layer(torch.cat(longer), whole, causal_mask(whole))[whole.lengths.cumsum(0) - 1]
+    torch.testing.assert_close(stepped, want, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_is_never_asked_for_what_it_may_not_see(kind: str) -> None:
+    layout, x = Layout.of(torch.tensor([3])), torch.zeros(3, DIM, dtype=F64)
+    for causal in (True, False):
+        with pytest.raises(AssertionError):
+            made(kind, causal)(x, layout, masked(layout, not causal))
+
+
+@given(LENGTHS, st.integers(-4, 0), st.integers(1, 5))
+def test_windows_end_where_sentences_do(lengths: list[int], first: int, stop: int) -> None:
+    positions = Layout.of(torch.tensor(lengths)).positions
+    rows = torch.arange(1.0, sum(lengths) + 1)[:, None]
+    found = windows(rows, positions, range(first, stop))
+    want = []
+    for sentence in torch.split(rows[:, 0], lengths):
+        for i in range(len(sentence)):
+            at = [i + offset for offset in range(first, stop)]
+            want.append([float(sentence[j]) if 0 <= j < len(sentence) else 0.0 for j in at])
+    assert found.tolist() == want
+
+
+def test_slots_tell_what_a_row_comes_after() -> None:
+    positions = torch.tensor([[0, 1, 1, 2, 2]])
+    descent = torch.tensor([[[1, 0, 1, 1, 0], [1, 1, 0, 0, 1]]]).bool()
+    slots = Slots(torch.tensor([[3, 4]]), torch.tensor([[2, 2]]), positions, Mask(allowed=descent[:, None]))
+    wanted: dict[int, list[int] | None] = {0: [3, 4], 1: [2, 1], 2: [0, 0], 3: None}
+    for distance, places in wanted.items():
+        slot, found = slots.before(distance)
+        assert found.tolist() == [[places is not None] * 2]
+        assert places is None or slot[0].tolist() == places
+    cache = KeysValues.of(torch.arange(5.0).view(1, 1, 5, 1), -torch.arange(10.0).view(1, 1, 5, 2))
+    values: list[Tensor | None] = [None if each is None else each[1] for each in (cache.before(1, slots),)]
+    assert values[0] is not None
+    assert values[0].tolist() == [[-4, -5], [-2, -3]]
+    nothing = cache.before(3, slots)
+    assert nothing is not None
+    assert not nothing[0].any()
+    assert KeysValues().before(1, slots) is None

@@ -1,0 +1,218 @@
+"""What may not come up and what must: against the same written out for one hypothesis."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data.errors import DataError
+from pipeline.config import DecodingConfig
+from pipeline.decoding.constraints import Bans, Forced
+from pipeline.decoding.decode import decode
+from pipeline.decoding.phrases import Phrases, continuing_pieces, forbidden_pieces, forced_pieces
+from pipeline.decoding.rules import Rules
+from tests.invariants.test_decoding import HashModel
+from tokenizer.config import TokenizerConfig
+from tokenizer.special import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+from tokenizer.train import train
+
+VOCAB = 8
+PIECES = st.integers(4, VOCAB - 1)
+TEXTS = ["a cat sat on the mat", "the dog sat , on the cat .", "dogs and cats"]
+
+
+def banned_of_one(history, ngram, phrases):
+    """What may not come after these pieces, as it is said."""
+    found = set()
+    for token in range(VOCAB):
+        grown = [*history, token]
+        if ngram is not None and len(grown) >= ngram:
+            last = grown[-ngram:]
+            if any(history[place : place + ngram] == last for place in range(len(history) - ngram + 1)):
+                found.add(token)
+        if any([BOS_ID, *grown][-len(phrase) :] == list(phrase) for phrase in phrases):
+            found.add(token)
+    return found
+
+
+@settings(max_examples=80)
+@given(
+    histories=st.lists(st.lists(PIECES, max_size=9), min_size=1, max_size=4),
+    width=st.integers(1, 3),
+    ngram=st.none() | st.integers(1, 4),
+    phrases=st.lists(st.lists(PIECES, min_size=1, max_size=4), max_size=3),
+    at_beginning=st.booleans(),
+    before=st.lists(PIECES, max_size=4),
+)
+def test_bans_are_what_they_say(histories, width, ngram, phrases, at_beginning, before):
+    phrases = [(BOS_ID, *phrase) if at_beginning and not i else tuple(phrase) for i, phrase in enumerate(phrases)]
+    bans = Bans.of(ngram, phrases, before)
+    if bans is None:
+        assert ngram is None
+        assert not phrases
+        return
+    longest = max(map(len, histories)) + 2
+    # whatever lies beyond the pieces that are there
+    pieces = torch.randint(0, VOCAB, (len(histories), width, longest))
+    each = [[history[shift:] + history[:shift] for shift in range(width)] for history in histories]
+    for row, hypotheses in enumerate(each):
+        for column, history in enumerate(hypotheses):
+            pieces[row, column, : len(history)] = torch.tensor(history)
+    log_probs = torch.zeros(len(histories), width, VOCAB)
+    bans.apply(log_probs, torch.tensor([len(history) for history in histories]), pieces)
+    for row, hypotheses in enumerate(each):
+        for column, history in enumerate(hypotheses):
+            found = set((log_probs[row, column] == -math.inf).nonzero().flatten().tolist())
+            assert found - {PAD_ID} == banned_of_one([*before, *history], ngram, phrases)
+
+
+@settings(max_examples=80)
+@given(
+    histories=st.lists(st.lists(st.integers(4, 6), max_size=9), min_size=1, max_size=3),
+    phrases=st.lists(st.lists(st.lists(st.integers(4, 6), min_size=1, max_size=4), max_size=3), min_size=3, max_size=3),
+)
+def test_how_far_a_hypothesis_has_come(histories, phrases):
+    phrases = [[tuple(phrase) for phrase in each] for each in phrases[: len(histories)]]
+    forced = Forced.of(phrases)
+    if forced is None:
+        assert not any(phrases)
+        return
+    pieces = torch.randint(4, 7, (len(histories), 1, max(map(len, histories)) + 1))
+    for row, history in enumerate(histories):
+        pieces[row, 0, : len(history)] = torch.tensor(history)
+    found = forced.standing(torch.tensor([len(history) for history in histories]), pieces)
+    for row, (history, wanted) in enumerate(zip(histories, phrases, strict=True)):
+        wanted = list(dict.fromkeys(wanted))
+
+        def places(phrase, history=history):
+            return [at for at in range(len(history)) if tuple(history[at : at + len(phrase)]) == phrase]
+
+        unmet = [phrase for phrase in wanted if not places(phrase)]
+        depths = {
+            phrase: max(k for k in range(len(phrase)) if not k or tuple(history[-k:]) == phrase[:k]) for phrase in unmet
+        }
+        assert found.lacking[row].item() == sum(map(len, unmet))
+        assert found.needed[row].item() == sum(map(len, unmet)) - max(depths.values(), default=0)
+        following = {token for token in found.following[row, 0].tolist() if token != PAD_ID}
+        assert following == {phrase[depth] for phrase, depth in depths.items()}
+        if unmet:
+            furthest = max(unmet, key=depths.__getitem__)
+            assert found.nearest[row].item() == furthest[depths[furthest]]
+        assert found.just_met[row].item() == any(
+            places(phrase) == [len(history) - len(phrase)] for phrase in wanted if len(phrase) <= len(history)
+        )
+
+
+def allowed(rules, pieces, log_probs=None):
+    """What may follow these pieces of one hypothesis."""
+    log_probs = torch.zeros(1, 1, VOCAB) if log_probs is None else log_probs
+    rules.apply(log_probs, torch.tensor([len(pieces)]), torch.tensor([[pieces]], dtype=torch.int64).view(1, 1, -1))
+    return set((log_probs[0, 0] > -math.inf).nonzero().flatten().tolist())
+
+
+ALL = {UNK_ID, EOS_ID, 4, 5, 6, 7}
+
+
+def test_no_end_before_all_has_come_up_and_none_but_it_when_there_is_no_more_room():
+    rules = Rules.of([2], DecodingConfig(max_length=4), 60, forced=[[(5, 6), (7,)]])
+    assert allowed(rules, []) == ALL - {EOS_ID}
+    assert allowed(rules, [4]) == {5}  # three places, three pieces
+    assert allowed(rules, [4, 5]) == {6}
+    assert allowed(rules, [4, 5, 6]) == {7}
+    assert allowed(rules, [4, 5, 6, 7]) == {EOS_ID}
+    assert allowed(rules, [5, 6, 7]) == ALL
+    assert allowed(rules, [7]) == ALL - {EOS_ID}
+
+
+def test_a_limit_too_short_for_what_must_come_up_moves():
+    rules = Rules.of([2, 2], DecodingConfig(max_length=2), 60, [[], [4, 4]], forced=[[(5, 6), (7,), (7,)], [(5,)]])
+    assert rules.longest.tolist() == [3, 3]
+    with pytest.raises(ValueError, match="a prefix and forced phrases of 7 pieces; the model reads at most 6"):
+        Rules.of([2], DecodingConfig(), 7, [[4] * 5], forced=[[(5, 6)]])
+
+
+def test_a_phrase_that_came_up_stays_a_word():
+    rules = Rules.of([2], DecodingConfig(max_length=9), 60, forced=[[(5,)]], continuing=[6, 7])
+    assert allowed(rules, [4]) == ALL - {EOS_ID}
+    assert allowed(rules, [4, 5]) == ALL - {6, 7}
+    assert allowed(rules, [4, 5, 5]) == ALL  # which is not the first time
+
+
+def test_what_prevails():
+    bans = Bans.of(1, [(4,), (5,)])
+    prefixed = Rules.of([2], DecodingConfig(), 60, [[4, 4]], bans=bans)
+    assert allowed(prefixed, [4]) == {4}
+    forced = Rules.of([2], DecodingConfig(max_length=3), 60, bans=bans, forced=[[(5, 6)]])
+    assert allowed(forced, []) == {UNK_ID, 6, 7}
+    assert allowed(forced, [7]) == {5}, "there is room for it alone"
+    short = Rules.of([2], DecodingConfig(min_length=9), 60, bans=bans)
+    assert allowed(short, [6]) == {UNK_ID, 7}
+    assert allowed(short, [6, 7, UNK_ID]) == {EOS_ID}, "nothing else is left"
+    ended = Rules.of([2], DecodingConfig(), 60, bans=bans, forced=[[(5,)]])
+    assert allowed(ended, [6, 7, UNK_ID]) == {5}, "nothing else is left"
+
+
+def tokenizer(kind):
+    return train(TEXTS * 20, TokenizerConfig(kind=kind, min_frequency=1, vocab_size=290 if kind == "byte" else 60))
+
+
+@pytest.mark.parametrize("kind", ["bpe", "wordpiece", "unigram", "word"])
+def test_a_phrase_is_cut_as_after_a_space(kind):
+    cut = tokenizer(kind)
+    ids = cut.encode("the cat sat")
+    (phrase,) = forbidden_pieces(cut, ["cat sat"])
+    assert tuple(ids[-len(phrase) :]) == phrase
+    assert cut.decode(phrase) == "cat sat"
+    assert forced_pieces(cut, ["cat sat"]) == [phrase]
+
+
+@pytest.mark.parametrize("kind", ["char", "byte"])
+def test_where_the_beginning_is_cut_otherwise_both_are_forbidden(kind):
+    cut = tokenizer(kind)
+    inside, first = forbidden_pieces(cut, ["cat"])
+    assert inside == tuple(cut.encode("the cat")[-len(inside) :])
+    assert first == (BOS_ID, *cut.encode("cat"))
+    assert forced_pieces(cut, ["cat"]) == [inside]
+
+
+def test_phrases_that_cannot_be():
+    cut = tokenizer("word")
+    assert forbidden_pieces(cut, ["zebra"]) == []
+    for phrases, reason in (
+        (["zebra"], 'the forced "zebra" cannot be spelled'),
+        (["the cat sat"], 'the forced "the cat sat" holds what is forbidden'),
+        ([" "], "has no pieces"),
+    ):
+        with pytest.raises(DataError, match=reason):
+            forced_pieces(cut, phrases, forbidden_pieces(cut, ["cat"]))
+
+
+def test_pieces_that_go_on_with_a_word():
+    cut = tokenizer("bpe")
+    found = {cut.piece(number) for number in continuing_pieces(cut)}
+    assert {"a", "s"} <= found
+    assert not any(piece.startswith((" ", ",", "<")) for piece in found)
+
+
+def test_phrases_of_a_config_and_of_lines():
+    cut = tokenizer("word")
+    config = DecodingConfig(forced=("cat",), forbidden=("dog",))
+    found = Phrases.of(cut, config, 2, forced=[["mat"], []])
+    cat, mat, dog = (tuple(cut.encode(word)) for word in ("cat", "mat", "dog"))
+    assert found.forced == [[cat, mat], [cat]]
+    assert found.forbidden == [dog]
+    assert Phrases.of(cut, DecodingConfig(), 2).forced is None
+
+
+@pytest.mark.parametrize("beam", [1, 2, 5])
+def test_what_must_come_up_does_so_however_narrow_the_beam(beam):
+    model, sources = HashModel(30, sharpness=12), [[4, 5], [6], [7, 8, 9]]
+    forced = [[(10, 11, 12), (13,)], [], [(11,), (12, 11), (14, 15, 16, 17)]]
+    config = DecodingConfig(beam=beam, n_best=beam, max_length=9)
+    for n_best, wanted in zip(decode(model, sources, config, phrases=Phrases(forced=forced)), forced, strict=True):
+        for each in n_best:
+            text = ",".join(map(str, each.ids)) + ","
+            assert len(each.ids) <= 9
+            assert all(f",{','.join(map(str, phrase))}," in f",{text}" for phrase in wanted)

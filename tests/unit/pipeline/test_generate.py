@@ -1,0 +1,296 @@
+"""What a language model writes after a prompt, and how probable it finds what others wrote."""
+
+import math
+from dataclasses import dataclass
+
+import pytest
+import torch
+
+from data.errors import DataError
+from model.layout import Layout
+from pipeline.config import DecodingConfig
+from pipeline.decoding import decode as decoding
+from pipeline.decoding.constraints import Bans
+from pipeline.decoding.decode import decode
+from pipeline.decoding.ensemble import Ensemble
+from pipeline.decoding.phrases import Phrases
+from pipeline.decoding.writing import Prompted, read, within, write
+from pipeline.errors import RecipeError
+from pipeline.generate import Reader, Writer, score_continuations
+from pipeline.progress import Quiet
+from tests.invariants.test_decoding import HashModel, decoder_only
+from tests.tiny_model import tiny_model
+from tokenizer.special import BOS_ID, EOS_ID, PAD_ID
+
+CPU = torch.device("cpu")
+SAMPLE = DecodingConfig(strategy="sample", n_best=3, seed=4)
+PROMPT = [7, 8, 9]
+
+
+class HashText(HashModel):
+    """The same without a source: what comes next follows from all that was read, and that is counted."""
+
+    @dataclass
+    class State(HashModel.State):
+        num_read: int = 0
+
+        def select(self, rows):
+            return HashText.State(self.hashes[rows], self.num_read)
+
+    most_read = 0
+
+    def begin(self, batch, device):
+        return HashText.State(torch.full((batch,), 77))
+
+    def start(self, source, layout):
+        state = self.begin(layout.batch, source.device)
+        for tokens in layout.pad(source).T:
+            _, state = self.step(tokens, state)
+        return state
+
+    def step(self, tokens, state):
+        predict, after = super().step(tokens, state)
+        self.most_read = max(self.most_read, state.num_read + 1)
+        return predict, HashText.State(after.hashes, state.num_read + 1)
+
+
+@pytest.fixture(autouse=True)
+def _in_this_process(monkeypatch):
+    monkeypatch.setattr(decoding, "num_workers", lambda *_: 1)
+
+
+@pytest.fixture(scope="module")
+def lines():
+    """A language model of lines."""
+    return tiny_model(architecture="decoder_only", task="language_model", dtype=torch.float64, max_length=24)
+
+
+@pytest.fixture(scope="module")
+def running():
+    """A language model of running text, in windows of 12 pieces."""
+    loaded = tiny_model(architecture="decoder_only", task="language_model", dtype=torch.float64, block=12)
+    with torch.no_grad():
+        loaded.model.output.weight[EOS_ID].mul_(3)
+    return loaded
+
+
+def written(model, prompt, config, *, longest=12, context=64, through_ends=False, bans=None):
+    """The pieces of each text, and the sums of their log-probabilities."""
+    pieces, sums = [[] for _ in range(config.n_best)], [0.0] * config.n_best
+    settings = {"longest": longest, "context": context, "through_ends": through_ends, "bans": bans, "device": CPU}
+    for some in write(model, prompt, config, **settings):
+        for text, piece, log_prob in zip(some.texts, some.pieces, some.log_probs, strict=True):
+            pieces[text].append(piece)
+            sums[text] += log_prob
+    return pieces, sums
+
+
+@pytest.mark.parametrize("make", [HashText, decoder_only])
+@pytest.mark.parametrize("prompt", [[], PROMPT])
+def test_to_read_is_to_begin_and_step(make, prompt):
+    model, pieces = make(), torch.tensor([[BOS_ID, *prompt]] * 2)
+    with torch.inference_mode():
+        state, other = read(model, pieces), model.begin(2, CPU)
+        for tokens in pieces.T[:-1]:
+            _, other = model.step(tokens, other)
+        for tokens in (pieces[:, -1], torch.tensor([5, 6])):
+            (predict, state), (also, other) = model.step(tokens, state), model.step(tokens, other)
+            torch.testing.assert_close(predict(slice(None)), also(slice(None)), atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("make", [HashText, decoder_only, lambda: Ensemble([decoder_only(1), decoder_only(2)])])
+@pytest.mark.parametrize("prompt", [[], PROMPT])
+@pytest.mark.parametrize("config", [SAMPLE, DecodingConfig(beam=1)], ids=["sample", "greedy"])
+def test_what_is_written_is_what_decoding_finds(make, prompt, config):
+    model = make()
+    config = config.model_copy(update={"max_length": 30, "no_repeat_ngram": 2, "min_length": 3, "length_norm": "none"})
+    pieces, sums = written(model, prompt, config, longest=30, bans=Bans.of(2, before=prompt))
+    (found,) = decode(Prompted(model, prompt), [[BOS_ID, *prompt]], config, phrases=Phrases(before=prompt))
+    wanted = sorted(zip(sums, pieces, strict=True), reverse=True)
+    assert [[*each.ids, EOS_ID] for each in found] == [each for _, each in wanted]
+    assert [each.log_prob for each in found] == pytest.approx([each for each, _ in wanted], abs=1e-9)
+    if isinstance(model, HashText) and config.n_best > 1:
+        assert len({len(each) for each in pieces}) > 1, "all texts are of one length"
+
+
+def test_a_beam_finds_the_best_after_the_prompt():
+    model = HashText(12, sharpness=3)
+    config = DecodingConfig(beam=600, max_length=2, length_norm="none")
+    ((best,),) = decode(Prompted(model, PROMPT), [[BOS_ID]], config)
+
+    def log_prob(ids):
+        state, total = read(model, torch.tensor([[BOS_ID, *PROMPT]])), 0.0
+        for token, after in zip((PROMPT[-1], *ids), (*ids, EOS_ID), strict=True):
+            predict, state = model.step(torch.tensor([token]), state)
+            total += predict(slice(None))[0, after].item()
+        return total
+
+    free = [1, *range(4, 12)]
+    space = [(), *((one,) for one in free), *((one, two) for one in free for two in free)]
+    assert best.ids == max(space, key=log_prob)
+    assert best.log_prob == pytest.approx(log_prob(best.ids), abs=1e-9)
+
+
+@pytest.mark.parametrize("prompt", [[], PROMPT, [4, 5, 6, 7] * 4])
+@pytest.mark.parametrize("context", [2, 3, 10])
+def test_beyond_what_it_reads_a_text_goes_on_from_its_last_half(prompt, context):
+    model = HashText(30, sharpness=5)
+    config = SAMPLE.model_copy(update={"temperature": 0.0, "n_best": 1})
+    (pieces,), (total,) = written(model, prompt, config, longest=30, context=context, through_ends=True)
+    assert len(pieces) == 30
+    assert EOS_ID in pieces or context < 10, "the law says nothing of ends"
+    assert model.most_read == context or not prompt
+    text, sums = list(prompt), 0.0
+    num_shown = len(text) + 1
+    if num_shown > context:
+        num_shown = 1 + context // 2
+    for piece in pieces:
+        shown = torch.tensor([[BOS_ID, *text[len(text) - num_shown + 1 :]]])
+        predict, _ = model.step(shown[:, -1], read(model, shown))
+        (log_probs,) = predict(slice(None))
+        log_probs[[PAD_ID, BOS_ID]] = -math.inf
+        assert piece == log_probs.argmax().item()
+        sums += log_probs[piece].item()
+        text.append(piece)
+        num_shown = num_shown + 1 if num_shown < context else 1 + context // 2
+    assert total == pytest.approx(sums, abs=1e-9)
+
+
+def test_what_is_shown_leaves_room():
+    pieces = torch.tensor([[BOS_ID, *range(10, 20)]])
+    assert within(pieces, 11) is pieces
+    assert within(pieces, 10).tolist() == [[BOS_ID, *range(15, 20)]]
+
+
+def test_a_text_does_not_depend_on_those_beside_it():
+    model = decoder_only(3)
+    pieces, _ = written(model, PROMPT, SAMPLE, longest=20, context=9, through_ends=True)
+    for number in (1, 2):
+        fewer, _ = written(model, PROMPT, SAMPLE.model_copy(update={"n_best": number}), longest=20, context=9,
+                           through_ends=True)  # fmt: skip
+        assert fewer == pieces[:number]
+    other, _ = written(model, PROMPT, SAMPLE.model_copy(update={"seed": 5}), longest=20, context=9, through_ends=True)
+    assert other != pieces
+
+
+def test_a_text_ends_where_bans_leave_nothing():
+    pieces, _ = written(HashText(7), [4], SAMPLE, longest=30, through_ends=True, bans=Bans.of(1, before=[4]))
+    assert all(sorted(each) == [1, EOS_ID, 5, 6] for each in pieces)
+
+
+def test_a_broken_model_is_an_error():
+    with pytest.raises(DataError, match="no finite probabilities"):
+        written(HashText(sharpness=math.nan), PROMPT, SAMPLE)
+
+
+def test_texts_follow_the_prompt(lines):
+    reader = Reader(lines)
+    texts = Writer(reader, SAMPLE.model_copy(update={"max_length": 9}), Quiet()).texts("a dog")
+    assert [each.score for each in texts] == sorted((each.score for each in texts), reverse=True)
+    for each in texts:
+        ids = reader.encode("a dog" + each.text)
+        assert reader.decode(ids) == "a dog" + each.text
+        assert each.score == pytest.approx(each.log_prob / each.num_tokens)
+    (best,) = Writer(reader, DecodingConfig(beam=3, forced=("snow",), max_length=9), Quiet()).texts("a dog")
+    assert " snow" in best.text
+    (same,) = Writer(reader, DecodingConfig(beam=1, max_length=9), Quiet()).texts("a dog")
+    cold = SAMPLE.model_copy(update={"temperature": 0.0, "n_best": 1, "max_length": 9})
+    assert Writer(reader, cold, Quiet()).texts("a dog") == [same]
+
+
+@pytest.mark.parametrize("which", ["lines", "running"])
+@pytest.mark.parametrize("prompt", ["", "two dogs", "the sea\nis"])
+def test_what_is_streamed_is_the_text(which, prompt, request):
+    reader = Reader(request.getfixturevalue(which))
+    config = SAMPLE.model_copy(update={"n_best": 1, "max_length": 18})
+    writer = Writer(reader, config, Quiet())
+    parts, (text,) = list(writer.stream(prompt)), writer.texts(prompt)
+    assert "".join(parts) == writer.shown(prompt) + text.text
+    assert len(parts) > 3
+    if which == "running":
+        assert text.num_tokens == 18
+        assert "\n" in text.text or prompt != "two dogs"
+
+
+def test_running_text_goes_on_through_the_ends_of_lines(running, lines):
+    assert Reader(running).through_ends
+    assert not Reader(lines).through_ends
+    assert Reader(running).context == 12
+    reader = Reader(running)
+    ids = reader.encode("a dog\n\nthe sea")
+    assert ids.count(EOS_ID) == 2
+    assert reader.decode(ids) == "a dog\n\nthe sea"
+    with pytest.raises(RecipeError, match="goes on through the ends of lines"):
+        Writer(reader, DecodingConfig(beam=2), Quiet())
+    Writer(Reader(running, through_ends=False), DecodingConfig(beam=2), Quiet()).texts("a dog")
+
+
+def test_a_text_as_long_as_the_model_reads_is_told(lines):
+    heard = []
+
+    class Heard(Quiet):
+        def warn(self, text):
+            heard.append(text)
+
+    long = "a dog runs through the snow"
+    config = SAMPLE.model_copy(update={"min_length": 50, "max_length": 50})
+    room = 23 - len(Reader(lines).encode(long))
+    for each in Writer(Reader(lines), config, Heard()).texts(long):
+        assert each.num_tokens == room + 1
+    assert heard == [f"a text stops after {room} pieces: with its prompt of {23 - room} that is all the model reads"]
+    list(Writer(Reader(lines), config.model_copy(update={"n_best": 1}), Heard()).stream(long))
+    assert len(heard) == 2
+    with pytest.raises(DataError, match=r"the prompt has .* pieces, and the model reads 23 with what follows"):
+        Writer(Reader(lines), config, Quiet()).texts(" ".join([long] * 4))
+
+
+def test_a_model_that_has_learned_something_else_is_refused():
+    with pytest.raises(DataError, match="learned translation, and is no language model"):
+        Reader(tiny_model())
+
+
+@pytest.mark.parametrize("which", ["lines", "running"])
+def test_scores_of_continuations_are_sums_of_steps(which, request):
+    loaded = request.getfixturevalue(which)
+    reader, choices = Reader(loaded), [" the sea", " and a cat", "s", " cold"]
+    found = score_continuations(loaded, "a dog", choices)
+    assert [each.log_prob for each in found] == sorted((each.log_prob for each in found), reverse=True)
+    assert {each.text for each in found} == set(choices)
+    for each in found:
+        whole = reader.encode("a dog" + each.text)
+        start = next((i for i, (a, b) in enumerate(zip(whole, reader.encode("a dog"), strict=False)) if a != b),
+                     len(reader.encode("a dog")))  # fmt: skip
+        tokens = torch.tensor([BOS_ID, *whole])
+        with torch.inference_mode():
+            layout = Layout.of(torch.tensor([len(whole)]))
+            log_probs = loaded.model.log_probs(loaded.model.read(tokens[:-1], layout))
+        steps = log_probs[torch.arange(len(whole)), tokens[1:]][start:]
+        assert each.log_prob == pytest.approx(steps.sum().item(), abs=1e-9)
+        assert each.num_tokens == len(steps)
+        assert each.per_token == pytest.approx(steps.mean().item(), abs=1e-9)
+    assert (
+        score_continuations(loaded, "a dog", choices[:2] * 40)[0]
+        == score_continuations(loaded, "a dog", choices[:2])[0]
+    )
+
+
+def test_of_long_running_text_the_beginning_is_left_out(running, lines):
+    long = "the sea is cold ! a dog runs through the snow"
+    found = score_continuations(running, long, [" .", " by the sea"])
+    ids = [Reader(running).encode(long + each) for each in (" .", " by the sea")]
+    excess = max(map(len, ids)) - 12
+    assert excess > 0
+    for each in found:
+        whole = Reader(running).encode(long + each.text)[excess:]
+        tokens = torch.tensor([BOS_ID, *whole])
+        with torch.inference_mode():
+            read_all = running.model.read(tokens[:-1], Layout.of(torch.tensor([len(whole)])))
+            log_probs = running.model.log_probs(read_all)[torch.arange(len(whole)), tokens[1:]]
+        assert each.log_prob == pytest.approx(log_probs[-each.num_tokens :].sum().item(), abs=1e-9)
+    with pytest.raises(DataError, match="shorten them"):
+        score_continuations(lines, long * 2, [" ."])
+    with pytest.raises(DataError, match="shorten them"):
+        score_continuations(running, "a", [long])
+    with pytest.raises(DataError, match="adds no piece"):
+        score_continuations(lines, "a dog", [""])
+    assert score_continuations(lines, "a dog", []) == []

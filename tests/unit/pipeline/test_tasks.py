@@ -1,0 +1,204 @@
+"""Tasks: what a batch of each holds, what its loss sums over, and what of a dataset it refuses."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from data.batches import PairBatch, TextBatch
+from data.errors import DataError
+from data.store import Column, Dataset, Split
+from model.build import build
+from model.config import DropoutConfig, ModelConfig, StackConfig
+from pipeline.config import TrainingConfig
+from pipeline.tasks.classification import Classification
+from pipeline.tasks.language_model import RunningText
+from pipeline.tasks.masked_language_model import HIDDEN_ID, MaskedLanguageModel, masking
+from pipeline.tasks.tagging import Tagging
+from pipeline.tasks.task import About
+from pipeline.tasks.tasks import TASKS
+from tokenizer.config import TokenizerConfig
+from tokenizer.special import BOS_ID, EOS_ID
+from tokenizer.tokenizer import Tokenizer
+from tokenizer.train import train
+
+LINES = ("the cat sees a small dog", "a dog sees the cat", "cats and dogs run")
+STACK = StackConfig(layers=1, dim=16, heads=2, feed_forward_dim=24)
+
+
+def split(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Split:
+    return Split(Column.from_lists(sources), Column.from_lists(targets), np.ones(len(sources)))
+
+
+def dataset(train_split: Split) -> Dataset:
+    return Dataset(train_split, train_split, {}, 64, None)  # type: ignore[arg-type]
+
+
+def tokenizer(kind: str = "word", **more: Any) -> Tokenizer:
+    config = TokenizerConfig.model_validate({"kind": kind, "vocab_size": 300, "min_frequency": 1, **more})
+    return train(LINES, config)
+
+
+def model_of(**changes: Any) -> tuple[ModelConfig, Any]:
+    base = {"encoder": STACK, "decoder": STACK, "max_length": 16, "dropout": DropoutConfig(residual=0, embedding=0)}
+    config = ModelConfig.model_validate(base | changes)
+    return config, build(config, source_vocab=40, target_vocab=40, seed=1).double()
+
+
+def about(config: ModelConfig, **changes: Any) -> About:
+    return About(TrainingConfig.model_validate(changes), config, tokenizer(), tokenizer(), 64)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "task"),
+    [
+        ("transformer", "translation"),
+        ("decoder_only", "translation"),
+        ("decoder_only", "language_model"),
+        ("encoder_only", "masked_language_model"),
+        ("encoder_only", "classification"),
+        ("encoder_only", "tagging"),
+    ],
+)
+def test_a_loss_is_the_sum_of_those_of_its_examples(architecture: str, task: str) -> None:
+    """So that batches of any size weigh every prediction alike. (What is masked is drawn for a whole batch.)"""
+    config, model = model_of(architecture=architecture, task=task)
+    sources = [[4, 5, 6], [7, 8], [9, 10, 11, 12]]
+    targets = [[20, 21, 22], [23, 24], [25, 26, 27, 28]] if task != "classification" else [[20], [21], [22]]
+    whole = split(sources, targets)
+    objective = TASKS[task](about(config, label_smoothing=0.1))
+    if task == "tagging":
+        objective = Tagging(0.1, torch.ones(40, dtype=torch.bool))
+    together = objective.evaluate(model.eval(), objective.batch(whole, np.arange(3)))
+    if task != "masked_language_model":
+        alone = [objective.evaluate(model, objective.batch(whole, np.array([row]))) for row in range(3)]
+        assert together.count == sum(each.count for each in alone)
+        torch.testing.assert_close(together.nll, torch.stack([each.nll for each in alone]).sum(), rtol=0, atol=1e-10)
+    model.train()
+    model.noise.begin(1, 1)
+    loss = objective.loss(model, objective.batch(whole, np.arange(3)))
+    loss.sum.backward()
+    if task != "masked_language_model":
+        assert loss.count == num_predictions(task, sources, targets)
+    assert all(torch.isfinite(each.grad).all() for each in model.parameters() if each.grad is not None)
+
+
+def num_predictions(task: str, sources: list[list[int]], targets: list[list[int]]) -> int:
+    """How many predictions there are, counted by hand."""
+    if task == "classification":
+        return len(sources)
+    return sum(len(target) + (task != "tagging") for target in targets)
+
+
+# Running text
+
+
+def test_windows_are_the_running_text() -> None:
+    task = RunningText(4, 0.0)
+    text = split([[], [], []], [[10, 11, 12], [], [13, 14, 15, 16]])
+    running = [10, 11, 12, EOS_ID, EOS_ID, 13, 14, 15, 16, EOS_ID]
+    batches = task.ordered(text, 8)
+    assert [rows.tolist() for rows in batches] == [[0, 4], [8]]
+    batch = task.batch(text, batches[0])
+    assert isinstance(batch, TextBatch)
+    assert batch.tokens_out.tolist() == running[:8]
+    assert batch.tokens_in.tolist() == [BOS_ID, *running[:3], BOS_ID, *running[4:7]]
+    last = task.batch(text, batches[1])
+    assert (last.tokens_out.tolist(), last.lengths.tolist()) == (running[8:], [2])
+
+
+def test_each_epoch_cuts_the_text_elsewhere_and_reads_no_token_twice() -> None:
+    task, text = RunningText(5, 0.0), split([[]], [list(range(4, 50))])
+    epochs, again = task.epochs(text, 16, seed=3), task.epochs(text, 16, seed=3)
+    firsts = set()
+    for number in range(12):
+        starts = np.concatenate(epochs(number))
+        assert [rows.tolist() for rows in epochs(number)] == [rows.tolist() for rows in again(number)]
+        assert len(np.unique(starts)) == len(starts) >= 8
+        assert len(set((starts % 5).tolist())) == 1
+        assert starts.max() + 5 <= 47
+        firsts.add(int(starts.min()))
+    assert len(firsts) > 2
+
+
+@pytest.mark.parametrize(("tokens", "weight", "problem"), [(3, 1.0, "fewer than model.block = 5"), (9, 0.5, "weight")])
+def test_running_text_that_cannot_be_read_is_refused(tokens: int, weight: float, problem: str) -> None:
+    text = Split(Column.from_lists([[]]), Column.from_lists([[4] * tokens]), np.array([weight]))
+    with pytest.raises(DataError, match=problem):
+        RunningText(5, 0.0).check(dataset(text), ModelConfig())
+
+
+# Masked tokens
+
+
+def test_of_the_tokens_fifteen_percent_are_chosen_and_most_of_them_hidden() -> None:
+    is_end = torch.arange(100_000) % 20 == 19
+    chosen, places, instead = masking(is_end, 1000, key=7)
+    assert not is_end[chosen].any()
+    assert len(chosen) / 95_000 == pytest.approx(0.15, abs=0.005)
+    assert set(places.tolist()) <= set(chosen.tolist())
+    hidden = (instead == HIDDEN_ID).float().mean() * len(places) / len(chosen)
+    assert float(hidden) == pytest.approx(0.8, abs=0.01)
+    assert 1 - len(places) / len(chosen) == pytest.approx(0.1, abs=0.01)
+    assert instead[instead != HIDDEN_ID].min() >= 4
+
+
+def test_what_is_chosen_follows_from_the_key_and_is_never_nothing() -> None:
+    is_end = torch.tensor([False, False, True])
+    for key in range(50):
+        chosen, *_ = masking(is_end, 10, key)
+        assert 1 <= len(chosen) <= 2
+        assert torch.equal(chosen, masking(is_end, 10, key)[0])
+    assert len({masking(is_end, 10, key)[0].tolist()[0] for key in range(50)}) == 2
+    assert len(masking(torch.tensor([True]), 10, 1)[0]) == 0
+
+
+def test_masks_differ_from_step_to_step_and_are_those_of_the_step() -> None:
+    _, model = model_of(architecture="encoder_only", task="masked_language_model")
+    task, texts = MaskedLanguageModel(0.0), split([list(range(4, 16))] * 4, [[]] * 4)
+    batch, losses = task.batch(texts, np.arange(4)), []
+    for step in (1, 2, 1):
+        model.noise.begin(5, step)
+        losses.append(float(task.loss(model, batch).nll))
+    assert losses[0] == losses[2] != losses[1]
+    with torch.no_grad():
+        assert task.evaluate(model, batch).nll == task.evaluate(model, batch).nll
+
+
+# Labels
+
+
+def test_a_label_of_several_pieces_is_refused() -> None:
+    with pytest.raises(DataError, match=r'1 train labels are not one piece .*row 1.*target_kind = "word"'):
+        Classification(0.0).check(dataset(split([[4], [5]], [[6], [7, 8]])), ModelConfig())
+
+
+@pytest.mark.parametrize("kind", ["word", "bpe", "unigram", "char", "byte", "wordpiece"])
+def test_a_tag_belongs_to_a_word_however_the_word_is_cut(kind: str) -> None:
+    pieces = tokenizer(kind)
+    within = {"word": "dog", "wordpiece": "dogcat"}.get(kind, "dog-cat")  # they may not know what they find in a word
+    lines = ["the cat sees a small dog", "dogs", f"a {within} sees cats ."]
+    texts = split(pieces.encode_batch(lines), [[5] * len(line.split()) for line in lines])
+    task = Tagging(0.0, torch.tensor(pieces.begins_word()))
+    assert task.num_words(texts).tolist() == [len(line.split()) for line in lines]
+    task.check(dataset(texts), ModelConfig())
+    with pytest.raises(DataError, match=r"1 train sentences have not a tag for each word .*row 1"):
+        task.check(dataset(split(pieces.encode_batch(lines[:2]), [[5] * len(lines[0].split()), []])), ModelConfig())
+
+
+def test_predictions_are_the_likeliest_labels_and_never_control_tokens() -> None:
+    config, model = model_of(architecture="encoder_only", task="tagging")
+    with torch.no_grad():
+        model.output.weight[:4] *= 100
+    task = Tagging(0.0, torch.ones(40, dtype=torch.bool))
+    texts = split([[4, 5, 6], [7], [8, 9]], [[]] * 3)
+    batch = task.batch(texts, np.arange(3))
+    assert isinstance(batch, PairBatch)
+    with torch.inference_mode():
+        found = task.predict(model.eval(), batch)
+    assert [len(each.ids) for each in found] == [3, 1, 2]
+    assert min(label for each in found for label in each.ids) >= 4
+    assert all(each.log_prob < 0 for each in found)
+    assert config.task == "tagging"
