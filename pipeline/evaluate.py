@@ -117,7 +117,8 @@ def evaluate_files(
             references=[lines[name] for name in lines if name.startswith("reference_")],
         )
         asked = model is not None or "metrics" in config.model_fields_set
-        return [_assess(segments, config, loaded, asked, seed=seed, reporter=reporter)]
+        suited = config if loaded is None else config.of_task(loaded.config.task)
+        return [_assess(segments, suited, loaded, asked, seed=seed, reporter=reporter)]
 
     if out is None:
         evaluations = work(None)
@@ -235,7 +236,9 @@ def _assess(
     extra: dict[str, Score] = {}
     missing: dict[str, str] = {}
     if "perplexity" in config.metrics:
-        if loaded is not None and segments.sources is not None:
+        if loaded is not None and loaded.config.task != "translation":
+            missing["perplexity"] = f"of references there is none: the model learned {loaded.config.task}"
+        elif loaded is not None and segments.sources is not None:
             # here, not at the top: scoring files alone needs no torch
             from pipeline.scoring.perplexity import perplexity
 

@@ -84,6 +84,13 @@ def test_labels_are_learned_given_and_scored(settings: tuple[str, ...], target: 
     assert "[5/5] evaluate" in done.err
     said = tfm("translate", "runs/labels", "--device", "cpu", stdin="the drill is old\n\n")
     assert said.out == line + "\n"
+    Path("source").write_text("the owl is new\nthe file is old\n", encoding="utf-8")
+    Path("reference").write_text(line if target == "tags" else "animal\n", encoding="utf-8")
+    with Path("reference").open("a", encoding="utf-8") as file:
+        file.write(line)
+    scored = tfm("evaluate", "--model", "runs/labels", "--source", "source", "--reference", "reference", "--json")
+    assert scored.code == 0, scored.err
+    assert json.loads(scored.out)["metrics"]["accuracy"]["score"] == 100.0
     report = Path("runs/labels/scores/report.html").read_text("utf-8")
     assert "accuracy of 100" in report
     assert "<th>BLEU" not in report
