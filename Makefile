@@ -21,10 +21,11 @@ DATASET := $(RUN)/dataset/manifest.json
 MODEL := $(RUN)/model/manifest.json
 TRANSLATIONS := $(RUN)/translations/manifest.json
 SCORES := $(RUN)/scores/manifest.json
+VARIANTS := $(filter-out base,$(basename $(notdir $(wildcard recipes/variants/*.toml))))
 
 PYTEST := OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
-.PHONY: help demo all test test-slow test-faults bench check clean
+.PHONY: help demo all test test-slow test-faults bench variants check clean
 # An artifact is whole at every moment: make must not delete one when it is interrupted.
 .PRECIOUS: $(TOKENIZER) $(DATASET) $(MODEL) $(TRANSLATIONS) $(SCORES)
 
@@ -35,6 +36,7 @@ help:
 	@echo 'make test-slow                   the tests that train, build and install'
 	@echo 'make test-faults                 kill it, fill its disk, feed it garbage: a table of what holds'
 	@echo 'make bench                       what is fast, on the built-in corpus, beside a plain loop'
+	@echo 'make variants                    every part a recipe can name, trained at one budget and compared'
 	@echo 'make check                       lint, format, strict types'
 	@echo 'make clean                       remove caches and builds; runs/ and .venv stay'
 
@@ -89,6 +91,10 @@ bench: $(INSTALLED)
 	$(VENV)/bin/python -m bench startup
 	$(VENV)/bin/python -m bench preprocess --pairs 50000
 	$(VENV)/bin/python -m bench train runs/demo/dataset --recipe recipes/demo.toml --against plain
+
+variants: $(INSTALLED)
+	$(TFM) run recipes/variants/base.toml $(VARIANTS:%=recipes/variants/%.toml)
+	$(TFM) compare runs/base $(VARIANTS:%=runs/%) --plot runs/variants.svg
 
 check: $(INSTALLED)
 	$(VENV)/bin/ruff check

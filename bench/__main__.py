@@ -7,9 +7,11 @@ from collections.abc import Callable
 import typer
 
 from bench.ceilings import ceilings
+from bench.complexity import complexity
 from bench.decode import decode
 from bench.preprocess import preprocess
 from bench.processes import Failed
+from bench.softmax import softmax
 from bench.startup import startup
 from bench.train import train
 from pipeline.errors import TfmError
@@ -38,7 +40,7 @@ def told(bench: Callable[..., None]) -> Callable[..., None]:
     return handled
 
 
-for each in (train, decode, preprocess, startup, ceilings):
+for each in (train, decode, preprocess, startup, ceilings, complexity, softmax):
     app.command(name=each.__name__)(told(each))
 
 

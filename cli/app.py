@@ -15,6 +15,7 @@ import typer
 
 from cli.attend import attend
 from cli.compare import compare
+from cli.embed import embed
 from cli.evaluate import evaluate
 from cli.export import export
 from cli.generate import generate
@@ -96,7 +97,7 @@ app = typer.Typer(
 handle_errors = ErrorHandler()
 
 STAGES = (tokenize, preprocess, train, translate, evaluate)
-BESIDE_THEM = (run, generate, attend, compare, export, inspect, recipe)
+BESIDE_THEM = (run, generate, attend, embed, compare, export, inspect, recipe)
 
 for stage in (*STAGES, *BESIDE_THEM):
     app.command(name=stage.__name__)(handle_errors(stage))

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 NOTHING = "–"
 WORDS = ("run", "architecture", "task", "differs")
+SAID = ("model.architecture", "model.task")  # they have columns of their own
 MARK = "*"  # beside a figure that does not compare with that of the first run
 
 
@@ -49,7 +50,7 @@ def compare(
     elif markdown:
         print("\n".join(in_markdown(columns, rows)))
     else:
-        reporter(tables_on_stdout=True).table(f"{len(found.runs)} runs", columns, rows)
+        reporter(tables_on_stdout=True).table(f"{len(rows)} run{'s' if len(rows) > 1 else ''}", columns, rows)
     talk = reporter()
     for note in found.notes:
         talk.warn(note)
@@ -60,9 +61,9 @@ def table(found: "Comparison") -> tuple[list[str], list[list[str]]]:
     columns: dict[str, list[str]] = {"run": [run.name for run in found.runs]}
     columns["architecture"] = [run.architecture for run in found.runs]
     columns["task"] = [run.task for run in found.runs] if len({run.task for run in found.runs}) > 1 else []
-    columns["differs"] = [_differs(found.differs[run.name]) for run in found.runs]
     for name, (heading, shown) in _figures(found).items():
         columns[heading] = [_cell(found, run, name, shown) for run in found.runs]
+    columns["differs"] = [_differs(found.differs[run.name]) for run in found.runs]
     columns = {heading: cells for heading, cells in columns.items() if any(each not in ("", NOTHING) for each in cells)}
     return list(columns), [list(row) for row in zip(*columns.values(), strict=True)]
 
@@ -94,7 +95,7 @@ def _cell(found: "Comparison", run: "Trained", name: str, shown: Callable[[float
 
 
 def _differs(values: Mapping[str, object]) -> str:
-    return ", ".join(f"{key} = {_value(value)}" for key, value in values.items())
+    return ", ".join(f"{key} = {_value(value)}" for key, value in values.items() if key not in SAID)
 
 
 def _value(value: object) -> str:

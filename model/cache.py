@@ -70,7 +70,7 @@ class KeysValues:
         self._key, self._value = _with_room(self._key, used, key), _with_room(self._value, used, value)
         rows = slots.rows(key.shape[1], self._key.shape[2])
         for cache, new in ((self._key, key), (self._value, value)):
-            cache.flatten(0, 2).index_copy_(0, rows, new.flatten(0, 2))  # of a whole cache flatten is a view
+            cache.view(cache.shape[:3].numel(), cache.shape[3]).index_copy_(0, rows, new.flatten(0, 2))
         return self._key[:, :, :used], self._value[:, :, :used]
 
     def before(self, distance: int, slots: Slots) -> tuple[Tensor, Tensor] | None:

@@ -313,8 +313,10 @@ class ModelConfig(BaseModel):
                 f'positions_join = "concatenate" needs a vector for each position: positions = "sinusoidal" or '
                 f'"learned", not "{self.positions}"'
             )
-        if self.positions_join == "concatenate" and min(self.encoder.dim, self.decoder.dim) < 2:
-            raise ValueError('positions_join = "concatenate" needs dim of 2 or more: a row is half position')
+        halves = {"positions_join": "concatenate", "mixing": "recurrent"}
+        for name, half in halves.items():
+            if getattr(self, name) == half and min(self.encoder.dim, self.decoder.dim) < 2:
+                raise ValueError(f'{name} = "{half}" makes rows of two halves: it needs dim of 2 or more')
         if self.mixing != "attention" and self.positions not in ("none", *of_input):
             raise ValueError(
                 f'positions = "{self.positions}" is part of self-attention, in whose place mixing = "{self.mixing}" '
@@ -322,6 +324,14 @@ class ModelConfig(BaseModel):
             )
         if self.mixing == "recurrent" and self.window is not None:
             raise ValueError(f'mixing = "recurrent" has no window ({self.window}): leave model.window out')
+        if self.mixing != "attention" and self.architecture in ONE_STACK:
+            stack = self.encoder if self.architecture == "encoder_only" else self.decoder
+            of_heads = ("key_value_heads", "key_dim", "value_dim")
+            if self.score != "scaled_dot" or self.qk_norm or any(getattr(stack, name) for name in of_heads):
+                raise ValueError(
+                    f'architecture = "{self.architecture}" with mixing = "{self.mixing}" has no attention: leave '
+                    f"score, qk_norm, {', '.join(of_heads)} out"
+                )
         return self
 
     @model_validator(mode="after")

@@ -144,14 +144,9 @@ def checked(loaded: LoadedModel, ids: list[int], text: str) -> list[int]:
     return ids
 
 
-def hypotheses(
-    loaded: LoadedModel,
-    sources: Sequence[Sequence[int]],
-    config: DecodingConfig,
-    on_done: Callable[[int], None] | None = None,
-) -> list[list[int]]:
+def hypotheses(loaded: LoadedModel, sources: Sequence[Sequence[int]], config: DecodingConfig) -> list[list[int]]:
     """The best hypothesis of a model that translates, for each source."""
-    found = decode(loaded.model, sources, config, device=_device(loaded), on_done=on_done)
+    found = decode(loaded.model, sources, config, device=_device(loaded))
     return [list(n_best[0].ids) for n_best in found]
 
 

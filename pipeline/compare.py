@@ -20,10 +20,13 @@ MAIN: Mapping[str, Sequence[str]] = {
     "masked_language_model": ("perplexity", "token_accuracy"),
     "classification": ("accuracy", "macro_f1"),
     "tagging": ("accuracy", "macro_f1"),
+    "word_vectors": ("perplexity", "token_accuracy", "loss"),
 }
 """By task: which metrics of the test set stand in the table."""
-SMALL = {"parameters", "updates", "seconds", "valid.loss", *(f"{part}.{name}" for name in LOWER_IS_BETTER
-         for part in ("valid", "test"))}  # fmt: skip
+SMALL = {
+    *("parameters", "updates", "seconds"),
+    *(f"{part}.{name}" for name in (*LOWER_IS_BETTER, "loss") for part in ("valid", "test")),
+}
 """Figures of which the lower is the better."""
 
 
@@ -40,7 +43,7 @@ class Comparison:
     def main(self) -> list[str]:
         """The metrics of test sets that stand in a table."""
         tasks = dict.fromkeys(run.task for run in self.runs)
-        return list(dict.fromkeys(f"test.{name}" for task in tasks for name in MAIN.get(task, MAIN["translation"])))
+        return list(dict.fromkeys(f"test.{name}" for task in tasks for name in MAIN.get(task, ())))
 
     def compares(self, run: Trained, name: str) -> bool:
         """Whether a figure that the run has says something beside that of the first run that has it."""

@@ -35,7 +35,7 @@ def picture(runs: Sequence[Trained], kind: str) -> bytes:
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
-        figure = Figure(figsize=(11, 4.5), layout="constrained")
+        figure = Figure(figsize=(11, max(4.5, 0.2 * len(runs) + 0.5)), layout="constrained")  # room for the legend
         by_step, by_second = figure.subplots(1, 2, sharey=True)
         for number, (name, curve) in enumerate((run.name, run.curve) for run in runs):
             if curve is None:

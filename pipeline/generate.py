@@ -172,12 +172,15 @@ class Writer:
         return best_first([Hypothesis(tuple(each), total / norm, total) for each, total, norm in found], num_texts)
 
     def _search(self, prompt: Sequence[int]) -> list[Hypothesis]:
-        reader, config = self._reader, self._config
+        reader, config, longest = self._reader, self._config, self._longest(prompt)
+        needed = sum(len(phrase) for phrases in self._phrases.forced or () for phrase in set(phrases))
+        if needed > reader.context - 1 - len(prompt):
+            raise DataError(f"the forced words have {needed} pieces, for which there is no room after the prompt")
         with products_in(reader.model, decoding_precision(config.precision, reader.device)):
             (found,) = decode(
                 Prompted(reader.model, prompt),
                 [[BOS_ID]],
-                config.model_copy(update={"max_length": self._longest(prompt)}),
+                config.model_copy(update={"max_length": longest}),
                 device=reader.device,
                 phrases=replace(self._phrases, before=prompt),
             )

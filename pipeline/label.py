@@ -15,6 +15,7 @@ from pipeline.tasks.tasks import TASKS
 
 LABELLING = ("classification", "tagging")
 TRANSLATING = ("translation",)
+OTHERWISE_USED = {"language_model": "use `tfm generate`", "word_vectors": "use `tfm embed`"}
 TOKENS = 8192
 
 
@@ -22,7 +23,7 @@ def labels_instead(loaded: LoadedModel) -> bool:
     """Whether the model labels. Raises DataError where it neither labels nor translates."""
     task = loaded.config.task
     if task not in (*LABELLING, *TRANSLATING):
-        remedy = "use `tfm generate`" if task == "language_model" else "it is a beginning for others (--init-from)"
+        remedy = OTHERWISE_USED.get(task, "it is a beginning for others (--init-from)")
         raise DataError(f"learned {task} and gives no translations: {remedy}", file=loaded.folder)
     return task in LABELLING
 

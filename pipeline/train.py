@@ -38,7 +38,7 @@ def plan(
     inputs |= vectors_as_inputs(model)
     parts: dict[str, Any] = {
         "training": config.model_dump(mode="json", exclude=BESIDE_THE_POINT),
-        "model": model.model_dump(mode="json", exclude=set(VECTORS)),
+        "model": model.model_dump(mode="json", exclude=set(VECTORS.values())),
     }
     if config.validation.bleu and model.task == "translation":
         parts["decoding"] = _of_validation(config, decoding)
@@ -46,8 +46,12 @@ def plan(
 
 
 def _of_validation(config: TrainingConfig, decoding: DecodingConfig) -> dict[str, Any]:
-    """The part of [decoding] that validation uses: another beam for the tests is no reason to train again."""
-    unused = {"beam", "n_best", "batch_sentences"}
+    """The part of [decoding] that validation uses: another beam for the tests is no reason to train again.
+
+    It searches, and for what the model says by itself: no word is forced on it or forbidden.
+    """
+    unused = {"beam", "n_best", "batch_sentences", "strategy", "temperature", "top_k", "top_p", "seed"}
+    unused |= {"forbidden", "forced"}
     if config.validation.beam == 1:
         unused |= {"length_norm", "alpha"}
     return decoding.model_dump(mode="json", exclude=unused)

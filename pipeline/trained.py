@@ -6,6 +6,7 @@ of seconds the machine.
 
 import math
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -95,11 +96,12 @@ def _flat(value: Mapping[str, Any], key: str = "") -> Iterator[tuple[str, object
 
 def _number(content: Mapping[str, Any], name: str) -> float | None:
     """A figure of a manifest, where there is one; infinity is a text there."""
-    try:
-        value = float(content.get(name, math.nan))
-    except (TypeError, ValueError):
+    value = content.get(name)
+    if isinstance(value, str):
+        return math.inf if value == "inf" else None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    return None if math.isnan(value) else value
+    return value if abs(value) <= sys.float_info.max else None
 
 
 def _table(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -116,7 +118,8 @@ def _trained(model: Manifest) -> dict[str, Score]:
     """The figures in the manifest of a model."""
     config, validation = _table(model.config, "model"), _table(model.figures, "validation")
     on = {label: each.fingerprint[:SHORT] for label, each in model.inputs.items() if label == "dataset"}
-    on |= {name: str(config[name]) for name in ("task", "block") if config.get(name) is not None}
+    of_words = ("architecture", "word_vectors") if config.get("task") == "word_vectors" else ()  # what is predicted
+    on |= {name: str(config[name]) for name in ("task", "block", *of_words) if config.get(name) is not None}
     bleu = f"{validation.get('bleu_signature')}|{_spelled(on)}"
     found = {
         "parameters": (_number(model.figures, "parameters"), ""),
@@ -160,11 +163,11 @@ def _scored(scores: Manifest, translations: Manifest | None) -> dict[str, Score]
     file = scores.folder / "scores.json"
     try:
         main = from_json(read_json(file, shown=scores.path / "scores.json"))[0]
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        about = _spelled(_texts(main.name, scores, translations))
+        return {f"test.{n}": Score(float(each.score), f"{each.signature}|{about}") for n, each in main.scores.items()}
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         problem = "holds no scores of ours; remove the folder and score again"
         raise DataError(problem, file=scores.path / "scores.json") from error
-    about = _spelled(_texts(main.name, scores, translations))
-    return {f"test.{name}": Score(each.score, f"{each.signature}|{about}") for name, each in main.scores.items()}
 
 
 def _texts(test: str, scores: Manifest, translations: Manifest | None) -> dict[str, str]:
@@ -175,7 +178,7 @@ def _texts(test: str, scores: Manifest, translations: Manifest | None) -> dict[s
     if "dataset" in scores.inputs:
         below = _table(scores.inputs["dataset"].lineage, "inputs")
         parts = [str(each.get("fingerprint")) for label, each in below.items() if label.startswith(f"{test}: ")]
-        return {"texts": " + ".join(part[: 4 * SHORT] for part in parts)}
+        return {"texts": " + ".join(parts)}
     given = {label: each for label, each in scores.inputs.items() if label not in ("model", "hypotheses")}
     return {label.removesuffix("_1"): each.fingerprint[:SHORT] for label, each in given.items()}
 
@@ -199,7 +202,7 @@ def _clock(metrics: Sequence[Mapping[str, object]], model: Manifest) -> tuple[li
     if end > max(steps, default=0):  # the last updates are too few for a line; all is over after a last validation
         steps, seconds, validated = [*steps, end], [*seconds, total], [min(at, end - 1) for at in validated]
     of_updates = [
-        until - math.fsum(each for at, each in zip(validated, taken, strict=True) if at < step)
+        until - sum(each for at, each in zip(validated, taken, strict=True) if at < step)
         for step, until in zip(steps, seconds, strict=True)
     ]
     return [0, *steps], [0.0, *of_updates]
@@ -213,7 +216,7 @@ def _speed(metrics: Sequence[Mapping[str, object]], model: Manifest) -> dict[str
     counted = [(rates[step] * span, span) for step, span in spans if step in rates and span > 0]
     if not counted:
         return {}
-    rate = math.fsum(tokens for tokens, _ in counted) / math.fsum(span for _, span in counted)
+    rate = sum(tokens for tokens, _ in counted) / sum(span for _, span in counted)
     return {"tokens_per_second": Score(rate, f"task:{_table(model.config, 'model').get('task')}|{_machine(model)}")}
 
 

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 HEAVY = {"torch", "numpy", "datasets", "pyarrow", "tokenizers", "safetensors", "sacrebleu", "rich", "ctranslate2"}
 COMMANDS = (
     *("tokenize", "preprocess", "train", "translate", "generate", "evaluate", "run"),
-    *("attend", "export", "inspect", "recipe"),
+    *("compare", "attend", "embed", "export", "inspect", "recipe"),
 )
 PROGRAM = """
 import json, sys

@@ -13,15 +13,17 @@ from model.config import (
     Activation,
     Architecture,
     Cell,
+    Mixing,
     Norm,
     Normalization,
     Pooling,
     Positions,
+    PositionsJoin,
     RecurrentAttention,
     Score,
     Task,
 )
-from pipeline.config import Device, EvaluationMetric, LengthNorm, Optimizer, Schedule
+from pipeline.config import Device, EvaluationMetric, LengthNorm, Optimizer, Schedule, Strategy
 from tests.cli.user import tfm
 from tokenizer.config import Kind
 from tokenizer.config import Normalization as Form
@@ -34,6 +36,8 @@ TABLES = [
     (Architecture, "model.build", "ARCHITECTURES"),
     (Pooling, "model.encoder_only", "POOLINGS"),
     (Positions, "model.positions", "POSITIONS"),
+    (PositionsJoin, "model.positions", "JOINS"),
+    (Mixing, "model.build", "MIXINGS"),
     (Score, "model.scores", "SCORES"),
     (Activation, "model.blocks", "ACTIVATIONS"),
     (Norm, "model.blocks", "NORMS"),
@@ -41,9 +45,11 @@ TABLES = [
     (Cell, "model.recurrent_cells", "CELLS"),
     (RecurrentAttention, "model.recurrent_parts", "DECODERS"),
     (Task, "pipeline.tasks.tasks", "TASKS"),
+    (Task, "pipeline.compare", "MAIN"),
     (Optimizer, "pipeline.training.optimizers", "OPTIMIZERS"),
     (Schedule, "pipeline.training.schedules", "SCHEDULES"),
     (LengthNorm, "pipeline.decoding.rules", "LENGTH_NORMS"),
+    (Strategy, "pipeline.decoding.decode", "STRATEGIES"),
 ]
 
 
@@ -97,15 +103,15 @@ def test_the_command_line_knows_the_same_devices() -> None:
 
 @pytest.mark.parametrize(
     ("command", "names"),
-    [("tokenize", Kind), ("tokenize", Form), ("translate", LengthNorm)],
-    ids=["kinds", "normalizations", "length norms"],
+    [("tokenize", Kind), ("tokenize", Form), ("translate", LengthNorm), ("translate", Strategy)],
+    ids=["kinds", "normalizations", "length norms", "strategies"],
 )
 def test_help_lists_the_names(command: str, names: object) -> None:
     words = tfm(command, "--help").out.replace(",", " ").replace(".", " ").split()
     assert set(get_args(names)) <= set(words)
 
 
-@pytest.mark.parametrize("file", sorted((ROOT / "recipes").glob("*.toml")), ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", sorted((ROOT / "recipes").rglob("*.toml")), ids=lambda file: file.stem)
 def test_recipes_that_come_with_tfm_are_valid_and_named_as_their_file(file: Path) -> None:
     result = tfm("recipe", file)
     assert result.code == 0, result.err

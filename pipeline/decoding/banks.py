@@ -3,7 +3,8 @@
 Dynamic beam allocation (Post and Vilar 2018): candidates are the best ones of all, as ever, the best one of each
 hypothesis, and the next piece of each phrase. Those that have come equally far make a bank, and the banks take turns,
 the furthest first, until the beam is full. So a rare word is not crowded out before its sentence has grown around it.
-A sentence without phrases has one bank: its beam is as it would be.
+An end token finishes a hypothesis if it is among the W best of its bank. A sentence without phrases has one bank: its
+beam is as it would be.
 
 Legend: B sentences · W hypotheses a sentence · V vocabulary · Q candidates.
 """
@@ -32,8 +33,8 @@ def continuations_in_banks(
     values, parents, tokens = _candidates(log_probs, forced, num_pieces, pieces, sums, beam)
     needed = _needed_after(forced, num_pieces, pieces, parents, tokens)
     live, ends = values > NEVER, tokens == EOS_ID
-    finished = _take_turns(live, needed, beam) & ends
-    stays = _take_turns(live & ~ends, needed, beam)
+    finished = live & ends & (_places(live, needed) < beam)
+    stays = take_turns(live & ~ends, needed, beam)
     order = torch.where(finished, 0, torch.where(stays, 1, 2)).sort(dim=1, stable=True)
     chosen = order.indices[:, : 2 * beam]
     left_out = order.values[:, : 2 * beam] == 2
@@ -73,12 +74,16 @@ def _needed_after(forced: Forced, num_pieces: Tensor, pieces: Tensor, parents: T
     return forced.standing(num_pieces + 1, grown.scatter(2, place, tokens.unsqueeze(2))).needed
 
 
-def _take_turns(live: Tensor, needed: Tensor, beam: int) -> Tensor:
+def take_turns(live: Tensor, needed: Tensor, beam: int) -> Tensor:
     """(B, Q) which `beam` of the live candidates (B, Q), best first, are taken: the best of each bank, then the second
     of each, and so on, the bank that needs least first."""
-    better = torch.ones(live.shape[1], live.shape[1], dtype=torch.bool, device=live.device).tril(-1)
-    same = (needed.unsqueeze(2) == needed.unsqueeze(1)) & live.unsqueeze(1) & better
-    turns = same.sum(2) * (int(needed.max()) + 1) + needed
+    turns = _places(live, needed) * (int(needed.max()) + 1) + needed
     turns = turns.masked_fill(~live, torch.iinfo(turns.dtype).max)
     first = turns.sort(dim=1, stable=True).indices[:, :beam]
     return torch.zeros_like(live).scatter_(1, first, True) & live
+
+
+def _places(live: Tensor, needed: Tensor) -> Tensor:
+    """(B, Q) how many of its bank are better than each candidate."""
+    better = torch.ones(live.shape[1], live.shape[1], dtype=torch.bool, device=live.device).tril(-1)
+    return ((needed.unsqueeze(2) == needed.unsqueeze(1)) & live.unsqueeze(1) & better).sum(2)

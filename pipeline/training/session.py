@@ -199,7 +199,7 @@ def make_validator(session: Session, task: Any, target_tokenizer: Tokenizer) -> 
     ordered = task.ordered(valid, session.data.batch_tokens)
     translator = None
     if wanted.bleu and session.model.task == "translation":
-        decoding = session.decoding.model_copy(update={"beam": wanted.beam, "n_best": 1})
+        decoding = session.decoding.model_copy(update={"strategy": "search", "beam": wanted.beam, "n_best": 1})
         translator = Translator(valid, target_tokenizer, decoding)
     return Validator(task, valid, ordered, translator)
 

@@ -77,6 +77,25 @@ def test_what_the_format_has_no_room_for_is_refused(tmp_path: Path) -> None:
         to_ctranslate2(loaded(tmp_path, embedding_dim=8), tmp_path)
 
 
+LACKING: dict[str, dict[str, Any]] = {
+    'architecture = "decoder_only"': {"architecture": "decoder_only"},
+    'mixing = "convolution"': {"mixing": "convolution"},
+    "attention within a window (3)": {"window": 3},
+    "a norm of queries and keys (qk_norm)": {"qk_norm": True},
+    "heads that share keys and values": {"decoder": StackConfig(key_value_heads=2)},
+    "of other widths than dim / heads": {"encoder": StackConfig(value_dim=32)},
+    'normalization = "batch"': {"normalization": "batch"},
+    'positions_join = "concatenate"': {"positions_join": "concatenate"},
+    'the activation "swiglu"': {"activation": "swiglu"},
+}
+
+
+@pytest.mark.parametrize("what", LACKING)
+def test_it_has_no_room_for_parts_it_does_not_know(what: str) -> None:
+    assert what in str(export.no_room(ModelConfig.model_validate(LACKING[what])))
+    assert export.no_room(ModelConfig()) is None
+
+
 def test_the_missing_package_is_named_with_the_command_that_installs_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

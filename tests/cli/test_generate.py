@@ -22,6 +22,7 @@ min_frequency = 1
 batch_tokens = {batch}
 train = {{ source = "none", target = "train.txt" }}
 valid = {{ source = "none", target = "valid.txt" }}
+tests = {{ main = {{ source = "none", target = "valid.txt" }} }}
 
 [model]
 architecture = "decoder_only"
@@ -184,6 +185,10 @@ def test_a_model_of_translation_does_not_generate(stages: Stages) -> None:
     done = tfm("generate", stages.folder, "--prompt", "eins")
     assert done.code == 65
     assert "learned translation, and is no language model" in done.err
+
+
+def texts_of(rows: str) -> list[str]:
+    return [row.split("\t")[2] for row in rows.splitlines()]
 
 
 def test_translations_are_drawn_forced_and_forbidden(stages: Stages, tmp_path: Path) -> None:

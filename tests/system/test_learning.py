@@ -30,7 +30,7 @@ def scores(run: Path) -> dict[str, Any]:
     return loaded
 
 
-@pytest.mark.parametrize("task", ["copy", "reverse", "sort"])
+@pytest.mark.parametrize("task", ["copy", "reverse", "sort", "recurrent-reverse"])
 def test_toy_tasks_are_learned(task: str, tmp_path: Path) -> None:
     tfm("run", str(ROOT / "recipes" / f"{task}.toml"), cwd=tmp_path)
     metrics = scores(tmp_path / "runs" / task)["metrics"]

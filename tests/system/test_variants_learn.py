@@ -3,11 +3,11 @@ within 100 updates."""
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
-from model.config import ModelConfig, RecurrentConfig, StackConfig
+from model.config import Cell, DropoutConfig, ModelConfig, RecurrentConfig, StackConfig
 from tests.combinations import Choice, configured, covering
 from tests.tiny_training import run, training, write_dataset
 
@@ -17,7 +17,20 @@ WIDTHS = StackConfig(layers=1, dim=48, heads=4, feed_forward_dim=96, key_dim=8, 
 OTHERS: dict[str, dict[str, Any]] = {
     "gru": {"mixing": "recurrent", "recurrent": RecurrentConfig(cell="gru")},
     "values of another width than keys": {"encoder": WIDTHS, "decoder": WIDTHS},
+    "adaptive softmax and inputs": {"adaptive": {"cutoffs": (7, 11), "factor": 2}},
+    "adaptive softmax": {"adaptive": {"cutoffs": (7, 11), "factor": 2, "inputs": False}, "tie": "embeddings"},
 }
+
+RECURRENT: list[dict[str, Any]] = [
+    {"cell": cell, **how}
+    for cell in get_args(Cell)
+    for how in (
+        {},
+        {"reverse_source": True},
+        {"bidirectional": True, "attention": "luong"},
+        {"bidirectional": True, "attention": "bahdanau"},
+    )
+]
 
 
 @pytest.fixture(scope="module")
@@ -38,11 +51,21 @@ def test_it_learns(part: str, dataset: Path, tmp_path: Path) -> None:
     assert last < first / 2
 
 
+@pytest.mark.parametrize("recurrent", RECURRENT, ids=lambda each: " ".join(map(str, each.values())))
+def test_a_recurrent_model_learns(recurrent: dict[str, Any], dataset: Path, tmp_path: Path) -> None:
+    stack, none = StackConfig(layers=1, dim=48, heads=1), DropoutConfig(residual=0, embedding=0)
+    given = {"architecture": "recurrent", "recurrent": recurrent, "encoder": stack, "decoder": stack, "dropout": none}
+    first, last = losses(ModelConfig.model_validate(given), dataset, tmp_path)
+    assert last < first / 2
+
+
 def losses(model: ModelConfig, dataset: Path, out: Path) -> tuple[float, float]:
     """-log p of a piece at the first of 100 updates, and at the last five."""
     schedule: dict[str, Any] = {"name": "inverse_sqrt", "peak": 0.01, "warmup_steps": 10}
-    validation = {"every_steps": 100, "bleu": False}
-    run(dataset, out, training(max_steps=100, log_every=1, schedule=schedule, validation=validation), model=model)
+    more: dict[str, Any] = {"validation": {"every_steps": 100, "bleu": False}}
+    if model.has_tails:
+        more["label_smoothing"] = 0.0
+    run(dataset, out, training(max_steps=100, log_every=1, schedule=schedule, **more), model=model)
     lines = (out / "training" / "metrics.jsonl").read_text("utf-8").splitlines()
     found: list[float] = [line["nll"] for line in map(json.loads, lines) if line["event"] == "train"]
     return found[0], sum(found[-5:]) / 5

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from bench.__main__ import app
 from bench.processes import Failed, run
 
-BENCHES = ("train", "decode", "preprocess", "startup", "ceilings")
+BENCHES = ("train", "decode", "preprocess", "startup", "ceilings", "complexity", "softmax")
 ROOT = Path(__file__).parents[3]
 
 
@@ -47,9 +47,18 @@ def test_startup_runs(tmp_path: Path) -> None:
     assert all(each["median"] > 0 for each in content["found"])
 
 
+def test_softmax_runs() -> None:
+    words = ["--vocab", "40", "--dim", "16", "--rows", "8", "--cutoffs", "5,20", "--seconds", "0.01", "--rounds", "1"]
+    done = CliRunner().invoke(app, ["softmax", *words])
+    assert done.exit_code == 0, done.output
+    assert "full" in done.stdout
+    assert "adaptive" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (["softmax", "--cutoffs", "many"], "--cutoffs"),
         (["startup", "--predict", "nobody=2"], "--predict"),
         (["decode", "model", "source", "--layout", "many"], "--layout"),
         (["train", "nowhere", "--set", "model.norm=sideways"], "model.norm"),

@@ -1,6 +1,7 @@
 """What may not come up and what must: against the same written out for one hypothesis."""
 
 import math
+from dataclasses import dataclass
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from data.errors import DataError
 from pipeline.config import DecodingConfig
+from pipeline.decoding.banks import take_turns
 from pipeline.decoding.constraints import Bans, Forced
 from pipeline.decoding.decode import decode
 from pipeline.decoding.phrases import Phrases, continuing_pieces, forbidden_pieces, forced_pieces
@@ -204,6 +206,50 @@ def test_phrases_of_a_config_and_of_lines():
     assert found.forced == [[cat, mat], [cat]]
     assert found.forbidden == [dog]
     assert Phrases.of(cut, DecodingConfig(), 2).forced is None
+
+
+def test_banks_take_turns_the_furthest_first():
+    live = torch.tensor([[True, True, True, True, True, False], [True, True, True, True, True, True]])
+    needed = torch.tensor([[2, 2, 2, 1, 0, 0], [1, 1, 1, 1, 1, 1]])
+    taken = [
+        [row.nonzero().flatten().tolist() for row in take_turns(live, needed, beam)] for beam in (1, 2, 3, 4, 5, 6)
+    ]
+    assert [first for first, _ in taken] == [[4], [3, 4], [0, 3, 4], [0, 1, 3, 4], [0, 1, 2, 3, 4], [0, 1, 2, 3, 4]]
+    assert [second for _, second in taken] == [list(range(beam)) for beam in (1, 2, 3, 4, 5, 6)]
+
+
+@dataclass
+class Driven:
+    """Says 7 again and again, for a price; but after 5 it is sure of the end. Counts its steps."""
+
+    price: float
+    max_length: int = 20
+    steps: int = 0
+
+    @dataclass
+    class State:
+        ends: torch.Tensor
+
+        def select(self, rows):
+            return Driven.State(self.ends[rows])
+
+    def start(self, source, layout):
+        return Driven.State(torch.zeros(layout.batch, dtype=torch.bool))
+
+    def step(self, tokens, state):
+        self.steps += 1
+        ends = state.ends | (tokens == 5)
+        log_probs = torch.full((len(tokens), VOCAB), -6.0, dtype=torch.float64)
+        log_probs[ends, EOS_ID], log_probs[~ends, 7] = -0.1, -self.price
+        return lambda some: log_probs[some].clone(), Driven.State(ends)
+
+
+@pytest.mark.parametrize(("price", "most_steps"), [(0.01, 20), (0.2, 5)])
+def test_a_search_does_not_wait_for_what_may_not_end_yet(price, most_steps):
+    model, config = Driven(price), DecodingConfig(beam=2, n_best=2, length_norm="none")
+    ((best, second),) = decode(model, [[4]], config, phrases=Phrases(forced=[[(5,)]]))
+    assert (best.ids, second.ids) == ((5,), (7, 5))
+    assert model.steps <= most_steps
 
 
 @pytest.mark.parametrize("beam", [1, 2, 5])

@@ -244,6 +244,15 @@ def test_a_text_as_long_as_the_model_reads_is_told(lines):
         Writer(Reader(lines), config, Quiet()).texts(" ".join([long] * 4))
 
 
+def test_forced_words_need_room(lines):
+    config = DecodingConfig(beam=2, max_length=1, forced=("snow", "the sea is cold"))
+    (best,) = Writer(Reader(lines), config, Quiet()).texts("a dog")
+    assert " snow" in best.text
+    assert " the sea is cold" in best.text
+    with pytest.raises(DataError, match=r"the forced words have .* pieces, for which there is no room"):
+        Writer(Reader(lines), config, Quiet()).texts("a dog runs through the snow ." + " sea" * 5)
+
+
 def test_a_model_that_has_learned_something_else_is_refused():
     with pytest.raises(DataError, match="learned translation, and is no language model"):
         Reader(tiny_model())

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from model.noise import mix
 from pipeline.config import DecodingConfig
+from pipeline.decoding.decode import decode
 from pipeline.decoding.sampling import Sampling, draw, key_of, uniforms
+from tests.invariants.test_decoding import HashModel
 
 GRID = (torch.arange(20_000, dtype=torch.float64) + 0.5) / 20_000
 
@@ -118,3 +120,10 @@ def test_what_does_not_combine_is_refused(settings, reason):
 
 def test_samples_may_be_more_than_a_beam_is_wide():
     assert DecodingConfig(strategy="sample", n_best=50).n_best == 50
+
+
+def test_each_source_is_counted_once_however_many_samples_it_has():
+    done = []
+    config = DecodingConfig(strategy="sample", n_best=3, batch_sentences=2, max_length=8)
+    decode(HashModel(12), [[4], [5, 6], [], [7], [8, 9]], config, on_done=done.append)
+    assert sum(done) == 5

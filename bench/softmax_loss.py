@@ -1,0 +1,45 @@
+"""Seconds of an output layer's loss and gradients, by a process of its own: `python -m bench.softmax_loss < JSON`.
+
+Without cutoffs it is the full softmax, a linear layer.
+"""
+
+import json
+import sys
+from typing import Any
+
+import torch
+from torch import nn
+
+from bench.gemm import best_seconds
+from model.adaptive import AdaptiveSoftmax, clusters_of
+from model.config import AdaptiveConfig
+from model.linear import Linear
+from pipeline.training.losses import output_loss
+
+
+def layer(options: dict[str, Any], dtype: torch.dtype) -> nn.Module:
+    """The output layer that is asked for."""
+    vocab, dim = options["vocab"], options["dim"]
+    if not options["cutoffs"]:
+        return Linear(dim, vocab, bias=False, compute_dtype=dtype)
+    config = AdaptiveConfig(cutoffs=tuple(options["cutoffs"]), factor=options["factor"])
+    return AdaptiveSoftmax(clusters_of(config, dim, vocab), compute_dtype=dtype)
+
+
+def main(options: dict[str, Any]) -> None:
+    torch.manual_seed(1)
+    output = layer(options, torch.bfloat16 if options["bf16"] else torch.float32).train()
+    hidden = torch.randn(options["rows"], options["dim"], requires_grad=True)
+    by_rank = 1 / torch.arange(1, options["vocab"] + 1)
+    targets = torch.multinomial(by_rank, options["rows"], replacement=True)
+
+    def update() -> None:
+        for each in (hidden, *output.parameters()):
+            each.grad = None
+        output_loss(output, hidden, targets, smoothing=0.0)[0].backward()  # type: ignore[no-untyped-call]
+
+    print(json.dumps({"seconds": best_seconds(update, options["seconds"])}))
+
+
+if __name__ == "__main__":
+    main(json.load(sys.stdin))

@@ -1,0 +1,107 @@
+"""`tfm embed`: the word vectors of a model, as a file, a list of neighbours or a picture."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from cli.options import Device, model_folder, refuse
+
+if TYPE_CHECKING:
+    from pipeline.embed import Neighbour, Words
+
+COUNT = 10
+Side = Literal["source", "target"]
+
+
+def embed(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What `tfm train` made: its model/, or its folder.")],
+    nearest: Annotated[
+        list[str] | None, typer.Option("--nearest", metavar="WORD", help="Print the words nearest to it; repeatable.")
+    ] = None,
+    analogy: Annotated[
+        tuple[str, str, str] | None,
+        typer.Option("--analogy", metavar="A B C", help="Print what is to C as B is to A."),
+    ] = None,
+    count: Annotated[
+        int | None, typer.Option("--count", metavar="N", min=1, help=f"How many of them ({COUNT}).")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the same as JSON.")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="FILE", dir_okay=False, help="Write all vectors in word2vec's text format; also .gz."
+        ),
+    ] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option("--picture", metavar="FILE", dir_okay=False, help="Draw words as points of a plane: .png, .svg."),
+    ] = None,
+    words: Annotated[
+        Path | None,
+        typer.Option(
+            "--words",
+            metavar="FILE",
+            help="Words of the picture, one a line, with a class by which they are coloured; else the frequent ones.",
+        ),
+    ] = None,
+    side: Annotated[
+        Side | None, typer.Option("--side", help="Whose, of a model that has both: source or target (target).")
+    ] = None,
+    device: Device = None,
+) -> None:
+    """Show the word vectors of a model: of skip-gram and CBOW, or the embedding of any other."""
+    if not (nearest or analogy or out or picture):
+        raise typer.BadParameter("say what for: --nearest, --analogy, --out or --picture", param_hint="MODEL")
+    if not (nearest or analogy):
+        refuse({"--count": count, "--json": as_json}, "it is of --nearest and --analogy: give one")
+    if picture is None:
+        refuse({"--words": words}, "it is of a picture: give --picture FILE")
+    from cli.console import reporter
+    from pipeline.embed import PICTURES, Words
+    from pipeline.files import beginning, replace_bytes
+    from pipeline.models import load_model
+
+    if picture is not None and picture.suffix not in PICTURES:
+        raise typer.BadParameter(f"its name must end in {' or '.join(PICTURES)}", param_hint="--picture")
+    talk = reporter(tables_on_stdout=True)
+    known = Words.of(load_model(model_folder(model), device or "auto"), side or "target")
+    found = dict(_found(known, nearest or (), analogy, count or COUNT))
+    files = list(_files(known, out, picture, words))
+    if as_json:
+        print(json.dumps({title: [vars(each) for each in rows] for title, rows in found.items()}, ensure_ascii=False))
+    else:
+        for title, rows in found.items():
+            talk.table(title, ("word", "cosine"), [(each.word, f"{each.cosine:.3f}") for each in rows])
+    for file, content in files:
+        with beginning(file):
+            replace_bytes(file, content)
+        talk.line(f"written: {file}")
+
+
+def _found(
+    known: "Words", nearest: "list[str] | tuple[()]", analogy: tuple[str, str, str] | None, count: int
+) -> Iterator[tuple[str, "list[Neighbour]"]]:
+    """What was asked for, by a title."""
+    for word in nearest:
+        yield word, known.nearest(known[word], count, beside=(word,))
+    if analogy is not None:
+        first, second, third = analogy
+        yield f"{second} - {first} + {third}", known.analogous(first, second, third, count)
+
+
+def _files(known: "Words", out: Path | None, picture: Path | None, words: Path | None) -> Iterator[tuple[Path, bytes]]:
+    """What is to be written, and where."""
+    import gzip
+
+    from pipeline.embed import frequent, read_classes
+    from pipeline.embed import picture as drawn
+    from pipeline.vectors import vectors_text
+
+    if out is not None:
+        content = vectors_text(known.rows, known.vectors).encode()
+        yield out, gzip.compress(content, mtime=0) if out.suffix == ".gz" else content
+    if picture is not None:
+        yield picture, drawn(known, frequent(known) if words is None else read_classes(words, known), picture.suffix)

@@ -1,0 +1,100 @@
+"""`tfm embed` at the command line: neighbours, a file of vectors, a picture; errors in a line or two."""
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.cli.user import Stages, tfm, write_lines
+
+
+def test_the_nearest_words_as_a_table(stages: Stages) -> None:
+    found = tfm("embed", stages.folder, "--nearest", "eins", "--count", "3", "--side", "source")
+    assert found.code == 0, found.err
+    lines = found.out.splitlines()
+    assert lines[0] == "eins"
+    assert lines[1].split() == ["word", "cosine"]
+    assert len(lines) == 3 + 3
+    assert "eins" not in "".join(lines[3:])
+
+
+def test_the_nearest_words_for_scripts(stages: Stages) -> None:
+    words = ("--nearest", "eins", "--nearest", "two", "--analogy", "eins", "one", "zwei", "--json")
+    found = tfm("embed", stages.folder / "model", *words)
+    assert found.code == 0, found.err
+    listed = json.loads(found.out)
+    assert list(listed) == ["eins", "two", "one - eins + zwei"]
+    cosines = [each["cosine"] for each in listed["eins"]]
+    assert cosines == sorted(cosines, reverse=True)
+    assert len(cosines) == 10
+    assert {"eins", "one", "zwei"}.isdisjoint(each["word"] for each in listed["one - eins + zwei"])
+
+
+def test_vectors_are_written_and_an_embedding_starts_from_them(stages: Stages, tmp_path: Path) -> None:
+    for name in ("v.txt", "v.txt.gz"):
+        written = tfm("embed", stages.folder, "--out", tmp_path / name)
+        assert written.code == 0, written.err
+        assert written.out == ""
+        assert f"written: {tmp_path / name}" in written.err
+    text = (tmp_path / "v.txt").read_text(encoding="utf-8")
+    assert gzip.decompress((tmp_path / "v.txt.gz").read_bytes()).decode() == text
+    number, width = map(int, text.splitlines()[0].split())
+    assert (number, width) == (12, 16)
+    assert {line.split()[0] for line in text.splitlines()[1:]} >= {"eins", "six"}
+    assert np.array([line.split()[1:] for line in text.splitlines()[1:]]).astype(float).shape == (number, width)
+    model = ("--set", "model.encoder.dim=16", "--set", "model.encoder.heads=2", "--set", "model.decoder.dim=16")
+    wanted = ("--set", f"model.source_vectors={tmp_path / 'v.txt.gz'}", "--set", "model.decoder.heads=2")
+    words = ("train", "--data", stages.folder / "dataset", "--max-steps", "1", "--device", "cpu", *model, *wanted)
+    trained = tfm(*words, "--out", tmp_path / "run")
+    assert trained.code == 0, trained.err
+    assert "training: 12 of 12 source pieces start from" in trained.err
+
+
+@pytest.mark.parametrize("kind", ["png", "svg"])
+def test_a_picture(kind: str, stages: Stages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_lines(tmp_path / "words.txt", ["eins german", "zwei german", "one english"])
+    for place, words in ((f"all.{kind}", ()), (f"some.{kind}", ("--words", "words.txt"))):
+        drawn = tfm("embed", stages.folder, "--picture", place, *words)
+        assert drawn.code == 0, drawn.err
+        assert (tmp_path / place).read_bytes()[:5] in (b"\x89PNG\r", b"<?xml")
+    assert (tmp_path / f"all.{kind}").read_bytes() != (tmp_path / f"some.{kind}").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ((), 2, "say what for"),
+        (("--nearest", "einz"), 2, "no vector of 'einz'; it has 'eins'"),
+        (("--analogy", "eins", "one", "zwo"), 2, "no vector of 'zwo'"),
+        (("--count", "3", "--out", "v.txt"), 2, "--count"),
+        (("--json", "--out", "v.txt"), 2, "--json"),
+        (("--words", "words.txt", "--nearest", "eins"), 2, "--words"),
+        (("--picture", "p.pdf"), 2, ".svg"),
+        (("--nearest", "eins", "--side", "both"), 2, "--side"),
+        (("--picture", "p.png", "--words", "words.txt"), 65, "words.txt, line 2: the model has no vector of 'wort'"),
+        (("--picture", "p.png", "--words", "nowhere.txt"), 65, "nowhere.txt: no such file"),
+        (("--out", "no/such/v.txt"), 73, "no/such/v.txt"),
+        (("--picture", "no/such/p.png"), 73, "no/such/p.png"),
+    ],
+    ids=lambda each: " ".join(each) if isinstance(each, tuple) else "",
+)
+def test_errors(
+    words: tuple[str, ...], code: int, said: str, stages: Stages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_lines(tmp_path / "words.txt", ["eins", "wort"])
+    result = tfm("embed", stages.folder, *words)
+    assert result.code == code, result.err
+    assert said in result.err
+    assert result.out == ""
+    assert "Traceback" not in result.err
+    assert {file.name for file in tmp_path.iterdir()} == {"words.txt"}
+
+
+def test_no_model_there(tmp_path: Path) -> None:
+    result = tfm("embed", tmp_path / "nothing", "--nearest", "eins")
+    assert result.code == 65
+    assert "nothing" in result.err

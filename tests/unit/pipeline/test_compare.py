@@ -1,0 +1,276 @@
+"""Runs side by side: what differs, which figures compare, and what of a run is not the model's."""
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from pipeline.artifact import Input, Plan, open_artifact, publish
+from pipeline.compare import compare_runs
+from pipeline.compare_plot import draw
+from pipeline.errors import CannotWrite, DataError, RecipeError
+from pipeline.scoring.evaluation import Evaluation, as_json
+from pipeline.scoring.metrics import Score
+from pipeline.trained import read_run
+from tests.tiny_artifact import signed
+
+BLEU = "nrefs:1|case:mixed|tok:13a"
+SETTINGS = {"device": "cpu", "precision": "fp32", "threads": 2, "world_size": 1, "batch_tokens": 64, "torch": "2"}
+METRICS = [
+    {"event": "train", "step": 10, "tokens_per_second": 100.0, "seconds": 2.0},
+    {"event": "valid", "step": 10, "loss": 3.0, "seconds": 5.0},
+    {"event": "train", "step": 20, "tokens_per_second": 300.0, "seconds": 13.0},
+    {"event": "valid", "step": 25, "loss": 2.0, "seconds": 1.0},
+]
+
+
+def make_run(
+    folder: Path,
+    *,
+    loss: float = 2.0,
+    model: Mapping[str, Any] = {},
+    dataset: str = "data",
+    metrics: list[dict[str, Any]] | None = None,
+    figures: Mapping[str, Any] = {},
+) -> Path:
+    """A run as far as a training: its model with figures, and metrics.jsonl."""
+    config = {"training": {"max_steps": 25}, "model": {"architecture": "transformer", "task": "translation", **model}}
+    plan = Plan("train", folder / "model", config, {"dataset": Input.of_value(dataset)}, seed=1)
+    with publish(plan, command=["test"]) as draft:
+        (draft.folder / "config.json").write_text("{}")
+        validation = {"loss": loss, "perplexity": math.exp(loss), "accuracy": 0.5}
+        draft.figures.update(parameters=1000, updates=25, training_seconds=17.0, settings=SETTINGS)
+        draft.figures.update({"validation": validation, **figures})
+    (folder / "training").mkdir()
+    lines = METRICS if metrics is None else metrics
+    (folder / "training" / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return folder
+
+
+def add_scores(
+    folder: Path, bleu: float, *, signature: str = BLEU, reference: str = "a text", beam: int = 5, **others: Score
+) -> Path:
+    """Translations and scores of a run's model."""
+    model = open_artifact(folder / "model").as_input()
+    with publish(
+        Plan("translate", folder / "translations", {"decoding": {"beam": beam}}, {"model": model}, 1), command=["test"]
+    ) as draft:
+        for kind, text in (("source", "x"), ("reference", reference)):
+            (draft.folder / f"test.{kind}.txt").write_text(text)
+    inputs = {"model": model, "translations": Input.of_artifact(folder / "translations")}
+    scores = {"bleu": Score(bleu, signature), **others}
+    found = [Evaluation("test", 1, scores, (), "source", (), (), ())]
+    with publish(Plan("evaluate", folder / "scores", {}, inputs, 1), command=["test"]) as draft:
+        (draft.folder / "scores.json").write_text(json.dumps(as_json(found)))
+    return folder
+
+
+def test_only_what_differs_from_the_first_is_told(tmp_path: Path) -> None:
+    first = make_run(tmp_path / "first", model={"norm": "pre", "encoder": {"layers": 2, "dim": 8}})
+    other = make_run(tmp_path / "other", model={"norm": "post", "encoder": {"layers": 2, "dim": 16}, "newer": 1})
+    found = compare_runs([first, other])
+    assert found.differs == {"first": {}, "other": {"model.norm": "post", "model.encoder.dim": 16}}
+
+
+def test_another_beam_is_a_difference_once_both_have_translated(tmp_path: Path) -> None:
+    first = add_scores(make_run(tmp_path / "first"), 30.0)
+    other = make_run(tmp_path / "other")
+    assert compare_runs([first, other]).differs["other"] == {}
+    assert compare_runs([first, add_scores(other, 31.0, beam=1)]).differs["other"] == {"decoding.beam": 1}
+
+
+def test_figures_are_those_of_manifests_and_scores(tmp_path: Path) -> None:
+    run = add_scores(make_run(tmp_path / "run", loss=1.5), 30.0, perplexity=Score(math.inf, "unit:token"))
+    (found,) = compare_runs([run]).runs
+    values = {name: figure.score for name, figure in found.figures.items()}
+    assert values == {
+        "parameters": 1000,
+        "updates": 25,
+        "seconds": 17.0,
+        "valid.loss": 1.5,
+        "valid.perplexity": math.exp(1.5),
+        "valid.accuracy": 0.5,
+        "test.bleu": 30.0,
+        "test.perplexity": math.inf,
+        # 10 updates in 2 s, then 10 in 13 - 2 - 5 s: 200 and 1,800 tokens
+        "tokens_per_second": 2000 / 8,
+    }
+    json.dumps(compare_runs([run]).as_json(), allow_nan=False)
+
+
+def test_the_curve_s_clock_leaves_validations_out(tmp_path: Path) -> None:
+    curve = read_run(make_run(tmp_path / "run"), "run").curve
+    assert curve is not None
+    assert curve.steps == [10, 25]
+    assert curve.losses == [3.0, 2.0]
+    assert curve.seconds == [2.0, 17.0 - 5.0 - 1.0]  # all is over after the last validation
+
+
+def test_a_run_without_scores_or_curve_shows_what_is_there(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", metrics=[])
+    (run / "training" / "metrics.jsonl").unlink()
+    found = compare_runs([run])
+    assert found.notes == []
+    assert found.runs[0].curve is None
+    assert "valid.loss" in found.runs[0].figures
+    assert "tokens_per_second" not in found.runs[0].figures
+
+
+def test_a_model_alone_and_a_run_are_the_same(tmp_path: Path) -> None:
+    run = add_scores(make_run(tmp_path / "run"), 30.0)
+    by_model = compare_runs([run / "model"]).runs[0]
+    assert by_model.name == "run"
+    assert by_model.figures == compare_runs([run]).runs[0].figures
+
+
+def test_runs_of_one_name_are_told_by_their_folders(tmp_path: Path) -> None:
+    folders = [make_run(tmp_path / place / "run") for place in "ab"]
+    assert [run.name for run in compare_runs(folders).runs] == [str(folder) for folder in folders]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"signature": "nrefs:1|case:lc|tok:13a"}, "case:lc instead of case:mixed"),
+        ({"reference": "another text"}, "reference:"),
+    ],
+)
+def test_a_score_of_another_signature_or_text_does_not_compare(
+    tmp_path: Path, change: dict[str, str], said: str
+) -> None:
+    first, same = (add_scores(make_run(tmp_path / name), 30.0) for name in ("first", "same"))
+    other = add_scores(make_run(tmp_path / "other"), 40.0, **change)  # type: ignore[arg-type]
+    found = compare_runs([first, same, other])
+    assert [found.compares(run, "test.bleu") for run in found.runs] == [True, True, False]
+    (note,) = found.notes
+    assert note.startswith("other: test.bleu: not comparable with first: ")
+    assert said in note
+    assert [run["figures"]["test.bleu"]["comparable"] for run in found.as_json()["runs"]] == [True, True, False]
+
+
+def test_losses_on_another_dataset_and_seconds_of_another_machine_do_not_compare(tmp_path: Path) -> None:
+    first = make_run(tmp_path / "first")
+    other = make_run(tmp_path / "other", dataset="others", figures={"settings": {**SETTINGS, "threads": 1}})
+    found = compare_runs([first, other])
+    marked = {name for name in found.runs[1].figures if not found.compares(found.runs[1], name)}
+    assert marked == {"valid.loss", "valid.perplexity", "valid.accuracy", "seconds", "tokens_per_second"}
+    assert any("threads:1 instead of threads:2" in note for note in found.notes)
+    assert found.differs["other"] == {"settings.threads": 1, "dataset": "others"}
+
+
+def test_tasks_mix_and_lack_each_other_s_metrics(tmp_path: Path) -> None:
+    first = add_scores(make_run(tmp_path / "first"), 30.0)
+    other = make_run(tmp_path / "other", model={"architecture": "encoder_only", "task": "tagging"})
+    found = compare_runs([first, other])
+    assert [run.task for run in found.runs] == ["translation", "tagging"]
+    assert [run.architecture for run in found.runs] == ["transformer", "encoder_only"]
+    assert found.main == ["test.bleu", "test.exact_match", "test.accuracy", "test.macro_f1"]
+    assert not found.compares(found.runs[1], "valid.loss")
+
+
+def test_sorting_puts_the_best_first_and_those_without_last(tmp_path: Path) -> None:
+    worse = add_scores(make_run(tmp_path / "worse", loss=3.0), 10.0)
+    none = make_run(tmp_path / "none", loss=1.0)
+    better = add_scores(make_run(tmp_path / "better", loss=2.0), 20.0)
+    runs = [worse, none, better]
+    for metric, names in (
+        (None, ["worse", "none", "better"]),
+        ("bleu", ["better", "worse", "none"]),
+        ("loss", ["none", "better", "worse"]),
+        ("valid.accuracy", ["worse", "none", "better"]),
+        ("seconds", ["worse", "none", "better"]),
+    ):
+        assert [run.name for run in compare_runs(runs, metric).runs] == names, metric
+    with pytest.raises(RecipeError, match=r"--sort rouge9: these runs have parameters, .*test\.bleu"):
+        compare_runs(runs, "rouge9")
+
+
+def test_sorting_changes_nothing_of_what_is_compared(tmp_path: Path) -> None:
+    first = make_run(tmp_path / "first", loss=3.0, model={"norm": "pre"})
+    other = make_run(tmp_path / "other", loss=2.0, model={"norm": "post"})
+    found = compare_runs([first, other], "loss")
+    assert [run.name for run in found.runs] == ["other", "first"]
+    assert found.differs == {"first": {}, "other": {"model.norm": "post"}}
+
+
+def test_scores_of_another_model_are_left_out_and_it_is_said(tmp_path: Path) -> None:
+    run = add_scores(make_run(tmp_path / "run"), 30.0)
+    other = make_run(tmp_path / "other", model={"norm": "post"})
+    (run / "model").unlink()
+    (run / "model").symlink_to((other / "model").resolve())
+    found = compare_runs([run])
+    assert "test.bleu" not in found.runs[0].figures
+    assert any("run: scores/ are of another model" in note for note in found.notes)
+
+
+def test_a_curve_of_another_training_is_left_out_and_it_is_said(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", metrics=METRICS[:2])
+    found = compare_runs([run])
+    assert found.runs[0].curve is None
+    assert "tokens_per_second" not in found.runs[0].figures
+    assert any("run: training/ is of another training" in note for note in found.notes)
+
+
+def test_errors_name_the_folder(tmp_path: Path) -> None:
+    whole = make_run(tmp_path / "whole")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match=r"/nowhere: there is no such folder"):
+        compare_runs([whole, tmp_path / "nowhere"])
+    with pytest.raises(DataError, match=r"/empty: holds no model yet"):
+        compare_runs([whole, tmp_path / "empty"])
+    add_scores(whole, 30.0)
+    with pytest.raises(DataError, match=r"/scores: was made by 'evaluate'"):
+        compare_runs([whole / "scores"])
+    damaged = make_run(tmp_path / "damaged")
+    (damaged / "model" / "config.json").write_text("{ }")
+    with pytest.raises(DataError, match=r"/damaged/model: 'config.json'"):
+        compare_runs([whole, damaged])
+    (whole / "scores" / "manifest.json").unlink()
+    with pytest.raises(DataError, match=r"/whole/scores"):
+        compare_runs([whole])
+
+
+@pytest.mark.parametrize("wrong", [[], "many", {"a": 1}, 10**400, True, "nan"])
+def test_a_figure_that_is_no_number_is_none(tmp_path: Path, wrong: object) -> None:
+    run = make_run(tmp_path / "run", figures={"parameters": wrong, "validation": wrong, "settings": wrong})
+    found = compare_runs([run])
+    assert set(found.runs[0].figures) == {"updates", "seconds", "tokens_per_second"}
+
+
+def test_scores_that_are_none_of_ours_are_an_error(tmp_path: Path) -> None:
+    run = add_scores(make_run(tmp_path / "run"), 30.0)
+    file = run / "scores" / "scores.json"
+    file.write_text(file.read_text().replace("30.0", '"much"'))
+    signed(run / "scores")
+    with pytest.raises(DataError, match=r"/run/scores/scores.json: holds no scores of ours"):
+        compare_runs([run])
+
+
+def test_the_plot_has_both_clocks_and_every_run_with_a_curve(tmp_path: Path) -> None:
+    runs = [read_run(make_run(tmp_path / name), name) for name in ("first", "second")]
+    runs.append(read_run(make_run(tmp_path / "third", metrics=[]), "third"))
+    files = [tmp_path / "one.svg", tmp_path / "two.svg"]
+    for file in files:
+        draw(runs, file)
+    assert files[0].read_bytes() == files[1].read_bytes()
+    text = "".join(ElementTree.parse(files[0]).getroot().itertext())
+    for word in ("first", "second", "updates", "seconds", "validation loss"):
+        assert word in text
+    assert "third" not in text
+    draw(runs, tmp_path / "one.png")
+    assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_plot_that_cannot_be_is_refused(tmp_path: Path) -> None:
+    run = read_run(make_run(tmp_path / "run"), "run")
+    with pytest.raises(RecipeError, match=r"x\.pdf: a plot is a \.svg or a \.png"):
+        draw([run], tmp_path / "x.pdf")
+    with pytest.raises(CannotWrite):
+        draw([run], tmp_path / "nowhere" / "x.svg")
+    bare = read_run(make_run(tmp_path / "bare", metrics=[]), "bare")
+    with pytest.raises(DataError, match=r"/bare: has no curve"):
+        draw([bare], tmp_path / "x.svg")

@@ -1,0 +1,108 @@
+"""What is said of word vectors: neighbours by cosine, analogies, and the picture's two directions."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from data.errors import DataError
+from pipeline.embed import Words, picture, principal, read_classes
+from pipeline.errors import RecipeError
+from tests.tiny_model import tiny_model
+
+WORDS = Words(
+    {"east": 1, "north": 2, "nine": 3, "west": 4, "up": 5},
+    np.array([[9, 9, 9], [2, 0, 0], [0, 1, 0], [3, 1, 0], [-1, 0, 0], [0, 0, 0.5]], np.float32),
+)
+
+
+def test_the_nearest_are_those_of_the_largest_cosine() -> None:
+    found = WORDS.nearest(WORDS["east"], 3, beside=("east",))
+    assert [each.word for each in found] == ["nine", "north", "up"]  # row 0 is no word
+    assert [each.cosine for each in found] == pytest.approx([3 / 10**0.5, 0, 0])
+    assert WORDS.nearest(WORDS["east"], 99)[-1].word == "west"
+    assert len(WORDS.nearest(WORDS["east"], 99)) == 5
+
+
+def test_an_analogy_is_a_sum_of_unit_vectors() -> None:
+    vectors = np.array([[2, 0, 0], [2, 2, 0], [0, 0, 3], [0, 1, 1], [1, 0, 0.1]], np.float32)
+    words = Words({word: row for row, word in enumerate(("man", "woman", "king", "queen", "page"))}, vectors)
+    (first, _) = words.analogous("man", "woman", "king", 9)
+    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    target = units[1] - units[0] + units[2]
+    assert first.word == "queen"
+    assert first.cosine == pytest.approx(float(units[3] @ target / np.linalg.norm(target)))
+
+
+def test_an_unknown_word_is_named_with_others_like_it() -> None:
+    with pytest.raises(RecipeError, match="no vector of 'eats'; it has 'east'"):
+        WORDS["eats"]
+    with pytest.raises(RecipeError, match=r"no vector of 'zzz'$"):
+        WORDS["zzz"]
+
+
+@given(st.integers(2, 9), st.integers(1, 6), st.integers(0, 2**16))
+def test_principal_components_are_those_of_the_covariance(num: int, width: int, seed: int) -> None:
+    vectors = np.random.default_rng(seed).normal(size=(num, width)).astype(np.float32)
+    places, shares = principal(vectors)
+    centred = vectors - vectors.mean(0, dtype=np.float64)
+    variances = np.sort(np.linalg.eigvalsh(centred.T @ centred))[::-1][:2]
+    assert (places**2).sum(0)[: len(variances)] == pytest.approx(variances, abs=1e-6)
+    assert shares[: len(variances)] == pytest.approx(variances / (centred**2).sum(), abs=1e-6)
+    assert places.sum(0) == pytest.approx([0, 0], abs=1e-6)
+    assert abs(places[:, 0] @ places[:, 1]) < 1e-6
+    again, _ = principal(vectors[::-1])
+    assert again[::-1] == pytest.approx(places, abs=1e-5)  # directions have a sign of their own
+
+
+def test_vectors_that_are_all_alike_have_a_picture() -> None:
+    places, shares = principal(np.ones((3, 4), np.float32))
+    assert (places == 0).all()
+    assert (shares == 0).all()
+
+
+@pytest.mark.parametrize(("kind", "begins"), [(".png", b"\x89PNG"), (".svg", b"<?xml")])
+def test_the_same_words_give_the_same_picture(kind: str, begins: bytes) -> None:
+    shown = {"east": "side", "north": "side", "up": ""}
+    once = picture(WORDS, shown, kind)
+    assert once.startswith(begins)
+    assert once == picture(WORDS, shown, kind)
+    assert once != picture(WORDS, {**shown, "up": "side"}, kind)
+    if kind == ".svg":
+        assert all(f">{text}<" in once.decode() for text in ("east", "north", "up", "side"))
+        assert ">west<" not in once.decode()
+
+
+def test_strange_words_are_drawn_as_they_are() -> None:
+    rows = {"$x_1$": 0, "语": 1, "<b>": 2}
+    assert b"$x_1$" in picture(Words(rows, np.eye(3, dtype=np.float32)), dict.fromkeys(rows, ""), ".svg")
+
+
+def test_classes_are_read_from_the_second_column(tmp_path: Path) -> None:
+    file = tmp_path / "words.txt"
+    file.write_text("east\tside\n\nup\nnorth  side\n", encoding="utf-8")
+    assert read_classes(file, WORDS) == {"east": "side", "up": "", "north": "side"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("east\neats side\n", "words.txt, line 2: the model has no vector of 'eats'; it has 'east'"),
+        ("east a b\n", "words.txt, line 1: has 3 columns"),
+        ("east a\n", "words.txt: a picture needs two words or more"),
+    ],
+    ids=["unknown", "columns", "one"],
+)
+def test_wrong_lists_are_refused(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "words.txt").write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=said):
+        read_classes(tmp_path / "words.txt", WORDS)
+
+
+def test_words_of_a_model() -> None:
+    loaded = tiny_model(tie="none")
+    words = Words.of(loaded, "source")
+    assert len(words.vectors) == loaded.source_tokenizer.vocab_size
+    assert words["sea"] == pytest.approx(words.vectors[words.rows["sea"]])

@@ -1,0 +1,151 @@
+"""Several recipes in one command: what two runs share is copied whole, and an error stops as many as it should."""
+
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from model.config import Mixing, Norm, Normalization, Positions, Score
+from pipeline import chain, runs
+from pipeline.artifact import open_artifact, stale
+from pipeline.errors import CannotWrite, DataError, RecipeError, Stopped
+from pipeline.progress import Quiet
+from pipeline.recipe import Recipe
+from pipeline.runs import load_recipes, run_recipes, take_over
+from tests.tiny_artifact import make, plan_of
+
+VARIANTS = sorted((Path(__file__).parents[3] / "recipes" / "variants").glob("*.toml"))
+
+
+class Talk(Quiet):
+    """A reporter that remembers."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.warnings: list[str] = []
+
+    def line(self, text: str) -> None:
+        self.lines.append(text)
+
+    def warn(self, text: str) -> None:
+        self.warnings.append(text)
+
+
+def recipe(name: str) -> Recipe:
+    return Recipe.model_validate({"name": name, "data": {"path": "corpus"}})
+
+
+def raising(monkeypatch: pytest.MonkeyPatch, errors: dict[str, Exception]) -> list[str]:
+    """Stands in for the chain: some runs raise; the names of all that were begun."""
+    begun: list[str] = []
+
+    def run(recipe: Recipe, **more: Any) -> None:
+        begun.append(recipe.name)
+        if recipe.name in errors:
+            raise errors[recipe.name]
+
+    monkeypatch.setattr(chain, "run", run)
+    return begun
+
+
+def test_the_first_error_stops_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = raising(monkeypatch, {"b": DataError("bad")})
+    with pytest.raises(DataError):
+        run_recipes([recipe(name) for name in "abc"], command=[], reporter=Quiet())
+    assert begun == ["a", "b"]
+
+
+def test_keep_going_runs_all_and_tells_which_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    errors: dict[str, Exception] = {"a": OSError(28, "No space left", "x/y"), "c": CannotWrite("locked")}
+    begun, talk = raising(monkeypatch, errors), Talk()
+    failed = run_recipes([recipe(name) for name in "abcd"], keep_going=True, command=[], reporter=talk)
+    assert begun == ["a", "b", "c", "d"]
+    assert failed == errors
+    assert talk.warnings == ["a failed: x/y: No space left", "c failed: locked"]
+    assert [line for line in talk.lines if line.startswith("==")][1] == "== b (2 of 4)"
+
+
+@pytest.mark.parametrize("error", [Stopped("stopped"), KeyboardInterrupt(), BrokenPipeError()])
+def test_who_stops_one_stops_all(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    begun = raising(monkeypatch, {"a": error})
+    with pytest.raises(type(error)):
+        run_recipes([recipe(name) for name in "ab"], keep_going=True, command=[], reporter=Quiet())
+    assert begun == ["a"]
+
+
+def test_one_recipe_has_no_heading(monkeypatch: pytest.MonkeyPatch) -> None:
+    raising(monkeypatch, {})
+    talk = Talk()
+    run_recipes([recipe("a")], command=[], reporter=talk)
+    assert talk.lines == []
+
+
+def test_two_recipes_of_one_name_are_refused(tmp_path: Path) -> None:
+    files = [tmp_path / "one.toml", tmp_path / "two.toml"]
+    for file in files:
+        file.write_text('name = "same"\n[data]\npath = "corpus"\n')
+    with pytest.raises(RecipeError, match=r'one\.toml and .*two\.toml have one name, "same"'):
+        load_recipes(files)
+
+
+def test_an_artifact_of_the_same_plan_is_taken_over_whole(tmp_path: Path) -> None:
+    other, mine = plan_of(tmp_path / "other", size=3), plan_of(tmp_path / "mine", size=3)
+    make(other)
+    talk = Talk()
+    take_over(mine, [tmp_path / "nowhere", other.folder], ["tfm", "run"], talk)
+    assert stale(mine) is None
+    made = open_artifact(mine.folder)
+    assert made.fingerprint == open_artifact(other.folder).fingerprint
+    assert made.figures == open_artifact(other.folder).figures
+    assert made.command == ["tfm", "run"]
+    assert talk.lines == [f"mine: copied from {other.folder}, which is of the same plan"]
+
+
+@pytest.mark.parametrize("difference", [{"size": 4}, {"size": 3, "seed": 2}, {"size": 3, "stage": "second"}])
+def test_an_artifact_of_another_plan_is_not_taken_over(tmp_path: Path, difference: dict[str, Any]) -> None:
+    other, mine = plan_of(tmp_path / "other", size=3), plan_of(tmp_path / "mine", **difference)
+    make(other)
+    take_over(mine, [other.folder], [], Quiet())
+    assert not mine.folder.exists()
+
+
+def test_neither_a_damaged_artifact_is_taken_over_nor_a_fresh_one_replaced(tmp_path: Path) -> None:
+    other, mine = plan_of(tmp_path / "other", size=3), plan_of(tmp_path / "mine", size=3)
+    make(other)
+    (other.folder / "a.txt").write_text("other")
+    take_over(mine, [other.folder], [], Quiet())
+    assert not mine.folder.exists()
+    make(other, "new")
+    make(mine, "own")
+    take_over(mine, [other.folder], [], Quiet())
+    assert (mine.folder / "a.txt").read_text() == "own"
+
+
+def test_a_tokenizer_that_failed_runs_left_is_shared_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[Any] = []
+
+    def run(recipe: Recipe, *, before: Any, **more: Any) -> None:
+        before("tokenize")
+        before("train")
+        raise DataError("bad")
+
+    monkeypatch.setattr(chain, "run", run)
+    monkeypatch.setattr(
+        runs, "plan_of", lambda recipe, stage, place: plan_of(place.tokenizer) if stage == "tokenize" else None
+    )
+    monkeypatch.setattr(runs, "take_over", lambda todo, others, *more: taken.append((todo.folder, list(others))))
+    run_recipes([recipe(name) for name in "abc"], keep_going=True, root=tmp_path, command=[], reporter=Quiet())
+    a, b, c = (tmp_path / name / "tokenizer" for name in "abc")
+    assert taken == [(b, [a]), (c, [a, b])]
+
+
+def test_variants_are_of_one_budget_and_there_is_one_of_every_part() -> None:
+    recipes = {recipe.name: recipe for recipe in load_recipes(VARIANTS)}
+    base = recipes["base"]
+    for name, each in recipes.items():
+        same = {"name": name, "model": each.model}
+        assert each == base.model_copy(update=same), name
+        assert (each.model == base.model) == (name == "base"), name
+    parts = {"norm": Norm, "normalization": Normalization, "mixing": Mixing, "positions": Positions, "score": Score}
+    for part, names in parts.items():
+        assert {getattr(each.model, part) for each in recipes.values()} == set(get_args(names)), part
