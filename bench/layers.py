@@ -13,10 +13,10 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from bench.gemm import best_seconds
-from model.build import Parts
 from model.config import ModelConfig
 from model.layout import Layout
 from model.masks import padding_mask
+from model.parts import Parts
 
 MEMORY = "[memory]"
 

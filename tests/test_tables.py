@@ -37,7 +37,7 @@ TABLES = [
     (Pooling, "model.encoder_only", "POOLINGS"),
     (Positions, "model.positions", "POSITIONS"),
     (PositionsJoin, "model.positions", "JOINS"),
-    (Mixing, "model.build", "MIXINGS"),
+    (Mixing, "model.parts", "MIXINGS"),
     (Score, "model.scores", "SCORES"),
     (Activation, "model.blocks", "ACTIVATIONS"),
     (Norm, "model.blocks", "NORMS"),

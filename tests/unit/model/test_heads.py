@@ -8,13 +8,14 @@ from torch import Tensor, nn
 
 from model import mix
 from model.attention import Heads, SelfAttention, parted, projection
-from model.build import Parts, build
+from model.build import build
 from model.cache import KeysValues, Slots
 from model.config import ModelConfig, StackConfig
 from model.layout import Layout
 from model.masks import Mask, causal_mask, padding_mask
 from model.mix import ExplicitMix, FusedMix, choose_mix
 from model.noise import Dropout, Noise
+from model.parts import Parts
 from model.relative import AttentionPositions
 from model.scores import SCORES, ScaledDot
 

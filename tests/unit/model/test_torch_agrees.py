@@ -8,11 +8,12 @@ from torch import Tensor, nn
 
 from model.attention import CrossAttention, SelfAttention
 from model.blocks import DecoderLayer, EncoderLayer
-from model.build import Parts, build
+from model.build import build
 from model.config import Activation, DropoutConfig, ModelConfig, Norm, StackConfig, Tie
 from model.layout import Layout
 from model.linear import Linear
 from model.masks import causal_mask, padding_mask
+from model.parts import Parts
 
 NO_DROPOUT = DropoutConfig(residual=0, embedding=0)
 
