@@ -93,8 +93,10 @@ class RunningText(LanguageModel):
             length = int(split.target_lengths.sum()) + len(split)
             if length < self.block:
                 raise DataError(f"the {name} split has {length} tokens, fewer than model.block = {self.block}")
-            if (split.weights != 1).any():
-                raise DataError("model.block reads the text once an epoch: the weight of each corpus must be 1")
+            if (split.weights != 1).any() or split.turns:
+                raise DataError(
+                    "model.block reads the text once an epoch: each corpus has weight 1, and none has `epochs`"
+                )
 
     def what(self, split: Split, rows: Rows) -> str:
         return f"a batch of {len(rows)} windows x {self.block} tokens"

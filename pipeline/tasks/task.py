@@ -87,10 +87,12 @@ class OfPairs:
         lengths = self.lengths(split)
 
         def epoch(number: int) -> Sequence[Rows]:
-            weights = None if (split.weights == 1).all() else split.weights
-            found = batches(*lengths, budget=budget, seed=seed, epoch=number, weights=weights)
+            found = batches(*lengths, budget=budget, seed=seed, epoch=number, weights=split.weights_of(number))
             if not found:
-                raise DataError(f"no example comes up in epoch {number + 1}: raise the weights of the training corpora")
+                raise DataError(
+                    f"no example comes up in epoch {number + 1}: raise the weights of the training corpora, or let one "
+                    "take part in it (`epochs` of data.train)"
+                )
             return found
 
         return epoch

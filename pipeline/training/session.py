@@ -111,7 +111,10 @@ def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint 
     if checkpoint is None:
         begin(state, task, about, data, session.reporter)
     epoch = task.epochs(data.train, settings.batch_tokens, seed)
-    per_epoch, total_steps = len(epoch(0)), last_step(config, len(epoch(0)), world)
+    per_epoch = len(epoch(0))
+    # the epochs of a curriculum are not alike; else the first tells of all
+    lengths = [len(epoch(number)) for number in range(config.max_epochs or 1)] if data.train.turns else [per_epoch]
+    total_steps = last_step(config, lengths, world)
     session.reporter.line(
         f"training: {model.num_parameters():,} parameters, {len(data.train):,} examples in {per_epoch:,} batches, "
         f"at most {total_steps:,} updates; {settings.in_words()}"
@@ -186,11 +189,17 @@ def start_from(state: TrainState, session: Session, first: Path) -> None:
         state.ema.load(untied(state.model.state_dict()))
 
 
-def last_step(config: TrainingConfig, batches_per_epoch: int, world: World) -> int:
-    """The step at which training ends unless it stops early; what schedules that come down count towards."""
-    per_epoch = -(-batches_per_epoch // (config.accumulate * world.size))
-    ends = [config.max_steps, None if config.max_epochs is None else config.max_epochs * per_epoch]
-    return min(end for end in ends if end is not None)
+def last_step(config: TrainingConfig, num_batches: Sequence[int], world: World) -> int:
+    """The step at which training ends unless it stops early; what schedules that come down count towards.
+
+    num_batches: of the first epochs; the last of them is as long as all that come after it.
+    """
+    steps = [-(-each // (config.accumulate * world.size)) for each in num_batches]
+    ends = [] if config.max_steps is None else [config.max_steps]
+    if config.max_epochs is not None:
+        first = steps[: config.max_epochs]
+        ends.append(sum(first) + (config.max_epochs - len(first)) * steps[-1])
+    return min(ends)
 
 
 def make_validator(session: Session, task: Any, target_tokenizer: Tokenizer) -> Validator:

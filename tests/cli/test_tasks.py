@@ -159,3 +159,32 @@ def test_what_does_not_combine_is_refused_before_any_work(settings: tuple[str, .
     assert refused.code == 2
     assert problem in refused.err
     assert not Path("runs").exists()
+
+
+def test_a_curriculum_trains_each_corpus_in_its_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pipeline.tasks.translation import Translation
+
+    seen: list[int] = []  # the smallest and largest row of each batch in turn
+    batch = Translation.batch
+
+    def watched(task: Any, split: Any, rows: Any) -> Any:
+        if len(split) == 120:
+            seen.extend((int(rows.min()), int(rows.max())))
+        return batch(task, split, rows)
+
+    monkeypatch.setattr(Translation, "batch", watched)
+    part = 'format = "tsv", source = "sentence", target = "kind", path = "train.tsv"'
+    train = f"train = [{{ {part}, size = 40, epochs = [1, 2] }}, {{ {part}, skip = 40, size = 80, epochs = [3, 3] }}]"
+    recipe = RECIPE.format(corpus=part.replace("train.tsv", "test.tsv").rpartition(", path")[0])
+    lines = [train if line.startswith("train = ") else line for line in recipe.splitlines()]
+    text = "\n".join(lines).replace("max_steps = 120", "max_epochs = 3\nvalidation = { bleu = false }")
+    Path("turns.toml").write_text(text, encoding="utf-8")
+    done = tfm("run", "turns.toml", "--device", "cpu", "--set", "decoding.beam=1", "--set", "decoding.max_length=4")
+    assert done.code == 0, done.err
+    steps = int(json.loads(Path("runs/turns/model/manifest.json").read_text("utf-8"))["figures"]["updates"])
+    assert f"at most {steps} updates" in done.err
+    early = [row for row in seen if row < 40]
+    late = [row for row in seen if row >= 40]
+    assert seen == early + late
+    assert early
+    assert late
