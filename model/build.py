@@ -38,6 +38,11 @@ def build(
     return model
 
 
+def num_parameters(model: nn.Module) -> int:
+    """How many numbers a network has; tied ones count once."""
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
 def build_transformer(
     config: ModelConfig, source_vocab: int, target_vocab: int, compute_dtype: torch.dtype
 ) -> EncoderDecoder:

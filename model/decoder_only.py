@@ -89,10 +89,6 @@ class DecoderOnly(nn.Module):
         """What enters the output layer (N, E) -> log-probabilities (N, V)."""
         return log_softmax(self.output(hidden))
 
-    def num_parameters(self) -> int:
-        """How many numbers are trained; tied ones count once."""
-        return sum(parameter.numel() for parameter in self.parameters())
-
     def _rows(self, tokens: Tensor, layout: AnyLayout) -> Tensor:
         rows: Tensor = self.embedding(tokens, layout.positions)
         mask = causal_mask(layout)

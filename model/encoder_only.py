@@ -52,10 +52,6 @@ class EncoderOnly(nn.Module):
         """Source ids (N,) -> what enters the output layer (N or B, E)."""
         return self.head(self.encode(source, layout), layout)  # type: ignore[no-any-return]
 
-    def num_parameters(self) -> int:
-        """How many numbers are trained; tied ones count once."""
-        return sum(parameter.numel() for parameter in self.parameters())
-
 
 class RowHead(nn.Module):
     """Each row by itself: of masked tokens, or of tags."""

@@ -122,10 +122,6 @@ class RecurrentEncoderDecoder(nn.Module):
         """What enters the output layer (N, E) -> log-probabilities (N, V)."""
         return log_softmax(self.output(hidden))
 
-    def num_parameters(self) -> int:
-        """How many numbers are trained; tied ones count once."""
-        return sum(parameter.numel() for parameter in self.parameters())
-
 
 def _without_filler(tokens: Tensor, layout: AnyLayout) -> tuple[Tensor, Layout]:
     """The same sentences; steps follow from their lengths, so nothing is gained by one shape for all batches."""

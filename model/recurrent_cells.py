@@ -6,6 +6,7 @@ may be of lower precision (`linear.py`).
 Legend: N rows · B sentences · R hypotheses · D width · I width of the input.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from itertools import accumulate, pairwise
 from typing import Any
@@ -69,7 +70,7 @@ class _Reordered(torch.autograd.Function):
         return grad.index_select(0, inverse), None, None
 
 
-class Recurrent(nn.Module):
+class Recurrent(nn.Module, ABC):
     """A recurrent layer (N, I) -> (N, D) in one direction; a subclass has the equations.
 
     W x + b of all rows is one product (`input`); h W_h^T comes step by step.
@@ -105,15 +106,15 @@ class Recurrent(nn.Module):
         """Where nothing was read yet."""
         return tuple(like.new_zeros(count, self.dim) for _ in range(self.num_states))
 
+    @abstractmethod
     def next(self, gates: Tensor, recurrent: Tensor, *states: Tensor) -> States:
         """The equations: W x + b, h W_h^T, states -> states."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read_all(
         self, gates: Tensor, weight: Tensor, hidden: Tensor, *states_sizes_dtype: Any
     ) -> tuple[Tensor, Tensor, Tensor]:
         """The same for all steps: W x + b, W_h, states, sizes, type of the products -> h of all rows, states."""
-        raise NotImplementedError
 
 
 class Lstm(Recurrent):

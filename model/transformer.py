@@ -108,7 +108,3 @@ class EncoderDecoder(nn.Module):
 
     def _decoder_layers(self) -> list[DecoderLayer]:
         return list(self.decoder)  # type: ignore[arg-type]
-
-    def num_parameters(self) -> int:
-        """How many numbers are trained; tied ones count once."""
-        return sum(parameter.numel() for parameter in self.parameters())

@@ -37,10 +37,6 @@ class WordVectors(nn.Module):
         say (n,)."""
         return self.reading(self.table, words, centres, neighbours)
 
-    def num_parameters(self) -> int:
-        """How many numbers are trained."""
-        return sum(parameter.numel() for parameter in self.parameters())
-
 
 def each_neighbour(table: nn.Embedding, words: Tensor, centres: Tensor, neighbours: Tensor) -> tuple[Tensor, Tensor]:
     """Skip-gram: the vector of a word says each of its neighbours, p(w_j | w_i): n = P."""

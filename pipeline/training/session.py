@@ -11,7 +11,7 @@ import torch
 
 from data.store import Dataset, check_ids, load_dataset
 from data.tokenizers import load_pair
-from model.build import Model, build
+from model.build import Model, build, num_parameters
 from model.config import ModelConfig
 from pipeline.artifact import Plan, check_place, lock, publish
 from pipeline.config import DecodingConfig, TrainingConfig
@@ -101,7 +101,7 @@ def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint 
     check_batch_norm(session.model.normalization, config, world.size)
     check_adaptive(session.model.has_tails, config)
     model = initial_model(session, settings, source_tokenizer, target_tokenizer)
-    check_room(session.folder, model.num_parameters(), config.keep, ema=config.ema is not None)
+    check_room(session.folder, num_parameters(model), config.keep, ema=config.ema is not None)
     state = initial_state(session, settings, model)
     if checkpoint is not None:
         state.restore(checkpoint)
@@ -116,7 +116,7 @@ def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint 
     lengths = [len(epoch(number)) for number in range(config.max_epochs or 1)] if data.train.turns else [per_epoch]
     total_steps = last_step(config, lengths, world)
     session.reporter.line(
-        f"training: {model.num_parameters():,} parameters, {len(data.train):,} examples in {per_epoch:,} batches, "
+        f"training: {num_parameters(model):,} parameters, {len(data.train):,} examples in {per_epoch:,} batches, "
         f"at most {total_steps:,} updates; {settings.in_words()}"
     )
     log = open_log(session, state.progress)
@@ -261,7 +261,7 @@ def publish_model(session: Session, trainer: Trainer, command: Sequence[str]) ->
             updates=progress.step,
             epochs=progress.epoch,
             training_seconds=round(progress.seconds, 3),
-            parameters=trainer.state.model.num_parameters(),  # type: ignore[operator]
+            parameters=num_parameters(trainer.state.model),
             settings=progress.settings.model_dump(),
         )
     of = f"step {steps[0]:,}" if len(steps) == 1 else f"the mean of steps {', '.join(f'{step:,}' for step in steps)}"

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from bench.flops import Work, forward
 from data.batches import pairs_from_ids
 from model.adaptive import AdaptiveEmbedding, AdaptiveSoftmax, Cluster, clusters_of
-from model.build import build
+from model.build import build, num_parameters
 from model.config import AdaptiveConfig, DropoutConfig, ModelConfig, StackConfig
 from model.layout import Layout
 from model.linear import Linear, products_in
@@ -230,7 +230,7 @@ def test_shapes_are_found_without_memory() -> None:
     model = build(config, source_vocab=V, target_vocab=V)
     found = shapes_of(config, source_vocab=V, target_vocab=V)
     assert found == {name: tuple(each.shape) for name, each in untied(model.state_dict()).items()}
-    assert sum(torch.Size(each).numel() for each in found.values()) == model.num_parameters()
+    assert sum(torch.Size(each).numel() for each in found.values()) == num_parameters(model)
 
 
 @pytest.mark.parametrize("inputs", [True, False])

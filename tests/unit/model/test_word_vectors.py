@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from model.build import build
+from model.build import build, num_parameters
 from model.config import ModelConfig, StackConfig
 from model.word_vectors import WordVectors, each_neighbour, mean_of_neighbours, pairs_within, table_of
 
@@ -74,7 +74,7 @@ def test_input_and_output_vectors_are_two_tables(architecture: str, width: int |
         "table.weight": (12, width or 8),
         "output.weight": (12, width or 8),
     }
-    assert model.num_parameters() == 2 * 12 * (width or 8)
+    assert num_parameters(model) == 2 * 12 * (width or 8)
     assert not torch.equal(model.table.weight, model.output.weight)
     torch.testing.assert_close(model.frequencies.sum(), torch.tensor(1.0))
 
