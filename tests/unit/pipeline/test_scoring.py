@@ -215,10 +215,10 @@ def test_samples_are_the_worst_and_the_same_random_ones_for_a_seed() -> None:
 def test_labels_are_scored_as_by_hand() -> None:
     from pipeline.scoring.metrics import accuracy, macro_f1
 
-    given, wanted = ["A B", "A", "B B C"], [["A A", "B", "B B"]]
+    given, wanted = ["A B", "C", "B B B"], [["A A", "B", "B B"]]
     config = EvaluationConfig()
-    # pairs: A A, B A, A B, B B, B B, and C where there should be nothing
+    # pairs: A A, B A, C B, B B, B B, and B where there should be nothing
     assert accuracy(given, wanted, config).score == pytest.approx(100 * 3 / 6)
-    # A: 2 * 1 / (2 + 2); B: 2 * 2 / (3 + 3); what is only given has no part in the mean
-    assert macro_f1(given, wanted, config).score == pytest.approx(100 * (1 / 2 + 2 / 3) / 2)
+    # A: 2 * 1 / (1 + 2); B: 2 * 2 / (4 + 3); what is only given has no part in the mean
+    assert macro_f1(given, wanted, config).score == pytest.approx(100 * (2 / 3 + 4 / 7) / 2)
     assert "labels:2" in macro_f1(given, wanted, config).signature
