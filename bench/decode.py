@@ -49,7 +49,7 @@ def decode(
     """Output tokens a second, beside CTranslate2.
 
     Both decode on the CPU, from token ids to token ids, with the same weights: CTranslate2 reads what `tfm export`
-    makes of the model. A process loads the model, translates 64 sentences to warm up, and is timed on all lines. Both
+    makes of the model. A process loads the model, translates 256 sentences to warm up, and is timed on all lines. Both
     have the same limit of length and stop as their beams do.
     """
     from bench.processes import tfm

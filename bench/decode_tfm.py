@@ -13,7 +13,8 @@ from pipeline.config import DecodingConfig
 from pipeline.decoding.decode import decode
 from pipeline.models import load_model
 
-WARM_UP = 64
+WARM_UP = 256
+"""Enough that compiled loops are loaded before the clock runs, as a peer's are."""
 
 
 def main(asked: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from model import quick
 from model.attention import CrossAttention
 from model.cache import KeysValues, Slots
 from model.layout import AnyLayout
@@ -100,6 +101,15 @@ class PostNorm(nn.Module):
         return normed
 
 
+class LayerNorm(nn.LayerNorm):
+    """(x - mean) / sqrt(var + eps) * g + b, mean and variance of each row   (Ba et al. 2016, eq. 3)."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(N, D) -> (N, D)."""
+        normed = quick.layer_norm(input, self.weight, self.bias, self.eps)
+        return super().forward(input) if normed is None else normed
+
+
 class BatchNorm(nn.Module):
     """(x - mean) / sqrt(var + eps) * g + b, mean and variance of each column   (Ioffe and Szegedy 2015, alg. 1).
 
@@ -135,7 +145,7 @@ class BatchNorm(nn.Module):
 Residual = PreNorm | PostNorm
 NORMS: dict[str, type[PreNorm] | type[PostNorm]] = {"pre": PreNorm, "post": PostNorm}
 NORMALIZATIONS: dict[str, Callable[[int], nn.Module]] = {
-    "layer": nn.LayerNorm,  # (x - mean) / sqrt(var + eps) * g + b (Ba et al. 2016)
+    "layer": LayerNorm,
     "rms": partial(nn.RMSNorm, eps=1e-5),  # x / sqrt(mean(x^2) + eps) * g (Zhang and Sennrich 2019)
     "batch": BatchNorm,
 }

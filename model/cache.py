@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from model import quick
 from model.masks import Mask
 
 
@@ -68,9 +69,10 @@ class KeysValues:
         """Put (B, H, W, K) keys and values where they belong; those of all slots (B, H, S, K)."""
         used = slots.positions.shape[1]
         self._key, self._value = _with_room(self._key, used, key), _with_room(self._value, used, value)
-        rows = slots.rows(key.shape[1], self._key.shape[2])
-        for cache, new in ((self._key, key), (self._value, value)):
-            cache.view(cache.shape[:3].numel(), cache.shape[3]).index_copy_(0, rows, new.flatten(0, 2))
+        if not quick.write(self._key, self._value, key, value, slots.own):
+            rows = slots.rows(key.shape[1], self._key.shape[2])
+            for cache, new in ((self._key, key), (self._value, value)):
+                cache.view(cache.shape[:3].numel(), cache.shape[3]).index_copy_(0, rows, new.flatten(0, 2))
         return self._key[:, :, :used], self._value[:, :, :used]
 
     def before(self, distance: int, slots: Slots) -> tuple[Tensor, Tensor] | None:

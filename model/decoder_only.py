@@ -3,8 +3,6 @@
 Legend: N rows · B sentences · D width · E embedding width · V vocabulary · R hypotheses.
 """
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor, nn
 
@@ -14,7 +12,7 @@ from model.cache import KeysValues
 from model.layout import AnyLayout, Layout, joined
 from model.masks import Mask, causal_mask
 from model.noise import Noise
-from model.output import log_softmax
+from model.output import Predict, log_softmax
 from model.state import TransformerState
 from model.transformer import Embedding
 
@@ -75,7 +73,7 @@ class DecoderOnly(nn.Module):
             descent=None if layout.is_even else layout.mask[:, None],
         )
 
-    def step(self, tokens: Tensor, state: TransformerState) -> tuple[Callable[[slice], Tensor], TransformerState]:
+    def step(self, tokens: Tensor, state: TransformerState) -> tuple[Predict, TransformerState]:
         """The next token of every row (R,) -> log-probabilities of what follows some rows (r, V), when asked for, and
         the state after it."""
         rows = self.embedding(tokens, state.row_positions)

@@ -25,6 +25,8 @@ T = TypeVar("T")
 LOW_PRECISION = (torch.bfloat16, torch.float16)
 PACKED = (torch.float32, torch.bfloat16)
 ROWS = 128
+EVEN = 32
+"""Many rows are topped up to a multiple of so many: the packed kernel is prepared anew for each number of rows."""
 MANY_PRODUCTS = 700_000
 """Fewer are done before the packed kernel, whose calls cost more, has begun."""
 MANY_WEIGHTS = 100_000
@@ -110,11 +112,23 @@ class Linear(nn.Module):
 
     def _infer(self, x: Tensor) -> Tensor:
         """(N, in) -> (N, out), multiplied in the type of x."""
-        packs = x.dtype in LOW_PRECISION or len(x) * self.weight.numel() >= MANY_PRODUCTS
-        bias = None if self.bias is None else self.bias.to(x.dtype)
-        if packs and x.device.type == "cpu" and x.dtype in PACKED and can_pack():
-            return _packed_product(x, self._as_read(x.dtype, lambda weight: _packed(weight.to(x.dtype))), bias)
-        return F.linear(x, self.weight.to(x.dtype), bias)
+        weight, dtype, num_rows = self.weight, x.dtype, x.shape[0]
+        bias = None if self.bias is None else self.bias.to(dtype)
+        packs = num_rows * weight.numel() >= MANY_PRODUCTS or dtype in LOW_PRECISION
+        if packs and x.device.type == "cpu" and dtype in PACKED and can_pack():
+            more = -num_rows % EVEN if x.dim() == 2 and num_rows > 4 * EVEN else 0
+            product = _packed_product(F.pad(x, (0, 0, 0, more)) if more else x, self._packed(dtype), bias)
+            return product[:num_rows] if more else product
+        return F.linear(x, weight.to(dtype), bias)
+
+    def _packed(self, dtype: torch.dtype) -> Tensor:
+        return self._as_read(dtype, lambda weight: _packed(weight.to(dtype)))
+
+    def prepare(self) -> None:
+        """Lay the weight out now, before processes are forked that would each do so."""
+        dtype = self.inference_dtype or self.weight.dtype
+        if self.weight.device.type == "cpu" and dtype in PACKED and can_pack():
+            self._packed(dtype)
 
     def train(self, mode: bool = True) -> Self:
         """Turn training on or off; what was laid out is forgotten, for fused optimisers change weights unseen."""
@@ -123,19 +137,25 @@ class Linear(nn.Module):
 
     def _as_read(self, dtype: torch.dtype, lay_out: Callable[[Tensor], T]) -> T:
         """The weight as a kernel for this type reads it, laid out anew when it has changed."""
-        state = self.weight.data_ptr(), self.weight._version, dtype
+        weight = self.weight
+        state = weight.data_ptr(), weight._version, dtype
         if self._laid_out is None or self._laid_out[0] != state:
-            self._laid_out = state, lay_out(self.weight.detach())
+            self._laid_out = state, lay_out(weight.detach())
         return cast(T, self._laid_out[1])
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[1]} -> {self.weight.shape[0]}, bias={self.bias is not None}"
 
 
+def linear_layers(model: object) -> list[Linear]:
+    """The linear layers of a model, if it has any."""
+    return [each for each in model.modules() if isinstance(each, Linear)] if isinstance(model, nn.Module) else []
+
+
 @contextmanager
 def products_in(model: object, dtype: torch.dtype) -> Iterator[None]:
-    """Within, the model's linear layers, if it has any, multiply operands of this type in eval() without gradients."""
-    layers = [each for each in model.modules() if isinstance(each, Linear)] if isinstance(model, nn.Module) else []
+    """Within, a model's linear layers multiply operands of this type in eval() without gradients."""
+    layers = linear_layers(model) if dtype in (torch.int8, *LOW_PRECISION) else []
     try:
         for layer in layers:
             layer.inference_dtype = dtype

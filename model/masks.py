@@ -23,6 +23,7 @@ class Mask:
     allowed: Tensor | None = None
     flat: tuple[FlatLayout, FlatLayout] | None = None
     window: int | None = None
+    lists: list[Tensor] = field(default_factory=list, compare=False, repr=False)
     _written: dict[tuple[int, int, torch.dtype], Tensor] = field(default_factory=dict, compare=False, repr=False)
     _derived: "dict[tuple[int, ...], Mask]" = field(default_factory=dict, compare=False, repr=False)
 

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from model import quick
 from model.layout import FlatLayout
 from model.linear import LOW_PRECISION
 from model.masks import Mask
@@ -141,9 +142,14 @@ class FusedMix(nn.Module):
         self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
     ) -> Tensor:
         on_cpu = query.device.type == "cpu"
+        few = query.shape[2] <= FEW_QUERIES and on_cpu and not torch.is_grad_enabled()
+        if few and not self.equation.positions.has_bias:
+            done = quick.attend(query, key, value, mask, query.shape[3] ** -0.5)
+            if done is not None:
+                return done
         if key.shape[1] < query.shape[1] and mask.is_plain and not self.equation.positions.has_bias:
             return self._grouped(query, key, value, mask, query_positions, key_positions)
-        if query.shape[2] <= FEW_QUERIES and on_cpu and not torch.is_grad_enabled():
+        if few:
             written_out: Tensor = self.equation(query, key, value, mask, query_positions, key_positions)
             return written_out
         key, value = shared(key, query), shared(value, query)

@@ -1,10 +1,22 @@
 """What becomes of the logits of an output layer."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
+
+from model import quick
+
+Predict = Callable[[slice], Tensor]
+"""Of some rows (r,), log-probabilities (r, V) of the next piece, computed when asked for.
+
+What is given is the caller's to overwrite.
+"""
 
 
 def log_softmax(logits: Tensor) -> Tensor:
     """Logits (N, V) -> log-probabilities; the logits are used up where no gradient is asked for."""
+    if torch.is_grad_enabled():
+        return logits.log_softmax(-1)
     # in place where it may be: with a large vocabulary the memory takes longer than the arithmetic
-    return logits.log_softmax(-1) if torch.is_grad_enabled() else torch.log_softmax(logits, -1, out=logits)
+    return logits if quick.log_softmax(logits) else torch.log_softmax(logits, -1, out=logits)

@@ -3,7 +3,7 @@
 Legend: N rows · B sentences · R hypotheses · D width · E width of what enters the output layer · V vocabulary.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
@@ -13,7 +13,7 @@ from model.adaptive import OutputLayer
 from model.layout import AnyLayout, Layout
 from model.linear import Linear
 from model.noise import Dropout, Noise
-from model.output import log_softmax
+from model.output import Predict, log_softmax
 from model.recurrent_cells import Recurrent, States, Steps
 from model.recurrent_decoder import Decoder
 from model.recurrent_state import Memory, RecurrentState
@@ -110,7 +110,7 @@ class RecurrentEncoderDecoder(nn.Module):
         states, memory = self.encode(source, layout)
         return RecurrentState(tuple(states), memory)
 
-    def step(self, tokens: Tensor, state: RecurrentState) -> tuple[Callable[[slice], Tensor], RecurrentState]:
+    def step(self, tokens: Tensor, state: RecurrentState) -> tuple[Predict, RecurrentState]:
         """The next token of every row (R,) -> log-probabilities of what follows some rows (r, V), when asked for, and
         the state after it."""
         rows = self.target_embedding(tokens, torch.zeros_like(tokens))

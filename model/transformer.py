@@ -3,7 +3,7 @@
 Legend: N rows · B sentences · D width · E embedding width · V vocabulary · R hypotheses.
 """
 
-from collections.abc import Callable
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +14,7 @@ from model.cache import KeysValues
 from model.layout import AnyLayout, Layout
 from model.masks import causal_mask, padding_mask
 from model.noise import Dropout, Noise
-from model.output import log_softmax
+from model.output import Predict, log_softmax
 from model.state import TransformerState
 
 
@@ -60,6 +60,12 @@ class EncoderDecoder(nn.Module):
         self.decoder, self.decoder_norm = nn.ModuleList(decoder), decoder_norm
         self.narrow, self.output = narrow, output
         self.noise, self.max_length = noise, max_length
+        self.laid_out: tuple[Any, Any] | None = None  # by `alone.py`
+
+    def train(self, mode: bool = True) -> Self:
+        """Turn training on or off; what was laid out is forgotten, for fused optimisers change weights unseen."""
+        self.laid_out = None
+        return super().train(mode)
 
     def encode(self, source: Tensor, layout: AnyLayout) -> Tensor:
         """Source ids (N,) -> memory (N, D)."""
@@ -92,7 +98,7 @@ class EncoderDecoder(nn.Module):
             positions=torch.zeros(layout.batch, 0, dtype=torch.long, device=source.device),
         )
 
-    def step(self, tokens: Tensor, state: TransformerState) -> tuple[Callable[[slice], Tensor], TransformerState]:
+    def step(self, tokens: Tensor, state: TransformerState) -> tuple[Predict, TransformerState]:
         """The next token of every row (R,) -> log-probabilities of what follows some rows (r, V), when asked for, and
         the state after it."""
         rows = self.target_embedding(tokens, state.row_positions)

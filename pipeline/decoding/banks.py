@@ -12,10 +12,10 @@ Legend: B sentences · W hypotheses a sentence · V vocabulary · Q candidates.
 import torch
 from torch import Tensor
 
+from model.output import Predict
 from pipeline.decoding.candidates import best_candidates
 from pipeline.decoding.constraints import NEVER, Forced
 from pipeline.decoding.rules import Rules
-from pipeline.decoding.steppers import Predict
 from tokenizer.special import EOS_ID
 
 

@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from model.layout import Layout
+from model.output import Predict
 from pipeline.decoding.banks import best_that_may_end, continuations_in_banks
 from pipeline.decoding.candidates import best_continuations
 from pipeline.decoding.constraints import NEVER
@@ -26,7 +27,7 @@ from pipeline.decoding.greedy import exact_dtype
 from pipeline.decoding.hypothesis import Hypothesis, best_first
 from pipeline.decoding.rules import Rules
 from pipeline.decoding.seats import Seats
-from pipeline.decoding.steppers import Predict, StateT, Stepper
+from pipeline.decoding.steppers import StateT, Stepper
 from tokenizer.special import BOS_ID, EOS_ID
 
 

@@ -4,8 +4,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from model import quick
+from model.output import Predict
 from pipeline.decoding.rules import Rules
-from pipeline.decoding.steppers import Predict
 
 BLOCK = 64
 ROWS = 160
@@ -26,7 +27,8 @@ def best_continuations(
         some = slice(first, min(first + at_once, num_sentences))
         log_probs_BWV = predict(slice(some.start * beam, some.stop * beam)).view(some.stop - first, beam, -1)
         rules.select(some).apply(log_probs_BWV, num_pieces[some], None if rules.bans is None else pieces[some])
-        found.append(best_candidates(log_probs_BWV, sums_BW[some], k))
+        best = quick.best_candidates(log_probs_BWV, sums_BW[some], k)
+        found.append(best_candidates(log_probs_BWV, sums_BW[some], k) if best is None else best)
     values, beams, tokens = (torch.cat(parts) if len(found) > 1 else parts[0] for parts in zip(*found, strict=True))
     return values, beams, tokens
 

@@ -10,8 +10,10 @@ import torch
 from torch import Tensor
 
 from model.layout import Layout
-from model.linear import products_in
+from model.linear import linear_layers, products_in
+from model.quick import compiled_loops
 from pipeline.config import DecodingConfig
+from pipeline.decoding.alone import one_by_one
 from pipeline.decoding.beam import beam_search
 from pipeline.decoding.constraints import Bans
 from pipeline.decoding.greedy import piece_by_piece
@@ -26,6 +28,8 @@ from tokenizer.special import EOS_ID
 
 SHARE = 1024
 """Sentences that are searched for in one go, of which `batch_sentences` side by side."""
+MANY_SENTENCES = 200
+"""With fewer, compiled loops gain less time than it takes to load them; but one at a time they are asked for."""
 NO_PHRASES = Phrases()
 
 
@@ -50,7 +54,8 @@ def decode(
     # the longest first: if memory runs out, it does so at once
     order = sorted((row for row, ids in enumerate(sources) if len(ids)), key=lambda row: -len(sources[row]))
     workers = num_workers(device, len(order))
-    num_shares = workers * math.ceil(len(order) / (workers * SHARE))
+    side_by_side = max(1, workers)
+    num_shares = side_by_side * math.ceil(len(order) / (side_by_side * SHARE))
     shares = [order[first::num_shares] for first in range(num_shares)]
 
     bans = Bans.of(config.no_repeat_ngram, phrases.forbidden, phrases.before)
@@ -71,7 +76,10 @@ def decode(
         )
         return STRATEGIES[config.strategy](_Share(stepper, batch, rules, config, torch.device(device), on_done))
 
-    with products_in(stepper, decoding_precision(config.precision, device)):
+    many = len(order) >= MANY_SENTENCES or config.batch_sentences == 1
+    with products_in(stepper, decoding_precision(config.precision, device)), compiled_loops(many):
+        for layer in linear_layers(stepper) if workers else []:
+            layer.prepare()
         for number, hypotheses in search_all(search, num_shares, workers, tell):
             for row, each in zip(shares[number], hypotheses, strict=True):
                 found[row] = each
@@ -107,6 +115,8 @@ def _search(share: _Share) -> list[list[Hypothesis]]:
     """The likeliest hypotheses that there are, as far as a beam finds them."""
     config, most = share.config, share.config.batch_sentences
     if config.beam == 1 and share.rules.forced is None:
+        if most == 1 and (found := one_by_one(share.stepper, share.sources, share.rules, share.on_done)) is not None:
+            return found
         return piece_by_piece(share.stepper, *share.read(), share.rules, most=most, on_done=share.on_done)
     return beam_search(
         share.stepper,

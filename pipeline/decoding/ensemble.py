@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from data.errors import DataError
 from model.layout import Layout
-from pipeline.decoding.steppers import Predict
+from model.output import Predict
 from pipeline.manifest import Manifest, open_artifact
 from pipeline.models import LoadedModel, load_model
 from tokenizer.tokenizer import SHARED, SOURCE, TARGET

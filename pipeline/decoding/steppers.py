@@ -3,13 +3,13 @@
 The encoder-decoder satisfies `Stepper` itself, and so do the recurrent and the decoder-only model and an ensemble.
 """
 
-from collections.abc import Callable
 from typing import Protocol, Self, TypeVar
 
 import torch
 from torch import Tensor
 
 from model.layout import Layout
+from model.output import Predict
 
 
 class State(Protocol):
@@ -28,10 +28,6 @@ class State(Protocol):
 
 
 StateT = TypeVar("StateT", bound=State)
-
-
-Predict = Callable[[slice], Tensor]
-"""Of some rows (r,), log-probabilities (r, V) of the next piece, computed when asked for; the caller's to overwrite."""
 
 
 class Stepper(Protocol[StateT]):

@@ -28,11 +28,14 @@ MIN_SENTENCES = 8
 
 
 def num_workers(device: torch.device | str, num_sentences: int) -> int:
-    """How many processes are to share so many sentences: 1 where this one had better do it alone."""
+    """How many processes are to share so many sentences: none where this one had better do it itself.
+
+    Even one is better than none: it may keep its memory as suits a search (`_keep_freed_memory`).
+    """
     forks = sys.platform == "linux" and not multiprocessing.current_process().daemon
     if not forks or torch.device(device).type != "cpu":
-        return 1
-    return max(1, min(torch.get_num_threads(), num_sentences // MIN_SENTENCES))
+        return 0
+    return min(torch.get_num_threads(), num_sentences // MIN_SENTENCES)
 
 
 def search_all(search: Search[T], count: int, workers: int, on_done: Callable[[int], None]) -> Iterator[tuple[int, T]]:
@@ -41,7 +44,7 @@ def search_all(search: Search[T], count: int, workers: int, on_done: Callable[[i
     A search tells what it is given how much it has done, and `on_done` hears it. An error of a search is raised here.
     Raises DataError where a process is killed.
     """
-    if min(workers, count) <= 1:
+    if workers == 0:
         for number in range(count):
             yield number, search(number, on_done)
         return

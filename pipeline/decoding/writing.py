@@ -12,13 +12,14 @@ from torch import Tensor
 
 from data.errors import DataError
 from model.layout import Layout
+from model.output import Predict
 from pipeline.config import DecodingConfig
 from pipeline.decoding.constraints import NEVER, Bans
 from pipeline.decoding.greedy import Choose, likeliest
 from pipeline.decoding.hypothesis import BROKEN
 from pipeline.decoding.rules import Rules
 from pipeline.decoding.sampling import Sampling, key_of
-from pipeline.decoding.steppers import LanguageModel, Predict, StateT
+from pipeline.decoding.steppers import LanguageModel, StateT
 from tokenizer.special import BOS_ID, EOS_ID
 
 

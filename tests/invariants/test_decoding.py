@@ -6,6 +6,7 @@ difference a near tie that the test shows.
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, pairwise, product
 
 import numpy as np
@@ -20,6 +21,7 @@ from model.config import DropoutConfig, ModelConfig, StackConfig
 from model.layout import Layout
 from model.transformer import EncoderDecoder
 from pipeline.config import DecodingConfig
+from pipeline.decoding import decode as decoding
 from pipeline.decoding.beam import beam_search
 from pipeline.decoding.decode import decode
 from pipeline.decoding.ensemble import Ensemble
@@ -341,6 +343,18 @@ def test_the_search_is_beam_search_as_written_on_paper(data):
     found = decode(model, sources, config, prefixes=prefixes)
     plain = [plain_beam(model, source, config, prefixes[i] if prefixes else ())[0] for i, source in enumerate(sources)]
     assert_same(found, plain)
+
+
+@pytest.mark.parametrize("make", [transformer, partial(transformer, norm="post"), decoder_only, recurrent])
+@pytest.mark.parametrize("how", [{"beam": 4, "n_best": 4}, {"beam": 1}, {"beam": 3, "min_length": 4, "max_length": 6}])
+def test_compiled_loops_find_the_same(make, how, monkeypatch):
+    pytest.importorskip("numba", reason="numba is not installed (extra: fast)")
+    model, sources, config = make(2).float(), draw_sources(60), DecodingConfig(batch_sentences=16, **how)
+    found = []
+    for many in (1, 1 << 60):
+        monkeypatch.setattr(decoding, "MANY_SENTENCES", many)
+        found.append(decode(model, sources, config))
+    assert_same(*found, tolerance=1e-4)
 
 
 @pytest.mark.parametrize("beam", [1, 4])

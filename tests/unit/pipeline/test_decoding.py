@@ -64,7 +64,7 @@ class _State:
 @pytest.fixture(autouse=True)
 def _in_this_process(monkeypatch):
     """What a model here counts, it must count here."""
-    monkeypatch.setattr(decoding, "num_workers", lambda *_: 1)
+    monkeypatch.setattr(decoding, "num_workers", lambda *_: 0)
 
 
 def small_transformer(dtype=torch.float64):

@@ -56,7 +56,7 @@ class HashText(HashModel):
 
 @pytest.fixture(autouse=True)
 def _in_this_process(monkeypatch):
-    monkeypatch.setattr(decoding, "num_workers", lambda *_: 1)
+    monkeypatch.setattr(decoding, "num_workers", lambda *_: 0)
 
 
 @pytest.fixture(scope="module")

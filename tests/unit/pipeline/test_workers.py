@@ -95,17 +95,17 @@ def test_processes_find_the_same(make: Callable[[], HashModel], beam: int, monke
     config = DecodingConfig(beam=beam, n_best=beam, batch_sentences=4)
     done: list[int] = []
     found = []
-    for workers in (1, 3):
+    for workers in (0, 1, 3):
         monkeypatch.setattr(decoding, "num_workers", lambda *_, workers=workers: workers)
         found.append(decode(model, sources, config, on_done=done.append))
-    ids, other = ([[each.ids for each in n_best] for n_best in some] for some in found)
-    assert ids == other
-    assert sum(done) == 2 * len(sources)
+    ids, *others = ([[each.ids for each in n_best] for n_best in some] for some in found)
+    assert others == [ids, ids]
+    assert sum(done) == 3 * len(sources)
 
 
 def test_few_sentences_and_other_devices_need_no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
     assert num_workers("cpu", 1000) == 4
     assert num_workers("cpu", 3 * MIN_SENTENCES) == 3
-    assert num_workers("cpu", 1) == num_workers("cpu", 0) == 1
-    assert num_workers("cuda", 1000) == 1
+    assert num_workers("cpu", 1) == num_workers("cpu", 0) == 0
+    assert num_workers("cuda", 1000) == 0

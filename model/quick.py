@@ -1,0 +1,121 @@
+"""The compiled loops of `kernels.py`: where they apply, and tensors handed to them.
+
+They are used within `compiled_loops` alone. Each function answers None, or False, where they do not apply: elsewhere,
+where gradients are asked for, on another device than a CPU, and in another type than fp32. The equation in torch then
+does the same.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from model.masks import Mask
+
+_loops: Any = None
+
+
+@contextmanager
+def compiled_loops(wanted: bool) -> Iterator[None]:
+    """Within, the compiled loops are used, if that is wanted and numba is installed (extra: fast).
+
+    Their first use in a process takes half a second, and the first of an installation compiles for some more.
+    """
+    global _loops
+    before, _loops = _loops, _load() if wanted else None
+    try:
+        yield
+    finally:
+        _loops = before
+
+
+def _load() -> Any:
+    """The module of the loops; None without numba."""
+    try:
+        from model import kernels
+    except ImportError:
+        return None
+    return kernels
+
+
+def in_use() -> bool:
+    """Whether compiled loops are used here."""
+    return _loops is not None and not torch.is_grad_enabled()
+
+
+def attend(query: Tensor, key: Tensor, value: Tensor, mask: Mask, scale: float) -> Tensor | None:
+    """softmax(Q K^T * scale + mask) V: query (B, H, T, K), key (B, G, S, K), value (B, G, S, V) -> (B, H, T, V)."""
+    if not mask.is_plain or not _applies(query, key, value):
+        return None
+    batch, heads, num_queries, _ = query.shape
+    mixed = query.new_empty(batch, num_queries, heads, value.shape[3])
+    arrays = query.transpose(1, 2).contiguous(), _with_room(key), _with_room(value), *_lists(mask, batch, key.shape[2])
+    _loops.attend(*map(Tensor.numpy, arrays), scale, mixed.numpy())
+    return mixed.transpose(1, 2)
+
+
+def _lists(mask: Mask, batch: int, num_keys: int) -> tuple[Tensor, Tensor]:
+    """Which keys the queries of each sentence see (B, W, ..), and how many (B, W): listed once for all layers."""
+    if not mask.lists:
+        allowed = mask.allowed
+        if allowed is None:
+            allowed = torch.ones(batch, 1, 1, num_keys, dtype=torch.bool)
+        allowed = allowed.expand(batch, -1, -1, -1).squeeze(1).contiguous()
+        where = torch.zeros(*allowed.shape[:2], num_keys + _loops.AT_ONCE, dtype=torch.uint64)
+        counts = torch.empty(allowed.shape[:2], dtype=torch.int64)
+        _loops.list_allowed(allowed.numpy(), where.numpy(), counts.numpy())
+        mask.lists.extend((where, counts))
+    where, counts = mask.lists
+    return where, counts
+
+
+def layer_norm(rows: Tensor, gain: Tensor, bias: Tensor, eps: float) -> Tensor | None:
+    """(x - mean) / sqrt(var + eps) * gain + bias of each row x of (N, D)."""
+    if not _applies(rows, gain, bias) or rows.dim() != 2:
+        return None
+    normed = torch.empty_like(rows, memory_format=torch.contiguous_format)
+    _loops.layer_norm(rows.contiguous().numpy(), gain.numpy(), bias.numpy(), eps, normed.numpy())
+    return normed
+
+
+def log_softmax(logits: Tensor) -> bool:
+    """Whether logits (N, V) have become log-probabilities, in place."""
+    if not _applies(logits) or not logits.is_contiguous():
+        return False
+    _loops.log_softmax(logits.numpy())
+    return True
+
+
+def write(keys: Tensor, values: Tensor, key: Tensor, value: Tensor, slots: Tensor) -> bool:
+    """Whether key (B, G, W, K) and value (B, G, W, V) are in their slots (B, W) of keys (B, G, S, K) and values."""
+    if not _applies(keys, values, key, value):
+        return False
+    new = (each.transpose(1, 2).contiguous() for each in (key, value))
+    _loops.write(*map(Tensor.numpy, (keys, values, *new, slots.contiguous())))
+    return True
+
+
+def best_candidates(log_probs: Tensor, sums: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor] | None:
+    """The k largest of sums (B, W) + log_probs (B, W, V): what `pipeline.decoding.candidates.best_candidates` gives."""
+    if not _applies(log_probs):
+        return None
+    values = sums.new_empty(len(sums), k)
+    found = values, torch.empty_like(values, dtype=torch.int64), torch.empty_like(values, dtype=torch.int64)
+    _loops.best_candidates(*map(Tensor.numpy, (log_probs.contiguous(), sums.contiguous(), *found)))
+    return found
+
+
+def _applies(*tensors: Tensor) -> bool:
+    return in_use() and all(each.dtype == torch.float32 and each.device.type == "cpu" for each in tensors)
+
+
+def _with_room(heads: Tensor) -> Tensor:
+    """Keys or values (B, G, S, K), contiguous; of a part of a cache, with all the slots that it has."""
+    batch, groups, _, width = heads.shape
+    room = heads.stride(1) // width if width else 0
+    whole = batch, groups, room, width
+    if room >= heads.shape[2] and heads.stride() == (groups * room * width, room * width, width, 1):
+        return heads.as_strided(whole, heads.stride())
+    return heads.contiguous()

@@ -1,0 +1,288 @@
+"""The compiled greedy search finds what the equations in float64 find, and stands aside for what it does not know."""
+
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from model import alone, quick
+from model.build import build
+from model.config import DropoutConfig, ModelConfig, StackConfig
+from model.layout import Layout
+from model.linear import products_in
+from model.transformer import EncoderDecoder
+
+pytest.importorskip("model.alone_kernel", reason="numba is not installed (extra: fast)", exc_type=ImportError)
+
+PAD, BEGIN, END = SPECIAL = 0, 2, 3
+VOCAB = 23
+STACK = StackConfig(layers=2, dim=24, heads=4, feed_forward_dim=36)
+LESS = StackConfig(layers=1, dim=24, heads=2, feed_forward_dim=20)
+SOURCES = ([5, END], [7, 4, 9, 11, END], [4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, END])
+
+
+@pytest.fixture(autouse=True)
+def _without_gradients() -> Iterator[None]:
+    with torch.no_grad(), quick.compiled_loops(True):
+        yield
+
+
+def network(**changes: Any) -> EncoderDecoder:
+    """A model of `changes` whose weights, biases and norms are all random, and which is sure of what it says."""
+    base = {"encoder": STACK, "decoder": STACK, "max_length": 32, "positions": "learned", "tie": "all"}
+    base["dropout"] = DropoutConfig(residual=0, embedding=0)
+    model = build(ModelConfig.model_validate(base | changes), source_vocab=VOCAB, target_vocab=VOCAB, seed=3)
+    assert isinstance(model, EncoderDecoder)
+    generator = torch.Generator().manual_seed(4)
+    for parameter in model.parameters():
+        parameter.add_(torch.randn(parameter.shape, generator=generator), alpha=0.3)
+    for stack in (model.encoder, model.decoder):
+        for matrix in (parameter for parameter in stack.parameters() if parameter.dim() == 2):
+            matrix.mul_(2)
+    if isinstance(model.decoder_norm, nn.LayerNorm):
+        model.decoder_norm.bias.mul_(0.1)  # what it says should come of what it reads
+    return model.eval()
+
+
+def prefer(model: EncoderDecoder, *tokens: int) -> EncoderDecoder:
+    """Make these pieces, all alike, likelier than any other."""
+    model.decoder_norm.bias[0] = 30.0
+    model.output.weight[:, 0] = 0.0
+    for token in tokens:
+        model.output.weight[token] = 0.0
+        model.output.weight[token, 0] = 3.0
+    return model
+
+
+def expected(model: EncoderDecoder, source: list[int], shortest: int, longest: int) -> tuple[list[int], float]:
+    """Greedy search in float64 by reading all anew at every step."""
+    exact = copy.deepcopy(model).double()
+    read, found, total = Layout.of(torch.tensor([len(source)])), [BEGIN], 0.0
+    memory = exact.encode(torch.tensor(source), read)
+    while found[-1] != END:
+        layout = Layout.of(torch.tensor([len(found)]))
+        hidden = exact.decode(torch.tensor(found), layout, memory, read)
+        log_probs = exact.output(hidden)[-1].log_softmax(-1)
+        may = log_probs.clone()
+        may[[PAD, BEGIN]] = -torch.inf
+        if len(found) - 1 < shortest:
+            may[END] = -torch.inf
+        if len(found) - 1 >= longest:
+            may[torch.arange(VOCAB) != END] = -torch.inf
+        found.append(int(may.argmax()))
+        total += float(log_probs[found[-1]])
+    return found[1:], total
+
+
+def searched(model: EncoderDecoder, source: list[int], shortest: int = 0, longest: int = 20) -> tuple[list[int], float]:
+    search = alone.searcher(model, SPECIAL)
+    assert search is not None
+    return search(source, shortest, longest)
+
+
+def check(model: EncoderDecoder, shortest: int = 0, longest: int = 20) -> None:
+    for source in SOURCES:
+        ids, log_prob = searched(model, source, shortest, longest)
+        best_ids, best_log_prob = expected(model, source, shortest, longest)
+        assert ids == best_ids
+        assert log_prob == pytest.approx(best_log_prob, rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({"norm": norm, "positions": each} for norm in ("pre", "post") for each in ("none", "sinusoidal", "learned")),
+        {"tie": "none"},
+        {"tie": "output", "scale_embedding": False},
+        {"encoder": LESS},
+        {"decoder": LESS, "norm": "post"},
+        {"decoder": StackConfig(layers=3, dim=24, heads=4, key_value_heads=2, feed_forward_dim=36)},
+        {"encoder": StackConfig(layers=2, dim=24, heads=4, key_value_heads=1, feed_forward_dim=36)},
+        {"decoder": StackConfig(layers=2, dim=24, heads=3, key_dim=5, value_dim=7, feed_forward_dim=36)},
+        {"encoder": StackConfig(layers=2, dim=24, heads=3, key_dim=7, value_dim=5, feed_forward_dim=36)},
+        {"dropout": DropoutConfig(residual=0.5, embedding=0.5, attention=0.5, feed_forward=0.5)},
+    ],
+    ids=str,
+)
+def test_it_finds_what_the_equations_give(changes: dict[str, Any]) -> None:
+    check(network(**changes))
+
+
+def test_models_for_it_say_different_things_and_end() -> None:
+    found = [tuple(searched(network(), source)[0]) for source in SOURCES]
+    assert len(set(found)) == len(found)
+    assert any(len(ids) > 3 for ids in found)
+
+
+@pytest.mark.parametrize(("shortest", "longest"), [(0, 3), (0, 1), (4, 20), (5, 5), (0, 31)])
+def test_it_keeps_to_the_limits(shortest: int, longest: int) -> None:
+    check(network(), shortest, longest)
+    check(prefer(network(tie="none"), END), shortest, longest)
+    check(prefer(network(tie="none"), 9), shortest, longest)
+
+
+def test_the_end_token_may_come_at_once() -> None:
+    ids, log_prob = searched(prefer(network(tie="none"), END), SOURCES[1])
+    assert ids == [END]
+    assert log_prob == pytest.approx(0, abs=1e-5)
+
+
+@pytest.mark.parametrize("never", [PAD, BEGIN])
+def test_padding_and_begin_token_never_come_but_take_their_share(never: int) -> None:
+    model = prefer(network(tie="none"), never)
+    ids, log_prob = searched(model, SOURCES[1])
+    assert never not in ids
+    assert log_prob < -30 * len(ids)
+    check(model)
+
+
+def test_the_lowest_of_equals_comes() -> None:
+    ids, _ = searched(prefer(network(tie="none"), 17, 9, 12), SOURCES[1], longest=4)
+    assert ids == [9, 9, 9, 9, END]
+
+
+def test_a_long_source_is_read_by_the_model_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, model = [], network(decoder=LESS)
+    start = model.start
+    monkeypatch.setattr(model, "start", lambda *given: (calls.append(1), start(*given))[1])
+    check(model)
+    assert not calls
+    monkeypatch.setattr(alone, "MANY_PRODUCTS", 0)
+    check(model)
+    assert len(calls) == len(SOURCES)
+
+
+def test_several_threads_read_many_weights_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alone, "MANY_WEIGHTS", 0)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    assert alone.searcher(network(), SPECIAL) is None
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+    assert alone.searcher(network(), SPECIAL) is not None
+
+
+def _add(model: EncoderDecoder) -> None:
+    model.decoder[1].feed_forward.inner.weight.add_(0.5)
+
+
+def _add_to_encoder(model: EncoderDecoder) -> None:
+    model.encoder[0].around_attention.norm.bias.add_(2.0)
+
+
+def _put_another(model: EncoderDecoder) -> None:
+    linear = model.decoder[0].cross_attention.query
+    linear.weight = nn.Parameter(linear.weight * -3)
+
+
+def _put_other_data(model: EncoderDecoder) -> None:
+    model.decoder[0].attention.output.weight.data = torch.flip(model.decoder[0].attention.output.weight, [0])
+
+
+def _put_another_part(model: EncoderDecoder) -> None:
+    model.decoder[0].feed_forward = network(norm="post").encoder[1].feed_forward
+
+
+def _change_unseen(model: EncoderDecoder) -> None:
+    model.train()
+    model.decoder[0].attention.output.weight.data.mul_(-2)  # as a fused optimiser: no version tells
+    model.eval()
+
+
+def _load(model: EncoderDecoder) -> None:
+    state = {name: tensor.flip(0) for name, tensor in model.state_dict().items()}
+    model.load_state_dict(state, assign=True)
+
+
+@pytest.mark.parametrize(
+    "change", [_add, _add_to_encoder, _put_another, _put_other_data, _put_another_part, _change_unseen, _load]
+)
+def test_changed_weights_are_seen(change: Callable[[EncoderDecoder], None]) -> None:
+    model = network()
+    before = [searched(model, source)[1] for source in SOURCES]
+    change(model)
+    assert all(abs(searched(model, source)[1] - was) > 1e-3 for source, was in zip(SOURCES, before, strict=True))
+    check(model)
+
+
+def test_weights_are_laid_out_once() -> None:
+    model = network()
+    searched(model, SOURCES[0])
+    was = model.laid_out
+    searched(model, SOURCES[1])
+    assert model.laid_out is was
+
+
+def test_a_copy_has_weights_of_its_own() -> None:
+    model = network()
+    before = searched(model, SOURCES[1])
+    other = copy.deepcopy(model)
+    _add(other)
+    check(other)
+    assert searched(model, SOURCES[1]) == before
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({"positions": each} for each in ("rotary", "alibi", "shaw", "transformer_xl")),
+        {"positions": "sinusoidal", "positions_join": "concatenate"},
+        *({"score": each} for each in ("dot", "general", "additive", "linear_additive")),
+        *({"activation": each} for each in ("gelu", "swiglu")),
+        *({"normalization": each} for each in ("rms", "batch")),
+        {"window": 3},
+        {"qk_norm": True},
+        {"mixing": "recurrent", "positions": "none"},
+        {"mixing": "convolution", "positions": "none"},
+        {"embedding_dim": 16},
+        {"adaptive": {"cutoffs": [8], "inputs": True}},
+        {"adaptive": {"cutoffs": [8], "inputs": False}, "tie": "none"},
+    ],
+    ids=str,
+)
+def test_other_parts_are_left_to_the_model(changes: dict[str, Any]) -> None:
+    assert alone.searcher(network(**changes), SPECIAL) is None
+
+
+@pytest.mark.parametrize("part", ["encoder.0", "decoder.1.attention", "output"])
+def test_a_hook_is_not_passed_over(part: str) -> None:
+    model = network()
+    assert alone.searcher(model, SPECIAL) is not None
+    hook = model.get_submodule(part).register_forward_hook(lambda *given: None)
+    assert alone.searcher(model, SPECIAL) is None
+    hook.remove()
+    assert alone.searcher(model, SPECIAL) is not None
+
+
+def test_another_state_is_left_to_the_model() -> None:
+    model = network()
+    assert alone.searcher(model, SPECIAL) is not None
+    for dtype in (torch.bfloat16, torch.int8):
+        with products_in(model, dtype):
+            assert alone.searcher(model, SPECIAL) is None
+    with products_in(model, torch.float32):
+        assert alone.searcher(model, SPECIAL) is not None
+    with torch.enable_grad():
+        assert alone.searcher(model, SPECIAL) is None
+    assert alone.searcher(model.train(), SPECIAL) is None
+    assert alone.searcher(model.eval().double(), SPECIAL) is None
+    assert alone.searcher(nn.Identity(), SPECIAL) is None
+
+
+def test_without_numba_the_model_does_it() -> None:
+    with quick.compiled_loops(False):
+        assert alone.searcher(network(), SPECIAL) is None
+
+
+def test_a_piece_beyond_the_vocabulary_is_an_error() -> None:
+    with pytest.raises(IndexError, match="piece 23 of a vocabulary of 23"):
+        searched(network(), [5, VOCAB, END])
+
+
+def test_weights_that_are_no_numbers_give_no_number_and_no_endless_loop() -> None:
+    model = network()
+    model.decoder[0].feed_forward.inner.weight.fill_(torch.nan)
+    ids, log_prob = searched(model, SOURCES[0])
+    assert len(ids) <= 21
+    assert log_prob != log_prob

@@ -1,0 +1,165 @@
+"""The compiled loops equal their equations in torch, and stand aside where they do not apply."""
+
+import math
+import sys
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from model import quick
+from model.cache import KeysValues, Slots
+from model.masks import Mask
+from pipeline.decoding.candidates import best_candidates
+
+kernels = pytest.importorskip("model.kernels", reason="numba is not installed (extra: fast)", exc_type=ImportError)
+
+sizes = st.integers(1, 6)
+
+
+@pytest.fixture(autouse=True)
+def _in_use():
+    with torch.inference_mode(), quick.compiled_loops(True):
+        yield
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    batch=sizes,
+    queries=sizes,
+    groups=st.integers(1, 3),
+    sharing=st.integers(1, 3),
+    keys=st.integers(1, 21),
+    spare=st.integers(0, 9),
+    key_dim=st.integers(1, 40),
+    value_dim=st.integers(1, 40),
+    kind=st.sampled_from(["all", "sentence", "query"]),
+    seed=st.integers(0, 2**31),
+)
+def test_attention_equals_its_equation(
+    batch, queries, groups, sharing, keys, spare, key_dim, value_dim, kind, seed
+) -> None:
+    draw = torch.Generator().manual_seed(seed)
+    query = 3 * torch.randn(batch, queries, groups * sharing, key_dim, generator=draw).transpose(1, 2)
+    key = torch.randn(batch, groups, keys + spare, key_dim, generator=draw)[:, :, :keys]
+    value = torch.randn(batch, groups, keys + spare, value_dim, generator=draw)[:, :, :keys]
+    allowed = torch.rand(batch, 1, queries if kind == "query" else 1, keys, generator=draw) < 0.5
+    allowed[..., seed % keys] = True
+    mask = Mask() if kind == "all" else Mask(allowed=allowed)
+
+    for _ in range(2):  # what the mask lists is kept
+        mixed = quick.attend(query, key, value, mask, 0.3)
+        assert mixed is not None
+        exact_key, exact_value = (each.double().repeat_interleave(sharing, 1) for each in (key, value))
+        logits = query.double() @ exact_key.transpose(2, 3) * 0.3
+        if kind != "all":
+            logits = logits.masked_fill(~allowed, -math.inf)
+        torch.testing.assert_close(mixed.double(), logits.softmax(-1) @ exact_value, rtol=0, atol=3e-6)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    rows=sizes,
+    vocab=st.integers(1, 300),
+    spread=st.sampled_from([0.1, 3.0, 60.0]),
+    shift=st.sampled_from([0.0, 1e3, -1e3]),
+    seed=st.integers(0, 2**31),
+)
+def test_log_probabilities_equal_torchs(rows, vocab, spread, shift, seed) -> None:
+    logits = spread * torch.randn(rows, vocab, generator=torch.Generator().manual_seed(seed)) + shift
+    logits[0, : vocab // 2] = -math.inf
+    expected = logits.double().log_softmax(-1)
+    assert quick.log_softmax(logits)
+    torch.testing.assert_close(logits.double(), expected, rtol=1e-6, atol=1e-4 if shift else 1e-5)
+
+
+def test_what_is_not_a_number_stays_none() -> None:
+    logits = torch.zeros(2, 100)
+    logits[0, 70] = math.nan
+    assert quick.log_softmax(logits)
+    assert logits[0].isnan().all()
+    torch.testing.assert_close(logits[1], torch.full((100,), -math.log(100)))
+
+
+def test_the_exponential_is_exact_to_two_units_in_the_last_place() -> None:
+    x = torch.linspace(-87, 0, 100_001)
+    found = torch.from_numpy(np.array([kernels._exp(number) for number in x.numpy()[::50]]))
+    exact = x[::50].double().exp()
+    assert ((found.double() - exact).abs() <= 2 * 2**-23 * exact).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    batch=sizes,
+    beam=sizes,
+    vocab=st.integers(1, 200),
+    k=st.integers(1, 12),
+    levels=st.sampled_from([2, 5, 10**6]),
+    seed=st.integers(0, 2**31),
+)
+def test_candidates_are_those_of_torch(batch, beam, vocab, k, levels, seed) -> None:
+    """Also where many are equal, and where hypotheses are none."""
+    draw = torch.Generator().manual_seed(seed)
+    log_probs = -torch.randint(0, levels, (batch, beam, vocab), generator=draw).float() / 8
+    log_probs[torch.rand(batch, beam, vocab, generator=draw) < 0.2] = -math.inf
+    sums = -torch.randint(0, levels, (batch, beam), generator=draw).double() / 8
+    sums[torch.rand(batch, beam, generator=draw) < 0.3] = -math.inf
+    found = quick.best_candidates(log_probs, sums, k)
+    assert found is not None
+    values, beams, tokens = found
+    expected, in_beams, of_tokens = best_candidates(log_probs, sums, k)
+    torch.testing.assert_close(values, expected, rtol=0, atol=0)
+    real = values > -math.inf
+    assert torch.equal(beams[real], in_beams[real])
+    assert torch.equal(tokens[real], of_tokens[real])
+
+
+def test_new_keys_and_values_go_where_they_would_without_kernels() -> None:
+    batch, groups, beam = 3, 2, 4
+    caches = KeysValues(), KeysValues()
+    for step in range(5):
+        key, value = torch.randn(batch, groups, beam, 7), torch.randn(batch, groups, beam, 5)
+        own = torch.stack([torch.randperm(4 * (step + 1))[:beam] for _ in range(batch)])
+        slots = Slots(own, own, torch.zeros(batch, 4 * (step + 1), dtype=torch.int64), Mask())
+        found = caches[0].write(key, value, slots)
+        with quick.compiled_loops(False):
+            expected = caches[1].write(key, value, slots)
+        assert torch.equal(found[0], expected[0])
+        assert torch.equal(found[1], expected[1])
+
+
+@pytest.mark.parametrize("rows", [1, 37])
+def test_layer_norm_equals_torchs(rows: int) -> None:
+    x, gain, bias = 5 * torch.randn(rows, 96) + 3, torch.randn(96), torch.randn(96)
+    normed = quick.layer_norm(x, gain, bias, 1e-5)
+    assert normed is not None
+    exact = torch.nn.functional.layer_norm(x.double(), (96,), gain.double(), bias.double())
+    torch.testing.assert_close(normed.double(), exact, rtol=0, atol=1e-5)
+
+
+def test_they_stand_aside_for_other_types_gradients_and_masks() -> None:
+    heads = torch.randn(1, 1, 2, 4)
+    assert quick.attend(heads, heads, heads, Mask(causal=True), 1.0) is None
+    assert quick.attend(heads, heads, heads, Mask(window=1), 1.0) is None
+    assert quick.attend(*[heads.double()] * 3, Mask(), 1.0) is None
+    assert not quick.log_softmax(torch.randn(2, 9).double())
+    assert not quick.log_softmax(torch.randn(9, 2).t())
+    with torch.inference_mode(False), torch.enable_grad():
+        assert not quick.log_softmax(torch.randn(2, 9))
+
+
+def test_they_are_used_where_they_are_asked_for_alone() -> None:
+    with quick.compiled_loops(False):
+        assert not quick.in_use()
+        assert not quick.log_softmax(torch.randn(2, 9))
+        assert quick.attend(*[torch.randn(1, 1, 2, 4)] * 3, Mask(), 1.0) is None
+    assert quick.in_use()
+
+
+def test_without_numba_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "model.kernels", None)
+    monkeypatch.delattr("model.kernels", raising=False)
+    with quick.compiled_loops(True):
+        assert not quick.in_use()

@@ -1,0 +1,118 @@
+"""Greedy search of one sentence by itself finds what the search of many finds, and applies where it may."""
+
+import sys
+from typing import Any
+
+import pytest
+import torch
+
+from data.errors import DataError
+from model import quick
+from model.transformer import EncoderDecoder
+from pipeline.config import DecodingConfig
+from pipeline.decoding import decode as decoding
+from pipeline.decoding.alone import one_by_one
+from pipeline.decoding.constraints import Bans
+from pipeline.decoding.decode import decode
+from pipeline.decoding.phrases import Phrases
+from pipeline.decoding.rules import Rules
+from tests.tiny_model import tiny_model
+
+pytest.importorskip("model.alone_kernel", reason="numba is not installed (extra: fast)", exc_type=ImportError)
+
+SOURCES = [[5, 9, 7], [], [8], [4, 5, 6, 7, 8, 9, 10], list(range(4, 34))]
+
+
+@pytest.fixture(autouse=True)
+def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoding, "num_workers", lambda *_: 0)
+
+
+@pytest.fixture
+def model() -> Any:
+    return tiny_model(norm="pre", positions="learned").model
+
+
+@pytest.fixture
+def steps(model: Any, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """As long as the number of steps that the model has been asked for."""
+    asked: list[int] = []
+    step = EncoderDecoder.step
+    monkeypatch.setattr(EncoderDecoder, "step", lambda *given: (asked.append(1), step(*given))[1])
+    return asked
+
+
+@pytest.mark.parametrize("length_norm", ["none", "average", "wu"])
+@pytest.mark.parametrize("limits", [{}, {"min_length": 6}, {"max_length": 4}, {"max_ratio": 0.5}])
+def test_it_finds_what_the_model_finds_step_by_step(
+    model: Any, steps: list[int], length_norm: str, limits: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = DecodingConfig.model_validate({"beam": 1, "batch_sentences": 1, "length_norm": length_norm} | limits)
+    done: list[int] = []
+    found = decode(model, SOURCES, config, on_done=done.append)
+    assert not steps
+    assert sum(done) == len(SOURCES)
+    monkeypatch.setattr(decoding, "one_by_one", lambda *_: None)
+    assert len({tuple(each[0].ids) for each in found}) > 2
+    for (alone,), (stepped,) in zip(found, decode(model, SOURCES, config), strict=True):
+        assert alone.ids == stepped.ids
+        assert alone.log_prob == pytest.approx(stepped.log_prob, rel=1e-5)
+        assert alone.score == pytest.approx(stepped.score, rel=1e-5)
+    assert steps
+
+
+def test_it_is_for_those_that_are_asked_for_one_at_a_time(model: Any, steps: list[int]) -> None:
+    decode(model, SOURCES[:1], DecodingConfig(beam=1))
+    assert steps
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"beam": 2},
+        {"strategy": "sample", "beam": 1},
+        {"beam": 1, "precision": "bf16"},
+        {"beam": 1, "no_repeat_ngram": 2},
+    ],
+    ids=str,
+)
+def test_other_searches_are_the_models(model: Any, steps: list[int], how: dict[str, Any]) -> None:
+    decode(model, SOURCES[:1], DecodingConfig.model_validate({"batch_sentences": 1} | how))
+    assert steps
+
+
+def test_what_must_come_up_is_left_to_the_model(model: Any, steps: list[int]) -> None:
+    config = DecodingConfig(beam=1, batch_sentences=1)
+    (found,) = decode(model, SOURCES[:1], config, prefixes=[[7, 7]])
+    assert found[0].ids[:2] == (7, 7)
+    assert steps
+    steps.clear()
+    decode(model, SOURCES[:1], config, phrases=Phrases(forced=[[(9, 8)]]))
+    assert steps
+
+
+def test_rules_that_look_back_are_not_for_it(model: Any) -> None:
+    plain = Rules.of([4], DecodingConfig(), 96)
+    with torch.inference_mode(), quick.compiled_loops(True):
+        assert one_by_one(model, [[5, 9, 7, 3]], plain, lambda _: None) is not None
+        for rules in (
+            Rules.of([4], DecodingConfig(), 96, bans=Bans.of(2, [], [])),
+            Rules.of([4], DecodingConfig(), 96, [[6]]),
+            Rules.of([4], DecodingConfig(), 96, forced=[[(6,)]]),
+        ):
+            assert one_by_one(model, [[5, 9, 7, 3]], rules, lambda _: None) is None
+
+
+def test_without_numba_the_model_does_it(model: Any, steps: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "model.kernels", None)
+    monkeypatch.delattr("model.kernels", raising=False)
+    decode(model, SOURCES[:1], DecodingConfig(beam=1, batch_sentences=1))
+    assert steps
+
+
+def test_weights_that_are_no_numbers_are_an_error(model: Any, steps: list[int]) -> None:
+    with torch.no_grad():
+        next(model.decoder.parameters()).fill_(torch.nan)
+    with pytest.raises(DataError, match="no finite probabilities"):
+        decode(model, SOURCES[:1], DecodingConfig(beam=1, batch_sentences=1))
+    assert not steps
