@@ -12,7 +12,7 @@ from model.cache import KeysValues
 from model.layout import AnyLayout, Layout, joined
 from model.masks import Mask, causal_mask
 from model.noise import Noise
-from model.output import Predict, log_softmax
+from model.output import OfLogits, Predict, log_softmax
 from model.state import TransformerState
 from model.transformer import Embedding
 
@@ -81,7 +81,7 @@ class DecoderOnly(nn.Module):
         for layer, cache in zip(self._layers(), state.caches, strict=True):
             rows = layer.step(rows, cache, slots)
         hidden = self._finish(rows)
-        return lambda some: self.log_probs(hidden[some]), state
+        return OfLogits(lambda some: self.output(hidden[some])), state
 
     def log_probs(self, hidden: Tensor) -> Tensor:
         """What enters the output layer (N, E) -> log-probabilities (N, V)."""

@@ -149,29 +149,40 @@ def layer_norm(rows, gain, bias, eps, normed):  # type: ignore[no-untyped-def]
             normed[n, d] = (rows[n, d] - mean) * scale * gain[d] + bias[d]
 
 
+@njit(fastmath=REORDERED, error_model="numpy")
+def _largest(row, lanes):  # type: ignore[no-untyped-def]
+    """The largest number of a row, by way of one in each of LANES lanes, which are looked at side by side."""
+    whole = len(row) // LANES * LANES
+    lanes[:] = -np.inf
+    for first in range(0, whole, LANES):
+        some = row[first : first + LANES]
+        for lane in range(LANES):
+            lanes[lane] = some[lane] if some[lane] > lanes[lane] else lanes[lane]
+    largest = np.float32(-np.inf)
+    for lane in range(LANES):
+        largest = max(largest, lanes[lane])
+    for v in range(whole, len(row)):
+        largest = max(largest, row[v])
+    return largest
+
+
+@njit(fastmath=REORDERED, error_model="numpy")
+def _normaliser(row, largest):  # type: ignore[no-untyped-def]
+    """The log of the sum of e^x over a row of logits, the largest of which is given."""
+    total = np.float32(0.0)
+    for v in range(len(row)):
+        total += _exp(row[v] - largest)
+    return np.float32(largest + math.log(total))
+
+
 @compiled("void(f4[:,::1])")
 def log_softmax(logits):  # type: ignore[no-untyped-def]
     """Logits (N, V) -> log-probabilities, in place."""
-    num_rows, vocab = logits.shape
-    whole = vocab // LANES * LANES
-    largest_of = np.empty(LANES, np.float32)
-    for n in range(num_rows):
+    lanes = np.empty(LANES, np.float32)
+    for n in range(len(logits)):
         row = logits[n]
-        largest_of[:] = -np.inf
-        for first in range(0, whole, LANES):
-            some = row[first : first + LANES]
-            for lane in range(LANES):
-                largest_of[lane] = some[lane] if some[lane] > largest_of[lane] else largest_of[lane]
-        largest = np.float32(-np.inf)
-        for lane in range(LANES):
-            largest = max(largest, largest_of[lane])
-        for v in range(whole, vocab):
-            largest = max(largest, row[v])
-        total = np.float32(0.0)
-        for v in range(vocab):
-            total += _exp(row[v] - largest)
-        normaliser = np.float32(largest + math.log(total))
-        for v in range(vocab):
+        normaliser = _normaliser(row, _largest(row, lanes))
+        for v in range(len(row)):
             row[v] -= normaliser
 
 
@@ -195,27 +206,25 @@ def _insert(values, beams, tokens, value, beam, token):  # type: ignore[no-untyp
     values[place], beams[place], tokens[place] = value, beam, token
 
 
-@compiled(
-    "void(f4[:,:,::1], f8[:,::1], f8[:,::1], i8[:,::1], i8[:,::1])",
-    "void(f8[:,:,::1], f8[:,::1], f8[:,::1], i8[:,::1], i8[:,::1])",
-)
-def best_candidates(log_probs, sums, values, beams, tokens):  # type: ignore[no-untyped-def]
-    """The largest of sums (B, W) + log_probs (B, W, V) of each sentence into values, beams and tokens (B, k).
+@compiled("void(f4[:,:,::1], i8[::1], f8[:,::1], f8[:,::1], i8[:,::1], i8[:,::1])")
+def best_of_logits(logits, never, sums, values, beams, tokens):  # type: ignore[no-untyped-def]
+    """The largest of sums (B, W) + log-softmax(logits (B, W, V)) of each sentence into values, beams, tokens (B, k).
 
-    Best first; among equals lowest beam, then lowest token. Value -inf where there are fewer.
+    Best first; among equals lowest beam, then lowest token. Value -inf where there are fewer. What is `never` to come
+    counts in the softmax, and becomes -inf.
     A row is looked at by the largest of CHUNKS pieces, each so far from the next that all such sets lie side by side.
     """
-    batch, width, vocab = log_probs.shape
+    batch, width, vocab = logits.shape
     k = values.shape[1]
     num_sets = vocab // CHUNKS
     whole, step = CHUNKS * num_sets, max(1, num_sets)
-    largest = np.empty(num_sets, log_probs.dtype)
+    largest, lanes = np.empty(num_sets, np.float32), np.empty(LANES, np.float32)
     for b in range(batch):
         values[b] = -np.inf
         beams[b] = 0
         tokens[b] = 0
         for w in range(width):
-            row, total = log_probs[b, w], sums[b, w]
+            row, total = logits[b, w], sums[b, w]
             if not total > -np.inf:
                 continue
             largest[:] = row[:num_sets]
@@ -223,14 +232,19 @@ def best_candidates(log_probs, sums, values, beams, tokens):  # type: ignore[no-
                 chunk = row[first : first + num_sets]
                 for j in range(num_sets):
                     largest[j] = chunk[j] if chunk[j] > largest[j] else largest[j]
+            normaliser = _normaliser(row, max(_largest(largest, lanes), _largest(row[whole:], lanes)))
+            for token in never:
+                row[token] = -np.inf
             for j in range(num_sets):
-                if total + largest[j] >= values[b, k - 1]:
+                if total + (largest[j] - normaliser) >= values[b, k - 1]:
                     for token in range(j, whole, step):
-                        if total + row[token] >= values[b, k - 1]:
-                            _insert(values[b], beams[b], tokens[b], total + row[token], w, token)
+                        value = total + (row[token] - normaliser)
+                        if value >= values[b, k - 1]:
+                            _insert(values[b], beams[b], tokens[b], value, w, token)
             for token in range(whole, vocab):
-                if total + row[token] >= values[b, k - 1]:
-                    _insert(values[b], beams[b], tokens[b], total + row[token], w, token)
+                value = total + (row[token] - normaliser)
+                if value >= values[b, k - 1]:
+                    _insert(values[b], beams[b], tokens[b], value, w, token)
 
 
 @compiled("void(f4[:,:,:,::1], f4[:,:,:,::1], f4[:,:,:,::1], f4[:,:,:,::1], i8[:,::1])")

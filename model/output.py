@@ -1,6 +1,7 @@
 """What becomes of the logits of an output layer."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -12,6 +13,17 @@ Predict = Callable[[slice], Tensor]
 
 What is given is the caller's to overwrite.
 """
+
+
+@dataclass(frozen=True)
+class OfLogits:
+    """A `Predict` of the logits (r, V) that a model computes when asked for some rows (r,)."""
+
+    logits: Callable[[slice], Tensor]
+
+    def __call__(self, some: slice) -> Tensor:
+        """Their log-softmax."""
+        return log_softmax(self.logits(some))
 
 
 def log_softmax(logits: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ where gradients are asked for, on another device than a CPU, and in another type
 does the same.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -47,7 +47,7 @@ def in_use() -> bool:
 
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Mask, scale: float) -> Tensor | None:
     """softmax(Q K^T * scale + mask) V: query (B, H, T, K), key (B, G, S, K), value (B, G, S, V) -> (B, H, T, V)."""
-    if not mask.is_plain or not _applies(query, key, value):
+    if not mask.is_plain or not _applies(query):
         return None
     batch, heads, num_queries, _ = query.shape
     mixed = query.new_empty(batch, num_queries, heads, value.shape[3])
@@ -73,7 +73,7 @@ def _lists(mask: Mask, batch: int, num_keys: int) -> tuple[Tensor, Tensor]:
 
 def layer_norm(rows: Tensor, gain: Tensor, bias: Tensor, eps: float) -> Tensor | None:
     """(x - mean) / sqrt(var + eps) * gain + bias of each row x of (N, D)."""
-    if not _applies(rows, gain, bias) or rows.dim() != 2:
+    if not _applies(rows) or rows.dim() != 2:
         return None
     normed = torch.empty_like(rows, memory_format=torch.contiguous_format)
     _loops.layer_norm(rows.contiguous().numpy(), gain.numpy(), bias.numpy(), eps, normed.numpy())
@@ -90,25 +90,32 @@ def log_softmax(logits: Tensor) -> bool:
 
 def write(keys: Tensor, values: Tensor, key: Tensor, value: Tensor, slots: Tensor) -> bool:
     """Whether key (B, G, W, K) and value (B, G, W, V) are in their slots (B, W) of keys (B, G, S, K) and values."""
-    if not _applies(keys, values, key, value):
+    if not _applies(key):
         return False
     new = (each.transpose(1, 2).contiguous() for each in (key, value))
     _loops.write(*map(Tensor.numpy, (keys, values, *new, slots.contiguous())))
     return True
 
 
-def best_candidates(log_probs: Tensor, sums: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor] | None:
-    """The k largest of sums (B, W) + log_probs (B, W, V): what `pipeline.decoding.candidates.best_candidates` gives."""
-    if not _applies(log_probs):
+def best_of_logits(
+    logits: Tensor, sums: Tensor, k: int, *, never: Sequence[int]
+) -> tuple[Tensor, Tensor, Tensor] | None:
+    """The k largest of sums (B, W) + log-softmax(logits (B, W, V)), as `pipeline.decoding.candidates` gives them.
+
+    What is `never` to come counts in the softmax, and is left out. The logits are used up.
+    """
+    if not _applies(logits):
         return None
     values = sums.new_empty(len(sums), k)
     found = values, torch.empty_like(values, dtype=torch.int64), torch.empty_like(values, dtype=torch.int64)
-    _loops.best_candidates(*map(Tensor.numpy, (log_probs.contiguous(), sums.contiguous(), *found)))
+    given = logits.contiguous(), torch.tensor(never, dtype=torch.int64), sums.contiguous()
+    _loops.best_of_logits(*map(Tensor.numpy, (*given, *found)))
     return found
 
 
-def _applies(*tensors: Tensor) -> bool:
-    return in_use() and all(each.dtype == torch.float32 and each.device.type == "cpu" for each in tensors)
+def _applies(given: Tensor) -> bool:
+    """Whether the loops are for this tensor; what is given beside it is of the same type and device."""
+    return in_use() and given.dtype is torch.float32 and given.device.type == "cpu"
 
 
 def _with_room(heads: Tensor) -> Tensor:

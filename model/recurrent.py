@@ -13,7 +13,7 @@ from model.adaptive import OutputLayer
 from model.layout import AnyLayout, Layout
 from model.linear import Linear
 from model.noise import Dropout, Noise
-from model.output import Predict, log_softmax
+from model.output import OfLogits, Predict, log_softmax
 from model.recurrent_cells import Recurrent, States, Steps
 from model.recurrent_decoder import Decoder
 from model.recurrent_state import Memory, RecurrentState
@@ -116,7 +116,7 @@ class RecurrentEncoderDecoder(nn.Module):
         rows = self.target_embedding(tokens, torch.zeros_like(tokens))
         hidden, layers = self.decoder.step(rows, state.layers, state.memory)
         hidden = self.narrow(hidden)
-        return lambda some: self.log_probs(hidden[some]), RecurrentState(layers, state.memory)
+        return OfLogits(lambda some: self.output(hidden[some])), RecurrentState(layers, state.memory)
 
     def log_probs(self, hidden: Tensor) -> Tensor:
         """What enters the output layer (N, E) -> log-probabilities (N, V)."""

@@ -14,7 +14,7 @@ from model.cache import KeysValues
 from model.layout import AnyLayout, Layout
 from model.masks import causal_mask, padding_mask
 from model.noise import Dropout, Noise
-from model.output import Predict, log_softmax
+from model.output import OfLogits, Predict, log_softmax
 from model.state import TransformerState
 
 
@@ -106,7 +106,7 @@ class EncoderDecoder(nn.Module):
         for layer, cache, remembered in zip(self._decoder_layers(), state.caches, state.remembered, strict=True):
             rows = layer.step(rows, cache, slots, remembered, state.memory_mask)
         hidden: Tensor = self.narrow(self.decoder_norm(rows))
-        return lambda some: self.log_probs(hidden[some]), state
+        return OfLogits(lambda some: self.output(hidden[some])), state
 
     def log_probs(self, hidden: Tensor) -> Tensor:
         """What enters the output layer (N, E) -> log-probabilities (N, V)."""

@@ -5,8 +5,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from model import quick
-from model.output import Predict
-from pipeline.decoding.rules import Rules
+from model.output import OfLogits, Predict, log_softmax
+from pipeline.decoding.rules import NEVER_COME, Rules
 
 BLOCK = 64
 ROWS = 160
@@ -25,12 +25,25 @@ def best_continuations(
     found = []
     for first in range(0, num_sentences, at_once):
         some = slice(first, min(first + at_once, num_sentences))
-        log_probs_BWV = predict(slice(some.start * beam, some.stop * beam)).view(some.stop - first, beam, -1)
-        rules.select(some).apply(log_probs_BWV, num_pieces[some], None if rules.bans is None else pieces[some])
-        best = quick.best_candidates(log_probs_BWV, sums_BW[some], k)
-        found.append(best_candidates(log_probs_BWV, sums_BW[some], k) if best is None else best)
+        rows = slice(some.start * beam, some.stop * beam)
+        found.append(_best_of_rows(predict, rows, rules.select(some), num_pieces[some], pieces[some], sums_BW[some], k))
     values, beams, tokens = (torch.cat(parts) if len(found) > 1 else parts[0] for parts in zip(*found, strict=True))
     return values, beams, tokens
+
+
+def _best_of_rows(
+    predict: Predict, rows: slice, rules: Rules, num_pieces: Tensor, pieces: Tensor, sums_BW: Tensor, k: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The same of some rows: their sentences' rules, lengths, pieces and sums."""
+    logits = None
+    if isinstance(predict, OfLogits) and quick.in_use() and rules.are_idle(num_pieces):
+        logits = predict.logits(rows)
+        found = quick.best_of_logits(logits.view(*sums_BW.shape, -1), sums_BW, k, never=NEVER_COME)
+        if found is not None:
+            return found
+    log_probs_BWV = (predict(rows) if logits is None else log_softmax(logits)).view(*sums_BW.shape, -1)
+    rules.apply(log_probs_BWV, num_pieces, None if rules.bans is None else pieces)
+    return best_candidates(log_probs_BWV, sums_BW, k)
 
 
 def best_candidates(log_probs_BWV: Tensor, sums_BW: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -76,8 +76,11 @@ def decode(
         )
         return STRATEGIES[config.strategy](_Share(stepper, batch, rules, config, torch.device(device), on_done))
 
-    many = len(order) >= MANY_SENTENCES or config.batch_sentences == 1
-    with products_in(stepper, decoding_precision(config.precision, device)), compiled_loops(many):
+    pays = len(order) >= MANY_SENTENCES or config.batch_sentences == 1
+    with (
+        products_in(stepper, decoding_precision(config.precision, device)),
+        compiled_loops(pays and torch.device(device).type == "cpu"),
+    ):
         for layer in linear_layers(stepper) if workers else []:
             layer.prepare()
         for number, hypotheses in search_all(search, num_shares, workers, tell):

@@ -35,6 +35,9 @@ none: 1. average: T^alpha. wu: ((5 + T) / 6)^alpha (Wu et al. 2016, eq. 14). Non
 """
 
 
+NEVER_COME = (PAD_ID, BOS_ID)
+
+
 @dataclass(frozen=True)
 class Rules:
     """The rules of B sentences. Held on the CPU: what they forbid at a step is known without asking the device."""
@@ -93,14 +96,20 @@ class Rules:
         forced = None if self.forced is None else self.forced.at(sentences)
         return Rules(*limits, prefixes, self.divisors, self.bans, forced)
 
+    def are_idle(self, num_pieces: Tensor) -> bool:
+        """Whether after so many pieces (B,) nothing is forbidden but what never comes."""
+        if self.bans is not None or self.forced is not None or self.prefixes.size(1):
+            return False
+        return bool(((num_pieces >= self.shortest) & (num_pieces < self.longest)).all())
+
     def apply(self, log_probs: Tensor, num_pieces: Tensor, pieces: Tensor | None = None) -> None:
         """Give -inf, in place, to what may not follow `num_pieces` (B,) pieces, on the CPU; log_probs (B, W, V).
 
         What remains is not renormalised: a hypothesis' log-probability is the model's own. `pieces` (B, W, T), or
         (B, T) where W is 1: those that there are, and whatever beyond them, for rules that look back.
         """
-        log_probs[..., PAD_ID] = NEVER
-        log_probs[..., BOS_ID] = NEVER
+        for token in NEVER_COME:
+            log_probs[..., token] = NEVER
         if self.bans is not None or self.forced is not None:
             assert pieces is not None
             self._look_back(log_probs, num_pieces, pieces if pieces.dim() == 3 else pieces.unsqueeze(1))

@@ -94,26 +94,30 @@ def test_the_exponential_is_exact_to_two_units_in_the_last_place() -> None:
 @given(
     batch=sizes,
     beam=sizes,
-    vocab=st.integers(1, 200),
+    vocab=st.integers(3, 200),
     k=st.integers(1, 12),
     levels=st.sampled_from([2, 5, 10**6]),
     seed=st.integers(0, 2**31),
 )
-def test_candidates_are_those_of_torch(batch, beam, vocab, k, levels, seed) -> None:
-    """Also where many are equal, and where hypotheses are none."""
+def test_the_best_of_logits_are_the_best_of_their_log_probabilities(batch, beam, vocab, k, levels, seed) -> None:
+    """Also where many are equal, where hypotheses are none, and where some never come."""
     draw = torch.Generator().manual_seed(seed)
-    log_probs = -torch.randint(0, levels, (batch, beam, vocab), generator=draw).float() / 8
-    log_probs[torch.rand(batch, beam, vocab, generator=draw) < 0.2] = -math.inf
+    logits = -torch.randint(0, levels, (batch, beam, vocab), generator=draw).float() / 8
+    logits[torch.rand(batch, beam, vocab, generator=draw) < 0.2] = -math.inf
+    logits[..., 1] = 0.5
     sums = -torch.randint(0, levels, (batch, beam), generator=draw).double() / 8
     sums[torch.rand(batch, beam, generator=draw) < 0.3] = -math.inf
-    found = quick.best_candidates(log_probs, sums, k)
+    log_probs = logits.clone()
+    assert quick.log_softmax(log_probs.view(-1, vocab))
+    log_probs[..., [0, 2]] = -math.inf
+
+    found = quick.best_of_logits(logits, sums, k, never=(0, 2))
     assert found is not None
-    values, beams, tokens = found
-    expected, in_beams, of_tokens = best_candidates(log_probs, sums, k)
-    torch.testing.assert_close(values, expected, rtol=0, atol=0)
-    real = values > -math.inf
-    assert torch.equal(beams[real], in_beams[real])
-    assert torch.equal(tokens[real], of_tokens[real])
+    values, *places = found
+    expected, *in_places = best_candidates(log_probs, sums, k)
+    assert torch.equal(values, expected)
+    for one, other in zip(places, in_places, strict=True):
+        assert torch.equal(one[values > -math.inf], other[values > -math.inf])
 
 
 def test_new_keys_and_values_go_where_they_would_without_kernels() -> None:
