@@ -22,15 +22,15 @@ CHUNKS = 16
 AT_ONCE = 4
 
 
-def compiled(*signatures: str) -> Callable[[F], F]:
+def compiled(signature: Any) -> Callable[[F], F]:
     """Compile for these types now, or take what an earlier process has compiled, where it could be kept."""
 
     def compile_or_load(function: F) -> F:
         options: dict[str, Any] = {"fastmath": REORDERED, "error_model": "numpy", "nogil": True}
         try:
-            kernel: F = njit(list(signatures), cache=True, **options)(function)
-        except RuntimeError:  # there is no folder to keep it in
-            kernel = njit(list(signatures), **options)(function)
+            kernel: F = njit(signature, cache=True, **options)(function)
+        except (OSError, RuntimeError):  # there is no folder to keep it in, or no room
+            kernel = njit(signature, **options)(function)
         return kernel
 
     return compile_or_load

@@ -1,5 +1,6 @@
-/* Preloaded into a process: counts its calls that change the file system, whoever makes them, and at the Nth one
-   ends the process as SIGKILL does, or lets that one call fail for want of room. */
+/* Preloaded into a process: counts its calls that change the file system, whatever in it makes them, and at the Nth
+   one ends the process as SIGKILL does, or lets that one call fail for want of room. Processes that it forks, and
+   pipes to them, are no part of it: they change no files. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -13,16 +14,23 @@
 
 static long *counter, at;
 static int fails;
+static pid_t counted;
 
 /* From here on, count into *into. At call number n (0: none), kill; or, with fail, let it fail. */
 void kill_at(long *into, long n, int fail) {
     counter = into;
     at = n;
     fails = fail;
+    counted = getpid();
+}
+
+static int is_file(int fd) {
+    struct stat about;
+    return fd > 2 && !fstat(fd, &about) && !S_ISFIFO(about.st_mode) && !S_ISSOCK(about.st_mode);
 }
 
 static int goes_wrong(void) {
-    if (!counter || __sync_add_and_fetch(counter, 1) != at) return 0;
+    if (!counter || getpid() != counted || __sync_add_and_fetch(counter, 1) != at) return 0;
     if (!fails) kill(getpid(), SIGKILL);
     errno = ENOSPC;
     return 1;
@@ -35,10 +43,10 @@ static int goes_wrong(void) {
         return (counts) && goes_wrong() ? -1 : real arguments;         \
     }
 
-WRAP(ssize_t, write, (int fd, const void *data, size_t size), (fd, data, size), fd > 2)
+WRAP(ssize_t, write, (int fd, const void *data, size_t size), (fd, data, size), is_file(fd))
 WRAP(ssize_t, pwrite, (int fd, const void *data, size_t size, off_t to), (fd, data, size, to), 1)
 WRAP(ssize_t, pwrite64, (int fd, const void *data, size_t size, off64_t to), (fd, data, size, to), 1)
-WRAP(ssize_t, writev, (int fd, const struct iovec *data, int num), (fd, data, num), fd > 2)
+WRAP(ssize_t, writev, (int fd, const struct iovec *data, int num), (fd, data, num), is_file(fd))
 WRAP(ssize_t, sendfile, (int to, int from, off_t *at, size_t size), (to, from, at, size), 1)
 WRAP(ssize_t, sendfile64, (int to, int from, off64_t *at, size_t size), (to, from, at, size), 1)
 WRAP(int, fsync, (int fd), (fd), 1)
