@@ -16,14 +16,14 @@ class Mask:
     causal: query t sees keys 0..t. allowed: (B, 1, 1 or T, S) bool, or None where every key is real. flat: the layouts
     of queries and keys whose rows lie end to end; a query sees keys of its own sentence alone. window: in
     self-attention, query t sees keys t - window .. t + window, and always itself: beside a short sentence stands
-    padding that would see nothing, whose softmax is no number.
+    padding that would see nothing, whose softmax is no number. lists: what `quick.py` has listed of it.
     """
 
     causal: bool = False
     allowed: Tensor | None = None
     flat: tuple[FlatLayout, FlatLayout] | None = None
     window: int | None = None
-    lists: list[Tensor] = field(default_factory=list, compare=False, repr=False)
+    lists: dict[tuple[int, int], tuple[Tensor, Tensor]] = field(default_factory=dict, compare=False, repr=False)
     _written: dict[tuple[int, int, torch.dtype], Tensor] = field(default_factory=dict, compare=False, repr=False)
     _derived: "dict[tuple[int, ...], Mask]" = field(default_factory=dict, compare=False, repr=False)
 

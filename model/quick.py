@@ -58,7 +58,7 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Mask, scale: float) 
 
 def _lists(mask: Mask, batch: int, num_keys: int) -> tuple[Tensor, Tensor]:
     """Which keys the queries of each sentence see (B, W, ..), and how many (B, W): listed once for all layers."""
-    if not mask.lists:
+    if (batch, num_keys) not in mask.lists:
         allowed = mask.allowed
         if allowed is None:
             allowed = torch.ones(batch, 1, 1, num_keys, dtype=torch.bool)
@@ -66,9 +66,8 @@ def _lists(mask: Mask, batch: int, num_keys: int) -> tuple[Tensor, Tensor]:
         where = torch.zeros(*allowed.shape[:2], num_keys + _loops.AT_ONCE, dtype=torch.uint64)
         counts = torch.empty(allowed.shape[:2], dtype=torch.int64)
         _loops.list_allowed(allowed.numpy(), where.numpy(), counts.numpy())
-        mask.lists.extend((where, counts))
-    where, counts = mask.lists
-    return where, counts
+        mask.lists[batch, num_keys] = where, counts
+    return mask.lists[batch, num_keys]
 
 
 def layer_norm(rows: Tensor, gain: Tensor, bias: Tensor, eps: float) -> Tensor | None:
