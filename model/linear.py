@@ -117,18 +117,18 @@ class Linear(nn.Module):
         packs = num_rows * weight.numel() >= MANY_PRODUCTS or dtype in LOW_PRECISION
         if packs and x.device.type == "cpu" and dtype in PACKED and can_pack():
             more = -num_rows % EVEN if x.dim() == 2 and num_rows > 4 * EVEN else 0
-            product = _packed_product(F.pad(x, (0, 0, 0, more)) if more else x, self._packed(dtype), bias)
+            product = _packed_product(F.pad(x, (0, 0, 0, more)) if more else x, self._packed_weight(dtype), bias)
             return product[:num_rows] if more else product
         return F.linear(x, weight.to(dtype), bias)
 
-    def _packed(self, dtype: torch.dtype) -> Tensor:
+    def _packed_weight(self, dtype: torch.dtype) -> Tensor:
         return self._as_read(dtype, lambda weight: _packed(weight.to(dtype)))
 
     def prepare(self) -> None:
         """Lay the weight out now, before processes are forked that would each do so."""
         dtype = self.inference_dtype or self.weight.dtype
         if self.weight.device.type == "cpu" and dtype in PACKED and can_pack():
-            self._packed(dtype)
+            self._packed_weight(dtype)
 
     def train(self, mode: bool = True) -> Self:
         """Turn training on or off; what was laid out is forgotten, for fused optimisers change weights unseen."""
