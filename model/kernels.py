@@ -13,13 +13,17 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
-from numba import njit
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
 F = TypeVar("F", bound=Callable[..., Any])
 REORDERED = {"reassoc", "contract", "nsz", "arcp"}  # sums in the order that suits vectors; no number is ruled out
 LANES = 64
 CHUNKS = 16
 AT_ONCE = 4
+LINE = 16  # numbers that come from memory together
 
 
 def compiled(signature: Any) -> Callable[[F], F]:
@@ -51,6 +55,48 @@ def _exp(x):  # type: ignore[no-untyped-def]
     sum_ = sum_ * rest + np.float32(5.0000001201e-1)
     two_to_power = np.int32((np.int32(power) + np.int32(127)) << np.int32(23)).view(np.float32)
     return (sum_ * rest * rest + rest + np.float32(1.0)) * two_to_power
+
+
+@intrinsic
+def _fetch(_, array, place):  # type: ignore[no-untyped-def]
+    """Have the line of memory brought that holds this place of an array, counted as if it had one dimension: by the
+    time it is read it is there."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
+        prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        where = builder.bitcast(builder.gep(data, [arguments[1]]), pointer)
+        builder.call(prefetch, [where, number(0), number(3), number(1)])  # to read; into all caches; data
+        return context.get_dummy_value()
+
+    return types.void(array, place), generate
+
+
+@njit(inline="always")
+def _fetch_slot(rows, sentence, slot):  # type: ignore[no-untyped-def]
+    """Have a slot of a sentence brought, of keys or values (B, G, S, K)."""
+    _, groups, slots, width = rows.shape
+    for g in range(groups):
+        first = ((sentence * groups + g) * slots + slot) * width
+        for place in range(first, first + width, LINE):
+            _fetch(rows, place)
+
+
+@njit(inline="always")
+def _fetch_share(key, value, where, counts, sentence, w, width):  # type: ignore[no-untyped-def]
+    """Have the w-th of `width` shares brought of what the queries of a sentence see, as `list_allowed` has listed it.
+
+    A share is what one query sees and the one before it does not; where all see the same, a part of that.
+    """
+    m = w % len(counts)
+    size = counts[m] if len(counts) == width else (counts[m] + width - 1) // width
+    first = 0 if len(counts) == width else w * size
+    for i in range(first, min(first + size, counts[m])):
+        if m == 0 or where[m, i] != where[m - 1, i]:
+            _fetch_slot(key, sentence, np.int64(where[m, i]))
+            _fetch_slot(value, sentence, np.int64(where[m, i]))
 
 
 @compiled("void(b1[:,:,::1], u8[:,:,::1], i8[:,::1])")
@@ -85,6 +131,8 @@ def attend(query, key, value, where, counts, scale, mixed):  # type: ignore[no-u
     for b in range(batch):
         for w in range(width):
             m = w % num_lists
+            if b + 1 < batch:
+                _fetch_share(key, value, where[b + 1], counts[b + 1], b + 1, w, width)
             count = counts[b, m]
             used = 0
             for h in range(heads):
