@@ -9,13 +9,18 @@ long translation finishes W poor short ones on its way: to stop just then would 
 when no unfinished one can still come among the `n_best`: a log-probability only falls, and no length norm falls with
 length, so log p / norm(longest) is the best score that is left to it.
 With W = 1 this is greedy search: the end token was likelier than whatever else is unfinished.
+
+The model's part is done on its device; the beams' books are kept here, in numpy: they are small, and to ask a device
+for so many small operations takes longer than to do them.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from model.layout import Layout
@@ -30,29 +35,33 @@ from pipeline.decoding.seats import Seats
 from pipeline.decoding.steppers import StateT, Stepper
 from tokenizer.special import BOS_ID, EOS_ID
 
+Ids = npt.NDArray[np.int64]
+Reals = npt.NDArray[np.floating[Any]]
+Flags = npt.NDArray[np.bool_]
+
 
 @dataclass(frozen=True)
 class _Beams:
     """The unfinished hypotheses of the sentences in B seats, and what these sentences have finished."""
 
-    tokens: Tensor
+    tokens: Ids
     """(B, W) the piece that each hypothesis ends with."""
-    pieces: Tensor
+    pieces: Ids
     """(B, W, T) all its pieces, and whatever beyond them."""
-    sums: Tensor
+    sums: Reals
     """(B, W) its log-probability; -inf where the beam is not full, and in a free seat."""
-    num_finished: Tensor
+    num_finished: Ids
     """(B,)"""
-    best: Tensor
+    best: Reals
     """(B, n_best) scores of the best finished hypotheses, -inf where there are fewer."""
-    bound: Tensor
+    bound: Reals
     """(B,) the length norm of the longest hypothesis that a sentence may have."""
 
-    def select(self, seats: Tensor) -> "_Beams":
+    def select(self, seats: Ids) -> "_Beams":
         """Some of the seats."""
         return _Beams(*(each[seats] for each in vars(self).values()))
 
-    def begin(self, seats: Tensor, bound: Tensor) -> None:
+    def begin(self, seats: Ids, bound: Reals) -> None:
         """Put an empty hypothesis into these seats (n,), of sentences with this bound (n,)."""
         self.tokens[seats] = BOS_ID
         self.sums[seats] = NEVER
@@ -60,6 +69,12 @@ class _Beams:
         self.num_finished[seats] = 0
         self.best[seats] = NEVER
         self.bound[seats] = bound
+
+    def count(self, finished: Flags, scores: Reals) -> None:
+        """Count the hypotheses that have just finished (B, W), and keep their scores (B, W)."""
+        self.num_finished[:] += finished.sum(1)
+        both = np.concatenate([self.best, np.where(finished, scores, NEVER)], axis=1)
+        self.best[:] = np.sort(both, axis=1)[:, : -self.best.shape[1] - 1 : -1]
 
 
 def beam_search(
@@ -79,121 +94,125 @@ def beam_search(
     at a time. A sentence has fewer than `n_best` only where its rules allow fewer. Ties go to the lowest beam, then the
     lowest id. `on_done` is told how many more sentences are done.
     """
+    device, norms = source.device, rules.divisors.numpy()
     found: list[list[Hypothesis]] = [[] for _ in range(layout.batch)]
     seats = Seats(stepper, source, layout, rules, most)
-    beams = _start(seats, source.device, n_best)
+    beams = _start(seats, n_best)
     while True:
-        predict, seats.state = stepper.step(beams.tokens.flatten(), seats.state)
-        values, parents, tokens = _continuations(predict, seats.rules, seats.num_pieces, beams, beam)
-        divisors = rules.divisors[seats.num_pieces + 1].to(beams.sums)
+        predict, seats.state = stepper.step(torch.from_numpy(beams.tokens.ravel()).to(device), seats.state)
+        values, parents, tokens = _continuations(predict, seats.rules, seats.num_pieces, beams, beam, device)
+        divisors = norms[seats.num_pieces.numpy() + 1]
         ends = (tokens == EOS_ID) & (values != NEVER)
-        stays = ends.to(torch.uint8).sort(dim=1, stable=True).indices[:, :beam]
         finished = ends[:, :beam]
-        parents_of_stays = parents.gather(1, stays)
-        grown = _grow(beams, values.gather(1, stays), parents_of_stays, tokens.gather(1, stays), seats.num_pieces)
-        grown = _count(grown, finished, values[:, :beam] / divisors.unsqueeze(1))
-        done = _is_done(grown, divisors, beam, _may_end(grown, seats.rules, seats.num_pieces))
-        grown = replace(grown, sums=grown.sums.masked_fill(done.unsqueeze(1), NEVER))
+        if finished.any():
+            beams.count(finished, values[:, :beam] / divisors[:, None])
+            _collect(found, beams, seats, finished, values, parents, norms)
+        rows, stays = _count_up(len(ends))[:, None], np.argsort(ends, axis=1, kind="stable")[:, :beam]
+        parents = parents[rows, stays]
+        grown = _grow(beams, values[rows, stays], parents, tokens[rows, stays], seats.num_pieces.numpy())
+        done = _is_done(grown, divisors, beam, _may_end(grown, seats.rules, seats.num_pieces, device))
+        grown.sums[done] = NEVER
 
-        from_rows = (parents_of_stays + beams.tokens.size(1) * _count_up(grown.tokens).unsqueeze(1)).flatten()
-        moved = (from_rows != _count_up(from_rows)).any().expand(len(done))
-        # one transfer tells all that decides what happens next
-        flags = torch.cat([finished, done.unsqueeze(1), moved.unsqueeze(1)], 1).cpu()
-        if flags[:, :beam].any():
-            _collect(found, beams, seats, flags[:, :beam], values, parents, rules)
-        if flags[0, -1] or len(from_rows) != beams.tokens.numel():
-            seats.state = seats.state.select(from_rows)
-        if num_done := seats.advance(flags[:, beam].bool()):
+        from_rows = (parents + beams.tokens.shape[1] * rows).ravel()
+        if len(from_rows) != beams.tokens.size or (from_rows != _count_up(len(from_rows))).any():
+            seats.state = seats.state.select(torch.from_numpy(from_rows).to(device))
+        if num_done := seats.advance(torch.from_numpy(done)):
             on_done(num_done)
         beams = grown
         if (late := seats.put_off()) is not None:
             sentences, empty = late
-            beams.sums[empty.to(source.device)] = NEVER
+            beams.sums[empty.numpy()] = NEVER
             for sentence in sentences:
                 found[sentence].clear()
         if (new := seats.fill(beam)) is not None:
-            bound = rules.divisors[rules.longest[seats.sentences[new]] + 1]
-            beams.begin(new.to(source.device), bound.to(beams.bound))
+            beams.begin(new.numpy(), norms[rules.longest[seats.sentences[new]].numpy() + 1])
         if (stay := seats.shrink(beam)) is not None:
             if not len(stay):
                 return [best_first(hypotheses, n_best) for hypotheses in found]
-            beams = beams.select(stay.to(source.device))
+            beams = beams.select(stay.numpy())
 
 
-def _start(seats: Seats[StateT], device: torch.device, n_best: int) -> _Beams:
+def _start(seats: Seats[StateT], n_best: int) -> _Beams:
     """One empty hypothesis a seat: the first step's candidates fill the beam."""
-    dtype, num_seats = exact_dtype(device), len(seats)
+    num_seats = len(seats)
     return _Beams(
-        tokens=torch.full((num_seats, 1), BOS_ID, device=device),
-        pieces=torch.empty((num_seats, 1, 0), dtype=torch.int64, device=device),
-        sums=torch.zeros((num_seats, 1), dtype=dtype, device=device),
-        num_finished=torch.zeros(num_seats, dtype=torch.int64, device=device),
-        best=torch.full((num_seats, n_best), NEVER, dtype=dtype, device=device),
-        bound=seats.rules.divisors[seats.rules.longest + 1].to(device, dtype),
+        tokens=np.full((num_seats, 1), BOS_ID),
+        pieces=np.empty((num_seats, 1, 0), np.int64),
+        sums=np.zeros((num_seats, 1)),
+        num_finished=np.zeros(num_seats, np.int64),
+        best=np.full((num_seats, n_best), NEVER),
+        bound=seats.rules.divisors[seats.rules.longest + 1].numpy(),
     )
 
 
 def _continuations(
-    predict: Predict, rules: Rules, num_pieces: Tensor, beams: _Beams, beam: int
-) -> tuple[Tensor, Tensor, Tensor]:
+    predict: Predict, rules: Rules, num_pieces: Tensor, beams: _Beams, beam: int, device: torch.device
+) -> tuple[Reals, Ids, Ids]:
     """Values, parents and tokens (B, 2 * beam) of what the hypotheses may go on with, best first."""
-    if rules.forced is not None:
-        return continuations_in_banks(predict, rules, num_pieces, beams.pieces, beams.sums, beam)
-    return best_continuations(predict, rules, num_pieces, beams.pieces, beams.sums, 2 * beam)
+    sums = torch.from_numpy(beams.sums).to(device, exact_dtype(device))
+    looks_back = rules.bans is not None or rules.forced is not None
+    pieces = torch.from_numpy(beams.pieces).to(device) if looks_back else None
+    if rules.forced is not None and pieces is not None:
+        found = continuations_in_banks(predict, rules, num_pieces, pieces, sums, beam)
+    else:
+        found = best_continuations(predict, rules, num_pieces, pieces, sums, 2 * beam)
+    values, parents, tokens = (each.cpu().numpy() for each in found)
+    return values, parents, tokens
 
 
-def _may_end(grown: _Beams, rules: Rules, num_pieces: Tensor) -> Tensor:
+def _may_end(grown: _Beams, rules: Rules, num_pieces: Tensor, device: torch.device) -> Reals:
     """(B,) the log-probability of the best unfinished hypothesis that may end, now that each has one piece more."""
-    if rules.forced is not None:
-        return best_that_may_end(rules.forced, num_pieces + 1, grown.pieces, grown.sums)
-    return grown.sums[:, 0]
+    if rules.forced is None:
+        return grown.sums[:, 0]
+    pieces, sums = torch.from_numpy(grown.pieces).to(device), torch.from_numpy(grown.sums).to(device)
+    may_end: Reals = best_that_may_end(rules.forced, num_pieces + 1, pieces, sums).cpu().numpy()
+    return may_end
 
 
-def _grow(beams: _Beams, sums: Tensor, parents: Tensor, tokens: Tensor, num_pieces: Tensor) -> _Beams:
+def _grow(beams: _Beams, sums: Reals, parents: Ids, tokens: Ids, num_pieces: Ids) -> _Beams:
     """Each hypothesis `parents` (B, W) with its new piece `tokens` (B, W), of log-probability `sums` (B, W)."""
-    pieces = beams.pieces.gather(1, parents.unsqueeze(-1).expand(-1, -1, beams.pieces.size(2)))
-    pieces = F.pad(pieces, (0, max(0, int(num_pieces.max()) + 1 - pieces.size(2))))
-    places = num_pieces.to(pieces.device).view(-1, 1, 1).expand(-1, tokens.size(1), 1)
-    pieces.scatter_(2, places, tokens.unsqueeze(-1))
+    rows = _count_up(len(parents))[:, None]
+    pieces = beams.pieces[rows, parents]
+    if (missing := int(num_pieces.max()) + 1 - pieces.shape[2]) > 0:
+        pieces = np.pad(pieces, ((0, 0), (0, 0), (0, missing + 8)))
+    pieces[rows, _count_up(parents.shape[1]), num_pieces[:, None]] = tokens
     return replace(beams, tokens=tokens, pieces=pieces, sums=sums)
 
 
-def _count(beams: _Beams, finished: Tensor, scores: Tensor) -> _Beams:
-    """The same beams, with the hypotheses that have just finished (B, W) counted and their scores kept."""
-    best = torch.cat([beams.best, scores.masked_fill(~finished, NEVER)], 1).topk(beams.best.size(1)).values
-    return replace(beams, num_finished=beams.num_finished + finished.sum(1), best=best)
-
-
-def _is_done(beams: _Beams, divisors: Tensor, beam: int, may_end: Tensor) -> Tensor:
+def _is_done(beams: _Beams, divisors: Reals, beam: int, may_end: Reals) -> Flags:
     """Which sentences (B,) need no further step; `divisors` (B,) are the length norms of what has just finished,
     `may_end` (B,) log-probabilities of the best unfinished hypotheses that may."""
     leading, rival = beams.sums[:, 0], beams.best[:, -1]
     hopeless = leading / beams.bound < rival
     enough = (beams.num_finished >= beam) & (may_end / divisors <= rival)
     nothing_left = ~(leading > NEVER)  # true also of what is not a number
-    return hopeless | enough | nothing_left
+    done: Flags = hopeless | enough | nothing_left
+    return done
 
 
-def _count_up(rows: Tensor) -> Tensor:
-    return torch.arange(len(rows), device=rows.device)
+def _count_up(number: int) -> Ids:
+    return np.arange(number)
 
 
 def _collect(
     found: list[list[Hypothesis]],
     beams: _Beams,
     seats: Seats[StateT],
-    finished: Tensor,
-    values: Tensor,
-    parents: Tensor,
-    rules: Rules,
+    finished: Flags,
+    values: Reals,
+    parents: Ids,
+    norms: Reals,
 ) -> None:
-    """Add to `found` the hypotheses that end here; finished (B, W) on the CPU."""
-    where = finished.nonzero()[:, 0]
-    rows, ranks = (index.to(values.device) for index in finished.nonzero(as_tuple=True))
-    pieces = beams.pieces[rows, parents[rows, ranks]].tolist()
-    lengths, log_probs = seats.num_pieces[where].tolist(), values[rows, ranks].tolist()
-    for sentence, ids, length, log_prob in zip(
-        seats.sentences[where].tolist(), pieces, lengths, log_probs, strict=True
+    """Add to `found` the hypotheses that end here, finished (B, W)."""
+    rows, ranks = finished.nonzero()
+    lengths, log_probs = seats.num_pieces.numpy()[rows], values[rows, ranks]
+    pieces, scores = beams.pieces[rows, parents[rows, ranks]], log_probs / norms[lengths + 1]
+    for sentence, ids, length, score, log_prob in zip(
+        seats.sentences.numpy()[rows].tolist(),
+        pieces.tolist(),
+        lengths.tolist(),
+        scores.tolist(),
+        log_probs.tolist(),
+        strict=True,
     ):
-        score = log_prob / rules.divisors[length + 1].item()
         found[sentence].append(Hypothesis(tuple(ids[:length]), score, log_prob))

@@ -14,11 +14,11 @@ ROWS = 160
 
 
 def best_continuations(
-    predict: Predict, rules: Rules, num_pieces: Tensor, pieces: Tensor, sums_BW: Tensor, k: int
+    predict: Predict, rules: Rules, num_pieces: Tensor, pieces: Tensor | None, sums_BW: Tensor, k: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The k best of all that the hypotheses of each sentence may be followed by; see `best_candidates`.
 
-    num_pieces (B,), on the CPU: how many of the pieces (B, W, T) they have.
+    num_pieces (B,), on the CPU: how many of the pieces (B, W, T) they have. pieces: where rules look back at them.
     """
     num_sentences, beam = sums_BW.shape
     at_once = max(1, ROWS // beam) if sums_BW.device.type == "cpu" else num_sentences
@@ -26,13 +26,14 @@ def best_continuations(
     for first in range(0, num_sentences, at_once):
         some = slice(first, min(first + at_once, num_sentences))
         rows = slice(some.start * beam, some.stop * beam)
-        found.append(_best_of_rows(predict, rows, rules.select(some), num_pieces[some], pieces[some], sums_BW[some], k))
+        theirs = None if pieces is None else pieces[some]
+        found.append(_best_of_rows(predict, rows, rules.select(some), num_pieces[some], theirs, sums_BW[some], k))
     values, beams, tokens = (torch.cat(parts) if len(found) > 1 else parts[0] for parts in zip(*found, strict=True))
     return values, beams, tokens
 
 
 def _best_of_rows(
-    predict: Predict, rows: slice, rules: Rules, num_pieces: Tensor, pieces: Tensor, sums_BW: Tensor, k: int
+    predict: Predict, rows: slice, rules: Rules, num_pieces: Tensor, pieces: Tensor | None, sums_BW: Tensor, k: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The same of some rows: their sentences' rules, lengths, pieces and sums."""
     logits = None
@@ -42,7 +43,7 @@ def _best_of_rows(
         if found is not None:
             return found
     log_probs_BWV = (predict(rows) if logits is None else log_softmax(logits)).view(*sums_BW.shape, -1)
-    rules.apply(log_probs_BWV, num_pieces, None if rules.bans is None else pieces)
+    rules.apply(log_probs_BWV, num_pieces, pieces)
     return best_candidates(log_probs_BWV, sums_BW, k)
 
 
