@@ -6,27 +6,20 @@ the parts that most Transformers are made of; for any other `searcher` answers N
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model import quick
-from model.attention import CrossAttention, SelfAttention
-from model.blocks import DecoderLayer, EncoderLayer, FeedForward, LayerNorm, PostNorm, PreNorm
+from model.blocks import DecoderLayer, EncoderLayer, LayerNorm, PreNorm
 from model.layout import Layout
 from model.linear import Linear
-from model.mix import ExplicitMix, FusedMix, VarlenMix
-from model.noise import Dropout
+from model.plain import is_plain_stack, is_ready
 from model.positions import Learned, NoInput, Sinusoidal
-from model.relative import AttentionPositions
-from model.scores import ScaledDot
 from model.transformer import Embedding, EncoderDecoder
 
-Layer = EncoderLayer | DecoderLayer
 Search = Callable[[Sequence[int], int, int], tuple[list[int], float]]
 """Source ids, the fewest pieces before the end token, the most -> ids, and the sum of their log-probabilities. Both ids
 with their end token."""
@@ -183,16 +176,13 @@ def _table_of(positions: nn.Module, max_length: int, dim: int) -> Any:
 
 def _fits(model: EncoderDecoder) -> bool:
     """Whether a model is in eval mode, in fp32, and of the parts that the loop knows."""
-    modules, tensors = list(model.modules()), chain(model.parameters(), model.buffers())
     return (
-        not any(module.training or module._forward_hooks or module._forward_pre_hooks for module in modules)
-        and all(type(each) is Dropout for each in modules if isinstance(each, Dropout))
-        and all(each.dtype == torch.float32 and each.device.type == "cpu" for each in tensors)
+        is_ready(model)
         and not any(each.is_inference() for each in model.parameters())  # these do not tell when they change
         and _embeds_plainly(model.source_embedding)
         and _embeds_plainly(model.target_embedding)
-        and _is_plain_stack(model.encoder, model.encoder_norm, EncoderLayer)
-        and _is_plain_stack(model.decoder, model.decoder_norm, DecoderLayer)
+        and is_plain_stack(model.encoder, model.encoder_norm, EncoderLayer)
+        and is_plain_stack(model.decoder, model.decoder_norm, DecoderLayer)
         and type(model.narrow) is nn.Identity
         and type(model.output) is Linear
         and model.output.bias is None
@@ -205,54 +195,4 @@ def _embeds_plainly(embedding: Embedding) -> bool:
         type(embedding.table) is nn.Embedding
         and type(embedding.positions) in (NoInput, Sinusoidal, Learned)
         and type(embedding.widen) is nn.Identity
-    )
-
-
-def _is_plain_stack(layers: nn.ModuleList, last: nn.Module, kind: type[Layer]) -> bool:
-    """Whether all layers are of one kind, and differ in nothing but their weights."""
-    each: list[Any] = list(layers)
-    if not each or not all(type(layer) is kind and _is_plain_layer(layer) for layer in each):
-        return False
-    residuals = [
-        residual for layer in each for residual in layer.children() if isinstance(residual, PreNorm | PostNorm)
-    ]
-    is_before = type(residuals[0]) is PreNorm
-    norms = [residual.norm for residual in residuals] + ([last] if is_before else [])
-    return (
-        len({type(residual) for residual in residuals}) == 1
-        and all(type(norm) is LayerNorm and norm.weight is not None and norm.bias is not None for norm in norms)
-        and len({norm.eps for norm in norms}) == 1
-        and (is_before or type(last) is nn.Identity)
-        and len({layer.attention.heads for layer in each}) == 1
-    )
-
-
-def _is_plain_layer(layer: Any) -> bool:
-    attention, cross, inner = layer.attention, getattr(layer, "cross_attention", None), layer.feed_forward
-    return (
-        type(attention) is SelfAttention
-        and attention.window is None
-        and type(attention.positions) is AttentionPositions
-        and _mixes_plainly(attention)
-        and (
-            cross is None
-            or (type(cross) is CrossAttention and cross.heads == attention.heads and _mixes_plainly(cross))
-        )
-        and type(inner) is FeedForward
-        and inner.activation is F.relu
-        and all(each.bias is not None for each in layer.modules() if isinstance(each, Linear))
-    )
-
-
-def _mixes_plainly(attention: Any) -> bool:
-    """Whether it is softmax(q . k / sqrt(K)) of queries and keys as they are."""
-    mix = attention.mix
-    mix = mix.otherwise if type(mix) is VarlenMix else mix
-    equation = mix.equation if type(mix) is FusedMix else mix
-    return (
-        type(equation) is ExplicitMix
-        and type(equation.score) is ScaledDot
-        and type(equation.positions) is AttentionPositions
-        and type(equation.dropout) is Dropout
-        and type(attention.query_norm) is type(attention.key_norm) is nn.Identity
     )

@@ -7,6 +7,7 @@ by moving the mask that says who descends from what.
 Legend: B sentences · W hypotheses a sentence · S slots a sentence · H heads · K width of a head.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -67,13 +68,24 @@ class KeysValues:
 
     def write(self, key: Tensor, value: Tensor, slots: Slots) -> tuple[Tensor, Tensor]:
         """Put (B, H, W, K) keys and values where they belong; those of all slots (B, H, S, K)."""
-        used = slots.positions.shape[1]
-        self._key, self._value = _with_room(self._key, used, key), _with_room(self._value, used, value)
-        if not quick.write(self._key, self._value, key, value, slots.own):
-            rows = slots.rows(key.shape[1], self._key.shape[2])
-            for cache, new in ((self._key, key), (self._value, value)):
+        keys, values = self.room(slots, key.shape[1], (key.shape[3], value.shape[3]), key)
+        if not quick.write(keys, values, key, value, slots.own):
+            rows = slots.rows(key.shape[1], keys.shape[2])
+            for cache, new in ((keys, key), (values, value)):
                 cache.view(cache.shape[:3].numel(), cache.shape[3]).index_copy_(0, rows, new.flatten(0, 2))
-        return self._key[:, :, :used], self._value[:, :, :used]
+        used = slots.positions.shape[1]
+        return keys[:, :, :used], values[:, :, :used]
+
+    def room(self, slots: Slots, heads: int, widths: tuple[int, int], like: Tensor) -> tuple[Tensor, Tensor]:
+        """All that there is, keys (B, H, S, K) and values (B, H, S, V), with room for these slots and some more.
+
+        widths: K and V. like: a tensor of the type and on the device of the cache.
+        """
+        used = slots.positions.shape[1]
+        batch, width = slots.own.shape
+        self._key = _with_room(self._key, used, like, (batch, heads, width, widths[0]))
+        self._value = _with_room(self._value, used, like, (batch, heads, width, widths[1]))
+        return self._key, self._value
 
     def before(self, distance: int, slots: Slots) -> tuple[Tensor, Tensor] | None:
         """Keys and values (R, H K) that stand `distance` positions before each row, zeros where there are none.
@@ -101,8 +113,8 @@ class KeysValues:
         """Give the first `used` slots of these sentences (B',) what another cache, of them alone, has there."""
         if self._key is None or self._value is None or other._key is None or other._value is None:
             return  # nothing was written there yet
-        self._key = _with_room(self._key, used, other._key)
-        self._value = _with_room(self._value, used, other._value)
+        self._key = _with_room(self._key, used, other._key, other._key.shape)
+        self._value = _with_room(self._value, used, other._value, other._value.shape)
         self._key[sentences, :, :used] = other._key[:, :, :used]
         self._value[sentences, :, :used] = other._value[:, :, :used]
 
@@ -114,10 +126,13 @@ class KeysValues:
         return kept
 
 
-def _with_room(cache: Tensor | None, used: int, new: Tensor) -> Tensor:
-    """The cache with as many slots as are used, and then some. What was never written is zero: a mask hides it."""
-    batch, heads, width, head_dim = new.shape
+def _with_room(cache: Tensor | None, used: int, like: Tensor, new: Sequence[int]) -> Tensor:
+    """The cache with as many slots as are used, and then some. What was never written is zero: a mask hides it.
+
+    new: the shape (B, H, W, K) of what comes.
+    """
+    batch, heads, width, head_dim = new
     if cache is None:
-        return new.new_zeros(batch, heads, max(used, 16 * width), head_dim)
+        return like.new_zeros(batch, heads, max(used, 16 * width), head_dim)
     missing = used - cache.shape[2]
     return F.pad(cache, (0, 0, 0, max(missing, cache.shape[2] // 2))) if missing > 0 else cache

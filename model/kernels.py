@@ -118,17 +118,30 @@ def list_allowed(allowed, where, counts):  # type: ignore[no-untyped-def]
                 places[i] = places[0]
 
 
-@compiled("void(f4[:,:,:,::1], f4[:,:,:,::1], f4[:,:,:,::1], u8[:,:,::1], i8[:,::1], f4, f4[:,:,:,::1])")
-def attend(query, key, value, where, counts, scale, mixed):  # type: ignore[no-untyped-def]
+@njit(inline="always")
+def _store(cache, sentence, slot, row, first):  # type: ignore[no-untyped-def]
+    """Put what a row holds from column `first` on into a slot of a sentence, of a cache (B, G, S, K)."""
+    _, groups, _, width = cache.shape
+    for g in range(groups):
+        for k in range(width):
+            cache[sentence, g, slot, k] = row[first + g * width + k]
+
+
+@compiled("void(f4[:,:,::1], f4[:,:,:,::1], f4[:,:,:,::1], i8[:,::1], u8[:,:,::1], i8[:,::1], f4, f4[:,:,:,::1])")
+def attend(query, key, value, slots, where, counts, scale, mixed):  # type: ignore[no-untyped-def]
     """mixed = softmax(query key^T * scale) value, over the keys that `list_allowed` has listed.
 
-    query (B, W, H, K), key (B, G, S, K), value (B, G, S, V) -> mixed (B, W, H, V). where (B, W, ..), counts (B, W);
-    or (B, 1, ..), (B, 1), where they are the same for all queries of a sentence.
+    query (B, W, H K or more), key (B, G, S, K), value (B, G, S, V) -> mixed (B, W, H, V). where (B, W, ..), counts
+    (B, W); or (B, 1, ..), (B, 1), where they are the same for all queries of a sentence.
+    slots (B, W): where keys and values go first that stand behind the queries; (B, 0) where there are none.
     """
-    batch, width, heads, key_dim = query.shape
-    value_dim, sharing, num_lists = value.shape[3], heads // key.shape[1], counts.shape[1]
+    (batch, width, heads, value_dim), key_dim = mixed.shape, key.shape[3]
+    sharing, num_lists = heads // key.shape[1], counts.shape[1]
     weights = np.empty(heads * where.shape[2], np.float32)
     for b in range(batch):
+        for w in range(slots.shape[1]):
+            _store(key, b, slots[b, w], query[b, w], heads * key_dim)
+            _store(value, b, slots[b, w], query[b, w], (heads + key.shape[1]) * key_dim)
         for w in range(width):
             m = w % num_lists
             if b + 1 < batch:
@@ -142,7 +155,7 @@ def attend(query, key, value, where, counts, scale, mixed):  # type: ignore[no-u
                     s0, s1, s2, s3 = where[b, m, i], where[b, m, i + 1], where[b, m, i + 2], where[b, m, i + 3]
                     x0 = x1 = x2 = x3 = np.float32(0.0)
                     for k in range(key_dim):
-                        q = query[b, w, h, k]
+                        q = query[b, w, h * key_dim + k]
                         x0 += q * key[b, g, s0, k]
                         x1 += q * key[b, g, s1, k]
                         x2 += q * key[b, g, s2, k]
@@ -180,21 +193,37 @@ def attend(query, key, value, where, counts, scale, mixed):  # type: ignore[no-u
                     used += AT_ONCE
 
 
+@njit(inline="always")
+def _normed(row, gain, bias, eps, normed):  # type: ignore[no-untyped-def]
+    """normed = (x - mean) / sqrt(var + eps) * gain + bias of a row x (D,)."""
+    dim = len(row)
+    total = np.float32(0.0)
+    for d in range(dim):
+        total += row[d]
+    mean = total / np.float32(dim)
+    squares = np.float32(0.0)
+    for d in range(dim):
+        squares += (row[d] - mean) * (row[d] - mean)
+    scale = np.float32(1.0) / np.sqrt(squares / np.float32(dim) + eps)
+    for d in range(dim):
+        normed[d] = (row[d] - mean) * scale * gain[d] + bias[d]
+
+
 @compiled("void(f4[:,::1], f4[::1], f4[::1], f4, f4[:,::1])")
 def layer_norm(rows, gain, bias, eps, normed):  # type: ignore[no-untyped-def]
     """normed = (x - mean) / sqrt(var + eps) * gain + bias of each row x of (N, D)."""
+    for n in range(len(rows)):
+        _normed(rows[n], gain, bias, eps, normed[n])
+
+
+@compiled("void(f4[:,::1], f4[:,::1], f4[::1], f4[::1], f4, f4[:,::1])")
+def add_and_norm(rows, added, gain, bias, eps, normed):  # type: ignore[no-untyped-def]
+    """rows += added, and normed = layer_norm(rows), of (N, D)."""
     num_rows, dim = rows.shape
     for n in range(num_rows):
-        total = np.float32(0.0)
         for d in range(dim):
-            total += rows[n, d]
-        mean = total / np.float32(dim)
-        squares = np.float32(0.0)
-        for d in range(dim):
-            squares += (rows[n, d] - mean) * (rows[n, d] - mean)
-        scale = np.float32(1.0) / np.sqrt(squares / np.float32(dim) + eps)
-        for d in range(dim):
-            normed[n, d] = (rows[n, d] - mean) * scale * gain[d] + bias[d]
+            rows[n, d] += added[n, d]
+        _normed(rows[n], gain, bias, eps, normed[n])
 
 
 @njit(fastmath=REORDERED, error_model="numpy")
@@ -295,15 +324,10 @@ def best_of_logits(logits, never, sums, values, beams, tokens):  # type: ignore[
                     _insert(values[b], beams[b], tokens[b], value, w, token)
 
 
-@compiled("void(f4[:,:,:,::1], f4[:,:,:,::1], f4[:,:,:,::1], f4[:,:,:,::1], i8[:,::1])")
-def write(keys, values, key, value, slots):  # type: ignore[no-untyped-def]
-    """Put key (B, W, G, K) and value (B, W, G, V) into their slots (B, W) of keys (B, G, S, K) and values."""
-    batch, width, groups, key_dim = key.shape
+@compiled("void(f4[:,:,:,::1], f4[:,:,::1], i8[:,::1])")
+def write(cache, rows, slots):  # type: ignore[no-untyped-def]
+    """Put rows (B, W, G K) into their slots (B, W) of a cache (B, G, S, K)."""
+    batch, width = slots.shape
     for b in range(batch):
         for w in range(width):
-            s = slots[b, w]
-            for g in range(groups):
-                for k in range(key_dim):
-                    keys[b, g, s, k] = key[b, w, g, k]
-                for v in range(value.shape[3]):
-                    values[b, g, s, v] = value[b, w, g, v]
+            _store(cache, b, slots[b, w], rows[b, w], 0)

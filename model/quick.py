@@ -51,12 +51,13 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Mask, scale: float) 
         return None
     batch, heads, num_queries, _ = query.shape
     mixed = query.new_empty(batch, num_queries, heads, value.shape[3])
-    arrays = query.transpose(1, 2).contiguous(), _with_room(key), _with_room(value), *_lists(mask, batch, key.shape[2])
+    heads_of_keys, none = (with_room(key), with_room(value)), torch.empty(batch, 0, dtype=torch.int64)
+    arrays = _as_rows(query), *heads_of_keys, none, *lists(mask, batch, key.shape[2])
     _loops.attend(*map(Tensor.numpy, arrays), scale, mixed.numpy())
     return mixed.transpose(1, 2)
 
 
-def _lists(mask: Mask, batch: int, num_keys: int) -> tuple[Tensor, Tensor]:
+def lists(mask: Mask, batch: int, num_keys: int) -> tuple[Tensor, Tensor]:
     """Which keys the queries of each sentence see (B, W, ..), and how many (B, W): listed once for all layers."""
     if (batch, num_keys) not in mask.lists:
         allowed = mask.allowed
@@ -91,8 +92,8 @@ def write(keys: Tensor, values: Tensor, key: Tensor, value: Tensor, slots: Tenso
     """Whether key (B, G, W, K) and value (B, G, W, V) are in their slots (B, W) of keys (B, G, S, K) and values."""
     if not _applies(key):
         return False
-    new = (each.transpose(1, 2).contiguous() for each in (key, value))
-    _loops.write(*map(Tensor.numpy, (keys, values, *new, slots.contiguous())))
+    for cache, new in ((keys, key), (values, value)):
+        _loops.write(cache.numpy(), _as_rows(new).numpy(), slots.contiguous().numpy())
     return True
 
 
@@ -117,7 +118,12 @@ def _applies(given: Tensor) -> bool:
     return in_use() and given.dtype is torch.float32 and given.device.type == "cpu"
 
 
-def _with_room(heads: Tensor) -> Tensor:
+def _as_rows(heads: Tensor) -> Tensor:
+    """(B, H, T, K) -> (B, T, H K), contiguous."""
+    return heads.transpose(1, 2).flatten(2).contiguous()
+
+
+def with_room(heads: Tensor) -> Tensor:
     """Keys or values (B, G, S, K), contiguous; of a part of a cache, with all the slots that it has."""
     batch, groups, _, width = heads.shape
     room = heads.stride(1) // width if width else 0

@@ -22,29 +22,21 @@ def best_continuations(
     """
     num_sentences, beam = sums_BW.shape
     at_once = max(1, ROWS // beam) if sums_BW.device.type == "cpu" else num_sentences
+    idle = quick.in_use() and rules.are_idle(num_pieces)
     found = []
     for first in range(0, num_sentences, at_once):
         some = slice(first, min(first + at_once, num_sentences))
-        rows = slice(some.start * beam, some.stop * beam)
-        theirs = None if pieces is None else pieces[some]
-        found.append(_best_of_rows(predict, rows, rules.select(some), num_pieces[some], theirs, sums_BW[some], k))
+        rows, sums = slice(some.start * beam, some.stop * beam), sums_BW[some]
+        best, logits = None, predict.logits(rows) if idle and isinstance(predict, OfLogits) else None
+        if logits is not None:
+            best = quick.best_of_logits(logits.view(*sums.shape, -1), sums, k, never=NEVER_COME)
+        if best is None:
+            log_probs_BWV = (predict(rows) if logits is None else log_softmax(logits)).view(*sums.shape, -1)
+            rules.select(some).apply(log_probs_BWV, num_pieces[some], None if pieces is None else pieces[some])
+            best = best_candidates(log_probs_BWV, sums, k)
+        found.append(best)
     values, beams, tokens = (torch.cat(parts) if len(found) > 1 else parts[0] for parts in zip(*found, strict=True))
     return values, beams, tokens
-
-
-def _best_of_rows(
-    predict: Predict, rows: slice, rules: Rules, num_pieces: Tensor, pieces: Tensor | None, sums_BW: Tensor, k: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The same of some rows: their sentences' rules, lengths, pieces and sums."""
-    logits = None
-    if isinstance(predict, OfLogits) and quick.in_use() and rules.are_idle(num_pieces):
-        logits = predict.logits(rows)
-        found = quick.best_of_logits(logits.view(*sums_BW.shape, -1), sums_BW, k, never=NEVER_COME)
-        if found is not None:
-            return found
-    log_probs_BWV = (predict(rows) if logits is None else log_softmax(logits)).view(*sums_BW.shape, -1)
-    rules.apply(log_probs_BWV, num_pieces, pieces)
-    return best_candidates(log_probs_BWV, sums_BW, k)
 
 
 def best_candidates(log_probs_BWV: Tensor, sums_BW: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -12,6 +12,7 @@ from torch import Tensor
 from model.layout import Layout
 from model.linear import linear_layers, products_in
 from model.quick import compiled_loops
+from model.together import quickest
 from pipeline.config import DecodingConfig
 from pipeline.decoding.alone import one_by_one
 from pipeline.decoding.beam import beam_search
@@ -74,7 +75,8 @@ def decode(
             forced=None if phrases.forced is None else [phrases.forced[row] for row in rows],
             continuing=phrases.continuing,
         )
-        return STRATEGIES[config.strategy](_Share(stepper, batch, rules, config, torch.device(device), on_done))
+        steps = quickest(stepper) if config.batch_sentences > 1 else stepper
+        return STRATEGIES[config.strategy](_Share(steps, batch, rules, config, torch.device(device), on_done))
 
     pays = len(order) >= MANY_SENTENCES or config.batch_sentences == 1
     with (

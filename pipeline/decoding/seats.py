@@ -31,7 +31,8 @@ class Seats(Generic[StateT]):
         self._stepper, self._all_rules = stepper, rules
         self._sources = torch.split(source, layout.lengths.tolist())
         self._waiting = deque(range(layout.batch))
-        self._read: tuple[list[int], StateT] | None = None  # who comes next, and the state of one row each
+        self._read: tuple[list[int], StateT] | None = None  # some sentences, and their state of one row each
+        self._num_called = 0  # of these
         # for how many pieces a sentence keeps its seat while others wait or sit
         self._patience = layout.lengths * 3 // 2 + 10
         self._least_patience = int(self._patience.min())
@@ -54,14 +55,15 @@ class Seats(Generic[StateT]):
             sentences = [self._waiting.popleft() for _ in range(group)]
             sources = [self._sources[sentence] for sentence in sentences]
             layout = Layout.of(torch.tensor([len(source) for source in sources]), sources[0].device)
-            self._read = sentences, self._stepper.start(torch.cat(sources), layout)
-        sentences, state = self._read
-        count = min(count, len(sentences))
-        rows = torch.arange(len(sentences), device=self._sources[0].device)
-        self._read = (sentences[count:], state.select(rows[count:])) if count < len(sentences) else None
-        if count < len(sentences) or width > 1:
-            state = state.select(rows[:count].repeat_interleave(width))
-        return torch.tensor(sentences[:count]), state
+            self._read, self._num_called = (sentences, self._stepper.start(torch.cat(sources), layout)), 0
+        (sentences, state), first = self._read, self._num_called
+        self._num_called = last = min(first + count, len(sentences))
+        if last == len(sentences):
+            self._read = None
+        if last - first < len(sentences) or width > 1:
+            rows = torch.arange(first, last, device=self._sources[0].device)
+            state = state.select(rows.repeat_interleave(width))
+        return torch.tensor(sentences[first:last]), state
 
     def advance(self, done: Tensor) -> int:
         """One piece more; the seats whose sentences are done (B,) fall free. How many do so."""

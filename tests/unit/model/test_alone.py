@@ -9,17 +9,15 @@ import torch
 from torch import nn
 
 from model import alone, quick
-from model.build import build
-from model.config import DropoutConfig, ModelConfig, StackConfig
+from model.config import DropoutConfig, StackConfig
 from model.layout import Layout
 from model.linear import products_in
 from model.transformer import EncoderDecoder
+from tests.plain_model import VOCAB, network
 
 pytest.importorskip("model.alone_kernel", reason="numba is not installed (extra: fast)", exc_type=ImportError)
 
 PAD, BEGIN, END = SPECIAL = 0, 2, 3
-VOCAB = 23
-STACK = StackConfig(layers=2, dim=24, heads=4, feed_forward_dim=36)
 LESS = StackConfig(layers=1, dim=24, heads=2, feed_forward_dim=20)
 SOURCES = ([5, END], [7, 4, 9, 11, END], [4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, END])
 
@@ -28,23 +26,6 @@ SOURCES = ([5, END], [7, 4, 9, 11, END], [4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 
 def _without_gradients() -> Iterator[None]:
     with torch.no_grad(), quick.compiled_loops(True):
         yield
-
-
-def network(**changes: Any) -> EncoderDecoder:
-    """A model of `changes` whose weights, biases and norms are all random, and which is sure of what it says."""
-    base = {"encoder": STACK, "decoder": STACK, "max_length": 32, "positions": "learned", "tie": "all"}
-    base["dropout"] = DropoutConfig(residual=0, embedding=0)
-    model = build(ModelConfig.model_validate(base | changes), source_vocab=VOCAB, target_vocab=VOCAB, seed=3)
-    assert isinstance(model, EncoderDecoder)
-    generator = torch.Generator().manual_seed(4)
-    for parameter in model.parameters():
-        parameter.add_(torch.randn(parameter.shape, generator=generator), alpha=0.3)
-    for stack in (model.encoder, model.decoder):
-        for matrix in (parameter for parameter in stack.parameters() if parameter.dim() == 2):
-            matrix.mul_(2)
-    if isinstance(model.decoder_norm, nn.LayerNorm):
-        model.decoder_norm.bias.mul_(0.1)  # what it says should come of what it reads
-    return model.eval()
 
 
 def prefer(model: EncoderDecoder, *tokens: int) -> EncoderDecoder:

@@ -1,9 +1,11 @@
+import copy
+
 import pytest
 import torch
 import torch.nn.functional as F
 
 from model import linear
-from model.linear import ROWS, Linear, products_in, topped_up
+from model.linear import ROWS, Linear, can_pack, products_in, topped_up
 
 
 @pytest.fixture
@@ -86,6 +88,30 @@ def test_where_weights_cannot_be_laid_out_nothing_changes(monkeypatch: pytest.Mo
     monkeypatch.setattr(linear, "can_pack", lambda: False)
     with torch.inference_mode():
         assert torch.equal(layer(x), F.linear(x, layer.weight, layer.bias))
+
+
+@pytest.mark.parametrize("packs", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_product_does_what_the_layer_does(packs: bool, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(linear, "can_pack", can_pack if packs else lambda: False)
+    layer, x = Linear(16, 24, compute_dtype=torch.float32).eval(), torch.randn(300, 16)
+    with torch.inference_mode(), products_in(layer, dtype):
+        expected = layer(x)
+        assert expected.min() < 0
+        torch.testing.assert_close(layer.product()(x), expected)
+        torch.testing.assert_close(layer.product("relu")(x), expected.relu())
+
+
+@pytest.mark.usefixtures("packed")
+def test_a_layer_is_copied_also_after_its_weights_were_laid_out() -> None:
+    layer, x = Linear(16, 16, compute_dtype=torch.float32).eval(), torch.randn(4, 16)
+    with torch.no_grad():
+        before = layer(x)
+        copied = copy.deepcopy(layer)
+        assert torch.equal(copied(x), before)
+        copied.weight.zero_()
+        assert torch.equal(layer(x), before)
+        assert torch.equal(copied(x), copied.bias.expand(4, -1))
 
 
 @pytest.mark.parametrize("packs", [True, False])

@@ -1,0 +1,144 @@
+"""A step of many rows side by side says what the model says in float64; what it does not know is left to the model."""
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from model import quick
+from model.config import StackConfig
+from model.layout import Layout
+from model.linear import products_in
+from model.state import TransformerState
+from model.together import FEW_ROWS, Together, quickest
+from model.transformer import EncoderDecoder
+from tests.plain_model import STACK, VOCAB, network
+
+pytest.importorskip("model.kernels", reason="numba is not installed (extra: fast)", exc_type=ImportError)
+
+STEPS = 7
+KINDS: list[dict[str, Any]] = [
+    {},
+    {"norm": "post"},
+    {"norm": "post", "positions": "none", "tie": "none"},
+    {"encoder": STACK.model_copy(update={"layers": 1}), "decoder": STACK.model_copy(update={"layers": 3})},
+    {"decoder": StackConfig(layers=2, dim=24, heads=4, key_value_heads=2, feed_forward_dim=36)},
+    {"decoder": StackConfig(layers=2, dim=24, heads=3, key_dim=5, value_dim=7, feed_forward_dim=36)},
+    {"embedding_dim": 16},
+    {"adaptive": {"cutoffs": [8], "inputs": False}, "tie": "none"},
+]
+
+
+@pytest.fixture(autouse=True)
+def _without_gradients() -> Iterator[None]:
+    with torch.no_grad(), quick.compiled_loops(True):
+        yield
+
+
+def begun(model: Any, batch: int, beam: int) -> TransformerState:
+    lengths = torch.arange(batch) % 9 + 1
+    ids = torch.arange(int(lengths.sum())) % (VOCAB - 4) + 4
+    state: TransformerState = model.start(ids, Layout.of(lengths))
+    return state.select(torch.arange(batch).repeat_interleave(beam))
+
+
+def said(model: Any, batch: int, beam: int) -> list[Tensor]:
+    """What a model says, step by step, of hypotheses that are taken, left and taken again, and of fewer at the end."""
+    draw, state, found = torch.Generator().manual_seed(1), begun(model, batch, beam), []
+    for step in range(STEPS):
+        rows = batch * beam
+        predict, state = model.step(torch.randint(4, VOCAB, (rows,), generator=draw), state)
+        found.append(predict(slice(None)))
+        assert len(found[-1]) == rows
+        parents = torch.randint(0, beam, (batch, beam), generator=draw)
+        state = state.select((parents + beam * torch.arange(batch)[:, None]).flatten())
+        if step == STEPS - 3:
+            batch -= 2
+            state = state.select(torch.arange(batch * beam))
+        if step == STEPS - 2:
+            new = torch.arange(beam, 3 * beam)
+            state = state.replace(new, begun(model, 2, beam))
+    return found
+
+
+@pytest.mark.parametrize(("batch", "beam"), [(32, 5), (47, 3), (133, 1)])
+@pytest.mark.parametrize("changes", KINDS, ids=str)
+def test_it_says_what_the_equations_give(changes: dict[str, Any], batch: int, beam: int) -> None:
+    model = network(**changes)
+    together = quickest(model)
+    assert isinstance(together, Together)
+    assert (batch - 2) * beam > FEW_ROWS  # else the model itself would be asked
+    exact = said(copy.deepcopy(model).double(), batch, beam)
+    for one, other in zip(said(together, batch, beam), exact, strict=True):
+        torch.testing.assert_close(one.double(), other, rtol=0, atol=1e-3)
+
+
+def test_models_for_it_say_different_things_of_different_pasts() -> None:
+    for each in said(network().double(), 32, 5):
+        assert each.var(0).min() > 1e-3
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.int8])
+def test_it_multiplies_in_the_precision_that_was_asked_for(dtype: torch.dtype) -> None:
+    wide = STACK.model_copy(update={"feed_forward_dim": 5000})
+    model = network(decoder=wide)
+    in_full = said(quickest(model), 32, 5)
+    with products_in(model, dtype):
+        together = quickest(model)
+        assert isinstance(together, Together)
+        for one, other, full in zip(said(together, 32, 5), said(model, 32, 5), in_full, strict=True):
+            torch.testing.assert_close(one, other, rtol=0, atol=2e-2)
+            assert not torch.allclose(one, full, rtol=0, atol=1e-4)
+
+
+def test_few_rows_are_left_to_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    step = EncoderDecoder.step
+
+    def record(model: EncoderDecoder, tokens: Tensor, state: TransformerState) -> Any:
+        asked.append(len(tokens))
+        return step(model, tokens, state)
+
+    monkeypatch.setattr(EncoderDecoder, "step", record)
+    together = quickest(network())
+    said(together, FEW_ROWS // 4, 4)
+    assert asked
+    asked.clear()
+    said(together, FEW_ROWS // 4 + 3, 4)
+    assert not asked
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({"positions": each} for each in ("rotary", "alibi", "shaw", "transformer_xl")),
+        *({"score": each} for each in ("dot", "additive")),
+        *({"activation": each} for each in ("gelu", "swiglu")),
+        *({"normalization": each} for each in ("rms", "batch")),
+        {"window": 3},
+        {"qk_norm": True},
+        {"mixing": "recurrent", "positions": "none"},
+    ],
+    ids=str,
+)
+def test_other_parts_are_left_to_the_model(changes: dict[str, Any]) -> None:
+    model = network(**changes)
+    assert quickest(model) is model
+
+
+def test_another_state_is_left_to_the_model() -> None:
+    model, other = network(), nn.Identity()
+    hook = model.get_submodule("decoder.1.attention").register_forward_hook(lambda *given: None)
+    assert quickest(model) is model
+    hook.remove()
+    assert quickest(model) is not model
+    with quick.compiled_loops(False):
+        assert quickest(model) is model
+    with torch.enable_grad():
+        assert quickest(model) is model
+    assert quickest(other) is other
+    assert quickest(model.train()) is model
+    assert quickest(model.eval().double()) is model
