@@ -5,10 +5,13 @@ where gradients are asked for, on another device than a CPU, and in another type
 does the same.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -92,13 +95,13 @@ def write(keys: Tensor, values: Tensor, key: Tensor, value: Tensor, slots: Tenso
     """Whether key (B, G, W, K) and value (B, G, W, V) are in their slots (B, W) of keys (B, G, S, K) and values."""
     if not _applies(key):
         return False
-    for cache, new in ((keys, key), (values, value)):
-        _loops.write(cache.numpy(), _as_rows(new).numpy(), slots.contiguous().numpy())
+    for all_, new in ((keys, key), (values, value)):
+        _loops.write(all_.numpy(), _as_rows(new).numpy(), slots.contiguous().numpy())
     return True
 
 
 def best_of_logits(
-    logits: Tensor, sums: Tensor, k: int, *, never: Sequence[int]
+    logits: Tensor, sums: Tensor, k: int, *, never: tuple[int, ...]
 ) -> tuple[Tensor, Tensor, Tensor] | None:
     """The k largest of sums (B, W) + log-softmax(logits (B, W, V)), as `pipeline.decoding.candidates` gives them.
 
@@ -108,9 +111,14 @@ def best_of_logits(
         return None
     values = sums.new_empty(len(sums), k)
     found = values, torch.empty_like(values, dtype=torch.int64), torch.empty_like(values, dtype=torch.int64)
-    given = logits.contiguous(), torch.tensor(never, dtype=torch.int64), sums.contiguous()
-    _loops.best_of_logits(*map(Tensor.numpy, (*given, *found)))
+    given = logits.contiguous().numpy(), _as_array(never), sums.contiguous().numpy()
+    _loops.best_of_logits(*given, *map(Tensor.numpy, found))
     return found
+
+
+@cache
+def _as_array(ids: tuple[int, ...]) -> npt.NDArray[np.int64]:
+    return np.array(ids, np.int64)
 
 
 def _applies(given: Tensor) -> bool:
