@@ -98,6 +98,9 @@ class TrainingConfig(BaseModel):
     max_epochs: int | None = Field(
         None, ge=1, description="10 where neither is given; where both are, the first reached ends"
     )
+    batch_tokens: Annotated[int, Field(ge=16)] | Literal["auto"] | None = Field(
+        None, description="instead of the dataset's; auto: as many as a GPU's memory holds, found at the first start"
+    )
     accumulate: int = Field(1, ge=1, description="batches an update")
     label_smoothing: float = Field(0.1, ge=0, lt=1)
     optimizer: OptimizerConfig = OptimizerConfig()

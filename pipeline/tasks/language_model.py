@@ -98,6 +98,9 @@ class RunningText(LanguageModel):
                     "model.block reads the text once an epoch: each corpus has weight 1, and none has `epochs`"
                 )
 
+    def num_tokens(self, split: Split, rows: Rows) -> int:
+        return len(rows) * self.block
+
     def what(self, split: Split, rows: Rows) -> str:
         return f"a batch of {len(rows)} windows x {self.block} tokens"
 

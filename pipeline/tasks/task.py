@@ -118,6 +118,10 @@ class OfPairs:
     def begin(self, model: Any, data: Dataset) -> None:
         """Tell a model whose training begins what it has to know of the data; most know it by learning."""
 
+    def num_tokens(self, split: Split, rows: Rows) -> int:
+        """The tokens of a batch, both sides together."""
+        return sum(int(lengths[rows].sum()) for lengths in self.lengths(split))
+
     def what(self, split: Split, rows: Rows) -> str:
         """A batch in words, for a message that it does not fit in memory."""
         longest = max(int(lengths[rows].max()) for lengths in self.lengths(split))

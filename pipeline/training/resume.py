@@ -78,7 +78,7 @@ def resolve_settings(
         precision=world.gather(precision)[0],  # each process has measured; the first one's word counts
         threads=torch.get_num_threads(),
         world_size=world.size,
-        batch_tokens=batch_tokens,
+        batch_tokens=config.batch_tokens if isinstance(config.batch_tokens, int) else batch_tokens,
     )
     if checkpoint is None:
         return now

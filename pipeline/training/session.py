@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from pipeline.tasks.task import About
 from pipeline.tasks.tasks import TASKS
 from pipeline.training.averaging import Ema, mean_weights
 from pipeline.training.beginning import begin
+from pipeline.training.budget import largest_budget
 from pipeline.training.checkpoint import Checkpoint, Checkpoints
 from pipeline.training.checks import check_adaptive, check_batch_norm, check_room
 from pipeline.training.curves import draw
@@ -95,12 +96,16 @@ def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint 
     settings = resolve_settings(config, data.batch_tokens, world, checkpoint, session.reporter)
     torch.set_num_threads(settings.threads)
     source_tokenizer, target_tokenizer = load_pair(data.tokenizer_folder)
-    about = About(config, session.model, source_tokenizer, target_tokenizer, data.batch_tokens)
+    about = About(config, session.model, source_tokenizer, target_tokenizer, settings.batch_tokens)
     task = TASKS[session.model.task](about)
     task.check(data, session.model)
     check_batch_norm(session.model.normalization, config, world.size)
     check_adaptive(session.model.has_tails, config)
     model = initial_model(session, settings, source_tokenizer, target_tokenizer)
+    if checkpoint is None and config.batch_tokens == "auto":
+        about = replace(about, batch_tokens=searched_budget(session, model, about))
+        task = TASKS[session.model.task](about)
+        settings = settings.model_copy(update={"batch_tokens": about.batch_tokens})
     check_room(session.folder, num_parameters(model), config.keep, ema=config.ema is not None)
     state = initial_state(session, settings, model)
     if checkpoint is not None:
@@ -133,6 +138,20 @@ def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint 
         width=(session.model.encoder if session.model.architecture == "encoder_only" else session.model.decoder).dim,
         world=world,
         redraw=Curves(log, session.folder / "curves.svg"),
+    )
+
+
+def searched_budget(session: Session, model: Model, about: About) -> int:
+    """The tokens a batch that fit in memory."""
+    return largest_budget(
+        model,
+        lambda budget: TASKS[session.model.task](replace(about, batch_tokens=budget)),
+        session.data.train,
+        session.config,
+        seed=session.todo.seed,
+        world=session.world,
+        least=about.batch_tokens,
+        reporter=session.reporter,
     )
 
 

@@ -24,6 +24,7 @@ class Task(Protocol):
 
     def batch(self, split: Any, rows: Rows) -> Any: ...
     def loss(self, model: Any, batch: Any) -> Any: ...
+    def num_tokens(self, split: Any, rows: Rows) -> int: ...
     def what(self, split: Any, rows: Rows) -> str: ...
 
 
@@ -67,8 +68,7 @@ class Gradients:
         stop: the wish of this process, which all get to know.
         """
         began = time.perf_counter()
-        for parameter in self.parameters:
-            parameter.grad = None
+        self._forget()
         device = self.world.device
         # loss, -log p, tokens, stop, failures: added up on the device, and read once an update
         sums = torch.zeros(5, dtype=torch.float32 if device.type == "mps" else torch.float64, device=device)
@@ -83,6 +83,16 @@ class Gradients:
         if failures:
             raise DataError(next(each for each in self.world.gather(problem) if each is not None))
         return Update(loss, nll, int(tokens), size, stops > 0, time.perf_counter() - began)
+
+    def try_out(self, rows: Rows) -> None:
+        """The gradient of a batch, for nothing: an error if memory runs out."""
+        self._forget()
+        self._backward(rows, 1, 0, torch.zeros(5, device=self.world.device))
+        self._forget()
+
+    def _forget(self) -> None:
+        for parameter in self.parameters:
+            parameter.grad = None
 
     def _add_up(self, group: Sequence[Rows], step: int, sums: Tensor) -> str | None:
         """Add the gradients and losses of this process's share; what did not fit in memory, where something did not.

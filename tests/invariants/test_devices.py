@@ -1,0 +1,131 @@
+"""On every kind of device the same: losses and gradients are those of float64, a search finds what it finds on a CPU, a
+resumed training ends with the same bits, and a gradient is computed without waiting for the device."""
+
+import copy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from data.store import Dataset, load_dataset
+from model.build import Model, build
+from model.config import DropoutConfig
+from pipeline.config import DecodingConfig
+from pipeline.decoding.decode import decode
+from pipeline.tasks.translation import Translation
+from pipeline.training.distributed import World
+from pipeline.training.update import Gradients
+from tests.killing import result
+from tests.tiny_training import MODEL, run, training
+
+GPU = pytest.param(
+    "cuda",
+    marks=[pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no NVIDIA GPU")],
+)
+DEVICES = ["cpu", GPU]
+LAYOUTS = {"padded": None, "flat": 128}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "post-norm, heads that share keys": {
+        "norm": "post",
+        "decoder": MODEL.decoder.model_copy(update={"key_value_heads": 1}),
+    },
+    "rotary": {"positions": "rotary"},
+    "Shaw": {"positions": "shaw"},
+    "window": {"window": 2},
+    "additive": {"score": "additive"},
+}
+
+
+@pytest.fixture(scope="module")
+def data(dataset: Path) -> Dataset:
+    return load_dataset(dataset)
+
+
+@pytest.fixture
+def deterministic(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True)
+    yield
+    torch.use_deterministic_algorithms(False)
+
+
+def network(variant: str, dtype: torch.dtype = torch.float32) -> Model:
+    config = MODEL.model_copy(update={"dropout": DropoutConfig(residual=0, embedding=0), **VARIANTS[variant]})
+    return build(config, source_vocab=20, target_vocab=20, seed=1, compute_dtype=dtype)
+
+
+def gradients(model: Model, data: Dataset, layout: str, device: str) -> tuple[float, dict[str, Tensor]]:
+    """The mean loss of two batches, and the gradient, in float64 on the CPU."""
+    world, task = World(device=torch.device(device)), Translation(0.1, LAYOUTS[layout])
+    model = model.to(world.device).train()
+    of_update = Gradients(model, task, data.train, training(clip_norm=None, accumulate=2), 1, world)
+    update = of_update.compute(task.epochs(data.train, 96, 3)(0)[:2], 1, stop=False)
+    found = {name: each.grad.double().cpu() for name, each in model.named_parameters() if each.grad is not None}
+    return update.loss / update.tokens, found
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("dtype", "near"), [(torch.float32, 1e-5), (torch.bfloat16, 0.05)], ids=["fp32", "bf16"])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_loss_and_its_gradient_are_those_of_float64(
+    variant: str, dtype: torch.dtype, near: float, layout: str, device: str, data: Dataset
+) -> None:
+    exact_loss, exact = gradients(network(variant).double(), data, "padded", "cpu")
+    loss, found = gradients(network(variant, dtype), data, layout, device)
+    assert loss == pytest.approx(exact_loss, rel=near)
+    assert found.keys() == exact.keys()
+    for name, each in exact.items():
+        assert (found[name] - each).norm() <= near * (each.norm() + 1e-3), name
+
+
+@pytest.mark.parametrize("device", [GPU])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_gradient_is_computed_without_waiting(variant: str, layout: str, device: str, data: Dataset) -> None:
+    world, task = World(device=torch.device(device)), Translation(0.1, LAYOUTS[layout])
+    model = network(variant, torch.bfloat16).to(world.device).train()
+    of_update = Gradients(model, task, data.train, training(), 1, world)
+    batches = task.epochs(data.train, 96, 3)(0)
+    of_update.try_out(batches[0])  # what is made once
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        of_update.try_out(batches[1])
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("beam", [1, 4])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_search_finds_the_same(variant: str, beam: int, device: str, data: Dataset) -> None:
+    model = network(variant).double().eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(3)  # sure of what it says
+    sources = [data.train.source[row].tolist() for row in range(40)]
+    config = DecodingConfig(beam=beam, n_best=beam, batch_sentences=7, max_length=12)
+    expected = decode(model, sources, config)
+    found = decode(copy.deepcopy(model).to(device), sources, config, device=device)
+    for ours, theirs in zip(found, expected, strict=True):
+        for one, other in zip(ours, theirs, strict=True):
+            assert one.score == pytest.approx(other.score, abs=1e-9)
+        assert ours[0].ids == theirs[0].ids
+
+
+@pytest.mark.usefixtures("no_curves", "deterministic")
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_resumed_training_ends_with_the_same_bits(
+    precision: str, layout: str, device: str, dataset: Path, tmp_path: Path
+) -> None:
+    config = training(device=device, layout=layout, precision=precision, max_steps=12, save_every=5)
+    run(dataset, tmp_path / "straight", config)
+    run(dataset, tmp_path / "resumed", config.model_copy(update={"max_steps": 7}))
+    run(dataset, tmp_path / "resumed", config)
+    assert result(tmp_path / "resumed")[0] == result(tmp_path / "straight")[0]
