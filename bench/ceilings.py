@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from bench.options import Json
+from bench.options import Device, Json
 
 # rows, in, out: training has a batch's rows at once, its output layer chunks of them, decoding a row a hypothesis
 SHAPES = {
@@ -25,6 +25,8 @@ SHAPES = {
     "decoding greedily, D 512, F 2048: inner": (1, 512, 2048),
     "square": (2048, 2048, 2048),
 }
+SQUARE = {"cpu": 2048, "cuda": 8192}
+"""The side of the squares whose product is taken for what a device can do."""
 KINDS = ("fp32", "fp32 packed", "bf16", "bf16 packed", "int8", "int8 packed")
 
 
@@ -32,6 +34,7 @@ def ceilings(
     seconds: Annotated[
         float, typer.Option("--seconds", metavar="X", min=0.001, help="Time for each figure, at least.")
     ] = 0.2,
+    device: Device = "cpu",
     json: Json = None,
 ) -> None:
     """GFLOP/s of matrix products, GB/s of a copy.
@@ -44,25 +47,28 @@ def ceilings(
     from bench.report import talk, write_json
 
     shapes = list(SHAPES.values())
-    options = {"shapes": shapes, "kinds": KINDS, "seconds": seconds, "copy": True}
+    options = {"shapes": shapes, "kinds": KINDS, "seconds": seconds, "copy": True, "device": device}
     found = run_module("bench.gemm", options).answer()
     rows: list[list[object]] = []
     for (name, (num_rows, inner, outer)), rates in zip(SHAPES.items(), found["rates"], strict=True):
         shown = [None if rate is None else f"{rate:,.0f}" for rate in rates]
         rows.append([name, f"{num_rows} x {inner} x {outer}", *shown])
     rows.append(["memory: copy, read + written", f"{found['copy']:.1f} GB/s", *(None for _ in KINDS)])
-    talk().table(f"GFLOP/s forward, {found['threads']} threads", ["", "rows x in x out", *KINDS], rows)
+    where = f"{found['threads']} threads" if device == "cpu" else device
+    talk().table(f"GFLOP/s forward, {where}", ["", "rows x in x out", *KINDS], rows)
     for kind, reason in found["missing"].items():
         talk().line(f"{kind}: not of this build of torch ({reason})")
-    write_json(json, "ceilings", {"seconds": seconds, "shapes": SHAPES, "kinds": KINDS}, found)
+    write_json(json, "ceilings", {"seconds": seconds, "device": device, "shapes": SHAPES, "kinds": KINDS}, found)
 
 
-def of_squares(seconds: float = 1.0) -> dict[str, float]:
+def of_squares(device: str, seconds: float = 1.0) -> dict[str, float]:
     """GFLOP/s of a large square product in fp32 and bf16, plain or packed: beside what a training comes to."""
     from bench.processes import run_module
 
     kinds = [kind for kind in KINDS if "int8" not in kind]
-    found = run_module("bench.gemm", {"shapes": [SHAPES["square"]], "kinds": kinds, "seconds": seconds}).answer()
+    size = SQUARE[device]
+    asked = {"shapes": [(size, size, size)], "kinds": kinds, "seconds": seconds, "device": device}
+    found = run_module("bench.gemm", asked).answer()
     best: dict[str, float] = {}
     for kind, rate in zip(kinds, found["rates"][0], strict=True):
         precision = kind.split()[0]

@@ -1,21 +1,23 @@
-"""`python -m bench decode`: output tokens a second of a model, beside CTranslate2 with the same weights."""
+"""`python -m bench decode`: output tokens a second of a model, beside CTranslate2 and Hugging Face with its weights."""
 
+import json as json_module
 import os
 import statistics
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bench.options import Json, Predict, Rounds, predicted
+from bench.options import Device, Json, Predict, Rounds, predicted
 
 if TYPE_CHECKING:
     from bench.compare import Contestant, Figures
 
-Peer = Literal["ctranslate2"]
 PROGRAMS = {"tfm": "bench.decode_tfm", "ctranslate2": "bench.peers.decode_ctranslate2"}
+OWN = "ctranslate2 or huggingface=VENV"
 
 
 def decode(
@@ -24,13 +26,16 @@ def decode(
     reference: Annotated[
         Path | None, typer.Option("--reference", metavar="FILE", help="Also BLEU, against this text.")
     ] = None,
-    against: Annotated[Peer | None, typer.Option("--against", help="The peer (extra: export).")] = None,
+    against: Annotated[
+        list[str] | None,
+        typer.Option("--against", metavar="PEER", help="ctranslate2 (extra: export) or huggingface=VENV; both by two."),
+    ] = None,
     precision: Annotated[
         list[str] | None,
         typer.Option("--precision", metavar="NAME", help="Ours: fp32, bf16, int8; several by several."),
     ] = None,
     kind: Annotated[
-        str, typer.Option("--type", metavar="NAME", help="CTranslate2's compute_type: int8, ...")
+        str, typer.Option("--type", metavar="NAME", help="The peers' arithmetic: float32, bfloat16; ctranslate2: int8.")
     ] = "float32",
     layout: Annotated[
         str, typer.Option("--layout", metavar="2x1", help="CTranslate2's workers x threads of each.")
@@ -43,34 +48,38 @@ def decode(
         bool, typer.Option("--one-at-a-time", help="Instead: greedy, and the milliseconds of a sentence by itself.")
     ] = False,
     rounds: Rounds = 3,
+    device: Device = "cpu",
     predict: Predict = None,
     json: Json = None,
 ) -> None:
-    """Output tokens a second, beside CTranslate2.
+    """Output tokens a second, beside CTranslate2 and Hugging Face.
 
-    Both decode on the CPU, from token ids to token ids, with the same weights: CTranslate2 reads what `tfm export`
-    makes of the model. A process loads the model, translates 256 sentences to warm up, and is timed on all lines. Both
-    have the same limit of length and stop as their beams do.
+    All decode from token ids to token ids, with the same weights: CTranslate2 reads what `tfm export` makes of the
+    model, and `generate` of Hugging Face has an M2M100 that is given them (pre-norm with sinusoids alone). A process
+    loads the model, translates 256 sentences to warm up, and is timed on all lines. All have the same limit of length
+    and stop as their beams do, at W finished hypotheses.
     """
     from bench.processes import tfm
     from bench.report import contest, write_json
     from cli.options import model_folder
 
-    processes = workers_and_threads(layout)
+    processes, rivals = workers_and_threads(layout), peers(against or [])
     model = model_folder(model).resolve()
     lines, references = read(source, reference, limit)
     options: dict[str, Any] = {"type": kind, "layout": processes, "longest": longest}
     options |= {"beam": 1 if one_at_a_time else beam, "batch": 1 if one_at_a_time else batch}
-    options |= {"one_at_a_time": one_at_a_time}
+    options |= {"one_at_a_time": one_at_a_time, "device": device}
     with TemporaryDirectory() as temporary:
         asked = options | {"model": str(model), "lines": lines, "engine": f"{temporary}/engine"}
-        if against is not None:
-            tfm("export", model, "--to", against, "--out", asked["engine"])
-        names = [f"tfm {each}" for each in precision or ["fp32"]] + ([] if against is None else [against])
+        if "ctranslate2" in rivals:
+            tfm("export", model, "--to", "ctranslate2", "--out", asked["engine"])
+        if "huggingface" in rivals:
+            asked |= for_huggingface(model, lines)
+        names = [*(f"tfm {each}" for each in precision or ["fp32"]), *rivals]
         outputs: dict[str, list[list[int]]] = {}
         found = contest(
             f"{len(lines):,} lines" + ("" if one_at_a_time else f", beam {beam}, {batch} a batch"),
-            predicted([contestant(name, asked, outputs) for name in names], predict),
+            predicted([contestant(name, asked, outputs, rivals.get(name)) for name in names], predict),
             rounds=rounds,
             unit="ms a sentence" if one_at_a_time else "output tokens/s",
             extra=lambda figures: scores(model, outputs, references),
@@ -79,14 +88,55 @@ def decode(
     write_json(json, "decode", about, found)
 
 
-def contestant(name: str, asked: dict[str, Any], outputs: dict[str, list[list[int]]]) -> "Contestant":
-    """One that decodes, and leaves the ids of its last round in `outputs`."""
+def peers(against: Sequence[str]) -> dict[str, Path | None]:
+    """The peers by NAME or NAME=VENV, with their environments. Raises typer's usage error for one there is not."""
+    from bench.rivals import python_of
+
+    found: dict[str, Path | None] = {}
+    for text in against:
+        name, _, place = text.partition("=")
+        venv = Path(place).expanduser() if place else None
+        if (name, venv is None) not in {("ctranslate2", True), ("huggingface", False)} or not python_of(venv).exists():
+            raise typer.BadParameter(f"{text}: write {OWN}, a virtual environment", param_hint="--against")
+        found[name] = venv
+    return found
+
+
+def for_huggingface(model: Path, lines: Sequence[str]) -> dict[str, Any]:
+    """What Hugging Face is told: weights, sizes, ids. Raises RecipeError for a model that it does not have."""
+    from bench.workload import Size
+    from data.tokenizers import load_pair
+    from model.config import ModelConfig
+    from pipeline.config import TrainingConfig
+    from pipeline.errors import RecipeError
+    from tokenizer.special import EOS_ID
+
+    config = ModelConfig.model_validate_json((model / "config.json").read_text("utf-8"))
+    source, target = load_pair(model)
+    size = Size.of(config, TrainingConfig(), target.vocab_size)
+    if not size.norm_first or config.positions != "sinusoidal" or not config.scale_embedding:
+        raise RecipeError("huggingface: it has pre-norm models with sinusoids and scaled embeddings alone")
+    ids = [[*each, EOS_ID] for each in source.encode_batch(lines)]
+    weights = str(model / "model.safetensors")
+    return {"weights": weights, "size": asdict(size), "positions": config.max_length, "sources": ids}
+
+
+def contestant(
+    name: str, asked: dict[str, Any], outputs: dict[str, list[list[int]]], venv: Path | None
+) -> "Contestant":
+    """One that decodes, and leaves the ids of its last round in `outputs`. venv: that runs it, where not ours does."""
     from bench.compare import Contestant
-    from bench.processes import run_module
+    from bench.processes import run, run_module
+    from bench.rivals import PEERS, python_of
 
     def once() -> "Figures":
         program, _, precision = name.partition(" ")
-        done = run_module(PROGRAMS[program], asked | {"precision": precision})
+        if venv is None:
+            done = run_module(PROGRAMS[program], asked | {"precision": precision})
+        else:
+            with TemporaryDirectory() as folder:
+                command = [python_of(venv), PEERS / f"decode_{name}.py"]
+                done = run(command, folder=Path(folder), text=json_module.dumps(asked))
         found = done.answer()
         outputs[name] = found["found"]
         if asked["one_at_a_time"]:

@@ -64,10 +64,18 @@ def best_seconds(product: Product, budget: float) -> float:
     taken: list[float] = []
     end = time.perf_counter() + budget
     while len(taken) < 10 or time.perf_counter() < end:
+        _wait()
         began = time.perf_counter()
         product()
+        _wait()
         taken.append(time.perf_counter() - began)
     return statistics.median(sorted(taken)[: max(len(taken) // 10, 3)])
+
+
+def _wait() -> None:
+    """Until a GPU has done what it was asked to."""
+    if torch.get_default_device().type == "cuda":
+        torch.cuda.synchronize()
 
 
 def gigaflops(kind: str, shape: tuple[int, int, int], budget: float) -> float | None:
@@ -98,6 +106,7 @@ def copy_rate(budget: float) -> float:
 
 
 def main(options: dict[str, object]) -> None:
+    torch.set_default_device(str(options["device"]))
     budget = float(str(options["seconds"]))
     shapes: list[tuple[int, int, int]] = [tuple(each) for each in options["shapes"]]  # type: ignore[attr-defined]
     kinds: list[str] = list(options["kinds"])  # type: ignore[call-overload]

@@ -3,13 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from bench.compare import Contestant
 
 Rounds = Annotated[int, typer.Option("--rounds", metavar="N", min=1, help="Rounds of each contestant, in turn.")]
+Device = Annotated[
+    Literal["cpu", "cuda"], typer.Option("--device", metavar="NAME", help="Of all contestants: cpu or cuda.")
+]
 Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write what was found there as well.")]
 Predict = Annotated[
     list[str] | None,

@@ -26,7 +26,7 @@ def ours(work: Workload, model: ModelConfig, config: TrainingConfig) -> Figures:
     """`tfm train`: the rate of its updates after the warm-up, from its metrics.jsonl."""
     asked = config.model_dump(mode="json", exclude_defaults=True)
     asked |= {"max_steps": work.warmup + work.steps, "max_epochs": None}
-    asked |= {"log_every": 1, "save_every": None, "device": "cpu", "tensorboard": False}
+    asked |= {"log_every": 1, "save_every": None, "device": work.device, "tensorboard": False}
     asked["validation"] = {"every_steps": NEVER, "every_epochs": None, "bleu": False}
     asked["early_stopping"] = {"metric": "loss"}
     words = [*settings("model", model.model_dump(mode="json", exclude_defaults=True)), *settings("training", asked)]
@@ -53,15 +53,16 @@ def figures_of_metrics(lines: Iterable[Mapping[str, Any]], warmup: int) -> Figur
 
 def plain(work: Workload, pieces: Path, venv: Path | None) -> Figures:
     """torch's own layers in a plain loop, run by our own Python on our batches."""
-    asked = {"dataset": str(work.dataset), "warmup": work.warmup, "steps": work.steps}
-    done = run_module("bench.peers.train_plain", asked | {"size": asdict(size_of(work))})
+    asked: dict[str, Any] = {"dataset": str(work.dataset), "warmup": work.warmup, "steps": work.steps}
+    asked |= {"size": asdict(size_of(work)), "device": work.device}
+    done = run_module("bench.peers.train_plain", asked)
     return {**done.answer(), "peak": done.peak}
 
 
 def huggingface(work: Workload, pieces: Path, venv: Path | None) -> Figures:
     """Marian and Seq2SeqTrainer of Hugging Face transformers."""
     asked = {"source": str(pieces / SOURCE), "target": str(pieces / TARGET), "warmup": work.warmup, "steps": work.steps}
-    asked |= {"sentences": work.sentences_a_batch(), "size": asdict(size_of(work))}
+    asked |= {"sentences": work.sentences_a_batch(), "size": asdict(size_of(work)), "device": work.device}
     with TemporaryDirectory() as folder:
         done = run([python_of(venv), PEERS / "train_huggingface.py"], folder=Path(folder), text=json.dumps(asked))
     return {**done.answer(), "peak": done.peak}

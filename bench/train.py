@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench.options import Json, Predict, Rounds, predicted
+from bench.options import Device, Json, Predict, Rounds, predicted
 
 if TYPE_CHECKING:
     from bench.compare import Contestant
@@ -30,6 +30,7 @@ def train(
     steps: Annotated[int, typer.Option("--steps", metavar="N", min=1, help="Updates that count.")] = 40,
     warmup: Annotated[int, typer.Option("--warmup", metavar="N", min=1, help="Updates before them.")] = 10,
     rounds: Rounds = 3,
+    device: Device = "cpu",
     against: Annotated[
         list[str] | None,
         typer.Option("--against", metavar="PEER", help="plain, eole=VENV or huggingface=VENV; several by several."),
@@ -45,21 +46,22 @@ def train(
 ) -> None:
     """Target tokens a second of `tfm train`, beside peers.
 
-    All train on the CPU, on the same ids, models of the same size. Only updates count: no start, no validation, no
+    All train on the same ids, models of the same size. Only updates count: no start, no validation, no
     checkpoint. The peers get the dataset's training split as files of words, one for each id, and the dataset's
     batch_tokens as their budget (huggingface: as many sentences as fill it on average). `plain` is a plain PyTorch
-    loop on our batches, run by our Python; eole and huggingface are run by the virtual environments that are named.
+    loop on our batches, run by our Python; eole (on a CPU alone) and huggingface are run by the virtual environments
+    that are named. On a GPU plain and huggingface multiply in bf16.
     """
-    from bench.ceilings import of_squares
+    from bench.ceilings import SQUARE, of_squares
     from bench.report import contest, write_json
     from bench.workload import Workload, configs
 
     words = sets or []
-    work = Workload(dataset.resolve(), *configs(recipe, words), warmup, steps)
+    work = Workload(dataset.resolve(), *configs(recipe, words), warmup, steps, device)
     with TemporaryDirectory() as folder:
         contestants, models = ours(work, recipe, words, against_set or [])
         contestants += peers(work, against or [], Path(folder))
-        ceilings = of_squares()
+        ceilings = of_squares(device)
         found = contest(
             f"training on {dataset}: {in_words(work)}",
             predicted(contestants, predict),
@@ -67,7 +69,11 @@ def train(
             unit="target tokens/s",
             extra=lambda figures: columns(work, models, ceilings, figures),
         )
-    print("GEMM, 2048 x 2048 x 2048: " + ", ".join(f"{kind} {rate:,.0f} GFLOP/s" for kind, rate in ceilings.items()))
+    size = f"{SQUARE[device]:,}"
+    print(
+        f"GEMM, {size} x {size} x {size}: "
+        + ", ".join(f"{kind} {rate:,.0f} GFLOP/s" for kind, rate in ceilings.items())
+    )
     options = {"model": work.model.model_dump(), "training": work.config.model_dump(), "steps": steps, "warmup": warmup}
     write_json(json, "train", {"dataset": dataset, **options}, {"contestants": found, "ceilings": ceilings})
 
@@ -99,6 +105,8 @@ def peers(work: "Workload", against: Sequence[str], folder: Path) -> "list[Conte
         venv = Path(place).expanduser() if place else None
         if name not in RIVALS:
             raise typer.BadParameter(f"{name}: there are {', '.join(RIVALS)}", param_hint="--against")
+        if name == "eole" and work.device != "cpu":
+            raise typer.BadParameter("eole: it is measured on a CPU alone", param_hint="--against")
         if name != "plain" and (venv is None or not python_of(venv).exists()):
             raise typer.BadParameter(f"{text}: write {name}=VENV, a virtual environment", param_hint="--against")
         found.append(Contestant(name, partial(RIVALS[name], work, folder, venv)))

@@ -54,6 +54,7 @@ class Workload:
     config: TrainingConfig
     warmup: int
     steps: int
+    device: str = "cpu"
 
     @cached_property
     def data(self) -> Dataset:

@@ -1,6 +1,6 @@
 """CTranslate2 on what `tfm export` made of a model: `python -m bench.peers.decode_ctranslate2 < JSON`.
 
-From the same token ids to token ids; prints what bench/decode_tfm.py prints.
+From the same token ids to token ids; prints what bench/answering.py prints.
 """
 
 import json
@@ -10,7 +10,7 @@ from typing import Any
 
 import ctranslate2
 
-from bench.decode_tfm import answer
+from bench.answering import answer
 from tokenizer.tokenizer import load_pair
 
 
@@ -20,7 +20,11 @@ def main(asked: dict[str, Any]) -> None:
     texts = [[source.piece(number) for number in each] for each in source.encode_batch(asked["lines"])]
     workers, threads = asked["layout"]
     engine = ctranslate2.Translator(
-        asked["engine"], device="cpu", compute_type=asked["type"], inter_threads=workers, intra_threads=threads
+        asked["engine"],
+        device=asked["device"],
+        compute_type=asked["type"],
+        inter_threads=workers,
+        intra_threads=threads,
     )
     how = {"beam_size": asked["beam"], "max_batch_size": asked["batch"], "max_decoding_length": asked["longest"]}
 

@@ -110,7 +110,8 @@ def main(asked: dict[str, Any]) -> None:
         dataloader_num_workers=0,
         remove_unused_columns=False,
         disable_tqdm=True,
-        use_cpu=True,
+        use_cpu=asked["device"] == "cpu",
+        bf16=asked["device"] == "cuda",
         seed=1,
     )
     longest = max(map(len, sources + targets))

@@ -1,0 +1,25 @@
+"""Time a search of many sources, or of one after the other: what every contestant of `python -m bench decode` runs.
+
+Nothing of ours is imported here: a peer's environment has none of it.
+"""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+WARM_UP = 256
+"""Enough that compiled loops are loaded before the clock runs."""
+
+
+def answer(search: Callable[[Any], list[list[int]]], sources: Sequence[Any], *, one_at_a_time: bool) -> None:
+    """Print the seconds it took, of each sentence by itself if so asked, and the ids that were found, as JSON."""
+    groups = [[each] for each in sources] if one_at_a_time else [sources]
+    for group in groups[:WARM_UP]:
+        search(group[:WARM_UP])
+    found, seconds = [], []
+    for group in groups:
+        began = time.perf_counter()
+        found += search(group)
+        seconds.append(time.perf_counter() - began)
+    print(json.dumps({"seconds": seconds, "found": found}))

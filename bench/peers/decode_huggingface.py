@@ -1,0 +1,120 @@
+"""Hugging Face's `generate` with the weights of a model of ours: ids and seconds, as JSON.
+
+Usage: python decode_huggingface.py < JSON     (needs: torch, transformers; of ours only bench/answering.py)
+
+M2M100 has the parts of our pre-norm Transformer with sinusoids; its table of positions is replaced by ours. As good
+practice has it, sentences are sorted by length, and the beam stops at W finished hypotheses (early_stopping).
+"""
+
+import json
+import math
+import sys
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+from transformers import M2M100Config, M2M100ForConditionalGeneration
+
+from bench.answering import answer
+
+PAD, BEGIN, END = 0, 2, 3
+NORMS = {
+    "around_attention.norm": "self_attn_layer_norm",
+    "around_cross_attention.norm": "encoder_attn_layer_norm",
+    "around_feed_forward.norm": "final_layer_norm",
+}
+PRODUCTS = {"feed_forward.inner": "fc1", "feed_forward.outer": "fc2"}
+FUSED = {
+    "attention.query_key_value": ("self_attn", "qkv"),
+    "cross_attention.query": ("encoder_attn", "q"),
+    "cross_attention.key_value": ("encoder_attn", "kv"),
+    "attention.output": ("self_attn", "o"),
+    "cross_attention.output": ("encoder_attn", "o"),
+}
+LETTERS = {"q": "q_proj", "k": "k_proj", "v": "v_proj", "o": "out_proj"}
+
+
+def renamed(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Our tensors under the names that M2M100 has for them."""
+    table = weights["source_embedding.table.weight"]
+    found = {"lm_head.weight": table, "model.shared.weight": table}
+    for name, tensor in weights.items():
+        stack, _, rest = name.partition(".")
+        if stack in ("encoder_norm", "decoder_norm"):
+            found[f"model.{stack.removesuffix('_norm')}.layer_norm.{rest}"] = tensor
+        if stack not in ("encoder", "decoder"):
+            continue
+        layer, _, part = rest.partition(".")
+        part, _, kind = part.rpartition(".")
+        place = f"model.{stack}.layers.{layer}"
+        if part in FUSED:
+            owner, letters = FUSED[part]
+            for letter, piece in zip(letters, tensor.chunk(len(letters)), strict=True):
+                found[f"{place}.{owner}.{LETTERS[letter]}.{kind}"] = piece
+        else:
+            found[f"{place}.{(NORMS | PRODUCTS)[part]}.{kind}"] = tensor
+    return found
+
+
+def sinusoids(dim: int, length: int) -> Tensor:
+    """Sines and cosines in turn   (Vaswani et al. 2017, sec. 3.5)."""
+    steps = torch.exp(torch.arange(0, dim, 2, dtype=torch.float64) * (-math.log(10_000.0) / dim))
+    angle = torch.arange(length, dtype=torch.float64)[:, None] * steps
+    return torch.stack([angle.sin(), angle.cos()], dim=2).flatten(1).float()
+
+
+def model_of(asked: dict[str, Any]) -> M2M100ForConditionalGeneration:
+    size, longest = asked["size"], asked["positions"]
+    sizes: dict[str, int] = {}
+    for side in ("encoder", "decoder"):
+        sizes |= {f"{side}_layers": size["layers"], f"{side}_attention_heads": size["heads"]}
+        sizes |= {f"{side}_ffn_dim": size["inner"]}
+    config = M2M100Config(
+        **sizes,
+        vocab_size=size["vocab"],
+        d_model=size["dim"],
+        activation_function="relu",
+        scale_embedding=True,
+        max_position_embeddings=longest,
+        pad_token_id=PAD,
+        bos_token_id=BEGIN,
+        eos_token_id=END,
+        decoder_start_token_id=BEGIN,
+    )
+    model = M2M100ForConditionalGeneration(config)
+    missing, unexpected = model.load_state_dict(renamed(load_file(asked["weights"])), strict=False)
+    assert not unexpected, unexpected
+    assert all("embed_tokens" in name for name in missing), missing  # these are the shared table
+    model.tie_weights()
+    for stack in (model.model.encoder, model.model.decoder):
+        table = stack.embed_positions
+        table.weights[PAD + 1 : PAD + 1 + longest] = sinusoids(size["dim"], longest)
+    return model.to(asked["device"], getattr(torch, asked["type"])).eval()
+
+
+def main(asked: dict[str, Any]) -> None:
+    model = model_of(asked)
+    how = {"num_beams": asked["beam"], "max_new_tokens": asked["longest"] + 1, "do_sample": False}
+    if asked["beam"] > 1:
+        how |= {"early_stopping": True, "length_penalty": 1.0}
+
+    @torch.inference_mode()
+    def search(sources: list[list[int]]) -> list[list[int]]:
+        found: list[list[int]] = [[] for _ in sources]
+        order = sorted(range(len(sources)), key=lambda row: -len(sources[row]))
+        for first in range(0, len(order), asked["batch"]):
+            rows = order[first : first + asked["batch"]]
+            width = len(sources[rows[0]])
+            ids = torch.tensor([sources[row] + [PAD] * (width - len(sources[row])) for row in rows])
+            ids = ids.to(asked["device"])
+            outputs = model.generate(ids, attention_mask=(ids != PAD).long(), suppress_tokens=[PAD, BEGIN], **how)
+            for row, output in zip(rows, outputs[:, 1:].tolist(), strict=True):
+                found[row] = output[: output.index(END)] if END in output else output
+        return found
+
+    answer(search, asked["sources"], one_at_a_time=asked["one_at_a_time"])
+
+
+if __name__ == "__main__":
+    main(json.load(sys.stdin))
