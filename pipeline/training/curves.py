@@ -1,4 +1,4 @@
-"""The curves of a training, drawn from its metrics.jsonl: loss, learning rate, perplexity and BLEU by step."""
+"""The curves of a training, drawn from its metrics.jsonl: loss, learning rate and what validation found, by step."""
 
 import io
 import json
@@ -20,8 +20,12 @@ _PANELS: Mapping[str, Sequence[tuple[str, str, str]]] = {
         ("validation", "valid", "loss"),
     ),
     "learning rate": (("learning rate", "train", "learning_rate"),),
+}
+# the first two that there are figures of
+_FOUND: Mapping[str, Sequence[tuple[str, str, str]]] = {
     "perplexity": (("validation", "valid", "perplexity"),),
     "BLEU": (("validation", "valid", "bleu"),),
+    "accuracy": (("validation", "valid", "accuracy"),),
 }
 _COLOURS = {"train, smoothed": "#9ecae1", "train": "#3182bd", "validation": "#e6550d", "learning rate": "#31a354"}
 STYLE = {
@@ -57,11 +61,21 @@ def svg(metrics: Sequence[Mapping[str, object]]) -> str:
 
     with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
         figure = Figure(figsize=(10, 6), layout="constrained")
-        for axes, (title, lines) in zip(figure.subplots(2, 2, sharex=True).flat, _PANELS.items(), strict=True):
+        panels = [*_PANELS.items(), *_found(metrics)]
+        for axes, (title, lines) in zip(figure.subplots(2, 2, sharex=True).flat, panels, strict=False):
             _panel(axes, title, lines, metrics)
+        for axes in figure.axes[len(panels) :]:
+            axes.remove()
+            figure.axes[1].tick_params(labelbottom=True)  # nothing is below it any more
         buffer = io.StringIO()
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     return buffer.getvalue()
+
+
+def _found(metrics: Sequence[Mapping[str, object]]) -> list[tuple[str, Sequence[tuple[str, str, str]]]]:
+    """The panels of validation: which figures there are differs from task to task."""
+    there_are = [(title, lines) for title, lines in _FOUND.items() if points(metrics, *lines[0][1:])[0]]
+    return there_are[:2] or list(_FOUND.items())[:2]
 
 
 def _panel(

@@ -33,8 +33,18 @@ def test_the_same_metrics_give_the_same_bytes() -> None:
 
 def test_nothing_yet_is_said_in_every_panel() -> None:
     assert svg([]).count("no figures yet") == 4
-    without_bleu = [{**line, "bleu": None} if line["event"] == "valid" else line for line in METRICS]
-    assert svg(without_bleu).count("no figures yet") == 1
+
+
+def test_only_what_validation_finds_has_a_panel() -> None:
+    def titles(*missing: str) -> set[str]:
+        lines = [{key: value for key, value in line.items() if key not in missing} for line in METRICS]
+        text = svg(lines)
+        assert "no figures yet" not in text
+        return {title for title in ("perplexity", "BLEU", "accuracy") if title in text}
+
+    assert titles() == {"perplexity", "BLEU"}
+    assert titles("bleu") == {"perplexity", "accuracy"}
+    assert titles("bleu", "perplexity") == {"accuracy"}
 
 
 def test_a_line_being_written_is_left_out(tmp_path: Path) -> None:
