@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit, types
 
-from model.kernels import REORDERED, _exp, compiled
+from model.compiled import REORDERED, compiled, exp
 
 Array = Any
 
@@ -163,7 +163,7 @@ def _attend(heads, query, key, value, count):  # type: ignore[no-untyped-def]
             for s in range(h * count, (h + 1) * count):
                 weights[s] -= largest
         for s in range(number * count):
-            weights[s] = _exp(weights[s])
+            weights[s] = exp(weights[s])
         for h in range(number):
             m, v, total = h * value_width, h * groups // number * value_width, np.float32(0.0)
             for s in range(h * count, (h + 1) * count):
@@ -282,7 +282,7 @@ def greedy(decoder, memory, output, memory_keys, memory_values, special, shortes
             token = end
         total = np.float32(0.0)
         for v in range(vocab):
-            total += _exp(logits[v] - largest)
+            total += exp(logits[v] - largest)
         log_prob += np.float64(logits[token]) - np.float64(largest) - math.log(total)
         ids[t] = last[0] = token
         if token == end:
