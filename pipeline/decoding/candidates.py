@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from model import quick
-from model.output import OfLogits, Predict, log_softmax
+from model.output import OfLogits, Predict
 from pipeline.decoding.rules import NEVER_COME, Rules
 
 BLOCK = 64
@@ -22,21 +22,27 @@ def best_continuations(
     """
     num_sentences, beam = sums_BW.shape
     at_once = max(1, ROWS // beam) if sums_BW.device.type == "cpu" else num_sentences
-    idle = quick.in_use() and rules.are_idle(num_pieces)
+    is_idle = quick.in_use() and rules.are_idle(num_pieces)
     found = []
     for first in range(0, num_sentences, at_once):
         some = slice(first, min(first + at_once, num_sentences))
         rows, sums = slice(some.start * beam, some.stop * beam), sums_BW[some]
-        best, logits = None, predict.logits(rows) if idle and isinstance(predict, OfLogits) else None
-        if logits is not None:
-            best = quick.best_of_logits(logits.view(*sums.shape, -1), sums, k, never=NEVER_COME)
+        best = _best_of_logits(predict, rows, sums, k) if is_idle else None
         if best is None:
-            log_probs_BWV = (predict(rows) if logits is None else log_softmax(logits)).view(*sums.shape, -1)
+            log_probs_BWV = predict(rows).view(*sums.shape, -1)
             rules.select(some).apply(log_probs_BWV, num_pieces[some], None if pieces is None else pieces[some])
             best = best_candidates(log_probs_BWV, sums, k)
+            del log_probs_BWV  # that the next ones may lie where they lay
         found.append(best)
     values, beams, tokens = (torch.cat(parts) if len(found) > 1 else parts[0] for parts in zip(*found, strict=True))
     return values, beams, tokens
+
+
+def _best_of_logits(predict: Predict, rows: slice, sums_BW: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor] | None:
+    """The same of some rows whose rules forbid nothing, straight from logits; None where there is no loop for that."""
+    if not isinstance(predict, OfLogits):
+        return None
+    return quick.best_of_logits(predict.logits(rows).view(*sums_BW.shape, -1), sums_BW, k, never=NEVER_COME)
 
 
 def best_candidates(log_probs_BWV: Tensor, sums_BW: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
