@@ -159,3 +159,29 @@ def write(cache, rows, slots):  # type: ignore[no-untyped-def]
     for b in range(batch):
         for w in range(width):
             _store(cache, b, slots[b, w], rows[b, w], 0)
+
+
+@compiled("i8(b1[:,:,::1], i8[:,::1], i8[::1], i8[:,::1], b1[:,:,::1], i8[:,::1])")
+def take_slots(descent, positions, lengths, own, grown, places):  # type: ignore[no-untyped-def]
+    """The lowest free slots of each sentence for its next rows: own (B, W); how many slots are in use after that.
+
+    descent (B, W, S), positions (B, S) -> with them grown (B, W, S + W) and places (B, S + W). lengths (B,): the
+    positions of the next rows. A slot is free where no row descends from it.
+    """
+    batch, width, slots = descent.shape
+    used = 0
+    for b in range(batch):
+        taken = 0
+        for s in range(slots + width):
+            is_free = True
+            for w in range(width):
+                grown[b, w, s] = s < slots and descent[b, w, s]
+                is_free = is_free and not grown[b, w, s]
+            places[b, s] = positions[b, s] if s < slots else 0
+            if is_free and taken < width:
+                own[b, taken], grown[b, taken, s], places[b, s] = s, True, lengths[b]
+                taken += 1
+                is_free = False
+            if not is_free:
+                used = max(used, s + 1)
+    return used

@@ -8,11 +8,21 @@ alone, in one order whatever is beside it. Here are the norms; the other loops a
 import numpy as np
 from numba import njit
 
-from model.attention_kernel import AT_ONCE, attend, list_allowed, write
+from model.attention_kernel import AT_ONCE, attend, list_allowed, take_slots, write
 from model.compiled import compiled
 from model.output_kernel import best_of_logits, log_softmax
 
-__all__ = ["AT_ONCE", "add_and_norm", "attend", "best_of_logits", "layer_norm", "list_allowed", "log_softmax", "write"]
+__all__ = [
+    "AT_ONCE",
+    "add_and_norm",
+    "attend",
+    "best_of_logits",
+    "layer_norm",
+    "list_allowed",
+    "log_softmax",
+    "take_slots",
+    "write",
+]
 
 
 @njit(inline="always")

@@ -100,6 +100,18 @@ def write(keys: Tensor, values: Tensor, key: Tensor, value: Tensor, slots: Tenso
     return True
 
 
+def take_slots(descent: Tensor, positions: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor] | None:
+    """The slots (B, W) that the next rows take, and descent (B, W, S) and positions (B, S) with them."""
+    if not in_use() or descent.device.type != "cpu":
+        return None
+    batch, width, slots = descent.shape
+    own = positions.new_empty(batch, width)
+    grown, places = descent.new_empty(batch, width, slots + width), positions.new_empty(batch, slots + width)
+    before = descent.contiguous(), positions.contiguous(), lengths.contiguous()
+    used = _loops.take_slots(*map(Tensor.numpy, (*before, own, grown, places)))
+    return own, grown[..., :used], places[:, :used]
+
+
 def best_of_logits(
     logits: Tensor, sums: Tensor, k: int, *, never: tuple[int, ...]
 ) -> tuple[Tensor, Tensor, Tensor] | None:

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from model import quick
 from model.cache import KeysValues, Slots
 from model.masks import Mask
 
@@ -115,6 +116,8 @@ class TransformerState:
         if self.descent is None:
             own, descent = torch.full_like(own_positions, self.positions.shape[1]), None
             positions = torch.cat([self.positions, own_positions], dim=1)
+        elif (taken := quick.take_slots(self.descent, self.positions, self.lengths)) is not None:
+            own, descent, positions = taken
         else:
             free = F.pad(~self.descent.any(1), (0, width), value=True)
             own = free.to(torch.uint8).sort(dim=1, descending=True, stable=True).indices[:, :width]

@@ -2,6 +2,7 @@
 
 import math
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,11 +13,17 @@ from hypothesis import strategies as st
 from model import quick
 from model.cache import KeysValues, Slots
 from model.masks import Mask
+from model.state import TransformerState
 from pipeline.decoding.candidates import best_candidates
 
 pytest.importorskip("model.kernels", reason="numba is not installed (extra: fast)", exc_type=ImportError)
 
 sizes = st.integers(1, 6)
+
+
+def _without(call: Any) -> Any:
+    with quick.compiled_loops(False):
+        return call()
 
 
 @pytest.fixture(autouse=True)
@@ -135,6 +142,24 @@ def test_new_keys_and_values_go_where_they_would_without_kernels() -> None:
             expected = caches[1].write(key, value, slots)
         assert torch.equal(found[0], expected[0])
         assert torch.equal(found[1], expected[1])
+
+
+@settings(max_examples=60, deadline=None)
+@given(batch=sizes, width=sizes, slots=st.integers(0, 12), share=st.sampled_from([0.0, 0.2, 1.0]), seed=sizes)
+def test_the_same_slots_are_taken(batch: int, width: int, slots: int, share: float, seed: int) -> None:
+    draw = torch.Generator().manual_seed(seed)
+    state = TransformerState(
+        caches=(),
+        remembered=(),
+        memory_mask=Mask(),
+        lengths=torch.randint(0, 9, (batch,), generator=draw),
+        positions=torch.randint(0, 9, (batch, slots), generator=draw),
+        descent=torch.rand(batch, width, slots, generator=draw) < share,
+    )
+    (one, ours), (other, theirs) = state.grown(), _without(state.grown)
+    assert torch.equal(one.descent, other.descent)
+    assert torch.equal(one.positions, other.positions)
+    assert torch.equal(ours.own, theirs.own)
 
 
 @pytest.mark.parametrize("rows", [1, 37])
