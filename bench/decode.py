@@ -64,6 +64,8 @@ def decode(
     from cli.options import model_folder
 
     processes, rivals = workers_and_threads(layout), peers(against or [])
+    if "huggingface" in rivals and kind not in ("float32", "bfloat16", "float16"):
+        raise typer.BadParameter(f"{kind}: huggingface has float32, bfloat16 and float16", param_hint="--type")
     model = model_folder(model).resolve()
     lines, references = read(source, reference, limit)
     options: dict[str, Any] = {"type": kind, "layout": processes, "longest": longest}

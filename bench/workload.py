@@ -99,11 +99,13 @@ def configs(recipe: Path | None, sets: Sequence[str]) -> tuple[ModelConfig, Trai
     """[model] and [training] of a recipe, or of the defaults, with `sets` over them."""
     if recipe is not None:
         found = load_recipe(recipe, sets)
-        return found.model, found.training
-    return (
-        from_flags(ModelConfig, {}, sets, beside=("training",)),
-        from_flags(TrainingConfig, {}, sets, beside=("model",)),
-    )
+        model, training = found.model, found.training
+    else:
+        model = from_flags(ModelConfig, {}, sets, beside=("training",))
+        training = from_flags(TrainingConfig, {}, sets, beside=("model",))
+    if training.batch_tokens is not None:
+        raise RecipeError("training.batch_tokens: all contestants have the dataset's, so leave it out")
+    return model, training
 
 
 def settings(part: str, content: Mapping[str, Any]) -> list[str]:

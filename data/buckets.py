@@ -44,7 +44,8 @@ def batches(
     rows = rows[np.argsort(sort_key(larger, difference, flip=flip), kind="stable")]
     larger = np.sort(larger)
     if larger[-1] > budget:
-        raise DataError(f"row {rows[-1]} has {larger[-1]} tokens on one side, more than a batch may hold ({budget})")
+        too_long = f"row {rows[-1]} has {larger[-1]} tokens on one side, more than a batch may hold ({budget})"
+        raise DataError(f"{too_long}; raise batch_tokens")
     found = cut(rows, larger, budget, first=first)
     return [found[i] for i in rng.permutation(len(found))]
 

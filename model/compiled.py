@@ -1,4 +1,7 @@
-"""How loops are compiled by numba, and what they share."""
+"""How loops are compiled by numba, and what they share.
+
+What numba keeps of a loop it compares with that loop's own file alone: who changes `exp` touches the files that use it.
+"""
 
 from collections.abc import Callable
 from typing import Any, TypeVar

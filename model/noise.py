@@ -59,9 +59,11 @@ class Noise:
 
 
 def _factors(size: int, key: int, rate: float, like: Tensor) -> Tensor:
-    generator = torch.Generator().manual_seed(key >> 1)
+    # Drawn where they are needed, so that nothing waits for a copy; another kind of device draws others.
+    where = torch.device("cpu") if like.is_meta else like.device
+    generator = torch.Generator(where).manual_seed(key >> 1)
     # Single-precision numbers whatever the dtype, so that a model in float64 drops the same elements.
-    kept = torch.rand(size, generator=generator) >= rate
+    kept = torch.rand(size, generator=generator, device=where) >= rate
     return kept.to(like.device, like.dtype).mul_(1 / (1 - rate))
 
 

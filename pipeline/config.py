@@ -98,7 +98,7 @@ class TrainingConfig(BaseModel):
     max_epochs: int | None = Field(
         None, ge=1, description="10 where neither is given; where both are, the first reached ends"
     )
-    batch_tokens: Annotated[int, Field(ge=16)] | Literal["auto"] | None = Field(
+    batch_tokens: Annotated[int, Field(ge=16, le=2**40)] | Literal["auto"] | None = Field(
         None, description="instead of the dataset's; auto: as many as a GPU's memory holds, found at the first start"
     )
     accumulate: int = Field(1, ge=1, description="batches an update")

@@ -83,9 +83,10 @@ def main(asked: dict[str, Any]) -> None:
             wait_for(device)
             tokens = real = positions = 0
             began = time.perf_counter()
-        batch = make_pairs(data.train, rows).to(device)
+        batch = make_pairs(data.train, rows)
         source, target = padded(batch.source, batch.source_lengths), padded(batch.target_in, batch.target_lengths)
-        labels = padded(batch.target_out, batch.target_lengths)
+        labels = padded(batch.target_out, batch.target_lengths).to(device)
+        source, target = source.to(device), target.to(device)
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
             logits = model(source, target).flatten(0, 1)
             loss = F.cross_entropy(logits, labels.flatten(), ignore_index=PAD_ID, label_smoothing=size["smoothing"])

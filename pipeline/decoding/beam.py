@@ -40,9 +40,12 @@ Reals = npt.NDArray[np.floating[Any]]
 Flags = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Beams:
-    """The unfinished hypotheses of the sentences in B seats, and what these sentences have finished."""
+    """The unfinished hypotheses of the sentences in B seats, and what these sentences have finished.
+
+    What begins or finishes is written into the arrays; a step makes new ones of what grows.
+    """
 
     tokens: Ids
     """(B, W) the piece that each hypothesis ends with."""

@@ -27,7 +27,8 @@ def best_continuations(
     for first in range(0, num_sentences, at_once):
         some = slice(first, min(first + at_once, num_sentences))
         rows, sums = slice(some.start * beam, some.stop * beam), sums_BW[some]
-        best = _best_of_logits(predict, rows, sums, k) if is_idle else None
+        own = is_idle or (quick.in_use() and rules.select(some).are_idle(num_pieces[some]))
+        best = _best_of_logits(predict, rows, sums, k) if own else None
         if best is None:
             log_probs_BWV = predict(rows).view(*sums.shape, -1)
             rules.select(some).apply(log_probs_BWV, num_pieces[some], None if pieces is None else pieces[some])

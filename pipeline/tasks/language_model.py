@@ -98,6 +98,9 @@ class RunningText(LanguageModel):
                     "model.block reads the text once an epoch: each corpus has weight 1, and none has `epochs`"
                 )
 
+    def longest(self, split: Split, budget: int) -> Rows:
+        return self.ordered(split, budget)[0]
+
     def num_tokens(self, split: Split, rows: Rows) -> int:
         return len(rows) * self.block
 

@@ -118,6 +118,11 @@ class OfPairs:
     def begin(self, model: Any, data: Dataset) -> None:
         """Tell a model whose training begins what it has to know of the data; most know it by learning."""
 
+    def longest(self, split: Split, budget: int) -> Rows:
+        """The longest examples, as many as a batch may hold: none takes more for attention."""
+        larger = np.maximum(*self.lengths(split))
+        return np.argsort(larger, kind="stable")[-max(1, budget // int(larger.max())) :]
+
     def num_tokens(self, split: Split, rows: Rows) -> int:
         """The tokens of a batch, both sides together."""
         return sum(int(lengths[rows].sum()) for lengths in self.lengths(split))

@@ -18,6 +18,8 @@ SEARCHED = ("cuda",)
 """Devices that say when their memory is full. A computer's own would slow down first, or kill the training."""
 SPARE = 0.05
 """The share of memory that is left free, for what comes between: fragments, validation, other batches' shapes."""
+TOO_MANY_ROWS = "invalid configuration argument"
+"""What a GPU says of more rows than a kernel can be started with."""
 STATES = 3
 """Copies of the weights that an optimiser and an average may keep."""
 
@@ -35,7 +37,8 @@ def largest_budget(
 ) -> int:
     """The most tokens a side of a batch, to an eighth, with which an update fits in every process; or `least`.
 
-    make_task: the task with batches of so many tokens. least: what is taken to fit. The model is left as it was.
+    make_task: the task with batches of so many tokens. least: what is taken to fit. Hardly more than holds the whole
+    split at once. The model is left as it was.
     """
     if world.device.type not in SEARCHED:
         reporter.line(f"training: batches of {least:,} tokens, the dataset's: only a GPU's memory is searched")
@@ -44,10 +47,12 @@ def largest_budget(
     def fits(budget: int) -> bool:
         reporter.line(f"training: do batches of {budget:,} tokens fit?")
         task = make_task(budget)
-        return _fits(Gradients(model, task, split, config, seed, world), task.epochs(split, budget, seed)(0))
+        fullest = max(task.ordered(split, budget), key=lambda rows: int(task.num_tokens(split, rows)))
+        of_update = Gradients(model, task, split, config, seed, world)
+        return _fits(of_update, [fullest, task.longest(split, budget)])
 
     def holds_all(budget: int) -> bool:
-        return len(make_task(budget).epochs(split, budget, seed)(0)) == 1
+        return len(make_task(budget).ordered(split, budget)) == 1
 
     with _as_it_was(model):
         found: int = min(world.gather(largest(fits, least, holds_all)))
@@ -72,17 +77,16 @@ def largest(fits: Callable[[int], bool], least: int, is_enough: Callable[[int], 
     return low
 
 
-def _fits(gradients: Gradients, epoch: Sequence[Rows]) -> bool:
-    """Whether updates from an epoch's batches fit beside all else that training keeps: tried with the one of most
-    tokens, and the one of the longest examples."""
-    device, task, split = gradients.world.device, gradients.task, gradients.split
+def _fits(gradients: Gradients, largest_batches: Sequence[Rows]) -> bool:
+    """Whether updates fit beside all else that training keeps: tried with the batch of most tokens, and with the one of
+    the longest examples."""
+    device = gradients.world.device
     try:
         kept = _kept(gradients.parameters, device)
-        for rows in (max(epoch, key=lambda rows: task.num_tokens(split, rows)), min(epoch, key=len)):
-            gradients.try_out(rows)
+        gradients.try_out(largest_batches)
         del kept
     except (RuntimeError, MemoryError) as error:
-        if not is_out_of_memory(error):
+        if not is_out_of_memory(error) and TOO_MANY_ROWS not in str(error):
             raise
         return False
     finally:

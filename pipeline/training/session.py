@@ -102,10 +102,6 @@ def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint 
     check_batch_norm(session.model.normalization, config, world.size)
     check_adaptive(session.model.has_tails, config)
     model = initial_model(session, settings, source_tokenizer, target_tokenizer)
-    if checkpoint is None and config.batch_tokens == "auto":
-        about = replace(about, batch_tokens=searched_budget(session, model, about))
-        task = TASKS[session.model.task](about)
-        settings = settings.model_copy(update={"batch_tokens": about.batch_tokens})
     check_room(session.folder, num_parameters(model), config.keep, ema=config.ema is not None)
     state = initial_state(session, settings, model)
     if checkpoint is not None:
@@ -115,6 +111,11 @@ def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint 
         start_from(state, session, Path(config.init_from))
     if checkpoint is None:
         begin(state, task, about, data, session.reporter)
+    if checkpoint is None and config.batch_tokens == "auto":
+        about = replace(about, batch_tokens=searched_budget(session, model, about))
+        task = TASKS[session.model.task](about)
+        settings = settings.model_copy(update={"batch_tokens": about.batch_tokens})
+        state.progress.settings = settings
     epoch = task.epochs(data.train, settings.batch_tokens, seed)
     per_epoch = len(epoch(0))
     # the epochs of a curriculum are not alike; else the first tells of all

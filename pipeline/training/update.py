@@ -24,6 +24,7 @@ class Task(Protocol):
 
     def batch(self, split: Any, rows: Rows) -> Any: ...
     def loss(self, model: Any, batch: Any) -> Any: ...
+    def longest(self, split: Any, budget: int) -> Rows: ...
     def num_tokens(self, split: Any, rows: Rows) -> int: ...
     def what(self, split: Any, rows: Rows) -> str: ...
 
@@ -84,11 +85,13 @@ class Gradients:
             raise DataError(next(each for each in self.world.gather(problem) if each is not None))
         return Update(loss, nll, int(tokens), size, stops > 0, time.perf_counter() - began)
 
-    def try_out(self, rows: Rows) -> None:
-        """The gradient of a batch, for nothing: an error if memory runs out."""
-        self._forget()
-        self._backward(rows, 1, 0, torch.zeros(5, device=self.world.device))
-        self._forget()
+    def try_out(self, batches: Sequence[Rows]) -> None:
+        """Gradients of some batches, added up and forgotten: an error if memory runs out."""
+        try:
+            for rows in batches:
+                self._backward(rows, 1, 0, torch.zeros(5, device=self.world.device))
+        finally:
+            self._forget()
 
     def _forget(self) -> None:
         for parameter in self.parameters:

@@ -66,6 +66,7 @@ def test_softmax_runs() -> None:
         (["decode", "model", "source", "--against", "huggingface=nowhere"], "huggingface=VENV"),
         (["decode", "model", "source", "--against", "ctranslate2=nowhere"], "ctranslate2 or"),
         (["train", "nowhere", "--device", "abacus"], "--device"),
+        (["train", "nowhere", "--set", "training.batch_tokens=512"], "training.batch_tokens"),
         (["train", "nowhere", "--device", "cuda", "--against", "eole=nowhere"], "CPU alone"),
         (["train", "nowhere", "--set", "model.norm=sideways"], "model.norm"),
         (["train", "nowhere", "--against", "nobody"], "--against"),
