@@ -2,7 +2,7 @@
 
 torch does the products with weights, and the loops of `kernels.py` what lies between them, on the rows as they are. It
 is the step of `transformer.py`, `blocks.py` and `attention.py`, and a test holds it equal to that: there each part is
-found and asked in turn, which for a small model takes a tenth of a step.
+found and asked in turn, which takes a twentieth of a small model's step.
 
 Legend: R hypotheses · N rows, R and some more · B sentences · W hypotheses of each · D width · H heads · G heads of
 keys and values · K width of a head's queries and keys · V width of its values.

@@ -1,6 +1,6 @@
 """Hugging Face's `generate` with the weights of a model of ours: ids and seconds, as JSON.
 
-Usage: python decode_huggingface.py < JSON     (needs: torch, transformers; of ours only bench/answering.py)
+Usage: python decode_huggingface.py < JSON     (needs: torch, transformers; of ours what needs nothing else)
 
 M2M100 has the parts of our pre-norm Transformer with sinusoids; its table of positions is replaced by ours. As good
 practice has it, sentences are sorted by length, and the beam stops at W finished hypotheses (early_stopping).
@@ -17,8 +17,8 @@ from torch import Tensor
 from transformers import M2M100Config, M2M100ForConditionalGeneration
 
 from bench.answering import answer
+from bench.peers.huggingface import BEGIN, END, PAD, sizes_of
 
-PAD, BEGIN, END = 0, 2, 3
 NORMS = {
     "around_attention.norm": "self_attn_layer_norm",
     "around_cross_attention.norm": "encoder_attn_layer_norm",
@@ -66,23 +66,7 @@ def sinusoids(dim: int, length: int) -> Tensor:
 
 def model_of(asked: dict[str, Any]) -> M2M100ForConditionalGeneration:
     size, longest = asked["size"], asked["positions"]
-    sizes: dict[str, int] = {}
-    for side in ("encoder", "decoder"):
-        sizes |= {f"{side}_layers": size["layers"], f"{side}_attention_heads": size["heads"]}
-        sizes |= {f"{side}_ffn_dim": size["inner"]}
-    config = M2M100Config(
-        **sizes,
-        vocab_size=size["vocab"],
-        d_model=size["dim"],
-        activation_function="relu",
-        scale_embedding=True,
-        max_position_embeddings=longest,
-        pad_token_id=PAD,
-        bos_token_id=BEGIN,
-        eos_token_id=END,
-        decoder_start_token_id=BEGIN,
-    )
-    model = M2M100ForConditionalGeneration(config)
+    model = M2M100ForConditionalGeneration(M2M100Config(**sizes_of(size, longest)))
     missing, unexpected = model.load_state_dict(renamed(load_file(asked["weights"])), strict=False)
     assert not unexpected, unexpected
     assert all("embed_tokens" in name for name in missing), missing  # these are the shared table

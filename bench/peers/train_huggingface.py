@@ -1,6 +1,6 @@
 """Hugging Face Marian and Seq2SeqTrainer on files of words p17: target tokens a second, as JSON.
 
-Usage: python train_huggingface.py < JSON     (needs: torch, transformers, accelerate; nothing of ours)
+Usage: python train_huggingface.py < JSON     (needs: torch, transformers, accelerate; of ours what needs nothing else)
 
 The words' numbers are the ids; 0 pads, 1 is unknown, 2 begins, 3 ends. Batches are those of the Trainer: a number of
 sentences, grouped by length.
@@ -15,7 +15,9 @@ import torch
 from torch import Tensor
 from transformers import MarianConfig, MarianMTModel, Seq2SeqTrainer, Seq2SeqTrainingArguments, TrainerCallback
 
-PAD, BEGIN, END, IGNORED = 0, 2, 3, -100
+from bench.peers.huggingface import BEGIN, END, PAD, sizes_of
+
+IGNORED = -100
 Row = list[int]
 
 
@@ -71,26 +73,8 @@ class Clock(TrainerCallback):  # type: ignore[misc]
 
 
 def model_of(size: dict[str, Any], longest: int) -> MarianMTModel:
-    sizes: dict[str, int] = {}
-    for side in ("encoder", "decoder"):
-        sizes |= {f"{side}_layers": size["layers"], f"{side}_attention_heads": size["heads"]}
-        sizes |= {f"{side}_ffn_dim": size["inner"]}
-    config = MarianConfig(
-        **sizes,
-        vocab_size=size["vocab"],
-        d_model=size["dim"],
-        dropout=size["dropout"],
-        attention_dropout=0.0,
-        activation_function="relu",
-        pad_token_id=PAD,
-        bos_token_id=BEGIN,
-        eos_token_id=END,
-        decoder_start_token_id=BEGIN,
-        forced_eos_token_id=END,
-        scale_embedding=True,
-        max_position_embeddings=longest,
-    )
-    return MarianMTModel(config)
+    rest = {"dropout": size["dropout"], "attention_dropout": 0.0, "forced_eos_token_id": END}
+    return MarianMTModel(MarianConfig(**sizes_of(size, longest), **rest))
 
 
 def main(asked: dict[str, Any]) -> None:

@@ -110,14 +110,14 @@ def beam_search(
         if finished.any():
             beams.count(finished, values[:, :beam] / divisors[:, None])
             _collect(found, beams, seats, finished, values, parents, norms)
-        rows, stays = _count_up(len(ends))[:, None], np.argsort(ends, axis=1, kind="stable")[:, :beam]
+        rows, stays = np.arange(len(ends))[:, None], np.argsort(ends, axis=1, kind="stable")[:, :beam]
         parents = parents[rows, stays]
         grown = _grow(beams, values[rows, stays], parents, tokens[rows, stays], seats.num_pieces.numpy())
         done = _is_done(grown, divisors, beam, _may_end(grown, seats.rules, seats.num_pieces, device))
         grown.sums[done] = NEVER
 
         from_rows = (parents + beams.tokens.shape[1] * rows).ravel()
-        if len(from_rows) != beams.tokens.size or (from_rows != _count_up(len(from_rows))).any():
+        if len(from_rows) != beams.tokens.size or (from_rows != np.arange(len(from_rows))).any():
             seats.state = seats.state.select(torch.from_numpy(from_rows).to(device))
         if num_done := seats.advance(torch.from_numpy(done)):
             on_done(num_done)
@@ -174,11 +174,11 @@ def _may_end(grown: _Beams, rules: Rules, num_pieces: Tensor, device: torch.devi
 
 def _grow(beams: _Beams, sums: Reals, parents: Ids, tokens: Ids, num_pieces: Ids) -> _Beams:
     """Each hypothesis `parents` (B, W) with its new piece `tokens` (B, W), of log-probability `sums` (B, W)."""
-    rows = _count_up(len(parents))[:, None]
+    rows = np.arange(len(parents))[:, None]
     pieces = beams.pieces[rows, parents]
     if (missing := int(num_pieces.max()) + 1 - pieces.shape[2]) > 0:
         pieces = np.pad(pieces, ((0, 0), (0, 0), (0, missing + 8)))
-    pieces[rows, _count_up(parents.shape[1]), num_pieces[:, None]] = tokens
+    pieces[rows, np.arange(parents.shape[1]), num_pieces[:, None]] = tokens
     return replace(beams, tokens=tokens, pieces=pieces, sums=sums)
 
 
@@ -191,10 +191,6 @@ def _is_done(beams: _Beams, divisors: Reals, beam: int, may_end: Reals) -> Flags
     nothing_left = ~(leading > NEVER)  # true also of what is not a number
     done: Flags = hopeless | enough | nothing_left
     return done
-
-
-def _count_up(number: int) -> Ids:
-    return np.arange(number)
 
 
 def _collect(

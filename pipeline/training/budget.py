@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from data.store import Split
 from pipeline.config import TrainingConfig
@@ -80,28 +80,27 @@ def largest(fits: Callable[[int], bool], least: int, is_enough: Callable[[int], 
 def _fits(gradients: Gradients, largest_batches: Sequence[Rows]) -> bool:
     """Whether updates fit beside all else that training keeps: tried with the batch of most tokens, and with the one of
     the longest examples."""
-    device = gradients.world.device
     try:
-        kept = _kept(gradients.parameters, device)
-        gradients.try_out(largest_batches)
-        del kept
+        _take(gradients, largest_batches)
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error) and TOO_MANY_ROWS not in str(error):
             raise
         return False
     finally:
-        if device.type == "cuda":
+        if gradients.world.device.type == "cuda":
             torch.cuda.empty_cache()
     return True
 
 
-def _kept(parameters: Sequence[nn.Parameter], device: torch.device) -> list[Tensor]:
-    """As much memory as an optimiser and an average take, and what is to be left free."""
-    taken = [torch.empty_like(each) for each in parameters for _ in range(STATES)]
+def _take(gradients: Gradients, batches: Sequence[Rows]) -> None:
+    """Take as much memory as an optimiser and an average, what is to be left free, and gradients of these batches."""
+    device = gradients.world.device
+    taken = [torch.empty_like(each) for each in gradients.parameters for _ in range(STATES)]
     if device.type == "cuda":
         total = torch.cuda.get_device_properties(device).total_memory
         taken.append(torch.empty(int(SPARE * total), dtype=torch.uint8, device=device))
-    return taken
+    gradients.try_out(batches)
+    del taken  # until here
 
 
 @contextmanager

@@ -1,0 +1,16 @@
+"""What Hugging Face's configurations of encoder-decoders are told of a model's size."""
+
+from typing import Any
+
+PAD, BEGIN, END = 0, 2, 3
+
+
+def sizes_of(size: dict[str, Any], longest: int) -> dict[str, Any]:
+    """size: a `bench.workload.Size` as a dict. longest: the most positions."""
+    sizes: dict[str, Any] = {}
+    for side in ("encoder", "decoder"):
+        sizes |= {f"{side}_layers": size["layers"], f"{side}_attention_heads": size["heads"]}
+        sizes |= {f"{side}_ffn_dim": size["inner"]}
+    sizes |= {"vocab_size": size["vocab"], "d_model": size["dim"], "max_position_embeddings": longest}
+    sizes |= {"activation_function": "relu", "scale_embedding": True, "decoder_start_token_id": BEGIN}
+    return sizes | {"pad_token_id": PAD, "bos_token_id": BEGIN, "eos_token_id": END}
