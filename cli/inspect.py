@@ -33,11 +33,12 @@ def lines(report: Mapping[str, Any]) -> Iterator[str]:
     """The report for people: what was made and how, its files, and the tree of what it was made from."""
     size = sum(entry["size"] for entry in report["files"].values())
     num_files = len(report["files"])
+    seed = "" if report["seed"] is None else f", seed {report['seed']}"
     yield f"{report['path']}: whole; {num_files} file{'s' if num_files != 1 else ''}, {size:,} bytes"
     yield f"  stage        {report['stage']}"
     yield f"  fingerprint  {report['fingerprint']}"
     yield f"  command      {shlex.join(report['command'])}"
-    yield f"  made         {report['created']}, in {report['duration_seconds']} s, seed {report['seed']}"
+    yield f"  made         {report['created']}, in {report['duration_seconds']} s{seed}"
     yield f"  commit       {report['git_commit'] or 'unknown'}"
     for label in ("versions", "hardware", "figures"):
         yield from _named_values(label, report[label])

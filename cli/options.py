@@ -98,7 +98,9 @@ def part(
 
     for text in sets or ():
         if text.partition("=")[0].strip() == "seed":
-            raise typer.BadParameter("without a recipe, give --seed", param_hint="--set")
+            raise typer.BadParameter(
+                "without a recipe a seed is given by --seed, where the command has one", param_hint="--set"
+            )
     # flags are keyed as in a whole recipe: training.max_steps
     return from_flags(
         section, {key.partition(".")[2]: value for key, value in flags.items()}, sets or (), beside=beside

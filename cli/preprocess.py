@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cli.options import Out, RecipeFile, Seed, Sets, argv, part, refuse, require, seed_of, stage_of_recipe
+from cli.options import Out, RecipeFile, Sets, argv, part, refuse, require, stage_of_recipe
 
 Pair = tuple[Path, Path]
 
@@ -31,7 +31,6 @@ def preprocess(
     max_ratio: Annotated[
         float | None, typer.Option("--max-ratio", metavar="X", help="And those whose sides differ more in length.")
     ] = None,
-    seed: Seed = None,
     sets: Sets = None,
     out: Out = None,
 ) -> None:
@@ -50,7 +49,7 @@ def preprocess(
     if recipe is not None:
         own = {"--train": train, "--valid": valid, "--test": test, "--tokenizer": tokenizer}
         refuse(own, "--recipe names it")
-        stage_of_recipe("preprocess", recipe, sets, {**flags, "seed": seed}, out)
+        stage_of_recipe("preprocess", recipe, sets, flags, out)
         return
     require(train, "--train")
     tokenizer_folder, folder = require(tokenizer, "--tokenizer"), require(out, "--out")
@@ -59,7 +58,7 @@ def preprocess(
     from pipeline.preprocess import preprocess as preprocess_stage
 
     config = part(DataConfig, sets, flags)
-    preprocess_stage(config, tokenizer_folder, folder, seed=seed_of(seed), command=argv(), reporter=reporter())
+    preprocess_stage(config, tokenizer_folder, folder, command=argv(), reporter=reporter())
 
 
 def _files(pair: Pair) -> dict[str, str]:

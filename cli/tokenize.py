@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cli.options import Out, RecipeFile, Seed, Sets, argv, part, refuse, require, seed_of, stage_of_recipe
+from cli.options import Out, RecipeFile, Sets, argv, part, refuse, require, stage_of_recipe
 
 
 def tokenize(
@@ -28,7 +28,6 @@ def tokenize(
     min_frequency: Annotated[
         int | None, typer.Option("--min-frequency", metavar="N", help="Pieces seen less often are not learned.")
     ] = None,
-    seed: Seed = None,
     sets: Sets = None,
     out: Out = None,
 ) -> None:
@@ -45,7 +44,7 @@ def tokenize(
     }
     if recipe is not None:
         refuse({"CORPUS": corpora}, "--recipe names the corpora")
-        stage_of_recipe("tokenize", recipe, sets, {**flags, "seed": seed}, out)
+        stage_of_recipe("tokenize", recipe, sets, flags, out)
         return
     files, folder = require(corpora or None, "CORPUS"), require(out, "--out")
     from cli.console import reporter
@@ -53,4 +52,4 @@ def tokenize(
     from tokenizer.config import TokenizerConfig
 
     config = part(TokenizerConfig, sets, flags)
-    tokenize_files(config, files, folder, seed=seed_of(seed), command=argv(), reporter=reporter())
+    tokenize_files(config, files, folder, command=argv(), reporter=reporter())

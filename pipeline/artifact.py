@@ -45,13 +45,13 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Plan:
-    """An artifact before it is made: where it goes and all that determines it."""
+    """An artifact before it is made: where it goes and all that determines it; seed None: the recipe's has no part."""
 
     stage: str
     folder: Path
     config: Mapping[str, JSON]
     inputs: Mapping[str, Input]
-    seed: int
+    seed: int | None
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,8 @@ def stale(plan: Plan) -> str | None:
             return f"input {label} is gone"
         if made.inputs[label].fingerprint != plan.inputs[label].fingerprint:
             return f"input {label} changed"
-    return None if made.seed == plan.seed else f"seed changed: {made.seed} -> {plan.seed}"
+    # Before, what draws nothing had a seed too.
+    return f"seed changed: {made.seed} -> {plan.seed}" if plan.seed not in (None, made.seed) else None
 
 
 def is_fresh(plan: Plan, reporter: Reporter) -> bool:

@@ -55,14 +55,14 @@ def _tokenize(order: Order) -> None:
     from pipeline.tokenize import tokenize
 
     recipe = order.recipe
-    tokenize(recipe.tokenizer, recipe.data, order.out, seed=recipe.seed, command=order.command, reporter=order.reporter)
+    tokenize(recipe.tokenizer, recipe.data, order.out, command=order.command, reporter=order.reporter)
 
 
 def _preprocess(order: Order) -> None:
     from pipeline.preprocess import preprocess
 
     recipe, tokenizer = order.recipe, order.run.tokenizer
-    preprocess(recipe.data, tokenizer, order.out, seed=recipe.seed, command=order.command, reporter=order.reporter)
+    preprocess(recipe.data, tokenizer, order.out, command=order.command, reporter=order.reporter)
 
 
 def _train(order: Order) -> None:

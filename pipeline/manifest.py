@@ -77,7 +77,7 @@ class Manifest:
     config: dict[str, Any]
     inputs: dict[str, Input]
     files: dict[str, FileEntry]
-    seed: int
+    seed: int | None
     figures: dict[str, Any]
     made: dict[str, Any]
 
@@ -125,7 +125,7 @@ def sha256_of_json(value: object) -> str:
 
 
 def fingerprint(
-    stage: str, config: object, inputs: Mapping[str, Input], seed: int, files: Mapping[str, FileEntry]
+    stage: str, config: object, inputs: Mapping[str, Input], seed: int | None, files: Mapping[str, FileEntry]
 ) -> str:
     """What an artifact is: its format, stage, config, inputs, seed and contents, in one sha256."""
     parts = {
@@ -218,7 +218,7 @@ def _parse(data: bytes, path: Path, folder: Path) -> Manifest:
         config=_get(document, "config", dict),
         inputs={label: _input(each) for label, each in _get(document, "inputs", dict).items()},
         files={_safe(name): _entry(each) for name, each in _get(document, "files", dict).items()},
-        seed=_get(document, "seed", int),
+        seed=None if document.get("seed", 0) is None else _get(document, "seed", int),
         figures=_get(document, "figures", dict),
         made={key: document.get(key) for key in MADE},
     )

@@ -23,7 +23,7 @@ from pipeline.progress import Bar, Reporter
 from tokenizer.tokenizer import Tokenizer, save_pair
 
 
-def plan(data: DataConfig, tokenizer: Path, out: Path, *, seed: int) -> Plan:
+def plan(data: DataConfig, tokenizer: Path, out: Path) -> Plan:
     """What `preprocess` will make, from what. Raises DataError where a corpus is not there."""
     inputs, splits = {"tokenizer": Input.of_artifact(tokenizer, "tokenize")}, resolve(data)
     for name, corpora in splits.all().items():
@@ -32,19 +32,17 @@ def plan(data: DataConfig, tokenizer: Path, out: Path, *, seed: int) -> Plan:
                 inputs[f"{name}: {label}"] = Input.of_value(fingerprint, None if path is None else str(path))
     # The order of the test sets counts: the first is the main one. Where data came from the network does not.
     config: dict[str, JSON] = {"data": data.model_dump(mode="json", exclude={"online"}), "tests": list(splits.tests)}
-    return Plan("preprocess", out, config, inputs, seed)
+    return Plan("preprocess", out, config, inputs, seed=None)
 
 
-def preprocess(
-    data: DataConfig, tokenizer: Path, out: Path, *, seed: int, command: Sequence[str], reporter: Reporter
-) -> None:
+def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequence[str], reporter: Reporter) -> None:
     """Check, split, encode and measure the corpora of a recipe; publish the dataset at `out`.
 
     Drops from training data what `data.limits` says, and nothing from validation and test data; `report.json` and
     the tables that are printed say what was found. Raises DataError before any work where a corpus is not in
     order, and where a training pair that was not dropped exceeds `data.batch_tokens`.
     """
-    todo = plan(data, tokenizer, out, seed=seed)
+    todo = plan(data, tokenizer, out)
     if is_fresh(todo, reporter):
         return
     splits = resolve(data)
@@ -65,7 +63,7 @@ def preprocess(
             batch_tokens=data.batch_tokens,
             train_corpora=[each.as_json() for each in counts["train"].corpora],
         )
-        report = make_report(counts, budget=data.batch_tokens, seed=seed)
+        report = make_report(counts, budget=data.batch_tokens, seed=data.split_seed)
         text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
         (draft.folder / "report.json").write_text(text, encoding="utf-8")
         draft.figures["rows"] = {name: count.rows for name, count in counts.items()}

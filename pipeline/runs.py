@@ -78,11 +78,11 @@ def plan_of(recipe: Recipe, stage: str, place: Run) -> Plan | None:
     if stage == "tokenize":
         from pipeline import tokenize
 
-        return tokenize.plan(recipe.tokenizer, recipe.data, place.tokenizer, seed=recipe.seed)
+        return tokenize.plan(recipe.tokenizer, recipe.data, place.tokenizer)
     if stage == "preprocess":
         from pipeline import preprocess
 
-        return preprocess.plan(recipe.data, place.tokenizer, place.dataset, seed=recipe.seed)
+        return preprocess.plan(recipe.data, place.tokenizer, place.dataset)
     return None
 
 

@@ -34,7 +34,7 @@ Row: TypeAlias = tuple[str, ...]  # the texts of a line: its source and target, 
 Result = TypeVar("Result")
 
 
-def plan(config: TokenizerConfig, data: DataConfig, out: Path, *, seed: int) -> Plan:
+def plan(config: TokenizerConfig, data: DataConfig, out: Path) -> Plan:
     """What `tokenize` will make, from what. Raises DataError where a corpus is not there."""
     splits = resolve(data)
     used = {"train": splits.train, "valid": (splits.valid,)}
@@ -48,18 +48,18 @@ def plan(config: TokenizerConfig, data: DataConfig, out: Path, *, seed: int) -> 
         inputs["source_from"] = Input.of_artifact(Path(config.source_from), TOKENIZER_MAKERS)
     settings: dict[str, JSON] = {name: [_settings(corpus) for corpus in corpora] for name, corpora in used.items()}
     described = config.model_dump(mode="json", exclude={"source_from"})
-    return Plan("tokenize", out, {"tokenizer": described, "data": settings}, inputs, seed)
+    return Plan("tokenize", out, {"tokenizer": described, "data": settings}, inputs, seed=None)
 
 
 def tokenize(
-    config: TokenizerConfig, data: DataConfig, out: Path, *, seed: int, command: Sequence[str], reporter: Reporter
+    config: TokenizerConfig, data: DataConfig, out: Path, *, command: Sequence[str], reporter: Reporter
 ) -> None:
     """Learn a tokenizer from a recipe's training corpora, as they stream by, and publish it at `out`.
 
     Prints, and keeps as figures, vocabulary size, the 20 longest pieces, and on the validation corpus tokens a
     word and the share of unknown tokens. Raises DataError where nothing can be learned.
     """
-    todo = plan(config, data, out, seed=seed)
+    todo = plan(config, data, out)
     if is_fresh(todo, reporter):
         return
     splits = resolve(data)
@@ -75,7 +75,7 @@ def tokenize(
 
 
 def tokenize_files(
-    config: TokenizerConfig, files: Sequence[Path], out: Path, *, seed: int, command: Sequence[str], reporter: Reporter
+    config: TokenizerConfig, files: Sequence[Path], out: Path, *, command: Sequence[str], reporter: Reporter
 ) -> None:
     """Learn a tokenizer from text files, one text a line, and publish it at `out`; prints what `tokenize` does.
 
@@ -84,7 +84,7 @@ def tokenize_files(
     if not config.shared:
         raise RecipeError("tokenizer.shared = false: a vocabulary a side needs pairs of texts; name them in a recipe")
     inputs = {str(file): _file(file) for file in files}
-    todo = Plan("tokenize", out, {"tokenizer": config.model_dump(mode="json")}, inputs, seed)
+    todo = Plan("tokenize", out, {"tokenizer": config.model_dump(mode="json")}, inputs, seed=None)
     if is_fresh(todo, reporter):
         return
     with publish(todo, command=command) as draft:

@@ -34,8 +34,12 @@ class Stage:
 
 
 STAGES = {
-    "tokenize": Stage("tokenizer", lambda corpora, run: commands_of(corpora, run)["tokenize"]),
-    "preprocess": Stage("dataset", lambda corpora, run: commands_of(corpora, run)["preprocess"]),
+    "tokenize": Stage(
+        "tokenizer", lambda corpora, run: commands_of(corpora, run)["tokenize"], ("--min-frequency", "3")
+    ),
+    "preprocess": Stage(
+        "dataset", lambda corpora, run: commands_of(corpora, run)["preprocess"], ("--max-length", "99")
+    ),
     "train": Stage("model", lambda corpora, run: ("train", "--data", run / "dataset", *TRAIN, "--out", run)),
     "translate": Stage(
         "translations",

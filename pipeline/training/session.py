@@ -60,6 +60,12 @@ class Session:
         """Where the work in progress lies."""
         return self.todo.folder.parent / "training"
 
+    @property
+    def seed(self) -> int:
+        """The recipe's, which a training always has."""
+        assert self.todo.seed is not None
+        return self.todo.seed
+
 
 def make_model(
     todo: Plan,
@@ -92,7 +98,7 @@ def make_model(
 
 def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint | None) -> Trainer:
     """The trainer of a session, at the checkpoint's state or at the beginning."""
-    config, data, world, seed = session.config, session.data, session.world, session.todo.seed
+    config, data, world, seed = session.config, session.data, session.world, session.seed
     settings = resolve_settings(config, data.batch_tokens, world, checkpoint, session.reporter)
     torch.set_num_threads(settings.threads)
     source_tokenizer, target_tokenizer = load_pair(data.tokenizer_folder)
@@ -149,7 +155,7 @@ def searched_budget(session: Session, model: Model, about: About) -> int:
         lambda budget: TASKS[session.model.task](replace(about, batch_tokens=budget)),
         session.data.train,
         session.config,
-        seed=session.todo.seed,
+        seed=session.seed,
         world=session.world,
         least=about.batch_tokens,
         reporter=session.reporter,
@@ -175,7 +181,7 @@ def initial_model(session: Session, settings: Settings, source: Tokenizer, targe
         )
     sizes = {"source_vocab": source.vocab_size, "target_vocab": target.vocab_size}
     try:
-        model = build(session.model, **sizes, seed=session.todo.seed, compute_dtype=PRECISIONS[settings.precision])
+        model = build(session.model, **sizes, seed=session.seed, compute_dtype=PRECISIONS[settings.precision])
     except ValueError as error:  # of what only the vocabularies show
         raise RecipeError(str(error)) from error
     return model.to(session.world.device)

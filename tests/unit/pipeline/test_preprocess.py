@@ -56,8 +56,8 @@ def corpora(tmp_path):
     return corpora
 
 
-def run(config, tokenizer, out, reporter=None, seed=1):
-    preprocess(DataConfig(**config), tokenizer, out, seed=seed, command=["test"], reporter=reporter or Quiet())
+def run(config, tokenizer, out, reporter=None):
+    preprocess(DataConfig(**config), tokenizer, out, command=["test"], reporter=reporter or Quiet())
     return load_dataset(out)
 
 
@@ -117,7 +117,7 @@ def test_missing_splits_are_drawn_at_random_and_kept_apart(corpora, tokenizer, t
     assert len(found.train) + len(found.valid) + len(found.tests["test"]) == 3 * len(TRAIN)
     report = json.loads((tmp_path / "one" / "report.json").read_text("utf-8"))
     assert report["overlap"]["test"] == {"pairs": 0, "sources": 0}
-    again = run(corpora(train=TRAIN * 3), tokenizer, tmp_path / "two", seed=2)
+    again = run(corpora(train=TRAIN * 3), tokenizer, tmp_path / "two")
     assert again.valid.texts() == found.valid.texts()
 
 
@@ -143,7 +143,7 @@ def test_the_order_of_test_sets_counts_and_the_network_does_not(corpora, tokeniz
         return {"train": corpus("train"), "valid": corpus("val"), "tests": {n: corpus(n) for n in names}, **more}
 
     def is_stale(config):
-        return stale(plan(DataConfig(**config), tokenizer, tmp_path / "dataset", seed=1))
+        return stale(plan(DataConfig(**config), tokenizer, tmp_path / "dataset"))
 
     assert list(run(config("one", "two"), tokenizer, tmp_path / "dataset").tests) == ["one", "two"]
     assert is_stale(config("one", "two", online=True)) is None

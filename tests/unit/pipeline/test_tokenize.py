@@ -56,13 +56,13 @@ def data(tmp_path: Path) -> DataConfig:
 
 def tokenize(data: DataConfig, out: Path, config: TokenizerConfig = CONFIG) -> Heard:
     heard = Heard()
-    stage.tokenize(config, data, out, seed=1, command=COMMAND, reporter=heard)
+    stage.tokenize(config, data, out, command=COMMAND, reporter=heard)
     return heard
 
 
 def tokenize_files(files: Sequence[Path], out: Path, config: TokenizerConfig = CONFIG) -> Heard:
     heard = Heard()
-    stage.tokenize_files(config, files, out, seed=1, command=COMMAND, reporter=heard)
+    stage.tokenize_files(config, files, out, command=COMMAND, reporter=heard)
     return heard
 
 
