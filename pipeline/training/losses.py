@@ -4,9 +4,10 @@ CE(h, y) = -sum_v q_v log softmax(h W^T)_v,   q = (1 - eps) onehot(y) + eps / V 
 
 With p = softmax(h W^T), z_y = h . W_y and mean(z) = h . mean(W):
     CE = -log p_y + eps (z_y - mean(z))
-    dCE/dh = p W - (1 - eps) W_y - eps mean(W)
-    dCE/dW = p^T h - (1 - eps) onehot(y)^T h - eps / V 1 h^T
-so the smoothing costs nothing a logit, and gradients are computed in the forward pass, chunk by chunk.
+    dCE/dz = p - q,   dCE/dh = (p - q) W,   dCE/dW = (p - q)^T h
+Gradients are computed in the forward pass, chunk by chunk. Products may be in bf16. What is rounded for them is p - q,
+never p: a model that is sure has p_y near 1, and of a rounded p_y nothing is left of 1 - p_y. The targets' own
+part, (p_y - q_y) W_y, is not rounded at all.
 
 An adaptive softmax (`model.adaptive`) has such a loss for its head, of all rows, and one for each tail, of the rows
 whose target lies in it. Smoothing would ask every tail for every row.
@@ -22,7 +23,9 @@ from torch import Tensor, nn
 from model.adaptive import AdaptiveSoftmax
 from model.linear import LOW_PRECISION, Linear, topped_up
 
-CHUNK = 512
+CHUNK = 256
+"""Rows at once on a CPU, whose cache holds their logits."""
+CHUNK_OF_GPU = 512
 TINY = 1e-37  # a probability that underflowed still has a finite logarithm
 
 
@@ -37,26 +40,30 @@ class _LinearCrossEntropy(torch.autograd.Function):
         dtype: torch.dtype,
         counts: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
-        low_weight = weight.to(dtype)
+        low_weight, chunk_rows = weight.to(dtype), CHUNK if hidden.device.type == "cpu" else CHUNK_OF_GPU
         chosen = weight.index_select(0, targets)
-        mean_weight = weight.mean(0)
-        for_hidden = torch.empty_like(hidden)
-        for_weight = torch.zeros_like(weight)
-        log_p = hidden.new_empty(len(hidden))
-        for number, low_hidden in enumerate(torch.split(topped_up(hidden, dtype), CHUNK)):
-            chunk = slice(number * CHUNK, min((number + 1) * CHUNK, len(hidden)))
-            num_rows = chunk.stop - chunk.start
+        for_hidden, for_weight = torch.empty_like(hidden), torch.zeros_like(weight)
+        chosen_p = hidden.new_empty(len(hidden), 1)
+        errors = hidden.new_empty(0 if dtype == hidden.dtype else chunk_rows, len(weight))
+        rows = topped_up(hidden, dtype)
+        for first in range(0, len(hidden), chunk_rows):
+            chunk, low_hidden = slice(first, min(first + chunk_rows, len(hidden))), rows[first : first + chunk_rows]
             logits = low_hidden @ low_weight.t()
-            p = torch.softmax(logits, -1, out=logits)
-            chosen_p = p[:num_rows].gather(1, targets[chunk, None]).squeeze(1)
-            log_p[chunk] = chosen_p.to(hidden.dtype).clamp_min(TINY).log()
-            for_hidden[chunk] = (p @ low_weight)[:num_rows]
-            for_weight += p.t() @ low_hidden
+            z = logits if dtype == hidden.dtype else errors[: len(logits)].copy_(logits)
+            p = torch.softmax(z, -1, out=z)[: chunk.stop - first]
+            chosen_p[chunk] = p.gather(1, targets[chunk, None])
+            if smoothing:
+                p.sub_(smoothing / len(weight))
+            p.scatter_(1, targets[chunk, None], 0.0)  # what is left is p - q of all but the targets
+            low_errors = logits if dtype == hidden.dtype else logits.copy_(z)
+            for_hidden[chunk] = (low_errors @ low_weight)[: len(p)]
+            for_weight += low_errors.t() @ low_hidden
+        of_chosen = chosen_p - (1 - smoothing + smoothing / len(weight))
+        for_hidden.addcmul_(of_chosen, chosen)
+        for_weight.index_add_(0, targets, hidden * of_chosen)
+        log_p = chosen_p.squeeze(1).clamp_min(TINY).log()
         nll = -(log_p if counts is None else log_p * counts).sum()
-        total = nll + smoothing * (hidden * (chosen - mean_weight)).sum()
-        for_hidden.add_(chosen, alpha=smoothing - 1).sub_(mean_weight * smoothing)
-        for_weight.index_add_(0, targets, hidden, alpha=smoothing - 1)
-        for_weight.sub_(hidden.sum(0) * (smoothing / len(weight)))
+        total = nll + smoothing * (hidden * (chosen - weight.mean(0))).sum()
         ctx.save_for_backward(for_hidden, for_weight)
         ctx.mark_non_differentiable(nll)
         return total, nll

@@ -1,3 +1,5 @@
+from collections.abc import Callable
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -42,6 +44,48 @@ def test_low_precision_is_near() -> None:
         gradients.append(torch.cat([g.flatten() for g in torch.autograd.grad(total, [hidden, weight])]))
     assert abs(sums[1] / sums[0] - 1) < 2e-3
     assert (gradients[1] - gradients[0]).norm() < 0.02 * gradients[0].norm()
+
+
+def _confident(nll: float, rows: int = 300, width: int = 64, vocab: int = 500) -> tuple[torch.Tensor, ...]:
+    """Hidden rows, weight and targets in float64 such that -log p of each target is about `nll`."""
+    generator = torch.Generator().manual_seed(3)
+    weight = torch.randn(vocab, width, generator=generator, dtype=torch.float64)
+    targets = torch.randint(vocab, (rows,), generator=generator)
+    direction = torch.nn.functional.normalize(weight[targets], dim=1)
+    low, high = 0.0, 50.0
+    for _ in range(60):  # the scale at which the mean loss is that
+        scale = (low + high) / 2
+        mean = F.cross_entropy(scale * direction @ weight.T, targets)
+        low, high = (scale, high) if mean > nll else (low, scale)
+    return scale * direction, weight, targets
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("nll", [3.0, 0.1, 0.01, 0.0006])
+def test_bf16_gradients_of_a_model_that_is_sure_are_as_good_as_autocasts(nll: float, smoothing: float) -> None:
+    """What is left of p - q where p is near q must not be lost to rounding: beside float64, twice autocast's error."""
+    exact = _confident(nll)
+
+    def gradients(loss: Callable[..., torch.Tensor], dtype: torch.dtype) -> list[torch.Tensor]:
+        hidden, weight = (each.to(dtype).requires_grad_() for each in exact[:2])
+        found = torch.autograd.grad(loss(hidden, weight, exact[2]), [hidden, weight])
+        return [each.double() for each in found]
+
+    def ours(hidden: torch.Tensor, weight: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        return linear_cross_entropy(hidden, weight, targets, smoothing=smoothing, compute_dtype=torch.bfloat16)[0]
+
+    def torchs(hidden: torch.Tensor, weight: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        return F.cross_entropy(hidden @ weight.T, targets, reduction="sum", label_smoothing=smoothing)
+
+    def autocast(*given: torch.Tensor) -> torch.Tensor:
+        with torch.autocast("cpu", torch.bfloat16):
+            return torchs(*given)
+
+    wanted = gradients(torchs, torch.float64)
+    for mine, theirs, want in zip(
+        gradients(ours, torch.float32), gradients(autocast, torch.float32), wanted, strict=True
+    ):
+        assert (mine - want).norm() <= 2 * (theirs - want).norm()
 
 
 def test_chunking_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
