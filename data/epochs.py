@@ -1,13 +1,14 @@
 """What an epoch comes to: its batches and their padding, from nothing but how often each pair of lengths is there."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from data.buckets import cut, cut_and_flip, sort_key
+from data.buckets import copies, cut, cut_and_flip, sort_key
 
 Ints = NDArray[np.int64]
 BLOCK = 1 << 18
@@ -58,6 +59,59 @@ def cost(lengths: Lengths, *, budget: int, seed: int, epoch: int) -> Cost:
             padded += len(piece) * int(of_piece.max(1).sum())
         waiting = waiting[:, pieces[-1][-1] + 1 :] if pieces else waiting
     return Cost(num_batches, num_rows, 1 - real / padded if padded else 0.0)
+
+
+def epoch_sizes(
+    larger: Ints, *, budget: int, seed: int, weights_of: Callable[[int], NDArray[np.float64] | None]
+) -> Callable[[int], int]:
+    """How many batches `buckets.batches` makes of an epoch, by its number, without making them.
+
+    larger: (rows,) tokens of each row's larger side. weights_of: the weights of an epoch's rows. Only lengths are
+    counted, so that all epochs of a training of millions of rows take seconds.
+    """
+    once = _histogram(larger)
+
+    @cache
+    def unweighted(first: int) -> int:
+        return _num_pieces(*once, budget, first)
+
+    def size(epoch: int) -> int:
+        weights, share = weights_of(epoch), cut_and_flip(seed, epoch)[0]
+        first = max(int(share * budget), 1)
+        if weights is None:
+            return unweighted(first)
+        return _num_pieces(*_histogram(larger[copies(weights, seed=seed, epoch=epoch)]), budget, first)
+
+    return size
+
+
+def _histogram(larger: Ints) -> tuple[list[int], list[int]]:
+    """The lengths that are there, ascending, and how many rows have each."""
+    times = np.bincount(larger)
+    lengths = np.flatnonzero(times)
+    return lengths.tolist(), times[lengths].tolist()
+
+
+def _num_pieces(lengths: list[int], times: list[int], budget: int, first: int) -> int:
+    """How many pieces `buckets.cut` makes of rows of these lengths, ascending, each so often.
+
+    first: what the first piece may hold, where the others may hold the budget.
+    """
+    pieces = held = 0  # held: rows of the piece that is open
+    room = first
+    for length, left in zip(lengths, times, strict=True):
+        while left:
+            if not held:
+                pieces += 1
+            taken = min(left, max(room // length, 0 if held else 1) - held)
+            if taken > 0:
+                held, left = held + taken, left - taken
+            if left:  # the piece is full; of those that follow all but the last are of this length alone
+                full = max(budget // length, 1)
+                whole = (left - 1) // full
+                pieces, left = pieces + whole, left - whole * full
+                held, room = 0, budget
+    return pieces
 
 
 def _rows_of(lengths: Lengths, seed: int, epoch: int) -> tuple[Ints, Ints, Ints]:

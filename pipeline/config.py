@@ -96,7 +96,7 @@ class TrainingConfig(BaseModel):
 
     max_steps: int | None = Field(None, ge=1)
     max_epochs: int | None = Field(
-        None, ge=1, description="10 where neither is given; where both are, the first reached ends"
+        None, ge=1, le=100_000, description="10 where neither is given; where both are, the first reached ends"
     )
     batch_tokens: Annotated[int, Field(ge=16, le=2**40)] | Literal["auto"] | None = Field(
         None, description="instead of the dataset's; auto: as many as a GPU's memory holds, found at the first start"

@@ -3,7 +3,7 @@
 p(x_1 .. x_T) = product over t of p(x_t | x_1 .. x_{t-1})
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from data.errors import DataError
 from data.store import Dataset, Ids, Ints, Split
 from model.config import ModelConfig
 from model.layout import AnyLayout, FlatLayout, Layout
-from pipeline.tasks.task import About, Counts, Loss, OfPairs, Rows
+from pipeline.tasks.task import About, Counts, Epochs, Loss, OfPairs, Rows
 from pipeline.tasks.translation import counts_of, flat_rows, real_rows
 from pipeline.training.losses import output_loss
 
@@ -73,16 +73,23 @@ class RunningText(LanguageModel):
     def batch(self, split: Split, rows: Rows) -> TextBatch:
         return windows_of(self._text(split), rows, self.block)
 
-    def epochs(self, split: Split, budget: int, seed: int) -> Callable[[int], Sequence[Rows]]:
+    def epochs(self, split: Split, budget: int, seed: int) -> Epochs:
         length = len(self._text(split))
 
-        def epoch(number: int) -> Sequence[Rows]:
+        def begin(number: int) -> tuple[np.random.Generator, int]:
             rng = np.random.default_rng([seed, number, _DRAW_WINDOWS])
-            first = int(rng.integers(min(self.block, length - self.block + 1)))
+            return rng, int(rng.integers(min(self.block, length - self.block + 1)))
+
+        def epoch(number: int) -> Sequence[Rows]:
+            rng, first = begin(number)
             starts = rng.permutation(np.arange(first, length - self.block + 1, self.block))
             return self._cut(starts, budget)
 
-        return epoch
+        def num_batches(number: int) -> int:
+            num_windows = (length - begin(number)[1]) // self.block
+            return -(-num_windows // max(budget // self.block, 1))
+
+        return Epochs(epoch, num_batches)
 
     def ordered(self, split: Split, budget: int) -> Sequence[Rows]:
         return self._cut(np.arange(0, len(self._text(split)), self.block), budget)

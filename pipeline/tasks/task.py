@@ -13,6 +13,7 @@ from torch import Tensor
 
 from data.batches import make_pairs
 from data.buckets import batches, ordered_batches
+from data.epochs import epoch_sizes
 from data.errors import DataError
 from data.store import Dataset, Ints, Split
 from model.config import ModelConfig
@@ -56,6 +57,17 @@ def likeliest(logits: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @dataclass(frozen=True)
+class Epochs:
+    """The batches of an epoch, by its number; and how many there are, which is found without making them."""
+
+    batches: Callable[[int], Sequence[Rows]]
+    num_batches: Callable[[int], int]
+
+    def __call__(self, number: int) -> Sequence[Rows]:
+        return self.batches(number)
+
+
+@dataclass(frozen=True)
 class About:
     """What a task is made from."""
 
@@ -64,6 +76,14 @@ class About:
     source: Tokenizer
     target: Tokenizer
     batch_tokens: int
+
+
+def nothing_in(epoch: int) -> DataError:
+    """What to say of an epoch, counted from 0, in which no example comes up."""
+    return DataError(
+        f"no example comes up in epoch {epoch + 1}: raise the weights of the training corpora, or let one "
+        "take part in it (`epochs` of data.train)"
+    )
 
 
 class OfPairs:
@@ -82,20 +102,25 @@ class OfPairs:
         """(rows,) tokens a side that a batch holds of each example, end tokens counted."""
         return split.source_lengths + 1, split.target_lengths + 1
 
-    def epochs(self, split: Split, budget: int, seed: int) -> Callable[[int], Sequence[Rows]]:
+    def epochs(self, split: Split, budget: int, seed: int) -> Epochs:
         """The batches of an epoch, by its number."""
         lengths = self.lengths(split)
 
         def epoch(number: int) -> Sequence[Rows]:
             found = batches(*lengths, budget=budget, seed=seed, epoch=number, weights=split.weights_of(number))
             if not found:
-                raise DataError(
-                    f"no example comes up in epoch {number + 1}: raise the weights of the training corpora, or let one "
-                    "take part in it (`epochs` of data.train)"
-                )
+                raise nothing_in(number)
             return found
 
-        return epoch
+        size = epoch_sizes(np.maximum(*lengths), budget=budget, seed=seed, weights_of=split.weights_of)
+
+        def num_batches(number: int) -> int:
+            found = size(number)
+            if not found:
+                raise nothing_in(number)
+            return found
+
+        return Epochs(epoch, num_batches)
 
     def ordered(self, split: Split, budget: int) -> Sequence[Rows]:
         """Every example once, in batches for validation."""

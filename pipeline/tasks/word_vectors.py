@@ -7,7 +7,6 @@ with h what predicts (a word's vector, or the mean of its neighbours'), o the pr
 Legend: N tokens · n predictions · k noise words · D width · V vocabulary.
 """
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -23,7 +22,7 @@ from data.store import Dataset, Ints, Split
 from model.config import ModelConfig, WordVectorsConfig
 from model.noise import mix
 from model.word_vectors import pairs_within
-from pipeline.tasks.task import About, Counts, Loss, OfPairs, Rows
+from pipeline.tasks.task import About, Counts, Epochs, Loss, OfPairs, Rows
 from pipeline.tasks.translation import counts_of
 from pipeline.training.losses import CHUNK, linear_cross_entropy
 from tokenizer.special import SPECIALS
@@ -60,7 +59,7 @@ class Neighbours(OfPairs):
     def batch(self, split: Split, rows: Rows) -> TextBatch:
         return make_texts(split.target, rows)
 
-    def epochs(self, split: Split, budget: int, seed: int) -> Callable[[int], Sequence[Rows]]:
+    def epochs(self, split: Split, budget: int, seed: int) -> Epochs:
         """The batches of an epoch, of texts from which something is learned."""
         return super().epochs(replace(split, weights=split.weights * (num_words(split) > 1)), budget, seed)
 

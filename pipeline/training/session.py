@@ -1,7 +1,7 @@
 """A training from start to published model: what it is put together from."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -123,13 +123,10 @@ def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint 
         settings = settings.model_copy(update={"batch_tokens": about.batch_tokens})
         state.progress.settings = settings
     epoch = task.epochs(data.train, settings.batch_tokens, seed)
-    per_epoch = len(epoch(0))
-    # the epochs of a curriculum are not alike; else the first tells of all
-    lengths = [len(epoch(number)) for number in range(config.max_epochs or 1)] if data.train.turns else [per_epoch]
-    total_steps = last_step(config, lengths, world)
+    total_steps = last_step(config, epoch.num_batches, world)
     session.reporter.line(
-        f"training: {num_parameters(model):,} parameters, {len(data.train):,} examples in {per_epoch:,} batches, "
-        f"at most {total_steps:,} updates; {settings.in_words()}"
+        f"training: {num_parameters(model):,} parameters, {len(data.train):,} examples in {epoch.num_batches(0):,} "
+        f"batches, at most {total_steps:,} updates; {settings.in_words()}"
     )
     log = open_log(session, state.progress)
     return Trainer(
@@ -215,17 +212,20 @@ def start_from(state: TrainState, session: Session, first: Path) -> None:
         state.ema.load(untied(state.model.state_dict()))
 
 
-def last_step(config: TrainingConfig, num_batches: Sequence[int], world: World) -> int:
+def last_step(config: TrainingConfig, num_batches: Callable[[int], int], world: World) -> int:
     """The step at which training ends unless it stops early; what schedules that come down count towards.
 
-    num_batches: of the first epochs; the last of them is as long as all that come after it.
+    num_batches: of an epoch, by its number; epochs may differ, so each is counted.
     """
-    steps = [-(-each // (config.accumulate * world.size)) for each in num_batches]
-    ends = [] if config.max_steps is None else [config.max_steps]
-    if config.max_epochs is not None:
-        first = steps[: config.max_epochs]
-        ends.append(sum(first) + (config.max_epochs - len(first)) * steps[-1])
-    return min(ends)
+    if config.max_epochs is None:
+        assert config.max_steps is not None, "a training ends"
+        return config.max_steps
+    step = 0
+    for epoch in range(config.max_epochs):
+        step += -(-num_batches(epoch) // (config.accumulate * world.size))
+        if config.max_steps is not None and step >= config.max_steps:
+            return config.max_steps
+    return step
 
 
 def make_validator(session: Session, task: Any, target_tokenizer: Tokenizer) -> Validator:

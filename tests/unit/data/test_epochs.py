@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data import epochs
-from data.buckets import batches, padding
-from data.epochs import Cost, Lengths, cost
+from data.buckets import batches, cut, padding
+from data.epochs import Cost, Lengths, cost, epoch_sizes
 
 lengths = st.lists(st.tuples(st.integers(1, 20), st.integers(1, 20)), min_size=1, max_size=60)
 
@@ -44,3 +44,30 @@ def test_a_broken_weight_repeats_its_share_of_the_rows() -> None:
 
 def test_an_epoch_of_nothing_costs_nothing() -> None:
     assert cost(Lengths(), budget=50, seed=1, epoch=0) == Cost(0, 0, 0.0)
+
+
+@given(
+    lengths,
+    st.integers(20, 90),
+    st.integers(0, 9),
+    st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.25]), min_size=1, max_size=3) | st.none(),
+)
+def test_epochs_are_counted_without_making_them(
+    pairs: list[tuple[int, int]], budget: int, seed: int, some: list[float] | None
+) -> None:
+    rows = np.array(pairs)
+    weights = None if some is None else np.resize(np.array(some), len(rows))
+    size = epoch_sizes(rows.max(1), budget=budget, seed=seed, weights_of=lambda epoch: weights)
+    for epoch in range(4):
+        made = batches(rows[:, 0], rows[:, 1], budget=budget, seed=seed, epoch=epoch, weights=weights)
+        assert size(epoch) == len(made)
+
+
+@given(st.lists(st.integers(1, 60), max_size=80), st.integers(1, 60), st.integers(1, 60))
+def test_pieces_are_counted_as_they_are_cut_whatever_the_first_may_hold(
+    larger: list[int], budget: int, first: int
+) -> None:
+    ascending, share = np.array(sorted(larger), np.int64), min(first, budget)
+    made = cut(ascending, ascending, budget, first=share / budget)
+    found, times = np.unique(ascending, return_counts=True)
+    assert epochs._num_pieces(found.tolist(), times.tolist(), budget, max(int(share / budget * budget), 1)) == len(made)
