@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
+from unicodedata import combining
 
 import numpy as np
 
@@ -12,9 +13,11 @@ from data.keys import Keys
 from data.sources import describe
 from data.splits import Corpus, shares
 from data.store import Ints
+from data.writable import Unwritable
 from tokenizer.special import UNK_ID
 
 LENGTH_EDGES = (0, 1, 6, 11, 16, 21, 31, 41, 51, 76, 101, 151, 201, 301, 501, 1001)
+MOST_SHOWN = 8
 Table: TypeAlias = tuple[str, list[str], list[list[object]]]
 
 
@@ -65,7 +68,11 @@ class CorpusCount:
 
 @dataclass
 class SplitCount:
-    """What became of one split. pairs, sources: keys of those that are kept; lengths: of those of the first epoch."""
+    """What became of one split.
+
+    pairs, sources: keys of those that are kept. lengths: of those of the first epoch. unwritable: of validation and
+    test data.
+    """
 
     pairs: Keys
     sources: Keys
@@ -74,6 +81,7 @@ class SplitCount:
     source: SideCount = field(default_factory=SideCount)
     target: SideCount = field(default_factory=SideCount)
     lengths: Lengths = field(default_factory=Lengths)
+    unwritable: Unwritable | None = None
 
     @property
     def rows(self) -> int:
@@ -90,6 +98,8 @@ class SplitCount:
             self.lengths.add(chunk.source.lengths + 1, chunk.target.lengths + 1, corpus.weight)
         self.pairs.add(pair_keys(chunk))
         self.sources.add(source_keys(chunk))
+        if self.unwritable is not None:
+            self.unwritable.add(chunk.target)
 
     def overlap(self, train: "SplitCount") -> dict[str, int]:
         """How many of these pairs, and of their sources, are in the training data as well."""
@@ -98,6 +108,7 @@ class SplitCount:
     def as_json(self) -> dict[str, Any]:
         """For report.json."""
         corpora = [{"corpus": describe(each.corpus), "read": each.read, **each.as_json()} for each in self.corpora]
+        unwritable = {} if self.unwritable is None else {"unwritable": self.unwritable.as_json()}
         return {
             "rows": self.rows,
             "read": sum(each.read for each in self.corpora),
@@ -106,6 +117,7 @@ class SplitCount:
             "corpora": corpora,
             "source": self.source.as_json(),
             "target": self.target.as_json(),
+            **unwritable,
         }
 
 
@@ -134,6 +146,7 @@ def tables(report: Mapping[str, Any]) -> list[Table]:
         _length_table(splits, sides),
         _dropped_table(splits["train"]),
         _overlap_table(report, sides),
+        *_unwritable_table(splits),
     ]
 
 
@@ -184,6 +197,28 @@ def _overlap_table(report: Mapping[str, Any], sides: Sequence[str]) -> Table:
         total = report["splits"][name]["rows"]
         rows.append([name, *(f"{found[what]:,} ({found[what] / total:.1%})" for what in columns)])
     return "also in the training data", ["split", *columns.values()], rows
+
+
+def _unwritable_table(splits: Mapping[str, Any]) -> list[Table]:
+    """Which references no model with this tokenizer can write, where there are any."""
+    rows: list[list[object]] = []
+    for name, split in splits.items():
+        found = split.get("unwritable")
+        if found and found["segments"]:
+            counts = [
+                f"{found[kind]:,} ({found[kind] / split['rows']:.1%})"
+                for kind in ("segments", "changed_by_normalization", "with_unknown_pieces")
+            ]
+            shown = [f"{_shown(each)} {each['times']:,}" for each in found["characters"][:MOST_SHOWN]]
+            rows.append([name, *counts, ", ".join(shown)])
+    columns = ["split", "references", "changed by normalization", "unknown pieces", "characters, how often"]
+    return [("references that the tokenizer cannot give back as they are", columns, rows)] if rows else []
+
+
+def _shown(found: Mapping[str, Any]) -> str:
+    """A character and its code point; of one that does not print by itself the code point alone."""
+    character, code_point = found["character"], found["code_point"]
+    return f"{character} {code_point}" if character.isprintable() and not combining(character) else str(code_point)
 
 
 _SIDES: Sequence[str] = ("source", "target")

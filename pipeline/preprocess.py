@@ -18,6 +18,7 @@ from data.sources import identity, pairs, resolve
 from data.splits import Corpus
 from data.store import TOKENIZER_FOLDER, write_about, write_split
 from data.tokenizers import load_pair
+from data.writable import Unwritable
 from pipeline.artifact import JSON, Input, Plan, is_fresh, publish
 from pipeline.progress import Bar, Reporter
 from tokenizer.tokenizer import Tokenizer, save_pair
@@ -91,7 +92,9 @@ def _encode(
     sieve = Sieve(data.limits) if training else None
     pairs_seen = files.enter_context(TemporaryFile(dir=folder.parent))  # noqa: SIM115
     sources_seen = files.enter_context(TemporaryFile(dir=folder.parent))  # noqa: SIM115
-    count = SplitCount(Keys(pairs_seen), Keys(sources_seen), dropped=sieve.dropped if sieve else {})
+    unwritable = None if training else Unwritable(tokenizers[1])
+    dropped = sieve.dropped if sieve else {}
+    count = SplitCount(Keys(pairs_seen), Keys(sources_seen), dropped=dropped, unwritable=unwritable)
     with write_split(folder, texts=not training) as writer:
         for corpus in corpora:
             count.corpora.append(CorpusCount(corpus))

@@ -16,7 +16,9 @@ class TokenizerConfig(BaseModel):
     kind: Kind = Field("bpe", description="how words are cut into pieces")
     vocab_size: int = Field(10_000, ge=8, description="largest number of pieces, control tokens included")
     lowercase: bool = Field(False, description="lower-case all text first")
-    normalization: Normalization = Field("nfkc", description="Unicode normal form applied to all text")
+    normalization: Normalization = Field(
+        "nfc", description="Unicode normal form applied to all text; nfkc and nfkd change what a model can write"
+    )
     min_frequency: int = Field(2, ge=1, description="pieces seen less often are not learned")
     shared: bool = Field(True, description="one vocabulary for source and target, or one a side")
     target_kind: Kind | None = Field(None, description="of the target's own vocabulary; none: as `kind`; labels: word")

@@ -19,6 +19,9 @@ from tokenizer.special import SPECIALS, UNK, UNK_ID
 
 CONTINUES = "##"
 MAX_PIECE = 16
+# Of a log probability: numbers of up to 15 digits are read back from tokenizer.json as they were written; Hugging
+# Face's reader is off in the last digit of some longer ones.
+DECIMALS = 12
 # Normalised text has no tab.
 ENDS = "\t"
 # Beyond this WordPiece calls a word unknown; its greedy search is slow on longer ones. The trainers, whose time grows
@@ -73,7 +76,8 @@ def learn_unigram(words: Words, config: TokenizerConfig) -> Model:
         max_piece_length=MAX_PIECE,
         show_progress=False,
     )
-    made = dict(_train(models.Unigram(), trainer, _with_ends(words))["vocab"])
+    trained = _train(models.Unigram(), trainer, _with_ends(words))["vocab"]
+    made = {piece: round(score, DECIMALS) for piece, score in trained}
     longer = {piece for piece in made if len(piece) > 1 and piece not in SPECIALS}
     seen = _occurrences(words, longer)
     ranked = sorted(made, key=lambda piece: (-made[piece], piece))

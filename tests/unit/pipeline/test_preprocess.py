@@ -33,12 +33,17 @@ WORDS = list("abcdefgh")
 TRAIN = [(f"{one} {two} x", f"{two} {one}") for one in WORDS for two in WORDS]
 
 
+def make_tokenizer(folder, pairs, **config):
+    """Publish a tokenizer learned from pairs."""
+    learned = train([text for pair in pairs for text in pair], TokenizerConfig(vocab_size=100, **config))
+    with publish(Plan("tokenize", folder, {}, {}, None), command=["test"]) as draft:
+        save_pair(learned, learned, draft.folder)
+    return folder
+
+
 @pytest.fixture
 def tokenizer(tmp_path):
-    learned = train([text for pair in TRAIN for text in pair], TokenizerConfig(kind="word", vocab_size=100))
-    with publish(Plan("tokenize", tmp_path / "tokenizer", {}, {}, 1), command=["test"]) as draft:
-        save_pair(learned, learned, draft.folder)
-    return tmp_path / "tokenizer"
+    return make_tokenizer(tmp_path / "tokenizer", TRAIN, kind="word")
 
 
 @pytest.fixture
@@ -252,3 +257,20 @@ def test_bad_data_is_found_before_any_work(corpora, tokenizer, tmp_path, monkeyp
     (tmp_path / "corpora" / "test.de").write_bytes(b"a\nb\n")
     with pytest.raises(DataError, match=r"test\.en: has 64 lines, but \S*test\.de has 2"):
         run(config, tokenizer, tmp_path / "dataset")
+
+
+def test_the_report_says_what_of_the_references_no_model_can_write(corpora, tokenizer, tmp_path):
+    train = [("a b", "น้ำ ทำ"), ("c d", "（a）")] * 4
+    learned = make_tokenizer(tmp_path / "nfkc", train, kind="char", normalization="nfkc")
+    valid = [("a", "ทำ"), ("a", "a"), ("a", "（日）")]
+    loud = Loud()
+    run(corpora(train=train, valid=valid, test=[("a", "a")]), learned, tmp_path / "dataset", loud)
+    splits = json.loads((tmp_path / "dataset" / "report.json").read_text("utf-8"))["splits"]
+    assert "unwritable" not in splits["train"]
+    assert splits["test"]["unwritable"]["segments"] == 0
+    told = splits["valid"]["unwritable"]
+    assert (told["segments"], told["changed_by_normalization"], told["with_unknown_pieces"]) == (2, 2, 1)
+    assert [each["character"] for each in told["characters"]] == list("ำ日（）")
+    (row,) = loud.tables["references that the tokenizer cannot give back as they are"]
+    assert row[:4] == ["valid", "2 (66.7%)", "2 (66.7%)", "1 (33.3%)"]
+    assert row[4] == "ำ U+0E33 1, 日 U+65E5 1, （ U+FF08 1, ） U+FF09 1"

@@ -1,0 +1,66 @@
+"""What of the references a model can never write: its tokenizer changes a character, or does not know it."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from data.examples import Side
+from tokenizer.normalization import WHITE_SPACE
+from tokenizer.tokenizer import Tokenizer
+
+MOST_KEPT = 100
+_WITHOUT_SPACE = str.maketrans(dict.fromkeys(WHITE_SPACE))
+
+
+@dataclass
+class Unwritable:
+    """Counts segments that do not come back from encoding and decoding as they are, white space aside.
+
+    changed: segments in which normalisation changes characters; unknown: those with unknown pieces. characters: those
+    that normalisation changes, and those that no piece has; not the letters of words that are unknown as a whole.
+    """
+
+    tokenizer: Tokenizer
+    touched: int = 0
+    changed: int = 0
+    unknown: int = 0
+    characters: Counter[str] = field(default_factory=Counter)
+
+    def add(self, side: Side) -> None:
+        """Count the references of a chunk."""
+        ids = np.split(side.ids, np.cumsum(side.lengths)[:-1])
+        for text, written in zip(side.texts, self.tokenizer.decode_batch([each.tolist() for each in ids]), strict=True):
+            if text != written and (wanted := _spaceless(text)) != (found := _spaceless(written)):
+                self._add(wanted, _spaceless(self.tokenizer.normalize(text)), found)
+
+    def _add(self, text: str, normalized: str, written: str) -> None:
+        self.touched += 1
+        self.changed += text != normalized
+        self.unknown += normalized != written
+        self.characters += Counter(text) - Counter(normalized)
+        lost = Counter(normalized) - Counter(written)
+        self.characters += Counter({each: count for each, count in lost.items() if each not in self._letters})
+
+    @cached_property
+    def _letters(self) -> set[str]:
+        """The characters of all pieces."""
+        return set().union(*map(self.tokenizer.surface, range(self.tokenizer.vocab_size)))
+
+    def as_json(self) -> dict[str, Any]:
+        """For report.json; the most frequent characters first."""
+        ranked = sorted(self.characters.items(), key=lambda each: (-each[1], each[0]))[:MOST_KEPT]
+        return {
+            "segments": self.touched,
+            "changed_by_normalization": self.changed,
+            "with_unknown_pieces": self.unknown,
+            "characters": [
+                {"character": each, "code_point": f"U+{ord(each):04X}", "times": times} for each, times in ranked
+            ],
+        }
+
+
+def _spaceless(text: str) -> str:
+    return text.translate(_WITHOUT_SPACE)
