@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from data.config import LimitsConfig
 from data.lines import portions
+from data.row_keys import joined, row_keys
 from data.store import Ids, Ints
 from tokenizer.tokenizer import Tokenizer
 
@@ -32,6 +33,10 @@ class Side:
     def keep(self, kept: NDArray[np.bool_]) -> "Side":
         """The rows where `kept` is True."""
         return Side(list(compress(self.texts, kept)), self.ids[np.repeat(kept, self.lengths)], self.lengths[kept])
+
+    def keys(self) -> Ints:
+        """(rows,) a key of each text, by which repeated ones are told; see `row_keys`."""
+        return row_keys(self.texts, self.ids, self.lengths)
 
 
 @dataclass(frozen=True)
@@ -92,20 +97,8 @@ class Sieve:
     def _repeated(self, chunk: Chunk, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which pairs came before among those that stay."""
         repeated = np.zeros(len(chunk), np.bool_)
-        keys = pair_keys(chunk).tolist()
+        keys = joined(chunk.source.keys(), chunk.target.keys()).tolist()
         for row in np.flatnonzero(kept).tolist():
             repeated[row] = keys[row] in self._seen
             self._seen.add(keys[row])
         return repeated
-
-
-# 64-bit keys stand for texts, so that telling repeated ones takes 8 bytes a row. Python's own hash serves: it holds
-# within a process, which is all that is asked, and costs nothing.
-def source_keys(chunk: Chunk) -> Ints:
-    """A key of each source text; of an empty one, and so of what has no source, none."""
-    return np.fromiter(map(hash, filter(None, chunk.source.texts)), np.int64)
-
-
-def pair_keys(chunk: Chunk) -> Ints:
-    """(rows,) a key of each pair of texts."""
-    return np.fromiter(map(hash, zip(chunk.source.texts, chunk.target.texts, strict=True)), np.int64, len(chunk))

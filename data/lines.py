@@ -8,6 +8,7 @@ from io import BufferedIOBase
 from itertools import chain, islice
 from pathlib import Path
 from typing import BinaryIO, TypeVar
+from unicodedata import normalize
 
 from data.errors import DataError
 
@@ -76,6 +77,11 @@ def stream_lines(stream: BinaryIO, name: str) -> Iterator[str]:
             raise _too_long(name, number)
         line = _decoded(name, number, raw)
         yield (line.removeprefix("\ufeff") if number == 1 else line).removesuffix("\n").removesuffix("\r")
+
+
+def evened(text: str) -> str:
+    """The text without differences that nobody sees: in NFC, each run of white space one space, none at the ends."""
+    return normalize("NFC", " ".join(text.split()))
 
 
 def portions(rows: Iterable[Row], most_rows: int) -> Iterator[list[Row]]:

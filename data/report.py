@@ -8,8 +8,9 @@ from unicodedata import combining
 import numpy as np
 
 from data.epochs import Lengths, cost
-from data.examples import Chunk, Side, pair_keys, source_keys
+from data.examples import Chunk, Side
 from data.keys import Keys
+from data.row_keys import joined
 from data.sources import describe
 from data.splits import Corpus, shares
 from data.store import Ints
@@ -70,12 +71,13 @@ class CorpusCount:
 class SplitCount:
     """What became of one split.
 
-    pairs, sources: keys of those that are kept. lengths: of those of the first epoch. unwritable: of validation and
-    test data.
+    pairs, sources, targets: keys of those that are kept. lengths: of those of the first epoch.
+    unwritable: of validation and test data.
     """
 
     pairs: Keys
     sources: Keys
+    targets: Keys
     corpora: list[CorpusCount] = field(default_factory=list)
     dropped: dict[str, int] = field(default_factory=dict)
     source: SideCount = field(default_factory=SideCount)
@@ -96,14 +98,16 @@ class SplitCount:
         corpus = self.corpora[-1].corpus
         if corpus.epochs is None or corpus.epochs[0] == 1:
             self.lengths.add(chunk.source.lengths + 1, chunk.target.lengths + 1, corpus.weight)
-        self.pairs.add(pair_keys(chunk))
-        self.sources.add(source_keys(chunk))
+        source, target = chunk.source.keys(), chunk.target.keys()
+        self.pairs.add(joined(source, target))
+        self.sources.add(source[chunk.source.lengths > 0])
+        self.targets.add(target[chunk.target.lengths > 0])
         if self.unwritable is not None:
             self.unwritable.add(chunk.target)
 
     def overlap(self, train: "SplitCount") -> dict[str, int]:
-        """How many of these pairs, and of their sources, are in the training data as well."""
-        return {"pairs": self.pairs.found_in(train.pairs), "sources": self.sources.found_in(train.sources)}
+        """How many of these pairs, of their sources and of their targets are in the training data as well."""
+        return {what: getattr(self, what).found_in(getattr(train, what)) for what in ("pairs", "sources", "targets")}
 
     def as_json(self) -> dict[str, Any]:
         """For report.json."""
@@ -192,7 +196,8 @@ def _dropped_table(train: Mapping[str, Any]) -> Table:
 
 def _overlap_table(report: Mapping[str, Any], sides: Sequence[str]) -> Table:
     rows: list[list[object]] = []
-    columns = {"pairs": "whole pairs", "sources": "sources"} if "source" in sides else {"pairs": "whole texts"}
+    of_pairs = {"pairs": "whole pairs", "sources": "sources", "targets": "targets"}
+    columns = of_pairs if "source" in sides else {"pairs": "whole texts"}
     for name, found in report["overlap"].items():
         total = report["splits"][name]["rows"]
         rows.append([name, *(f"{found[what]:,} ({found[what] / total:.1%})" for what in columns)])

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from data import hub
 from data.config import CorpusConfig, DataConfig
 from data.errors import DataError
+from data.lines import evened
 
 VALID_NAMES = ("valid", "validation", "val", "dev")
 
@@ -62,10 +63,11 @@ class Splits:
 def draw(text: str, seed: int) -> float:
     """A uniform number in [0, 1) for a text.
 
-    Drawn from the text, not from its place, so that repeated sentences never lie on both sides of a split.
+    Drawn from the text, not from its place, so that repeated sentences never lie on both sides of a split, nor those
+    that differ only in white space or in Unicode's normal form.
     """
     key = seed.to_bytes(8, "little")
-    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6, key=key).digest()
+    digest = hashlib.blake2b(evened(text).encode("utf-8", "surrogatepass"), digest_size=6, key=key).digest()
     return int.from_bytes(digest, "little") / 2**48
 
 

@@ -90,11 +90,13 @@ def _encode(
     """
     training = name == "train"
     sieve = Sieve(data.limits) if training else None
-    pairs_seen = files.enter_context(TemporaryFile(dir=folder.parent))  # noqa: SIM115
-    sources_seen = files.enter_context(TemporaryFile(dir=folder.parent))  # noqa: SIM115
+    pairs_seen, sources_seen, targets_seen = (
+        Keys(files.enter_context(TemporaryFile(dir=folder.parent)))  # noqa: SIM115
+        for _ in range(3)
+    )
     unwritable = None if training else Unwritable(tokenizers[1])
     dropped = sieve.dropped if sieve else {}
-    count = SplitCount(Keys(pairs_seen), Keys(sources_seen), dropped=dropped, unwritable=unwritable)
+    count = SplitCount(pairs_seen, sources_seen, targets_seen, dropped=dropped, unwritable=unwritable)
     with write_split(folder, texts=not training) as writer:
         for corpus in corpora:
             count.corpora.append(CorpusCount(corpus))

@@ -3,7 +3,7 @@ import pytest
 
 from data import examples
 from data.config import LimitsConfig
-from data.examples import REASONS, Sieve, encode, source_keys
+from data.examples import REASONS, Sieve, encode
 from tokenizer.config import TokenizerConfig
 from tokenizer.train import train
 
@@ -71,11 +71,6 @@ def test_empty_lines_are_kept_where_that_is_asked_for(tokenizer):
     pairs = [("abc", ""), ("", ""), ("", "abc")]
     assert sieve(pairs, tokenizer, empty="keep") == (pairs, {})
     assert sieve(pairs, tokenizer)[1] == {"empty": 3}
-
-
-def test_what_has_no_source_has_no_key_of_one(tokenizer):
-    (chunk,) = encode([("", "abc"), ("abc", "abc"), ("", "def")], tokenizer, tokenizer)
-    assert source_keys(chunk).tolist() == [hash("abc")]
 
 
 def test_duplicates_are_whole_pairs_and_are_seen_across_chunks(tokenizer, monkeypatch):

@@ -51,6 +51,8 @@ def test_draws_are_uniform_seeded_and_the_text_alone_decides():
     assert (np.abs(counts - 400) < 100).all()
     assert draw("sentence 0", 1) == drawn[0]
     assert draw("sentence 0", 2) != drawn[0]
+    assert all(draw(f"  sentence\u00a0 \u2003{i}\t", 1) == drawn[i] for i in range(100))
+    assert draw("e\u0301", 1) == draw("é", 1) != draw("e", 1)
 
 
 def test_the_seed_of_the_split_is_its_own():

@@ -97,7 +97,10 @@ def test_the_report_says_what_is_in_it(corpora, tokenizer, tmp_path):
     assert training["target"]["mean_length"] == 2
     assert report["splits"]["test"]["source"]["unknown"] == 2
     assert report["splits"]["test"]["dropped"] == {}
-    assert report["overlap"] == {"valid": {"pairs": 1, "sources": 1}, "test": {"pairs": 1, "sources": 2}}
+    assert report["overlap"] == {
+        "valid": {"pairs": 1, "sources": 1, "targets": 1},
+        "test": {"pairs": 1, "sources": 2, "targets": 1},
+    }
     assert report["batches"]["rows_an_epoch"] == 64
     num_batches = report["batches"]["batches_an_epoch"]
     assert num_batches in (4, 5)
@@ -105,7 +108,7 @@ def test_the_report_says_what_is_in_it(corpora, tokenizer, tmp_path):
 
     assert loud.tables["splits"][0][:4] == ["train", "64", "94.1%", "192"]
     assert ["empty", "1", "1.47%"] in loud.tables["dropped from the 68 training pairs read"]
-    assert loud.tables["also in the training data"][1] == ["test", "1 (33.3%)", "2 (66.7%)"]
+    assert loud.tables["also in the training data"][1] == ["test", "1 (33.3%)", "2 (66.7%)", "1 (33.3%)"]
     assert loud.tables["lengths in tokens, source | target"][0][0] == "1-5"
     assert any(f"64 pairs in {num_batches} batches" in line and "; 0.0% of" in line for line in loud.lines)
 
@@ -121,7 +124,7 @@ def test_missing_splits_are_drawn_at_random_and_kept_apart(corpora, tokenizer, t
     found = run(corpora(train=TRAIN * 3), tokenizer, tmp_path / "one")
     assert len(found.train) + len(found.valid) + len(found.tests["test"]) == 3 * len(TRAIN)
     report = json.loads((tmp_path / "one" / "report.json").read_text("utf-8"))
-    assert report["overlap"]["test"] == {"pairs": 0, "sources": 0}
+    assert report["overlap"]["test"] == {"pairs": 0, "sources": 0, "targets": 0}
     again = run(corpora(train=TRAIN * 3), tokenizer, tmp_path / "two")
     assert again.valid.texts() == found.valid.texts()
 
@@ -207,7 +210,7 @@ def test_texts_without_sources(corpora, tokenizer, tmp_path):
     report = json.loads((tmp_path / "dataset" / "report.json").read_text("utf-8"))
     assert report["splits"]["train"]["dropped"] == {"empty": 2, "too long": 1, "length ratio": 0, "duplicate": 0}
     assert report["splits"]["train"]["repeated"] == 1
-    assert report["overlap"] == {"valid": {"pairs": 2, "sources": 0}, "test": {"pairs": 2, "sources": 0}}
+    assert report["overlap"] == {name: {"pairs": 2, "sources": 0, "targets": 2} for name in ("valid", "test")}
     assert [row[:4] for row in loud.tables["splits"]] == [
         ["train", "3", "42.9%", "6"], ["valid", "2", "28.6%", "4"], ["test", "2", "28.6%", "4"],
     ]  # fmt: skip
@@ -225,7 +228,7 @@ def test_texts_are_drawn_at_random_and_kept_apart(corpora, tokenizer, tmp_path):
     assert len(found.train) + len(parts[0]) + len(parts[1]) == 3 * len(TRAIN)
     assert all(len(part) % 3 == 0 for part in parts)
     report = json.loads((tmp_path / "dataset" / "report.json").read_text("utf-8"))
-    assert report["overlap"]["test"] == {"pairs": 0, "sources": 0}
+    assert report["overlap"]["test"] == {"pairs": 0, "sources": 0, "targets": 0}
 
 
 @pytest.mark.parametrize(
@@ -274,3 +277,47 @@ def test_the_report_says_what_of_the_references_no_model_can_write(corpora, toke
     (row,) = loud.tables["references that the tokenizer cannot give back as they are"]
     assert row[:4] == ["valid", "2 (66.7%)", "2 (66.7%)", "1 (33.3%)"]
     assert row[4] == "ำ U+0E33 1, 日 U+65E5 1, （ U+FF08 1, ） U+FF09 1"
+
+
+ALIKE = ["{} ", " {}", "{}\u00a0", "\u3000{}", "{}\t\t"]
+
+
+def test_overlap_and_duplicates_are_told_by_what_the_model_reads(corpora, tokenizer, tmp_path):
+    """However the same words are spelled, at the ends, between words or in capitals of a lower-casing tokenizer."""
+    variants = [
+        (spelling.format(source.replace(" ", "  ")), spelling.format(target))
+        for (source, target), spelling in zip(TRAIN, ALIKE * 13, strict=False)
+    ]
+    config = {**corpora(train=TRAIN + variants, valid=variants[:9], test=[("a zzz", "Q"), *variants]), "limits": {}}
+    run(config, tokenizer, tmp_path / "kept")
+    report = json.loads((tmp_path / "kept" / "report.json").read_text("utf-8"))
+    assert report["splits"]["train"]["repeated"] == 64
+    assert report["overlap"]["valid"] == {"pairs": 9, "sources": 9, "targets": 9}
+    assert report["overlap"]["test"] == {"pairs": 64, "sources": 64, "targets": 64}
+    dropped = run({**config, "limits": {"duplicates": "drop"}}, tokenizer, tmp_path / "dropped")
+    assert len(dropped.train) == 64
+
+    upper = [(source.upper(), target.upper()) for source, target in TRAIN]
+    small = make_tokenizer(tmp_path / "small", TRAIN, kind="bpe", lowercase=True)
+    run(corpora(train=TRAIN, valid=upper, test=upper), small, tmp_path / "small-dataset")
+    report = json.loads((tmp_path / "small-dataset" / "report.json").read_text("utf-8"))
+    assert report["overlap"]["test"] == {"pairs": 64, "sources": 64, "targets": 64}
+
+
+def test_texts_that_differ_in_what_is_unknown_are_not_the_same(corpora, tokenizer, tmp_path):
+    unknown = [(f"word{i} x", "a") for i in range(20)]
+    config = {**corpora(train=unknown, valid=unknown[:1], test=[("other x", "a")]), "limits": {"duplicates": "drop"}}
+    assert len(run(config, tokenizer, tmp_path / "dataset").train) == 20
+    report = json.loads((tmp_path / "dataset" / "report.json").read_text("utf-8"))
+    assert report["overlap"] == {
+        "valid": {"pairs": 1, "sources": 1, "targets": 1},
+        "test": {"pairs": 0, "sources": 0, "targets": 1},
+    }
+
+
+def test_variants_in_white_space_never_lie_on_both_sides_of_a_random_split(corpora, tokenizer, tmp_path):
+    variants = [(spelling.format(s.replace(" ", "\u2009")), t) for s, t in TRAIN for spelling in ALIKE]
+    run(corpora(train=TRAIN + variants), tokenizer, tmp_path / "dataset")
+    report = json.loads((tmp_path / "dataset" / "report.json").read_text("utf-8"))
+    assert report["splits"]["test"]["rows"] > 0
+    assert [report["overlap"][name]["sources"] for name in ("valid", "test")] == [0, 0]

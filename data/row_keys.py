@@ -1,0 +1,56 @@
+"""Keys of what a model reads: the same ids give the same key, however their text was spelled."""
+
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.lines import evened
+from data.store import Ids, Ints
+from tokenizer.special import UNK_ID
+
+PERIOD = 1 << 16
+_Bits = NDArray[np.uint64]
+
+
+def row_keys(texts: list[str], ids: Ids, lengths: Ints) -> Ints:
+    """(rows,) a 64-bit key of each row of ids, which lie end to end; within a process only.
+
+    What is unknown to the tokenizer is not one and the same: of rows with unknown pieces the text counts too.
+    """
+    rows = np.flatnonzero(lengths)
+    keys = np.zeros(len(lengths), np.uint64)
+    begins = (np.cumsum(lengths) - lengths)[rows]
+    places = np.arange(len(ids)) - np.repeat(begins, lengths[rows])
+    if len(rows):  # a sum of products with random numbers: one for each id, one for each place
+        of_ids = _numbers(1 << max(int(ids.max()).bit_length(), 12))
+        keys[rows] = np.add.reduceat(of_ids[ids] * _of_places()[places % PERIOD], begins)
+    is_unknown = ids == UNK_ID
+    if is_unknown.any():
+        for row in np.unique(np.repeat(np.arange(len(lengths)), lengths)[is_unknown]).tolist():
+            keys[row] ^= np.uint64(hash(evened(texts[row])) % 2**64)
+    return _mixed(keys + lengths.astype(np.uint64)).view(np.int64)
+
+
+def joined(one: Ints, other: Ints) -> Ints:
+    """(rows,) keys of pairs, whose order counts."""
+    return _mixed(_mixed(one.view(np.uint64)) + other.view(np.uint64)).view(np.int64)
+
+
+@cache
+def _numbers(count: int) -> _Bits:
+    """A number for each id; of more ids the first have the same."""
+    return _mixed(np.arange(count, dtype=np.uint64))
+
+
+@cache
+def _of_places() -> _Bits:
+    """A number for each place in a row; odd, so that none of a product's bits is lost."""
+    return _mixed(np.arange(PERIOD, dtype=np.uint64) + np.uint64(2**40)) | np.uint64(1)
+
+
+def _mixed(keys: _Bits) -> _Bits:
+    """Each key with its bits well spread (splitmix64)."""
+    keys = (keys + np.uint64(0x9E3779B97F4A7C15)) * np.uint64(0xBF58476D1CE4E5B9)
+    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return keys ^ (keys >> np.uint64(31))
