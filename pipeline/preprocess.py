@@ -16,8 +16,9 @@ from data.preflight import over_budget, preflight
 from data.report import CorpusCount, SplitCount, batches_line, make_report, tables
 from data.sources import identity, pairs, resolve
 from data.splits import Corpus
-from data.store import TOKENIZER_FOLDER, write_about, write_split
+from data.store import TOKENIZER_FOLDER, load_split, write_about, write_split
 from data.tokenizers import load_pair
+from data.unseen import in_words, unseen
 from data.writable import Unwritable
 from pipeline.artifact import JSON, Input, Plan, is_fresh, publish
 from pipeline.progress import Bar, Reporter
@@ -69,9 +70,12 @@ def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequenc
         (draft.folder / "report.json").write_text(text, encoding="utf-8")
         draft.figures["rows"] = {name: count.rows for name, count in counts.items()}
         draft.figures["padding"] = report["batches"]["padding"]
+        unknown = _unseen_names(draft.folder, [*splits.all()], tokenizers[1])
     for title, columns, rows in tables(report):
         reporter.table(title, columns, rows)
     reporter.line(batches_line(report))
+    for warning in unknown:
+        reporter.warn(warning)
     reporter.line(f"dataset: {out}")
 
 
@@ -94,7 +98,8 @@ def _encode(
         Keys(files.enter_context(TemporaryFile(dir=folder.parent)))  # noqa: SIM115
         for _ in range(3)
     )
-    unwritable = None if training else Unwritable(tokenizers[1])
+    # names that are unknown have a warning of their own
+    unwritable = None if training or tokenizers[1].names is not None else Unwritable(tokenizers[1])
     dropped = sieve.dropped if sieve else {}
     count = SplitCount(pairs_seen, sources_seen, targets_seen, dropped=dropped, unwritable=unwritable)
     with write_split(folder, texts=not training) as writer:
@@ -114,6 +119,13 @@ def _encode(
         why = ", ".join(f"{reason}: {pairs:,}" for reason, pairs in count.dropped.items() if pairs)
         raise DataError(f"no pair is left in the {name} split; dropped: {why or 'none'}; see data.limits")
     return count
+
+
+def _unseen_names(folder: Path, splits: Sequence[str], target: Tokenizer) -> list[str]:
+    """Warnings of names in other splits that training does not have, where targets are names."""
+    others = [name for name in splits if name != "train"] if target.names is not None else []
+    found = {name: unseen(load_split(folder / name, texts=True), target) for name in others}
+    return [in_words(names, name) for name, names in found.items() if names]
 
 
 def _check_budget(chunk: Chunk, corpus: Corpus, budget: int) -> None:

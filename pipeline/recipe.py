@@ -19,6 +19,7 @@ from model.config import ONE_STACK, ModelConfig
 from pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
 from pipeline.errors import RecipeError
 from pipeline.recipe_errors import Key, Origins, explain, model_of
+from pipeline.recipe_labels import add_names, check_names
 from tokenizer.config import TokenizerConfig
 
 MAX_BYTES = 2**20
@@ -70,6 +71,7 @@ class Recipe(BaseModel):
     def _task_fits(self) -> None:
         """Raise ValueError for a setting that the task has no use for."""
         task, training = self.model.task, self.training
+        check_names(task, self.tokenizer)
         if training.layout == "flat" and task not in ("translation", "language_model"):
             raise ValueError(f'training.layout = "flat" is for translation and language_model, not "{task}"')
         if training.early_stopping.metric == "bleu" and task != "translation":
@@ -103,6 +105,7 @@ def load_recipe(path: Path, overrides: Sequence[str] = (), flags: Mapping[str, o
     raw = _read(path, (), origins)
     raw.setdefault("name", path.stem)
     _apply(raw, overrides, flags or {}, origins)
+    add_names(raw)
     return _checked(Recipe, raw, (), str(path), origins)
 
 

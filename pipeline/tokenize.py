@@ -22,7 +22,7 @@ from pipeline.progress import Bar, Reporter
 from tokenizer.config import TokenizerConfig
 from tokenizer.special import SPECIALS, UNK_ID
 from tokenizer.tokenizer import Tokenizer, save_pair
-from tokenizer.train import TokenizerTrainer
+from tokenizer.train import NamesTrainer, TokenizerTrainer
 
 # Of text files, one line in so many is not trained on, so that the unknown rate means something.
 HELD_OUT_EVERY = 100
@@ -126,7 +126,7 @@ def _learn(
     config: TokenizerConfig, sides: Sequence[str], rows: Iterable[Row], reporter: Reporter
 ) -> dict[str, Tokenizer]:
     """One tokenizer a side; the only one learns from every text of a row. One that is taken learns nothing."""
-    trainers = [TokenizerTrainer(config.of_target if side == "target" else config) for side in sides]
+    trainers = [_trainer(config, side) for side in sides]
     with reporter.bar("reading text", None, "lines") as bar:
         for batch in portions(rows, AT_ONCE):
             for row in batch:
@@ -146,6 +146,12 @@ def _learn(
                 f"tokenizer.min_frequency = {config.min_frequency} times ({side} side)"
             )
     return tokenizers
+
+
+def _trainer(config: TokenizerConfig, side: str) -> TokenizerTrainer | NamesTrainer:
+    if side == "target" and config.names is not None:
+        return NamesTrainer(config.names)
+    return TokenizerTrainer(config.of_target if side == "target" else config)
 
 
 def _showing_time(work: Callable[[], Result], bar: Bar) -> Result:

@@ -1,10 +1,11 @@
 """The [tokenizer] part of a recipe."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Kind = Literal["bpe", "wordpiece", "unigram", "char", "byte", "word"]
+LabelKind = Literal["label", "tags"]
 Normalization = Literal["none", "nfc", "nfd", "nfkc", "nfkd"]
 
 
@@ -21,7 +22,11 @@ class TokenizerConfig(BaseModel):
     )
     min_frequency: int = Field(2, ge=1, description="pieces seen less often are not learned")
     shared: bool = Field(True, description="one vocabulary for source and target, or one a side")
-    target_kind: Kind | None = Field(None, description="of the target's own vocabulary; none: as `kind`; labels: word")
+    target_kind: Kind | LabelKind | None = Field(
+        None,
+        description="of the target's own vocabulary; none: as `kind`. label, tags: names, a whole text each or those "
+        "between its spaces, never normalised, cut or unknown: so they are without being asked for where a task labels",
+    )
     source_from: str | None = Field(
         None, description="a folder with a tokenizer; its source side is taken, and only the target's is learned"
     )
@@ -39,3 +44,8 @@ class TokenizerConfig(BaseModel):
     def of_target(self) -> "TokenizerConfig":
         """How the target's own vocabulary is learned."""
         return self.model_copy(update={"kind": self.target_kind or self.kind})
+
+    @property
+    def names(self) -> LabelKind | None:
+        """Which names the target's own vocabulary is of, if it is one of names."""
+        return next((kind for kind in get_args(LabelKind) if kind == self.target_kind), None)

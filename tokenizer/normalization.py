@@ -17,9 +17,9 @@ FORMS: dict[Normalization, type[Normalizer] | None] = {
 
 # Unicode's White_Space, spelled out so that it is what Rust's `is_whitespace` strips at the ends.
 WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
-_SPACE = r"[\t-\r \x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}]"
+SPACE = r"[\t-\r \x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}]"
 # A single plain space is left alone: a replacement costs far more than a look.
-_UNEVEN_SPACE = rf"{_SPACE}{{2,}}|(?! ){_SPACE}"
+_UNEVEN_SPACE = rf"{SPACE}{{2,}}|(?! ){SPACE}"
 
 # What every normaliser ends with.
 ENDING = (normalizers.Replace(Regex(_UNEVEN_SPACE), " "), normalizers.Strip())

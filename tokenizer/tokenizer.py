@@ -7,6 +7,8 @@ from pathlib import Path
 import tokenizers
 from tokenizers.models import WordLevel, WordPiece
 
+from tokenizer.config import LabelKind
+from tokenizer.labels import kind_of
 from tokenizer.normalization import spellable
 from tokenizer.special import SPECIALS, UNK_ID
 from tokenizer.words import FlatIds, WordIds, cuts_at_spaces, encode_lists, flat
@@ -73,6 +75,11 @@ class Tokenizer:
     @cached_property
     def _by_words(self) -> WordIds | None:
         return WordIds(self._whole) if cuts_at_spaces(self._whole) else None
+
+    @cached_property
+    def names(self) -> LabelKind | None:
+        """Whether its pieces are names (`tokenizer.labels`): a label a text, or the tags of a text; None: neither."""
+        return kind_of(self._whole)
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; control tokens, the unknown one among them, are left out."""

@@ -4,11 +4,13 @@ from collections import Counter
 from collections.abc import Iterable
 
 import tokenizers
+from tokenizers import decoders, models, pre_tokenizers
 
-from tokenizer.config import TokenizerConfig
+from tokenizer.config import LabelKind, TokenizerConfig
 from tokenizer.kinds import KINDS
+from tokenizer.labels import NORMALIZERS, names_in
 from tokenizer.normalization import normalizer, spellable
-from tokenizer.special import SPECIALS
+from tokenizer.special import SPECIALS, UNK
 from tokenizer.tokenizer import Tokenizer
 
 # How many different unnormalised words may wait; in a script without spaces a "word" is a whole line.
@@ -50,8 +52,7 @@ class TokenizerTrainer:
         if self._kind.pre_tokenizer is not None:
             whole.pre_tokenizer = self._kind.pre_tokenizer
         whole.decoder = self._kind.decoder
-        whole.add_special_tokens([tokenizers.AddedToken(each, special=True, normalized=False) for each in SPECIALS])
-        return Tokenizer(whole)
+        return _with_specials(whole)
 
     def _fold(self) -> None:
         for lead, waiting in (("", self._first), (" ", self._later)):
@@ -66,6 +67,40 @@ class TokenizerTrainer:
         if self._kind.pre_tokenizer is None:
             return [text]
         return [word for word, _ in self._kind.pre_tokenizer.pre_tokenize_str(text)]
+
+
+class NamesTrainer:
+    """Counts the names in texts, then makes their vocabulary: all of them, the most frequent numbered first."""
+
+    def __init__(self, kind: LabelKind) -> None:
+        self._kind = kind
+        self._seen: Counter[str] = Counter()
+
+    def add(self, text: str) -> None:
+        """Count the names of one text."""
+        self._seen.update(names_in(spellable(text), self._kind))
+
+    @property
+    def num_words(self) -> int:
+        """How many different names were seen."""
+        return len(self._seen)
+
+    def learn(self) -> Tokenizer:
+        """The tokenizer of the names."""
+        names = sorted(self._seen, key=lambda name: (-self._seen[name], name))
+        pieces = [*SPECIALS, *(" " + name for name in names)]
+        whole = tokenizers.Tokenizer(models.WordLevel({name: i for i, name in enumerate(pieces)}, unk_token=UNK))
+        whole.normalizer = NORMALIZERS[self._kind]
+        split = self._kind == "tags"
+        whole.pre_tokenizer = pre_tokenizers.Metaspace(replacement=" ", prepend_scheme="always", split=split)
+        # the first piece's space alone goes: a label may hold some
+        whole.decoder = decoders.Sequence([decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+        return _with_specials(whole)
+
+
+def _with_specials(whole: tokenizers.Tokenizer) -> Tokenizer:
+    whole.add_special_tokens([tokenizers.AddedToken(each, special=True, normalized=False) for each in SPECIALS])
+    return Tokenizer(whole)
 
 
 def train(texts: Iterable[str], config: TokenizerConfig) -> Tokenizer:

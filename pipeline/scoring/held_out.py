@@ -32,7 +32,7 @@ def held_out(loaded: LoadedModel, name: str, split: Split, batch_tokens: int) ->
     device = next(loaded.model.parameters()).device
     validator = Validator(task, split, task.ordered(split, batch_tokens), None)
     with torch.inference_mode():
-        nll, correct, count = validator.sums(loaded.model.eval(), World(device=device), lambda: None)
+        nll, correct, count, _ = validator.sums(loaded.model.eval(), World(device=device), lambda: None)
     if not count:
         raise DataError(f"{name} has nothing that this model ({config.task}) predicts")
     signature = _signature(config, count)

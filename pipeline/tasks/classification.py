@@ -10,8 +10,7 @@ from data.errors import DataError
 from data.store import Dataset
 from model.config import ModelConfig
 from model.layout import Layout
-from pipeline.tasks.task import About, Counts, Labels, Loss, OfPairs, likeliest
-from pipeline.tasks.translation import counts_of
+from pipeline.tasks.task import About, Counts, Labels, Loss, OfPairs, check_known, counts_of_labels, likeliest
 from pipeline.training.losses import output_loss
 
 
@@ -33,7 +32,7 @@ class Classification(OfPairs):
 
     def evaluate(self, model: Any, batch: PairBatch) -> Counts:
         """-log p and accuracy of the labels."""
-        return counts_of(model.output(_hidden(model, batch)), _labels(batch))
+        return counts_of_labels(model.output(_hidden(model, batch)), _labels(batch))
 
     def predict(self, model: Any, batch: PairBatch) -> list[Labels]:
         """The likeliest label of each source."""
@@ -48,8 +47,9 @@ class Classification(OfPairs):
             if len(many):
                 raise DataError(
                     f"{len(many)} {name} labels are not one piece (the first: {split.target_lengths[many[0]]} pieces, "
-                    f'row {many[0]}): set tokenizer.shared = false and tokenizer.target_kind = "word"'
+                    f'row {many[0]}): make tokenizer and dataset with model.task = "classification" in the recipe'
                 )
+        check_known(data.valid)
 
 
 def _hidden(model: Any, batch: PairBatch) -> Tensor:

@@ -11,8 +11,7 @@ from data.errors import DataError
 from data.store import Dataset, Split
 from model.config import ModelConfig
 from model.layout import Layout
-from pipeline.tasks.task import About, Counts, Labels, Loss, OfPairs, likeliest
-from pipeline.tasks.translation import counts_of
+from pipeline.tasks.task import About, Counts, Labels, Loss, OfPairs, check_known, counts_of_labels, likeliest
 from pipeline.training.losses import output_loss
 from tokenizer.special import EOS_ID
 
@@ -39,7 +38,7 @@ class Tagging(OfPairs):
 
     def evaluate(self, model: Any, batch: PairBatch) -> Counts:
         """-log p and accuracy of the tags: a share of words."""
-        return counts_of(model.output(self._hidden(model, batch)), _tags(batch))
+        return counts_of_labels(model.output(self._hidden(model, batch)), _tags(batch))
 
     def predict(self, model: Any, batch: PairBatch) -> list[Labels]:
         """The likeliest tag of each word of each source."""
@@ -60,8 +59,9 @@ class Tagging(OfPairs):
                 raise DataError(
                     f"{len(wrong)} {name} sentences have not a tag for each word (the first: row {row}, {words[row]} "
                     f"words, {split.target_lengths[row]} tags): tags stand between spaces as the words do, each one "
-                    'piece; set tokenizer.shared = false and tokenizer.target_kind = "word"'
+                    'piece; make tokenizer and dataset with model.task = "tagging" in the recipe'
                 )
+        check_known(data.valid)
 
     def num_words(self, split: Split) -> np.ndarray:
         """(rows,) how many words each source has."""

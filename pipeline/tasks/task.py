@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -18,7 +19,7 @@ from data.errors import DataError
 from data.store import Dataset, Ints, Split
 from model.config import ModelConfig
 from pipeline.config import TrainingConfig
-from tokenizer.special import SPECIALS
+from tokenizer.special import SPECIALS, UNK_ID
 from tokenizer.tokenizer import Tokenizer
 
 Rows = NDArray[np.int64]
@@ -35,11 +36,15 @@ class Loss:
 
 @dataclass(frozen=True)
 class Counts:
-    """Sums over what is predicted in validation: -log p, what was right, and how many predictions."""
+    """Sums over what is predicted in validation: -log p, what was right, and how many predictions.
+
+    unknown: labels beside those, of which training has none: they have no probability, and what is given is wrong.
+    """
 
     nll: Tensor
     correct: Tensor
     count: int
+    unknown: int = 0
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,20 @@ def likeliest(logits: Tensor) -> tuple[Tensor, Tensor]:
     """Log-probability and id (n,) of the likeliest label of each row (n, V); control tokens are none."""
     log_probs, labels = logits.log_softmax(-1)[:, len(SPECIALS) :].max(-1)
     return log_probs, labels + len(SPECIALS)
+
+
+def counts_of_labels(logits: Tensor, labels: Tensor) -> Counts:
+    """-log p and accuracy of labels (n,) under logits (n, V), by what would be given."""
+    known = (labels != UNK_ID).nonzero().squeeze(1)
+    nll = F.cross_entropy(logits[known], labels[known], reduction="sum")
+    return Counts(nll, (likeliest(logits)[1] == labels).sum(), len(known), len(labels) - len(known))
+
+
+def check_known(valid: Split) -> None:
+    """Raise DataError where training has none of the labels of the validation split."""
+    ids, _ = valid.target.take(np.arange(len(valid)))
+    if len(ids) and (ids == UNK_ID).all():
+        raise DataError("none of the labels of the valid split is in the training data: nothing can be validated")
 
 
 @dataclass(frozen=True)

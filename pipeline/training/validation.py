@@ -67,7 +67,7 @@ class Validator:
         was_training = model.training
         model.eval()
         try:
-            nll, correct, count = self.sums(model, world, pause)
+            nll, correct, count, unknown = self.sums(model, world, pause)
             score = self.translator.bleu(model, world, pause) if self.translator is not None else None
         finally:
             model.train(was_training)
@@ -75,23 +75,24 @@ class Validator:
         return {
             "loss": loss,
             "perplexity": (math.exp(loss) if loss < 700 else math.inf) if self.task.has_perplexity else None,
-            "accuracy": correct / count,
+            "accuracy": correct / (count + unknown),
             "bleu": None if score is None else score.score,
             "bleu_signature": None if score is None else score.signature,
         }
 
-    def sums(self, model: Any, world: World, pause: Callable[[], None]) -> tuple[float, float, float]:
-        """-log p, how many predictions are right, and how many there are, over all processes; of a model in eval()."""
-        sums = [0.0, 0.0, 0.0]
+    def sums(self, model: Any, world: World, pause: Callable[[], None]) -> tuple[float, float, float, float]:
+        """-log p, how many predictions are right, how many there are, and unknown labels beside them, over all
+        processes; of a model in eval()."""
+        sums = [0.0] * 4
         for _, rows in world.share(self.batches):
             pause()
             with fits(partial(self._too_large, rows)):
                 counts = self.task.evaluate(model, self.task.batch(self.split, rows).to(world.device))
-            for place, value in enumerate((counts.nll, counts.correct, counts.count)):
+            for place, value in enumerate((counts.nll, counts.correct, counts.count, counts.unknown)):
                 sums[place] += float(value)
         parts = world.gather(sums)
-        nll, correct, count = (math.fsum(part[place] for part in parts) for place in range(3))
-        return nll, correct, count
+        nll, correct, count, unknown = (math.fsum(part[place] for part in parts) for place in range(4))
+        return nll, correct, count, unknown
 
     def _too_large(self, rows: Rows) -> str:
         return too_large(self.task.what(self.split, rows), "validation")

@@ -96,6 +96,36 @@ def test_labels_are_learned_given_and_scored(settings: tuple[str, ...], target: 
     assert "<th>BLEU" not in report
 
 
+NAMES = ("Good", "good", "ﬁne", "²", "Плохо", "плохо", "جيد", "悪い", "<s>", "Ångström")
+
+
+@pytest.mark.parametrize(("settings", "per_line"), [(CLASSES, 1), (TAGS, 2)], ids=["classification", "tagging"])
+def test_labels_are_names_in_any_script_and_case_however_rare(settings: tuple[str, ...], per_line: int) -> None:
+    def row(source: str, target: str) -> str:
+        return "\t".join(" ".join([text] * per_line) for text in (source, target)) + "\n"
+
+    rows = [row(f"Word{number}", name) for number, name in enumerate(NAMES)]
+    Path("train.tsv").write_text("".join(["sentence\tkind\n", *rows * 20, row("Word0", "Once")]), "utf-8")
+    Path("test.tsv").write_text("".join(["sentence\tkind\n", *rows, row("Word1", "gOOD")]), "utf-8")
+    text = ("tokenizer.lowercase=true", "tokenizer.normalization=nfkc", "tokenizer.min_frequency=2")
+    done = run("names", (*settings[:2], *text, "tokenizer.vocab_size=14", "training.max_steps=100"))
+    assert done.code == 0, done.err
+    assert f"{per_line} labels of the main split are not in the training data: 'gOOD' ({per_line})" in warnings_of(done)
+    right = len(NAMES) / (len(NAMES) + 1)
+    assert scores("names")["accuracy"] == pytest.approx(100 * right)
+    validation = json.loads(Path("runs/names/model/manifest.json").read_text("utf-8"))["figures"]["validation"]
+    assert validation["accuracy"] == pytest.approx(right)
+    pieces = json.loads(Path("runs/names/model/target.json").read_text("utf-8"))["model"]["vocab"]
+    assert [piece[1:] for piece in pieces if pieces[piece] >= 4] == [*sorted(NAMES), "Once"]
+    said = tfm("translate", "runs/names", "--device", "cpu", stdin=" ".join(["WORD3"] * per_line) + "\n")
+    assert said.out == " ".join([NAMES[3]] * per_line) + "\n"
+
+
+def warnings_of(done: Result) -> str:
+    """What was said, without the breaks of lines that a terminal's width makes."""
+    return " ".join(done.err.split())
+
+
 @pytest.mark.parametrize("block", [None, 16])
 def test_a_language_model_is_scored_by_how_probable_it_finds_texts(block: int | None) -> None:
     settings = LINES if block is None else (*LINES, f"model.block={block}", "data.batch_tokens=64")
@@ -152,6 +182,8 @@ def test_an_encoder_with_another_tokenizer_is_refused() -> None:
         ((*CLASSES, "training.early_stopping.metric=bleu"), "there are no translations"),
         (('model.architecture="decoder_only"', "tokenizer.shared=false"), "needs one vocabulary"),
         (("tokenizer.target_kind=word",), "set shared = false"),
+        ((*CLASSES[:2], "tokenizer.shared=true"), "leave tokenizer.shared out, or set it to false"),
+        ((*TAGS, "tokenizer.target_kind=bpe"), "labels are names, in a vocabulary of their own, never cut"),
     ],
 )
 def test_what_does_not_combine_is_refused_before_any_work(settings: tuple[str, ...], problem: str) -> None:

@@ -17,10 +17,10 @@ from pipeline.tasks.classification import Classification
 from pipeline.tasks.language_model import RunningText
 from pipeline.tasks.masked_language_model import HIDDEN_ID, MaskedLanguageModel, masking
 from pipeline.tasks.tagging import Tagging
-from pipeline.tasks.task import About
+from pipeline.tasks.task import About, counts_of_labels
 from pipeline.tasks.tasks import TASKS
 from tokenizer.config import TokenizerConfig
-from tokenizer.special import BOS_ID, EOS_ID
+from tokenizer.special import BOS_ID, EOS_ID, UNK_ID
 from tokenizer.tokenizer import Tokenizer
 from tokenizer.train import train
 
@@ -171,7 +171,7 @@ def test_masks_differ_from_step_to_step_and_are_those_of_the_step() -> None:
 
 
 def test_a_label_of_several_pieces_is_refused() -> None:
-    with pytest.raises(DataError, match=r'1 train labels are not one piece .*row 1.*target_kind = "word"'):
+    with pytest.raises(DataError, match=r'1 train labels are not one piece .*row 1.*model.task = "classification"'):
         Classification(0.0).check(dataset(split([[4], [5]], [[6], [7, 8]])), ModelConfig())
 
 
@@ -202,3 +202,19 @@ def test_predictions_are_the_likeliest_labels_and_never_control_tokens() -> None
     assert min(label for each in found for label in each.ids) >= 4
     assert all(each.log_prob < 0 for each in found)
     assert config.task == "tagging"
+
+
+def test_a_label_that_training_does_not_have_is_wrong_and_in_no_loss() -> None:
+    logits = torch.tensor([[0.0, 9.0, 0, 0, 1, 2], [0, 9, 0, 0, 3, 2], [0, 9, 0, 0, 3, 2]], dtype=torch.float64)
+    found = counts_of_labels(logits, torch.tensor([UNK_ID, 4, 5]))
+    assert (found.count, found.unknown, int(found.correct)) == (2, 1, 1)
+    wanted = -(logits[1].log_softmax(0)[4] + logits[2].log_softmax(0)[5])
+    torch.testing.assert_close(found.nll, wanted, rtol=0, atol=1e-12)
+    none = counts_of_labels(logits[:1], torch.tensor([UNK_ID]))
+    assert (none.count, none.unknown, int(none.correct), float(none.nll)) == (0, 1, 0, 0.0)
+
+
+def test_a_validation_split_of_unknown_labels_alone_is_refused() -> None:
+    known, unknown = split([[4]], [[4]]), split([[4], [5]], [[UNK_ID], [UNK_ID]])
+    with pytest.raises(DataError, match="none of the labels of the valid split is in the training data"):
+        Classification(0.0).check(Dataset(known, unknown, {}, 64, None), ModelConfig())  # type: ignore[arg-type]

@@ -1,0 +1,31 @@
+"""Labels and tags of validation and test data that training data does not have: no model of it can give them."""
+
+from collections import Counter
+
+import numpy as np
+
+from data.store import Split
+from tokenizer.labels import names_in
+from tokenizer.special import UNK_ID
+from tokenizer.tokenizer import Tokenizer
+
+NUM_NAMED = 5
+
+
+def unseen(split: Split, target: Tokenizer) -> Counter[str]:
+    """How often each name comes up in the targets that the vocabulary of names does not have."""
+    ids, lengths = split.target.take(np.arange(len(split)))
+    rows = np.unique(np.repeat(np.arange(len(split)), lengths)[ids == UNK_ID])
+    texts = split.texts()[1] if len(rows) else []
+    assert target.names is not None, "a vocabulary of names"
+    seen = Counter(name for row in rows for name in names_in(texts[row], target.names))
+    return Counter({name: count for name, count in seen.items() if UNK_ID in target.encode(name)})
+
+
+def in_words(found: Counter[str], split: str) -> str:
+    """What to say of names that are unseen, the most frequent first."""
+    first = ", ".join(f"{name[:40]!r} ({count})" for name, count in found.most_common(NUM_NAMED))
+    more = f" and {len(found) - NUM_NAMED} others" if len(found) > NUM_NAMED else ""
+    return (
+        f"{found.total()} labels of the {split} split are not in the training data: {first}{more}; each counts as wrong"
+    )
