@@ -65,7 +65,7 @@ def read_run(folder: Path, name: str) -> Trained:
         raise DataError("holds no model yet: `tfm train` makes it", file=folder)
     model = open_artifact(folder if of_model else folder / "model", "train")
     run = folder if not of_model else folder.parent if folder.name == "model" else None
-    notes: list[str] = []
+    notes = _changed(model)
     config = {**model.config, "seed": model.seed, "settings": _settings(model), "init_from": None}
     config |= {label: each.fingerprint[:SHORT] for label, each in model.inputs.items()}
     figures, curve = _trained(model), None
@@ -78,6 +78,13 @@ def read_run(folder: Path, name: str) -> Trained:
             figures |= _speed(metrics, model)
             curve = _curve(metrics, model)
     return Trained(name, model, dict(_flat(config)), figures, curve, notes)
+
+
+def _changed(model: Manifest) -> list[str]:
+    """What was asked for differently once the training had begun, which the config alone does not tell."""
+    found = model.figures.get("changed_during_training")
+    words = [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
+    return [f"its training was changed under way: {'; '.join(words)}"] if words else []
 
 
 def name_of(folder: Path) -> str:

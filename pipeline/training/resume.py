@@ -13,7 +13,7 @@ from pipeline.models import PRECISIONS, resolve_precision
 from pipeline.progress import Reporter
 from pipeline.training.checkpoint import Checkpoint, Checkpoints
 from pipeline.training.distributed import World
-from pipeline.training.state import Progress, Settings, read_progress
+from pipeline.training.state import Change, Progress, Settings, TrainState, read_progress
 
 # A training may be given more time; anything else would make it another one.
 MAY_CHANGE = frozenset(
@@ -38,15 +38,33 @@ def choose(checkpoints: Checkpoints, todo: Plan, config: TrainingConfig, reporte
         return None
     progress = read_progress(found)
     changes = differences(progress.plan, plan_document(todo))
-    words = "; ".join(f"{key.removeprefix('config.')} {old} -> {new}" for key, (old, new) in sorted(changes.items()))
+    words = "; ".join(f"{_shown(key)} {old} -> {new}" for key, (old, new) in sorted(changes.items()))
     if changes.keys() <= MAY_CHANGE and not is_past(progress, config):
-        reporter.line(f"training: continues after step {progress.step:,}{f' ({words})' if words else ''}")
+        with_other = f", with another end ({words})" if words else ""
+        reporter.line(f"training: continues after step {progress.step:,}{with_other}")
         return progress.step
     folder = checkpoints.folder.parent
     aside = _free_name(folder)
     folder.rename(aside)
-    reporter.line(f"training: what was there is of another plan ({words}); it is now {aside}")
+    past = f"; it has done {progress.step:,} updates already" if changes.keys() <= MAY_CHANGE else ""
+    reporter.line(f"training: starts over, since what was there is of another plan ({words}){past}; it is now {aside}")
     return None
+
+
+def go_on(state: TrainState, checkpoint: Checkpoint, todo: Plan, settings: Settings) -> dict[str, Any]:
+    """Become the state that was saved, and write down what is another from now on; the plan up to here."""
+    state.restore(checkpoint)
+    progress, plan = state.progress, plan_document(todo)
+    before = progress.plan
+    changes = sorted(differences(before, plan).items())
+    made = [Change(step=progress.step, key=_shown(key), old=old, new=new) for key, (old, new) in changes]
+    progress.changes, progress.plan, progress.settings = [*progress.changes, *made], plan, settings
+    return before
+
+
+def _shown(key: str) -> str:
+    """A key of a plan as it stands in a recipe."""
+    return key.removeprefix("config.")
 
 
 def is_past(progress: Progress, config: TrainingConfig) -> bool:

@@ -100,3 +100,6 @@ SCHEDULES: dict[str, Schedule] = {
     "warmup_stable_decay": warmup_stable_decay,
     "plateau": plateau,
 }
+
+WITH_AN_END = frozenset({"cosine", "linear", "warmup_stable_decay"})
+"""Those that come down towards the last update: of more updates, each but the warm-up's has another rate."""

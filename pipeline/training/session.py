@@ -1,13 +1,14 @@
 """A training from start to published model: what it is put together from."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from data.store import Dataset, check_ids, load_dataset
 from data.tokenizers import load_pair
@@ -28,11 +29,12 @@ from pipeline.training.checks import check_adaptive, check_batch_norm, check_roo
 from pipeline.training.curves import draw
 from pipeline.training.distributed import World, join
 from pipeline.training.early_stopping import best_first
+from pipeline.training.ending import agree_on_end
 from pipeline.training.log import MetricsLog, TensorBoard
 from pipeline.training.loop import Trainer
 from pipeline.training.memory import fits
 from pipeline.training.optimizers import make_optimizer
-from pipeline.training.resume import choose, plan_document, resolve_settings
+from pipeline.training.resume import choose, go_on, plan_document, resolve_settings
 from pipeline.training.signals import listen
 from pipeline.training.state import Progress, Settings, TrainState, published_weights
 from pipeline.training.update import Gradients
@@ -101,40 +103,31 @@ def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint 
     config, data, world, seed = session.config, session.data, session.world, session.seed
     settings = resolve_settings(config, data.batch_tokens, world, checkpoint, session.reporter)
     torch.set_num_threads(settings.threads)
-    source_tokenizer, target_tokenizer = load_pair(data.tokenizer_folder)
-    about = About(config, session.model, source_tokenizer, target_tokenizer, settings.batch_tokens)
+    about = About(config, session.model, *load_pair(data.tokenizer_folder), settings.batch_tokens)
     task = TASKS[session.model.task](about)
     task.check(data, session.model)
     check_batch_norm(session.model.normalization, config, world.size)
     check_adaptive(session.model.has_tails, config)
-    model = initial_model(session, settings, source_tokenizer, target_tokenizer)
-    check_room(session.folder, num_parameters(model), config.keep, ema=config.ema is not None)
-    state = initial_state(session, settings, model)
-    if checkpoint is not None:
-        state.restore(checkpoint)
-        state.progress.plan, state.progress.settings = plan_document(session.todo), settings
-    elif config.init_from is not None:
-        start_from(state, session, Path(config.init_from))
+    state = initial_state(session, settings, about)
     if checkpoint is None:
-        begin(state, task, about, data, session.reporter)
-    if checkpoint is None and config.batch_tokens == "auto":
-        about = replace(about, batch_tokens=searched_budget(session, model, about))
+        before = state.progress.plan
+        about = start(state, session, task, about)
         task = TASKS[session.model.task](about)
-        settings = settings.model_copy(update={"batch_tokens": about.batch_tokens})
-        state.progress.settings = settings
-    epoch = task.epochs(data.train, settings.batch_tokens, seed)
-    total_steps = last_step(config, epoch.num_batches, world)
+    else:
+        before = go_on(state, checkpoint, session.todo, settings)
+    epochs = task.epochs(data.train, about.batch_tokens, seed)
+    total_steps = agree_on_end(state.progress, config, epochs.num_batches, before=before, folder=session.folder)
     session.reporter.line(
-        f"training: {num_parameters(model):,} parameters, {len(data.train):,} examples in {epoch.num_batches(0):,} "
-        f"batches, at most {total_steps:,} updates; {settings.in_words()}"
+        f"training: {num_parameters(state.model):,} parameters, {len(data.train):,} examples in "
+        f"{epochs.num_batches(0):,} batches, at most {total_steps:,} updates; {state.progress.settings.in_words()}"
     )
     log = open_log(session, state.progress)
     return Trainer(
         config=config,
         state=state,
-        gradients=Gradients(model, task, data.train, config, seed, world),
-        batches=epoch,
-        validator=make_validator(session, task, target_tokenizer),
+        gradients=Gradients(state.model, task, data.train, config, seed, world),
+        batches=epochs,
+        validator=make_validator(session, task, about.target),
         checkpoints=checkpoints,
         log=log,
         reporter=session.reporter,
@@ -145,7 +138,19 @@ def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint 
     )
 
 
-def searched_budget(session: Session, model: Model, about: About) -> int:
+def start(state: TrainState, session: Session, task: Any, about: About) -> About:
+    """Give a training that begins what it begins with; what its task is about, its batches as large as they are now."""
+    config = session.config
+    if config.init_from is not None:
+        start_from(state, session, Path(config.init_from))
+    begin(state, task, about, session.data, session.reporter)
+    if config.batch_tokens == "auto":
+        about = replace(about, batch_tokens=searched_budget(session, state.model, about))
+        state.progress.settings = state.progress.settings.model_copy(update={"batch_tokens": about.batch_tokens})
+    return about
+
+
+def searched_budget(session: Session, model: nn.Module, about: About) -> int:
     """The tokens a batch that fit in memory."""
     return largest_budget(
         model,
@@ -184,11 +189,13 @@ def initial_model(session: Session, settings: Settings, source: Tokenizer, targe
     return model.to(session.world.device)
 
 
-def initial_state(session: Session, settings: Settings, model: Model) -> TrainState:
-    """The state before the first update."""
-    ema = None if session.config.ema is None else Ema(model, session.config.ema)
+def initial_state(session: Session, settings: Settings, about: About) -> TrainState:
+    """The state before the first update. Raises CannotWrite where the disk has no room for its checkpoints."""
+    model, config = initial_model(session, settings, about.source, about.target), session.config
+    check_room(session.folder, num_parameters(model), config.keep, ema=config.ema is not None)
+    ema = None if config.ema is None else Ema(model, config.ema)
     progress = Progress(settings=settings, plan=plan_document(session.todo))
-    return TrainState(model, make_optimizer(model, session.config.optimizer), ema, progress)
+    return TrainState(model, make_optimizer(model, config.optimizer), ema, progress)
 
 
 def start_from(state: TrainState, session: Session, first: Path) -> None:
@@ -210,22 +217,6 @@ def start_from(state: TrainState, session: Session, first: Path) -> None:
         )
     if state.ema is not None:
         state.ema.load(untied(state.model.state_dict()))
-
-
-def last_step(config: TrainingConfig, num_batches: Callable[[int], int], world: World) -> int:
-    """The step at which training ends unless it stops early; what schedules that come down count towards.
-
-    num_batches: of an epoch, by its number; epochs may differ, so each is counted.
-    """
-    if config.max_epochs is None:
-        assert config.max_steps is not None, "a training ends"
-        return config.max_steps
-    step = 0
-    for epoch in range(config.max_epochs):
-        step += -(-num_batches(epoch) // (config.accumulate * world.size))
-        if config.max_steps is not None and step >= config.max_steps:
-            return config.max_steps
-    return step
 
 
 def make_validator(session: Session, task: Any, target_tokenizer: Tokenizer) -> Validator:
@@ -290,6 +281,8 @@ def publish_model(session: Session, trainer: Trainer, command: Sequence[str]) ->
             parameters=num_parameters(trainer.state.model),
             settings=progress.settings.model_dump(),
         )
+        if progress.changes:
+            draft.figures["changed_during_training"] = [each.in_words() for each in progress.changes]
     of = f"step {steps[0]:,}" if len(steps) == 1 else f"the mean of steps {', '.join(f'{step:,}' for step in steps)}"
     bleu = "" if figures["bleu"] is None else f", BLEU {figures['bleu']:.2f}"
     session.reporter.line(

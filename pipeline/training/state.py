@@ -59,6 +59,21 @@ class Line(BaseModel):
         return {"loss": self.loss / tokens, "nll": self.nll / tokens, "tokens_per_second": speed}
 
 
+class Change(BaseModel):
+    """A setting that changed after so many updates."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    step: int = Field(ge=0, le=2**53)
+    key: str
+    old: Any
+    new: Any
+
+    def in_words(self) -> str:
+        """As a person reads it."""
+        return f"after update {self.step:,}: {self.key} {self.old} -> {self.new}"
+
+
 class Progress(BaseModel):
     """How far a training is: everything but the tensors."""
 
@@ -74,6 +89,8 @@ class Progress(BaseModel):
     not_finite: int = Field(0, ge=0, description="updates in a row that were left out, up to now")
     validations: list[Validation] = Field(default_factory=list)
     saved: list[int] = Field(default_factory=list, description="steps of the kept last regular checkpoints, ascending")
+    total_steps: int | None = Field(None, ge=0, le=2**53, description="updates that the schedule counts towards")
+    changes: list[Change] = Field(default_factory=list, description="made after the training began")
 
     @property
     def validated(self) -> int:

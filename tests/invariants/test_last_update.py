@@ -19,14 +19,13 @@ from pipeline.tasks.task import OfPairs
 from pipeline.tasks.translation import Translation
 from pipeline.tasks.word_vectors import Neighbours, Softmax
 from pipeline.training.distributed import World
+from pipeline.training.ending import last_step
 from pipeline.training.loop import Trainer
-from pipeline.training.schedules import SCHEDULES, Course
-from pipeline.training.session import last_step
+from pipeline.training.schedules import SCHEDULES, WITH_AN_END, Course
 from pipeline.training.state import Progress, Settings
 from pipeline.training.update import Update
 
 SETTINGS = Settings(device="cpu", precision="fp32", threads=1, world_size=1, batch_tokens=64)
-WITH_AN_END = ("cosine", "linear", "warmup_stable_decay")
 schedules = st.builds(
     ScheduleConfig,
     name=st.sampled_from(sorted(SCHEDULES)),
@@ -71,7 +70,7 @@ def trained(config: TrainingConfig, task: OfPairs, split: Split, budget: int, si
         progress=Progress(plan={}, settings=SETTINGS), optimizer=optimizer, ema=None, model=torch.nn.Identity()
     )
     world, epochs = World(size=size), task.epochs(split, budget, 7)
-    total = last_step(config, epochs.num_batches, world)
+    total = last_step(config, epochs.num_batches, size)
     quiet = config.model_copy(update={"log_every": 10**9})
     trainer = Trainer(
         config=quiet, state=state, gradients=Instantly(), batches=epochs, validator=Nothing(),  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR, LRScheduler, ReduceLROnPlateau, StepLR
 
 from pipeline.config import Schedule, ScheduleConfig
-from pipeline.training.schedules import SCHEDULES, Course
+from pipeline.training.schedules import SCHEDULES, WITH_AN_END, Course
 
 
 def rates(
@@ -89,3 +89,12 @@ def test_rates_are_positive_and_finite_even_past_the_end(name: Schedule, step: i
     rate = SCHEDULES[name](step, config, Course(5000, 512, [2.0, 3.0, 3.0, 3.0]))
     assert math.isfinite(rate)
     assert 0 < rate <= 1e-3
+
+
+@pytest.mark.parametrize("name", sorted(SCHEDULES))
+def test_only_schedules_with_an_end_know_how_many_updates_there_are(name: Schedule) -> None:
+    settings = {"warmup_steps": 3, "decay_steps": 6, "final": 0.1}
+    alike = [rates(name, 20, total=total, losses=[3.0, 2.0], **settings) for total in (20, 40)]
+    assert (alike[0] != alike[1]) == (name in WITH_AN_END)
+    if name in WITH_AN_END:
+        assert alike[0][-1] == pytest.approx(0.1)
