@@ -30,7 +30,7 @@ def batches(
     source_lengths, target_lengths: (rows,) tokens of each row, the end token included.
     budget: the largest B * longest source and B * longest target of a batch of B rows.
     weights: a row of weight w comes floor(w) times, and once more for a drawn share w - floor(w) of the rows of
-    that weight; without weights every row comes exactly once.
+    that weight (see `num_drawn`); without weights every row comes exactly once.
     Raises DataError if one row alone exceeds the budget.
     """
     rows = copies(weights, seed=seed, epoch=epoch) if weights is not None else np.arange(len(source_lengths))
@@ -77,11 +77,21 @@ def copies(weights: NDArray[np.float64], *, seed: int, epoch: int) -> Ints:
     rng = np.random.default_rng([seed, epoch, _DRAW_COPIES])
     times = np.floor(weights).astype(np.int64)
     for weight in np.unique(weights):
-        rest = float(weight - np.floor(weight))
-        if rest:
+        if weight % 1:
             same = np.flatnonzero(weights == weight)
-            times[rng.permutation(same)[: round(rest * len(same))]] += 1
+            times[rng.permutation(same)[: num_drawn(float(weight), len(same), seed=seed, epoch=epoch)]] += 1
     return np.repeat(np.arange(len(weights)), times)
+
+
+def num_drawn(weight: float, num_rows: int, *, seed: int, epoch: int) -> int:
+    """How many of `num_rows` rows of a weight come once more in an epoch, for the fraction of the weight.
+
+    Fraction times rows in the mean, however few those are: the first n epochs have n times as many, but for less
+    than one row; where between two epochs that falls is drawn from the seed.
+    """
+    share = round(weight % 1 * num_rows, 9)  # 0.3 of 100 rows are 30, not 30.000000000000004
+    begin = epoch + np.random.default_rng([seed, _DRAW_COPIES, *weight.as_integer_ratio()]).random()
+    return int((begin + 1) * share) - int(begin * share)
 
 
 def cut_and_flip(seed: int, epoch: int) -> tuple[float, bool]:

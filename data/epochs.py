@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from data.buckets import copies, cut, cut_and_flip, sort_key
+from data.buckets import copies, cut, cut_and_flip, num_drawn, sort_key
 
 Ints = NDArray[np.int64]
 BLOCK = 1 << 18
@@ -119,9 +119,9 @@ def _rows_of(lengths: Lengths, seed: int, epoch: int) -> tuple[Ints, Ints, Ints]
     rng = np.random.default_rng([seed, epoch])
     total: Counter[int] = Counter()
     for weight, counts in lengths.counts.items():
-        rest, keys = weight - np.floor(weight), list(counts)
-        times = np.array([counts[key] for key in keys])
-        drawn = rng.multivariate_hypergeometric(times, round(rest * int(times.sum()))) if rest else 0
+        keys, times = list(counts), np.array(list(counts.values()))
+        more = num_drawn(weight, int(times.sum()), seed=seed, epoch=epoch) if weight % 1 else 0
+        drawn = rng.multivariate_hypergeometric(times, more) if more else 0
         total.update(dict(zip(keys, (times * int(weight) + drawn).tolist(), strict=True)))
     pairs = np.array(list(total), np.int64)
     return pairs >> SHIFT, pairs & ((1 << SHIFT) - 1), np.array(list(total.values()), np.int64)

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from data.buckets import batches, copies, ordered_batches, padding
+from data.buckets import batches, copies, num_drawn, ordered_batches, padding
+from data.epochs import Lengths, cost
 
 BUDGET = 60
 sizes = st.integers(0, 300)
@@ -57,7 +58,40 @@ def test_weights_give_whole_copies_and_a_share_of_the_rest(weights, seed, epoch)
     for weight in set(weights):
         same = times[np.array(weights) == weight]
         assert set(same) <= {int(weight), int(weight) + 1}
-        assert same.sum() - int(weight) * len(same) == round((weight - int(weight)) * len(same))
+        more, share = same.sum() - int(weight) * len(same), (weight - int(weight)) * len(same)
+        assert more in (np.floor(share), np.ceil(share))
+
+
+@given(st.floats(0.001, 3.7), st.integers(1, 10_000), draws, st.integers(1, 100_000))
+def test_over_many_epochs_rows_come_as_often_as_their_weight_asks(weight, num_rows, seed, epochs):
+    """However few the rows and however small the weight: the sum is right to one row, from the first epoch on."""
+    at = range(epochs) if epochs < 50 else sorted(np.random.default_rng(seed).integers(0, epochs, 50).tolist())
+    drawn = [num_drawn(weight, num_rows, seed=seed, epoch=epoch) for epoch in at]
+    share = weight % 1 * num_rows
+    assert all(max(np.floor(share - 1e-6), 0) <= each <= min(np.ceil(share + 1e-6), num_rows) for each in drawn)
+    if epochs < 50:
+        assert abs(sum(drawn) - epochs * share) <= 1 + 1e-6
+
+
+@pytest.mark.parametrize(("weight", "num_rows"), [(0.001, 400), (0.001, 1), (0.02, 7), (1.37, 3), (3.7, 1), (0.3, 10)])
+def test_each_row_comes_as_often_as_another(weight, num_rows):
+    """In the mean over 4,000 epochs, which is the weight; of a corpus beside others."""
+    weights = np.concatenate([np.full(num_rows, weight), np.full(5, 0.5), np.ones(3)])
+    times = sum(np.bincount(copies(weights, seed=7, epoch=epoch), minlength=len(weights)) for epoch in range(4000))
+    mean = times / 4000
+    assert mean[:num_rows].mean() == pytest.approx(weight, abs=1 / 4000 / num_rows + 1e-9)
+    rest = weight % 1
+    spread = 6 * np.sqrt(rest * (1 - rest) / 4000) + 2 / 4000
+    assert (np.abs(mean[:num_rows] - weight) < spread).all()
+    assert (mean[-3:] == 1).all()
+
+
+@given(st.integers(1, 300), st.floats(0.001, 3.7), draws, st.integers(0, 50))
+def test_an_epoch_is_counted_to_cost_what_is_drawn_for_it(num_rows, weight, seed, epoch):
+    found = Lengths()
+    found.add(np.full(num_rows, 3), np.full(num_rows, 4), weight)
+    rows = copies(np.full(num_rows, weight), seed=seed, epoch=epoch)
+    assert cost(found, budget=64, seed=seed, epoch=epoch).rows == len(rows)
 
 
 @given(corpora, draws)
