@@ -54,16 +54,18 @@ def train(
     dataset, folder = require(data, "--data"), require(out, "--out")
     from cli.console import reporter
     from model.config import ModelConfig
-    from pipeline.config import DecodingConfig, TrainingConfig
+    from pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
     from pipeline.train import train as train_stage
 
+    parts = ("training", "model", "decoding", "evaluation")
     train_stage(
-        part(TrainingConfig, sets, flags, beside=("model", "decoding")),
-        part(ModelConfig, sets, {}, beside=("training", "decoding")),
-        part(DecodingConfig, sets, {}, beside=("training", "model")),
+        part(TrainingConfig, sets, flags, beside=parts),
+        part(ModelConfig, sets, {}, beside=parts),
+        part(DecodingConfig, sets, {}, beside=parts),
         dataset,
         folder,
         seed=seed_of(seed),
+        evaluation=part(EvaluationConfig, sets, {}, beside=parts),
         command=argv(),
         reporter=reporter(),
     )

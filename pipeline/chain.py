@@ -75,6 +75,7 @@ def _train(order: Order) -> None:
         order.run.dataset,
         order.out,
         seed=order.recipe.seed,
+        evaluation=order.recipe.evaluation,
         command=order.command,
         reporter=order.reporter,
     )

@@ -13,9 +13,11 @@ Device = Literal["auto", "cpu", "cuda", "mps"]
 LengthNorm = Literal["none", "average", "wu"]
 Strategy = Literal["search", "sample"]
 EvaluationMetric = Literal[
-    "bleu", "chrf", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "exact_match", "accuracy", "macro_f1",
+    "bleu", "chrf", "chrf++", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "exact_match", "accuracy", "macro_f1",
     "perplexity",
 ]  # fmt: skip
+BleuTokenizer = Literal["auto", "13a", "intl", "char", "zh", "ja-mecab", "ko-mecab", "flores200", "none"]
+RougeTokenizer = Literal["unicode", "rouge-score"]
 Beta = Annotated[float, Field(ge=0, lt=1)]
 DEFAULT_EPOCHS = 10  # where a recipe says nothing of when to stop
 STRICT = ConfigDict(frozen=True, extra="forbid")
@@ -218,6 +220,7 @@ class EvaluationConfig(BaseModel):
     metrics: tuple[EvaluationMetric, ...] = (
         "bleu",
         "chrf",
+        "chrf++",
         "ter",
         "rouge1",
         "rouge2",
@@ -226,8 +229,13 @@ class EvaluationConfig(BaseModel):
         "exact_match",
         "perplexity",
     )
-    lowercase: bool = False
-    bleu_tokenize: Literal["13a", "intl", "char", "zh", "none"] = "13a"
+    lowercase: bool = Field(False, description="of BLEU, chrF and exact match; TER and ROUGE ignore case anyway")
+    bleu_tokenize: BleuTokenizer = Field(
+        "auto", description="auto: by the scripts of the references; also of the BLEU of validation"
+    )
+    rouge_tokenize: RougeTokenizer = Field(
+        "unicode", description="unicode: words of any script; rouge-score: runs of a-z and 0-9, as that package has it"
+    )
     samples: int = Field(20, ge=0, description="worst and random samples shown in the report")
 
     def of_task(self, task: str) -> "EvaluationConfig":

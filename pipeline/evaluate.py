@@ -17,6 +17,7 @@ from pipeline.progress import Reporter
 from pipeline.scoring.evaluation import Evaluation, Segments, as_json, assess, from_json
 from pipeline.scoring.metrics import Score
 from pipeline.scoring.report import render, score_rows
+from pipeline.scoring.tokens import check_installed
 from pipeline.training.curves import read_metrics, svg
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def evaluate_tests(
     content of scores.json.
     """
     config = config.of_task(task_of(open_artifact(model, "train")))
+    _check(config)
     todo = plan(model, dataset, translations, config, out, seed=seed)
 
     def work(folder: Path | None) -> list[Evaluation]:
@@ -96,6 +98,7 @@ def evaluate_files(
     """
     if not references:
         raise RecipeError("nothing to score against: give --reference FILE")
+    _check(config)
     if hypotheses is None and (model is None or source is None):
         raise RecipeError("nothing to score: give --hypotheses FILE, or --model DIR and --source FILE")
     files = {"source": source, "hypotheses": hypotheses}
@@ -132,6 +135,12 @@ def evaluate_files(
         resolved["decoding"] = decoding.model_dump(mode="json")
     todo = Plan(stage="evaluate", folder=out, config=resolved, inputs=inputs, seed=seed)
     return _stage(todo, work, None, command, reporter)
+
+
+def _check(config: EvaluationConfig) -> None:
+    """Raise RecipeError, before anything is translated, where BLEU's tokenizer is not installed."""
+    if "bleu" in config.metrics:
+        check_installed(config)
 
 
 def _stage(

@@ -8,7 +8,7 @@ from typing import Any
 from model.config import ModelConfig
 from pipeline.agreement import check_source_tokenizer, check_tokenizer, task_of
 from pipeline.artifact import Plan, is_fresh, open_artifact
-from pipeline.config import DecodingConfig, TrainingConfig
+from pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
 from pipeline.progress import Quiet, Reporter
 from pipeline.vectors import VECTORS, vectors_as_inputs
 
@@ -26,6 +26,7 @@ def plan(
     out: Path,
     *,
     seed: int,
+    evaluation: EvaluationConfig,
 ) -> Plan:
     """What `train` will make, from what. Raises DataError where the first model has another tokenizer."""
     data = open_artifact(dataset, "preprocess")
@@ -42,6 +43,8 @@ def plan(
     }
     if config.validation.bleu and model.task == "translation":
         parts["decoding"] = _of_validation(config, decoding)
+        if scores := _scores_of_validation(evaluation, dataset):
+            parts["evaluation"] = scores
     return Plan(stage="train", folder=out / "model", config=parts, inputs=inputs, seed=seed)
 
 
@@ -57,6 +60,21 @@ def _of_validation(config: TrainingConfig, decoding: DecodingConfig) -> dict[str
     return decoding.model_dump(mode="json", exclude=unused)
 
 
+def _scores_of_validation(evaluation: EvaluationConfig, dataset: Path) -> dict[str, Any]:
+    """The part of [evaluation] that validation uses, where it is not what it was before it used any: cased, and by 13a.
+
+    So models of that time stay fresh, and a tokenizer that "auto" finds is as good as its name.
+    """
+    parts = evaluation.model_dump(mode="json", include={"bleu_tokenize", "lowercase"})
+    if evaluation.bleu_tokenize == "auto":
+        from data.store import load_dataset
+        from pipeline.scoring.scripts import choose_tokenizer
+
+        if choose_tokenizer([load_dataset(dataset).valid.texts()[1]]).name == "13a":
+            parts["bleu_tokenize"] = "13a"
+    return {key: value for key, value in parts.items() if value not in ("13a", False)}
+
+
 def train(
     config: TrainingConfig,
     model: ModelConfig,
@@ -65,6 +83,7 @@ def train(
     out: Path,
     *,
     seed: int,
+    evaluation: EvaluationConfig,
     command: Sequence[str],
     reporter: Reporter,
 ) -> None:
@@ -74,9 +93,9 @@ def train(
     calls this. Raises Stopped, with all saved, on SIGTERM or Ctrl-C.
     """
     talk = reporter if os.environ.get("RANK", "0") == "0" else Quiet()
-    todo = plan(config, model, decoding, dataset, out, seed=seed)
+    todo = plan(config, model, decoding, dataset, out, seed=seed, evaluation=evaluation)
     if is_fresh(todo, talk):
         return
     from pipeline.training.session import make_model
 
-    make_model(todo, config, model, decoding, dataset, command=command, reporter=talk)
+    make_model(todo, config, model, decoding, evaluation, dataset, command=command, reporter=talk)

@@ -17,7 +17,7 @@ from data.store import load_dataset, write_about, write_split
 from model.build import build
 from model.config import DropoutConfig, ModelConfig, StackConfig
 from pipeline.artifact import Plan, publish
-from pipeline.config import DecodingConfig, TrainingConfig
+from pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
 from pipeline.progress import Quiet, Reporter
 from pipeline.tasks.translation import Translation
 from pipeline.train import train
@@ -74,6 +74,7 @@ def run(
 ) -> Path:
     """Train; the folder of the model."""
     seed, talk = more.pop("seed", 3), reporter or Quiet()
+    more = {"evaluation": EvaluationConfig(), **more}
     train(config, model, DecodingConfig(), dataset, out, seed=seed, command=["test"], reporter=talk, **more)
     return out / "model"
 

@@ -1,11 +1,15 @@
 """Quality by length, and the samples that a reader wants to see: the worst, and some at random."""
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline.config import EvaluationConfig
-from pipeline.scoring.metrics import Score, score_texts, sentence_chrf
+from pipeline.scoring.labels import accuracy, line_accuracy
+from pipeline.scoring.metrics import Metric, Score, bleu_of_few, chrf, sentence_chrf
+from pipeline.scoring.scripts import num_words, resolved
+
+BY_LENGTH: Mapping[str, Metric] = {"accuracy": accuracy, "bleu": bleu_of_few, "chrf": chrf}
 
 
 @dataclass(frozen=True)
@@ -20,13 +24,22 @@ class LengthBin:
 
 @dataclass(frozen=True)
 class Sample:
-    """One segment with all that was said about it; `line` counts from 1."""
+    """One segment with all that was said about it; `line` counts from 1.
+
+    accuracy: of what a model labelled, the share in 0..1 of the segment's labels that are right.
+    """
 
     line: int
     source: str | None
     hypothesis: str
     references: tuple[str, ...]
     chrf: float
+    accuracy: float | None = None
+
+
+def scores_labels(config: EvaluationConfig) -> bool:
+    """Whether lines of labels are scored, not texts."""
+    return "accuracy" in config.metrics or "macro_f1" in config.metrics
 
 
 def by_length(
@@ -34,22 +47,24 @@ def by_length(
     hypotheses: Sequence[str],
     references: Sequence[Sequence[str]],
     config: EvaluationConfig,
+    without: Collection[str] = (),
     num_bins: int = 6,
 ) -> list[LengthBin]:
     """BLEU and chrF by the number of words of `texts` (the sources), in up to `num_bins` bins of about equal size.
 
-    Where labels are scored: their accuracy. Segments of one length share a bin, so a corpus of few lengths has fewer
-    bins. Signatures are those of `metrics.bleu` and `metrics.chrf`.
+    BLEU is of effective order (n-grams as long as the hypotheses have), as a bin may hold nothing of four words. Where
+    labels are scored: their accuracy. Metrics in `without` are left out, and both in a bin without a reference.
+    Segments of one length share a bin, so a corpus of few lengths has fewer bins.
     """
-    lengths = [len(text.split()) for text in texts]
-    metrics = ("accuracy",) if "accuracy" in config.metrics else ("bleu", "chrf")
-    config = config.model_copy(update={"metrics": metrics})
+    lengths = [num_words(text) for text in texts]
+    names = [name for name in (("accuracy",) if scores_labels(config) else ("bleu", "chrf")) if name not in without]
+    config = resolved(config, references)
     bins = []
-    for shortest, longest in _ranges(lengths, num_bins):
+    for shortest, longest in _ranges(lengths, num_bins) if names else []:
         rows = [row for row, length in enumerate(lengths) if shortest <= length <= longest]
-        scores = score_texts(
-            [hypotheses[row] for row in rows], [[reference[row] for row in rows] for reference in references], config
-        )
+        segments = [hypotheses[row] for row in rows], [[reference[row] for row in rows] for reference in references]
+        has_words = any(text.strip() for column in segments[1] for text in column)
+        scores = {name: BY_LENGTH[name](*segments, config) for name in names if has_words}
         bins.append(LengthBin(shortest, longest, len(rows), scores))
     return bins
 
@@ -71,13 +86,21 @@ def _ranges(lengths: Sequence[int], num_bins: int) -> list[tuple[int, int]]:
 
 
 def worst_samples(
-    sources: Sequence[str] | None, hypotheses: Sequence[str], references: Sequence[Sequence[str]], count: int
+    sources: Sequence[str] | None,
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    count: int,
+    *,
+    labels: bool = False,
 ) -> list[Sample]:
-    """The `count` segments of the lowest chrF, the worst first; of equals, the earlier line first."""
+    """The `count` segments of the lowest chrF or, of labels, of the lowest share that is right, the worst first.
+
+    Of equals, the earlier line comes first.
+    """
     if count == 0:
         return []
-    samples = [_sample(row, sources, hypotheses, references) for row in range(len(hypotheses))]
-    return sorted(samples, key=lambda sample: (sample.chrf, sample.line))[:count]
+    samples = [_sample(row, sources, hypotheses, references, labels) for row in range(len(hypotheses))]
+    return sorted(samples, key=lambda each: (each.chrf if each.accuracy is None else each.accuracy, each.line))[:count]
 
 
 def random_samples(
@@ -86,15 +109,22 @@ def random_samples(
     references: Sequence[Sequence[str]],
     count: int,
     seed: int,
+    *,
+    labels: bool = False,
 ) -> list[Sample]:
     """`count` segments (all, where there are fewer) drawn by `seed`, in the order of the corpus."""
     rows = random.Random(seed).sample(range(len(hypotheses)), min(count, len(hypotheses)))
-    return [_sample(row, sources, hypotheses, references) for row in sorted(rows)]
+    return [_sample(row, sources, hypotheses, references, labels) for row in sorted(rows)]
 
 
 def _sample(
-    row: int, sources: Sequence[str] | None, hypotheses: Sequence[str], references: Sequence[Sequence[str]]
+    row: int,
+    sources: Sequence[str] | None,
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    labels: bool,
 ) -> Sample:
     segment = tuple(reference[row] for reference in references)
     source = None if sources is None else sources[row]
-    return Sample(row + 1, source, hypotheses[row], segment, sentence_chrf(hypotheses[row], segment))
+    right = line_accuracy(hypotheses[row], segment[0]) if labels else None
+    return Sample(row + 1, source, hypotheses[row], segment, sentence_chrf(hypotheses[row], segment), right)

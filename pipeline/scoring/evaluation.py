@@ -7,8 +7,17 @@ from typing import Any
 
 from pipeline.config import EvaluationConfig
 from pipeline.progress import Reporter
-from pipeline.scoring.breakdown import LengthBin, Sample, by_length, random_samples, worst_samples
-from pipeline.scoring.metrics import METRICS, Score, looks_tokenized, score_texts, too_long
+from pipeline.scoring.breakdown import (
+    LengthBin,
+    Sample,
+    by_length,
+    random_samples,
+    scores_labels,
+    worst_samples,
+)
+from pipeline.scoring.left_out import left_out
+from pipeline.scoring.metrics import METRICS, Score, looks_tokenized, score_texts
+from pipeline.scoring.scripts import choose_tokenizer
 
 NUM_SHOWN = 5  # samples printed at the end of an evaluation
 
@@ -74,6 +83,8 @@ def assess(
 ) -> Evaluation:
     """Scores, quality by length and samples of `segments`. `extra` are scores that texts alone do not give."""
     sources, hypotheses, references = segments.sources, segments.hypotheses, segments.references
+    config = _with_tokenizer(config, segments, reporter)
+    without, labels = left_out(hypotheses, references, config), scores_labels(config)
     if config.bleu_tokenize != "none" and looks_tokenized(hypotheses):
         reporter.warn(
             f'{segments.name}: 100 or more hypotheses end in " .", as tokenised text does; '
@@ -83,9 +94,9 @@ def assess(
     with reporter.bar(f"scoring {segments.name}", len(names) + 2, "parts") as bar:
         scores = score_texts(hypotheses, references, config, lambda name: bar.advance(1, name))
         length_of = "reference" if sources is None else "source"
-        lengths = by_length(references[0] if sources is None else sources, hypotheses, references, config)
+        lengths = by_length(references[0] if sources is None else sources, hypotheses, references, config, without)
         bar.advance(1, "lengths")
-        worst = worst_samples(sources, hypotheses, references, config.samples)
+        worst = worst_samples(sources, hypotheses, references, config.samples, labels=labels)
         bar.advance(1, "samples")
     return Evaluation(
         name=segments.name,
@@ -94,10 +105,20 @@ def assess(
         lengths=lengths,
         length_of=length_of,
         worst=worst,
-        random=random_samples(sources, hypotheses, references, config.samples, seed),
-        shown=random_samples(sources, hypotheses, references, NUM_SHOWN, seed),
-        missing={**too_long(hypotheses, references, config), **(missing or {})},
+        random=random_samples(sources, hypotheses, references, config.samples, seed, labels=labels),
+        shown=random_samples(sources, hypotheses, references, NUM_SHOWN, seed, labels=labels),
+        missing={**without, **(missing or {})},
     )
+
+
+def _with_tokenizer(config: EvaluationConfig, segments: Segments, reporter: Reporter) -> EvaluationConfig:
+    """The config with BLEU's tokenizer; where one was chosen that is not the usual one, it says so."""
+    if config.bleu_tokenize != "auto":
+        return config
+    choice = choose_tokenizer(segments.references)
+    if choice.name != "13a" and "bleu" in config.metrics:
+        reporter.line(f"{segments.name}: BLEU with tokenizer {choice.name}: {choice.why}")
+    return config.model_copy(update={"bleu_tokenize": choice.name})
 
 
 def as_json(evaluations: Sequence[Evaluation]) -> dict[str, Any]:

@@ -3,14 +3,8 @@
 A number without its signature is no result: BLEU over lower-cased or tokenised text is another BLEU.
 """
 
-import math
-import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, partial
-from importlib.metadata import version
-from itertools import zip_longest
+from functools import partial
 
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
@@ -18,23 +12,24 @@ from sacrebleu.metrics.ter import TER
 
 from data.errors import DataError
 from pipeline.config import EvaluationConfig
-
-
-@dataclass(frozen=True)
-class Score:
-    """A number and everything one must know to compute it again."""
-
-    score: float
-    signature: str
-
+from pipeline.scoring.labels import accuracy, macro_f1
+from pipeline.scoring.left_out import LONGEST, left_out
+from pipeline.scoring.rouge import rouge
+from pipeline.scoring.score import Score as Score
+from pipeline.scoring.scripts import resolved
+from pipeline.scoring.tokens import make_bleu, make_ter
 
 Metric = Callable[[Sequence[str], Sequence[Sequence[str]], EvaluationConfig], Score]
 
 
 def bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
     """BLEU of the corpus in 0..100 (Papineni et al. 2002), as `sacrebleu` computes it."""
-    # force: sacrebleu's own warning about tokenised text goes past the reporter; `looks_tokenized` replaces it
-    metric = BLEU(lowercase=config.lowercase, tokenize=config.bleu_tokenize, force=True)
+    return _sacrebleu(make_bleu(resolved(config, references)), hypotheses, references)
+
+
+def bleu_of_few(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
+    """BLEU of n-grams as long as the hypotheses have at most (effective order), for texts of few or short segments."""
+    metric = make_bleu(resolved(config, references), effective_order=True)
     return _sacrebleu(metric, hypotheses, references)
 
 
@@ -43,40 +38,22 @@ def chrf(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config:
     return _sacrebleu(CHRF(lowercase=config.lowercase), hypotheses, references)
 
 
+def chrf_with_words(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
+    """chrF2++ of the corpus in 0..100 (Popović 2017): chrF of characters, and of words and pairs of words."""
+    return _sacrebleu(CHRF(lowercase=config.lowercase, word_order=2), hypotheses, references)
+
+
 def ter(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
-    """Translation edit rate in percent (Snover et al. 2006), lower is better; caseless, as Tercom has it."""
-    return _sacrebleu(TER(), hypotheses, references)
+    """Translation edit rate in percent (Snover et al. 2006), lower is better; caseless, as Tercom has it.
+
+    Of Chinese and Japanese by characters, with Tercom's normalisation and support of Asian scripts.
+    """
+    return _sacrebleu(make_ter(references), hypotheses, references)
 
 
 def _sacrebleu(metric: BLEU | CHRF | TER, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
     score = metric.corpus_score(hypotheses, references)
     return Score(float(score.score), metric.get_signature().format())
-
-
-def rouge(kind: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
-    """Mean F1 of a ROUGE (Lin 2004) over the segments in 0..100; with several references, the best one of each segment.
-
-    rouge-score keeps only a-z and 0-9: letters such as "ü" separate words there, as the signature says.
-    """
-    # here, not at the top: it loads nltk, which validation during training does not need
-    from rouge_score.rouge_scorer import RougeScorer
-
-    scorer = RougeScorer([kind], use_stemmer=False, split_summaries=False)
-    values = [
-        scorer.score_multi(segment, hypothesis)[kind].fmeasure
-        for hypothesis, *segment in zip(hypotheses, *references, strict=True)
-    ]
-    of_several = "|refs:best-f1" if len(references) > 1 else ""
-    signature = (
-        f"nrefs:{len(references)}{of_several}|case:lc|tok:[a-z0-9]+|stem:no|split:newline|stat:mean-f1*100"
-        f"|version:rouge-score-{_rouge_version()}"
-    )
-    return Score(100 * math.fsum(values) / len(values), signature)
-
-
-@cache
-def _rouge_version() -> str:
-    return version("rouge_score")
 
 
 def exact_match(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
@@ -93,36 +70,10 @@ def exact_match(hypotheses: Sequence[str], references: Sequence[Sequence[str]], 
     return Score(100 * num_equal / len(hypotheses), signature)
 
 
-def accuracy(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
-    """Percentage of labels, those between spaces in the lines, that are right; with several references, of the first.
-
-    One that is missing or too many counts as wrong.
-    """
-    pairs = _labels(hypotheses, references[0])
-    num_right = sum(given == wanted for given, wanted in pairs)
-    signature = f"unit:label|count:{len(pairs)}|stat:share*100"
-    return Score(100 * num_right / max(len(pairs), 1), signature)
-
-
-def macro_f1(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
-    """Mean over the labels of the (first) reference of their F1, 2 TP / (2 TP + FP + FN), in 0..100."""
-    pairs = _labels(hypotheses, references[0])
-    given, wanted = (Counter(side) for side in zip(*pairs, strict=True)) if pairs else (Counter(), Counter())
-    right = Counter(one for one, other in pairs if one == other)
-    labels = sorted(label for label in wanted if label)
-    values = [2 * right[label] / (given[label] + wanted[label]) for label in labels]
-    return Score(100 * math.fsum(values) / max(len(values), 1), f"labels:{len(labels)}|stat:mean-f1*100")
-
-
-def _labels(hypotheses: Sequence[str], references: Sequence[str]) -> list[tuple[str, str]]:
-    """Each label with what it should be; the empty text where one side has none."""
-    lines = zip(hypotheses, references, strict=True)
-    return [pair for given, wanted in lines for pair in zip_longest(given.split(), wanted.split(), fillvalue="")]
-
-
 METRICS: Mapping[str, Metric] = {
     "bleu": bleu,
     "chrf": chrf,
+    "chrf++": chrf_with_words,
     "ter": ter,
     "rouge1": partial(rouge, "rouge1"),
     "rouge2": partial(rouge, "rouge2"),
@@ -134,47 +85,13 @@ METRICS: Mapping[str, Metric] = {
 }
 
 
-# What a metric can compare, in characters (BLEU, chrF) or words of a segment: what it takes grows with the square of a
-# segment's length, or is hundreds of bytes a character, so that one line of a million would take hours or gigabytes.
-LONGEST: Mapping[str, int] = {"bleu": 200_000, "chrf": 200_000, "ter": 1000, "rougeL": 5000, "rougeLsum": 5000}
-BY_CHARACTERS = ("bleu", "chrf")
-
-
-def too_long(
-    hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
-) -> dict[str, str]:
-    """Metrics of `config.metrics` that cannot be computed, as a segment exceeds LONGEST: name -> why."""
-    long = _longer_than(min(LONGEST.values()), (hypotheses, *references))
-    reasons: dict[str, str] = {}
-    for name in config.metrics:
-        for line, text in long if name in LONGEST else ():
-            length = _length(name, text)
-            if length > LONGEST[name]:
-                unit = "characters" if name in BY_CHARACTERS else "words"
-                reasons[name] = f"line {line} has {length:,} {unit}; compared are at most {LONGEST[name]:,}"
-                break
-    return reasons
-
-
-def _longer_than(limit: int, columns: Sequence[Sequence[str]]) -> list[tuple[int, str]]:
-    """The texts that have more characters, each with its line, from 1."""
-    return [(line, text) for column in columns for line, text in enumerate(column, 1) if len(text) > limit]
-
-
-def _length(name: str, text: str) -> int:
-    """What LONGEST limits: characters for BLEU and chrF, words for TER, and for ROUGE the runs of a-z and 0-9."""
-    if name in BY_CHARACTERS:
-        return len(text)
-    return len(text.split() if name == "ter" else re.findall("[a-z0-9]+", text.lower()))
-
-
 def score_texts(
     hypotheses: Sequence[str],
     references: Sequence[Sequence[str]],
     config: EvaluationConfig,
     on_done: Callable[[str], None] | None = None,
 ) -> dict[str, Score]:
-    """Every metric of `config.metrics` but perplexity, which needs a model, and those `too_long` names, in that order.
+    """Every metric of `config.metrics` but perplexity, which needs a model, and those `left_out` names, in that order.
 
     `references` holds one or more full lists, each as long as `hypotheses`. `on_done` hears the name of each metric
     that is done. Raises DataError where nothing is given or the lengths differ.
@@ -188,9 +105,10 @@ def score_texts(
                 "give one line of each for every segment"
             )
     scores: dict[str, Score] = {}
-    left_out = too_long(hypotheses, references, config)
+    config = resolved(config, references)
+    without = left_out(hypotheses, references, config)
     for name in config.metrics:
-        if name in METRICS and name not in left_out:
+        if name in METRICS and name not in without:
             scores[name] = METRICS[name](hypotheses, references, config)
             if on_done is not None:
                 on_done(name)

@@ -14,6 +14,7 @@ from pipeline.scoring.page import PAGE
 NAMES: Mapping[str, str] = {
     "bleu": "BLEU",
     "chrf": "chrF",
+    "chrf++": "chrF++",
     "ter": "TER",
     "rouge1": "ROUGE-1",
     "rouge2": "ROUGE-2",
@@ -79,7 +80,7 @@ def _scores(evaluation: Evaluation) -> str:
 
 
 def _lengths(evaluation: Evaluation) -> str:
-    names = list(evaluation.lengths[0].scores)
+    names = list(dict.fromkeys(name for group in evaluation.lengths for name in group.scores))
     rows = ""
     for group in evaluation.lengths:
         span = f"{group.shortest}" if group.shortest == group.longest else f"{group.shortest}–{group.longest}"
@@ -90,8 +91,9 @@ def _lengths(evaluation: Evaluation) -> str:
             + "".join(f'<td class="number">{cell}</td>' for cell in cells)
             + f'<td class="bar"><div style="width: {width:.1f}%"></div></td></tr>'
         )
-    columns = "".join(f'<th class="number">{escape(label(name))}</th>' for name in names)
-    bar = f"{escape(label(names[0]))} of 100" if names else ""
+    heads = [_head(name, evaluation) for name in names]
+    columns = "".join(f'<th class="number">{escape(head)}</th>' for head in heads)
+    bar = f"{escape(heads[0])} of 100" if heads else ""
     return (
         f"<h2>Quality by {escape(evaluation.length_of)} length on {escape(evaluation.name)}</h2>\n"
         f'<table><tr><th class="number">words</th><th class="number">segments</th>{columns}<th>{bar}</th></tr>'
@@ -99,11 +101,19 @@ def _lengths(evaluation: Evaluation) -> str:
     )
 
 
+def _head(name: str, evaluation: Evaluation) -> str:
+    """A metric's name over its column of scores by length."""
+    signatures = {group.scores[name].signature for group in evaluation.lengths if name in group.scores}
+    is_other = name == "bleu" and all("|eff:yes|" in each for each in signatures)
+    return label(name) + (" (effective order)" if is_other else "")
+
+
 def _samples(evaluation: Evaluation) -> str:
     text = ""
     if evaluation.worst:
         text += f"<h2>Worst samples of {escape(evaluation.name)}</h2>\n"
-        text += '<p class="note">lowest chrF of the segment first</p>' + "".join(map(_sample, evaluation.worst))
+        by = "chrF" if evaluation.worst[0].accuracy is None else "share of right labels"
+        text += f'<p class="note">lowest {by} of the segment first</p>' + "".join(map(_sample, evaluation.worst))
     if evaluation.random:
         text += f"<h2>Random samples of {escape(evaluation.name)}</h2>\n" + "".join(map(_sample, evaluation.random))
     return text
@@ -114,7 +124,8 @@ def _sample(sample: Sample) -> str:
     entries += [("hypothesis", sample.hypothesis)] + [("reference", text) for text in sample.references]
     # dir=auto: a right-to-left language reads from its own side
     inner = "".join(f'<dt>{name}</dt><dd dir="auto">{escape(text)}</dd>' for name, text in entries)
-    return f'<div class="sample"><p>line {sample.line}, chrF {sample.chrf:.1f}</p><dl>{inner}</dl></div>\n'
+    score = f"chrF {sample.chrf:.1f}" if sample.accuracy is None else f"{100 * sample.accuracy:.0f} % of labels right"
+    return f'<div class="sample"><p>line {sample.line}, {score}</p><dl>{inner}</dl></div>\n'
 
 
 def _lineage(name: str, entry: Mapping[str, Any]) -> str:

@@ -15,8 +15,8 @@ from data.tokenizers import load_pair
 from model.build import Model, build, num_parameters
 from model.config import ModelConfig
 from pipeline.artifact import Plan, check_place, lock, publish
-from pipeline.config import DecodingConfig, TrainingConfig
-from pipeline.errors import RecipeError
+from pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
+from pipeline.errors import DataError, RecipeError
 from pipeline.models import PRECISIONS, check_fit, load_model, load_weights, resolve_device, save_model, untied
 from pipeline.progress import Reporter
 from pipeline.tasks.task import About
@@ -53,6 +53,7 @@ class Session:
     config: TrainingConfig
     model: ModelConfig
     decoding: DecodingConfig
+    evaluation: EvaluationConfig
     data: Dataset
     reporter: Reporter
     world: World
@@ -74,6 +75,7 @@ def make_model(
     config: TrainingConfig,
     model: ModelConfig,
     decoding: DecodingConfig,
+    evaluation: EvaluationConfig,
     dataset: Path,
     *,
     command: Sequence[str],
@@ -83,7 +85,7 @@ def make_model(
     with join(resolve_device(config.device)) as world, ExitStack() as held:
         data = load_dataset(dataset)
         check_ids(data, *(each.vocab_size for each in load_pair(data.tokenizer_folder)))
-        session = Session(todo, config, model, decoding, data, reporter, world)
+        session = Session(todo, config, model, decoding, evaluation, data, reporter, world)
         checkpoints = Checkpoints(session.folder / "checkpoints")
         world.lead(lambda: held.enter_context(lock(session.folder)))
         world.lead(lambda: check_place(todo))
@@ -220,13 +222,22 @@ def start_from(state: TrainState, session: Session, first: Path) -> None:
 
 
 def make_validator(session: Session, task: Any, target_tokenizer: Tokenizer) -> Validator:
-    """Validation as the recipe asks for it."""
+    """Validation as the recipe asks for it.
+
+    Raises DataError where it is to be judged by BLEU, and there is none of these references.
+    """
     valid, wanted = session.data.valid, session.config.validation
     ordered = task.ordered(valid, session.data.batch_tokens)
     translator = None
     if wanted.bleu and session.model.task == "translation":
         decoding = session.decoding.model_copy(update={"strategy": "search", "beam": wanted.beam, "n_best": 1})
-        translator = Translator(valid, target_tokenizer, decoding)
+        translator = Translator(valid, target_tokenizer, decoding, session.evaluation)
+        if translator.why_not is not None:
+            without = f"validation has no BLEU: {translator.why_not}"
+            if session.config.early_stopping.metric == "bleu":
+                raise DataError(f'{without}; set evaluation.bleu_tokenize, or early_stopping.metric = "loss"')
+            session.reporter.warn(without)
+            translator = None
     return Validator(task, valid, ordered, translator)
 
 

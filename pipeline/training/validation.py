@@ -10,7 +10,9 @@ import torch
 from data.errors import DataError
 from pipeline.config import DecodingConfig, EvaluationConfig
 from pipeline.decoding.decode import decode
-from pipeline.scoring.metrics import Score, bleu, too_long
+from pipeline.scoring.left_out import left_out, too_long
+from pipeline.scoring.metrics import Score, bleu
+from pipeline.scoring.scripts import resolved
 from pipeline.training.distributed import World
 from pipeline.training.memory import fits, too_large
 from pipeline.training.update import Rows
@@ -29,13 +31,20 @@ class Task(Protocol):
 
 
 class Translator:
-    """Translates the validation source and scores it against the validation target."""
+    """Translates the validation source and scores it against the validation target, as `tfm evaluate` scores tests.
 
-    def __init__(self, split: Any, target_tokenizer: Tokenizer, decoding: DecodingConfig) -> None:
+    why_not: why there is no BLEU of these references, where there is none.
+    """
+
+    def __init__(
+        self, split: Any, target_tokenizer: Tokenizer, decoding: DecodingConfig, evaluation: EvaluationConfig
+    ) -> None:
         self.sources = split.source.lists()
         self.references = [one_line(text) for text in split.texts()[1]]
-        for reason in too_long(self.references, [], EvaluationConfig(metrics=("bleu",))).values():
+        self.evaluation = resolved(evaluation, [self.references]).model_copy(update={"metrics": ("bleu",)})
+        for reason in too_long([], [self.references], self.evaluation).values():
             raise DataError(f"validation target: {reason} for BLEU; shorten it, or set validation.bleu = false")
+        self.why_not = left_out([], [self.references], self.evaluation).get("bleu")
         self.target_tokenizer, self.decoding = target_tokenizer, decoding
 
     def bleu(self, model: Any, world: World, pause: Callable[[], None]) -> Score:
@@ -47,7 +56,7 @@ class Translator:
         hypotheses = [""] * len(self.sources)
         for rank, part in enumerate(world.gather(texts)):
             hypotheses[rank :: world.size] = map(one_line, part)
-        return bleu(hypotheses, [self.references], EvaluationConfig())
+        return bleu(hypotheses, [self.references], self.evaluation)
 
 
 class Validator:

@@ -196,7 +196,7 @@ def test_files_alone_have_no_perplexity_and_say_so_when_asked(tmp_path: Path) ->
     assert content["metrics"]["bleu"]["score"] == pytest.approx(100)
     assert "perplexity" not in content["metrics"]
     assert content["missing"] == {}
-    assert len(heard.tables[0][1]) == 8
+    assert len(heard.tables[0][1]) == 9
 
     heard = Heard()
     asked = EvaluationConfig(metrics=("bleu", "perplexity"))

@@ -17,7 +17,8 @@ from pipeline.config import DecodingConfig, EvaluationConfig
 from pipeline.progress import Quiet
 from pipeline.scoring.breakdown import by_length, random_samples, worst_samples
 from pipeline.scoring.evaluation import Segments, assess
-from pipeline.scoring.metrics import METRICS, looks_tokenized, score_texts, too_long
+from pipeline.scoring.left_out import left_out
+from pipeline.scoring.metrics import METRICS, bleu_of_few, looks_tokenized, score_texts
 from pipeline.scoring.perplexity import Counts, perplexity_scores
 from pipeline.scoring.report import render
 from pipeline.training.validation import Translator
@@ -57,15 +58,20 @@ def test_bleu_chrf_and_ter_equal_the_sacrebleu_command(tmp_path: Path, num_refer
     told = subprocess.run(
         [*command, "-m", "bleu", "chrf", "ter", "-w", "15"], capture_output=True, text=True, check=True
     ).stdout
-    for entry, name in zip(json.loads(told), ("bleu", "chrf", "ter"), strict=True):
+    with_words = subprocess.run(
+        [*command, "-m", "chrf", "--chrf-word-order", "2", "-w", "15"], capture_output=True, text=True, check=True
+    ).stdout
+    entries = [*json.loads(told), json.loads(with_words)]
+    for entry, name in zip(entries, ("bleu", "chrf", "ter", "chrf++"), strict=True):
         assert scores[name].score == pytest.approx(entry["score"], abs=1e-13)
         assert scores[name].signature == entry["signature"]
     assert f"nrefs:{num_references}|" in scores["bleu"].signature
 
 
 def test_lowercase_and_tokenizer_are_in_the_signature() -> None:
-    config = EvaluationConfig(lowercase=True, bleu_tokenize="char", metrics=("bleu", "chrf", "exact_match"))
+    config = EvaluationConfig(lowercase=True, bleu_tokenize="char", metrics=("bleu", "chrf", "chrf++", "exact_match"))
     scores = score_texts(["der HUND"], [["Der Hund"]], config)
+    assert "case:lc" in scores["chrf++"].signature
     assert "case:lc" in scores["bleu"].signature
     assert "tok:char" in scores["bleu"].signature
     assert "case:lc" in scores["chrf"].signature
@@ -82,9 +88,9 @@ def test_rouge_equals_rouge_score(kind: str) -> None:
         scorer.score(reference, hypothesis)[kind].fmeasure
         for hypothesis, reference in zip(hypotheses, references[0], strict=True)
     ]
-    score = METRICS[kind](hypotheses, references, CONFIG)
+    score = METRICS[kind](hypotheses, references, EvaluationConfig(rouge_tokenize="rouge-score"))
     assert score.score == pytest.approx(100 * sum(values) / len(values), abs=1e-12)
-    for part in ("nrefs:1", "stem:no", "split:newline", "version:rouge-score-"):
+    for part in ("nrefs:1", "tok:[a-z0-9]+", "stem:no", "split:newline", "version:rouge-score-"):
         assert part in score.signature
 
 
@@ -103,39 +109,39 @@ def test_exact_match_counts_any_reference_and_no_outer_space() -> None:
 
 
 def test_empty_hypotheses_score_at_the_bottom() -> None:
-    scores = score_texts(["", ""], [["ein Hund", "eine Katze"]], CONFIG)
-    assert list(scores) == ["bleu", "chrf", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "exact_match"]
+    scores = score_texts(["", ""], [["ein Hund lief davon", "eine Katze"]], CONFIG)
+    assert list(scores) == ["bleu", "chrf", "chrf++", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "exact_match"]
     assert {name: score.score for name, score in scores.items()} == {**dict.fromkeys(scores, 0.0), "ter": 100.0}
 
 
 def test_only_the_metrics_asked_for_are_computed_in_their_order() -> None:
     done: list[str] = []
-    scores = score_texts(["a"], [["a"]], EvaluationConfig(metrics=("ter", "bleu")), done.append)
+    scores = score_texts(["a b c d"], [["a b c d"]], EvaluationConfig(metrics=("ter", "bleu")), done.append)
     assert list(scores) == done == ["ter", "bleu"]
 
 
 @pytest.mark.promise("text")
 @pytest.mark.parametrize(
-    ("text", "left_out", "why"),
+    ("text", "without", "why"),
     [
         ("ab " * 1000, [], ""),
         ("ab " * 1001, ["ter"], "line 2 has 1,001 words; compared are at most 1,000"),
         ("ab " * 5001, ["ter", "rougeL", "rougeLsum"], "line 2 has 5,001 words; compared are at most 1,000"),
-        ("aü" * 5001, ["rougeL", "rougeLsum"], "line 2 has 5,001 words; compared are at most 5,000"),
+        ("a-" * 5001, ["rougeL", "rougeLsum"], "line 2 has 5,001 words; compared are at most 5,000"),
         ("a" * 200_001, ["bleu", "chrf"], "line 2 has 200,001 characters; compared are at most 200,000"),
     ],
-    ids=["at the limit", "words", "more words", "letters that separate", "characters"],
+    ids=["at the limit", "words", "more words", "marks that separate", "characters"],
 )
-def test_what_would_take_hours_for_a_long_segment_is_not_computed(text: str, left_out: list[str], why: str) -> None:
+def test_what_would_take_hours_for_a_long_segment_is_not_computed(text: str, without: list[str], why: str) -> None:
     config = EvaluationConfig(samples=2, metrics=("bleu", "chrf", "ter", "rouge1", "rougeL", "rougeLsum"))
-    for hypothesis, reference in ((text, "ab"), ("ab", text)):
-        hypotheses, references = ["ab", hypothesis], [["ab", reference]]
-        missing = too_long(hypotheses, references, config)
-        assert [name for name in config.metrics if name in missing] == left_out
-        assert next(iter(missing.values()), "") == why
+    for hypothesis, reference in ((text, text[:2]), (text[:2], text)):
+        hypotheses, references = ["ab", hypothesis], [["ab " * 4, reference]]
+        missing = left_out(hypotheses, references, config)
+        assert [name for name in config.metrics if name in missing] == without
+        assert next(iter(missing.values()), "").startswith(why)
         segments = Segments("long", None, hypotheses, references)
         found = assess(segments, config, seed=1, reporter=Quiet())
-        assert set(found.scores) == set(config.metrics) - set(left_out)
+        assert set(found.scores) == set(config.metrics) - set(without)
         assert found.missing == missing
         assert "</html>" in render("long", [found], curves=None, inputs={})
 
@@ -144,7 +150,7 @@ def test_what_would_take_hours_for_a_long_segment_is_not_computed(text: str, lef
 def test_a_validation_target_too_long_for_bleu_is_refused_before_training() -> None:
     split: Any = SimpleNamespace(source=SimpleNamespace(lists=list), texts=lambda: ([], ["a", "b" * 200_001]))
     with pytest.raises(DataError, match=r"line 2 has 200,001 characters.* for BLEU; .*validation\.bleu = false"):
-        Translator(split, cast(Any, None), DecodingConfig())
+        Translator(split, cast(Any, None), DecodingConfig(), CONFIG)
 
 
 def test_differing_counts_are_refused_with_both() -> None:
@@ -184,9 +190,8 @@ def test_length_bins_hold_every_segment_once_in_about_equal_shares() -> None:
     assert [(group.shortest, group.longest) for group in bins] == [(1, 2), (3, 4), (5, 6), (7, 8), (9, 10), (11, 12)]
     assert [group.num_segments for group in bins] == [40] * 6
     rows = [row for row in range(240) if len(texts[row].split()) in (1, 2)]
-    wanted = score_texts([hypotheses[r] for r in rows], [[ref[r] for r in rows] for ref in references], CONFIG)
-    assert bins[0].scores["bleu"] == wanted["bleu"]
-    assert bins[0].scores["chrf"] == wanted["chrf"]
+    segments = [hypotheses[r] for r in rows], [[ref[r] for r in rows] for ref in references]
+    assert bins[0].scores == {"bleu": bleu_of_few(*segments, CONFIG), "chrf": METRICS["chrf"](*segments, CONFIG)}
 
 
 @pytest.mark.parametrize("lengths", [[5] * 50, [1] * 49 + [30], [3], list(range(1, 8))])
@@ -212,13 +217,30 @@ def test_samples_are_the_worst_and_the_same_random_ones_for_a_seed() -> None:
     assert worst_samples(None, hypotheses, references, 0) == []
 
 
-def test_labels_are_scored_as_by_hand() -> None:
-    from pipeline.scoring.metrics import accuracy, macro_f1
+def test_short_targets_are_as_good_by_length_as_they_are() -> None:
+    """Of targets of three words, BLEU of four words would be 0 beside chrF 100."""
+    texts = ["ein Hund läuft", "eine Katze schläft", "vier Mäuse laufen schnell weg"]
+    bins = by_length(texts, texts, [texts], CONFIG)
+    assert [group.scores["bleu"].score for group in bins] == pytest.approx([100, 100])
+    assert all("|eff:yes|" in group.scores["bleu"].signature for group in bins)
+    found = assess(Segments("short", texts, texts, [texts]), CONFIG, seed=1, reporter=Quiet())
+    assert "BLEU (effective order)" in render("short", [found], curves=None, inputs={})
 
-    given, wanted = ["A B", "C", "B B B"], [["A A", "B", "B B"]]
-    config = EvaluationConfig()
-    # pairs: A A, B A, C B, B B, B B, and B where there should be nothing
-    assert accuracy(given, wanted, config).score == pytest.approx(100 * 3 / 6)
-    # A: 2 * 1 / (1 + 2); B: 2 * 2 / (4 + 3); what is only given has no part in the mean
-    assert macro_f1(given, wanted, config).score == pytest.approx(100 * (2 / 3 + 4 / 7) / 2)
-    assert "labels:2" in macro_f1(given, wanted, config).signature
+
+def test_a_bin_of_lengths_without_a_reference_has_a_dash() -> None:
+    sources, references = ["a", "b c", "d e f"], [["", "eins zwei drei vier", " "]]
+    found = assess(Segments("holes", sources, ["x"] * 3, references), CONFIG, seed=1, reporter=Quiet())
+    assert [set(group.scores) for group in found.lengths] == [set(), {"bleu", "chrf"}, set()]
+    assert render("holes", [found], curves=None, inputs={}).count('<td class="number">–</td>') == 4
+
+
+def test_worst_samples_of_labels_are_those_with_fewest_right() -> None:
+    """Not by chrF, to which POSITIVE beside NEGATIVE is half right, and 0 beside 1 no worse than 0 beside 10."""
+    hypotheses, references = ["VERB", "10 7", "NEGATIVE", "5"], [["VERB", "10 8", "POSITIVE", ""]]
+    config = EvaluationConfig(metrics=("accuracy",), samples=3)
+    found = assess(Segments("labels", None, hypotheses, references), config, seed=1, reporter=Quiet())
+    assert [(sample.line, sample.accuracy) for sample in found.worst] == [(3, 0), (4, 0), (2, 0.5)]
+    page = render("labels", [found], curves=None, inputs={})
+    assert "lowest share of right labels of the segment first" in page
+    assert "line 2, 50 % of labels right" in page
+    assert "chrF" not in page

@@ -23,7 +23,7 @@ from data.store import load_dataset
 from model.build import build
 from model.config import DropoutConfig, ModelConfig, StackConfig
 from pipeline.artifact import open_artifact
-from pipeline.config import DecodingConfig, Metric
+from pipeline.config import DecodingConfig, EvaluationConfig, Metric
 from pipeline.errors import CannotWrite, DataError, RecipeError
 from pipeline.models import load_model
 from pipeline.progress import Quiet
@@ -136,7 +136,8 @@ def test_validation_scores_the_lines_that_translate_gives(
 
     monkeypatch.setattr(validation, "bleu", score)
     config, search = training(max_steps=5, validation={"every_steps": 5, "beam": 2}), DecodingConfig(min_length=2)
-    train(config, MODEL, search, dataset, tmp_path, seed=3, command=["test"], reporter=Quiet())
+    scores = EvaluationConfig()
+    train(config, MODEL, search, dataset, tmp_path, seed=3, evaluation=scores, command=["test"], reporter=Quiet())
     loaded, sources = load_model(tmp_path / "model", "cpu"), load_dataset(dataset).valid.texts()[0]
     found = translate_lines(loaded, sources, search.model_copy(update={"beam": 2}), reporter=Quiet())
     assert scored == [[translations[0].text for translations in found]]

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from data.errors import DataError
 from data.tokenizers import load_pair
 from model.config import ModelConfig
-from pipeline.config import DecodingConfig
+from pipeline.config import DecodingConfig, EvaluationConfig
 from pipeline.errors import RecipeError
 from pipeline.models import load_model
 from pipeline.progress import Quiet
@@ -246,7 +246,7 @@ def test_where_the_file_lies_is_no_reason_to_train_again_but_what_is_in_it_is(
     def planned(place: Path | None) -> tuple[Any, dict[str, str]]:
         given = None if place is None else str(place)
         model = UNTIED.model_copy(update={"source_vectors": given})
-        found = plan(training(), model, DecodingConfig(), dataset, tmp_path, seed=1)
+        found = plan(training(), model, DecodingConfig(), dataset, tmp_path, seed=1, evaluation=EvaluationConfig())
         return found.config, {label: each.fingerprint for label, each in found.inputs.items()}
 
     elsewhere = tmp_path / "elsewhere.txt"

@@ -1,0 +1,44 @@
+"""What validation takes of [evaluation] is in the plan of a training, and nothing else of it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline import train
+from pipeline.config import DecodingConfig, EvaluationConfig
+from tests.tiny_training import MODEL, training, write_dataset
+
+CHINESE = " ".join("今天气很好我们去公园")
+
+
+@pytest.fixture(scope="module")
+def datasets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("data")
+    return {"Latin": write_dataset(folder / "latin"), "Han": write_dataset(folder / "han", words=CHINESE)}
+
+
+def part(dataset: Path, config: Any = None, **evaluation: Any) -> object:
+    """The plan's [evaluation]."""
+    todo = train.plan(
+        config or training(), MODEL, DecodingConfig(), dataset, dataset.parent, seed=1,
+        evaluation=EvaluationConfig(**evaluation),
+    )  # fmt: skip
+    return todo.config.get("evaluation")
+
+
+def test_what_validation_was_before_it_had_a_config_is_not_in_the_plan(datasets: dict[str, Path]) -> None:
+    """13a and cased: models made before stay fresh, where the tokenizer found for their text is that."""
+    assert part(datasets["Latin"]) is None
+    assert part(datasets["Latin"], bleu_tokenize="13a") is None
+    assert part(datasets["Han"], bleu_tokenize="13a") is None
+    assert part(datasets["Han"]) == {"bleu_tokenize": "auto"}
+    assert part(datasets["Han"], bleu_tokenize="zh", lowercase=True) == {"bleu_tokenize": "zh", "lowercase": True}
+    assert part(datasets["Latin"], lowercase=True) == {"lowercase": True}
+
+
+def test_what_validation_does_not_use_is_not_in_the_plan(datasets: dict[str, Path]) -> None:
+    others: Any = {"metrics": ("chrf",), "samples": 0, "rouge_tokenize": "rouge-score"}
+    assert part(datasets["Latin"], **others) is None
+    without = training(validation={"bleu": False})
+    assert part(datasets["Han"], without, bleu_tokenize="zh", lowercase=True) is None
