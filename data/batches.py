@@ -23,6 +23,7 @@ class PairBatch:
     target_out: (N_t,) the target, then the end token: what the model is to say at each row of target_in.
     source_lengths, target_lengths: (B,) rows of each sentence, so the end (or start) token is counted.
     rows: (B,) the row number of each pair in its split.
+    firsts: (W,) the rows of `source` that are the first of a word, where words are asked for.
     """
 
     source: Tensor
@@ -31,6 +32,7 @@ class PairBatch:
     target_out: Tensor
     target_lengths: Tensor
     rows: Ints
+    firsts: Tensor | None = None
 
     @property
     def num_target_tokens(self) -> int:
@@ -46,6 +48,7 @@ class PairBatch:
             target_out=self.target_out.to(device, non_blocking=True),
             target_lengths=self.target_lengths,
             rows=self.rows,
+            firsts=None if self.firsts is None else self.firsts.to(device, non_blocking=True),
         )
 
     def filled(self, num_rows: int) -> "PairBatch":
@@ -106,17 +109,22 @@ def windows_of(text: Ids, starts: Ints, length: int) -> TextBatch:
 
 def make_pairs(split: Split, rows: Ints) -> PairBatch:
     """The batch of `rows` of a split, in that order."""
-    return _batch(split.source, split.target, rows)
+    return _batch(split.source, split.target, rows, split.words)
 
 
-def pairs_from_ids(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> PairBatch:
-    """A batch of pairs given as ids without start and end token."""
+def pairs_from_ids(
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    words: Sequence[Sequence[int]] | None = None,
+) -> PairBatch:
+    """A batch of pairs given as ids without start and end token. words: how many pieces each word of a source has."""
     if len(sources) != len(targets):
         raise ValueError(f"{len(sources)} sources but {len(targets)} targets")
-    return _batch(Column.from_lists(sources), Column.from_lists(targets), np.arange(len(sources)))
+    sizes = None if words is None else Column.from_lists(words)
+    return _batch(Column.from_lists(sources), Column.from_lists(targets), np.arange(len(sources)), sizes)
 
 
-def _batch(source: Column, target: Column, rows: Ints) -> PairBatch:
+def _batch(source: Column, target: Column, rows: Ints, words: Column | None) -> PairBatch:
     source_ids, source_lengths = source.take(rows)
     target_ids, target_lengths = target.take(rows)
     return PairBatch(
@@ -126,7 +134,15 @@ def _batch(source: Column, target: Column, rows: Ints) -> PairBatch:
         target_out=_with(EOS_ID, target_ids, target_lengths, at_start=False),
         target_lengths=torch.from_numpy(target_lengths + 1),
         rows=rows,
+        firsts=None if words is None else _firsts(*words.take(rows)),
     )
+
+
+def _firsts(sizes: Ids, counts: Ints) -> Tensor:
+    """Where words begin in sentences end to end, each with its end token: words (W,) of so many pieces, and (B,) how
+    many words each sentence has."""
+    sizes = sizes.astype(np.int64)
+    return torch.from_numpy(np.cumsum(sizes) - sizes + np.repeat(np.arange(len(counts)), counts))
 
 
 def _with(control: int, ids: Ids, lengths: NDArray[np.int64], *, at_start: bool) -> Tensor:

@@ -12,6 +12,7 @@ from data.lines import portions
 from data.row_keys import joined, row_keys
 from data.store import Ids, Ints
 from tokenizer.tokenizer import Tokenizer
+from tokenizer.words import flat
 
 CHUNK_ROWS = 2_000
 REASONS = ("empty", "too long", "length ratio", "duplicate")
@@ -19,20 +20,35 @@ REASONS = ("empty", "too long", "length ratio", "duplicate")
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a chunk: its texts, and their ids (no start or end token) end to end with each one's length."""
+    """One side of a chunk: its texts, and their ids (no start or end token) end to end with each one's length.
+
+    words: where they are asked for, how many pieces each word has, end to end, and how many words each text has.
+    """
 
     texts: list[str]
     ids: Ids
     lengths: Ints
+    words: tuple[Ids, Ints] | None = None
 
     @classmethod
     def encode(cls, texts: list[str], tokenizer: Tokenizer) -> "Side":
         """Encode the texts."""
         return cls(texts, *tokenizer.encode_flat(texts))
 
+    @classmethod
+    def by_words(cls, texts: list[str], tokenizer: Tokenizer) -> "Side":
+        """Encode the texts word by word."""
+        sentences = tokenizer.encode_words(texts)
+        sizes, counts = flat([[len(word) for word in words] for words in sentences])
+        ids, _ = flat([word for words in sentences for word in words])
+        lengths = np.array([sum(map(len, words)) for words in sentences], np.int64)
+        return cls(texts, ids, lengths, (sizes, counts))
+
     def keep(self, kept: NDArray[np.bool_]) -> "Side":
         """The rows where `kept` is True."""
-        return Side(list(compress(self.texts, kept)), self.ids[np.repeat(kept, self.lengths)], self.lengths[kept])
+        words = self.words and (self.words[0][np.repeat(kept, self.words[1])], self.words[1][kept])
+        ids = self.ids[np.repeat(kept, self.lengths)]
+        return Side(list(compress(self.texts, kept)), ids, self.lengths[kept], words)
 
     def keys(self) -> Ints:
         """(rows,) a key of each text, by which repeated ones are told; see `row_keys`."""
@@ -56,12 +72,16 @@ class Chunk:
 
 
 def encode(pairs: Iterable[tuple[str, str]], source: Tokenizer, target: Tokenizer) -> Iterator[Chunk]:
-    """The pairs in `portions` of CHUNK_ROWS, encoded; a stream of any length needs the memory of one chunk."""
+    """The pairs in `portions` of CHUNK_ROWS, encoded; a stream of any length needs the memory of one chunk.
+
+    Where targets are tags, which are of words, sources are encoded word by word.
+    """
+    of_source = Side.by_words if target.names == "tags" else Side.encode
     first = 0
     for rows in portions(pairs, CHUNK_ROWS):
         sources, targets = map(list, zip(*rows, strict=True))
         numbers = np.arange(first, first + len(rows))
-        yield Chunk(numbers, Side.encode(sources, source), Side.encode(targets, target))
+        yield Chunk(numbers, of_source(sources, source), Side.encode(targets, target))
         first += len(rows)
 
 

@@ -1,7 +1,8 @@
 """Encoded examples on disk: one Arrow dataset a split, which `datasets.load_from_disk` opens and we map into memory.
 
 A split has the columns source and target (token ids without start and end token), then, in training data, weight,
-or, in validation and test data, source_text and target_text.
+or, in validation and test data, source_text and target_text; last, where targets are tags, words: how many pieces each
+word of the source has.
 """
 
 import hashlib
@@ -67,7 +68,8 @@ class Column:
 class Split:
     """The examples of one split.
 
-    weights: how often a row comes up in an epoch. turns: in which epochs, corpus by corpus; none: in all.
+    weights: how often a row comes up in an epoch. turns: in which epochs, corpus by corpus; none: in all. words: how
+    many pieces each word of a source has, where that was asked for.
     """
 
     source: Column
@@ -75,6 +77,7 @@ class Split:
     weights: NDArray[np.float64]
     _table: pa.Table | None = field(default=None, repr=False)
     turns: tuple[Turn, ...] = ()
+    words: Column | None = None
 
     def __len__(self) -> int:
         return len(self.source)
@@ -127,11 +130,17 @@ class SplitWriter:
         self._digest = hashlib.blake2b(str(schema).encode(), digest_size=8)
 
     def write(
-        self, source: tuple[Ids, Ints], target: tuple[Ids, Ints], *extra: Sequence[str] | NDArray[np.float64]
+        self,
+        source: tuple[Ids, Ints],
+        target: tuple[Ids, Ints],
+        *extra: Sequence[str] | NDArray[np.float64],
+        words: tuple[Ids, Ints] | None = None,
     ) -> None:
-        """Append rows. source, target: flat ids and lengths; extra: the weights, or source and target texts."""
+        """Append rows. source, target: flat ids and lengths; extra: the weights, or source and target texts; words:
+        pieces of each source word, end to end, and words of each source."""
         columns = [_list_array(*source), _list_array(*target)]
         columns += [pa.array(values, self._schema.field(2 + i).type) for i, values in enumerate(extra)]
+        columns += [] if words is None else [_list_array(*words)]
         for column in columns:
             for buffer in column.buffers():
                 self._digest.update(b"" if buffer is None else buffer)
@@ -144,13 +153,14 @@ class SplitWriter:
 
 
 @contextmanager
-def write_split(folder: Path, *, texts: bool) -> Iterator[SplitWriter]:
+def write_split(folder: Path, *, texts: bool, words: bool = False) -> Iterator[SplitWriter]:
     """Write one split into a folder, batch of rows by batch of rows, without holding it in memory.
 
-    texts: whether rows carry their texts (validation and test data) or their weight (training data).
+    texts: whether rows carry their texts (validation and test data) or their weight (training data). words: whether
+    they say how many pieces each word of the source has.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    schema = _schema(texts=texts)
+    schema = _schema(texts=texts, words=words)
     with open(folder / ARROW_FILE, "wb") as sink, pa.ipc.new_stream(sink, schema) as stream:
         writer = SplitWriter(stream, schema)
         yield writer
@@ -166,9 +176,11 @@ def load_split(folder: Path, *, texts: bool | None = None) -> Split:
     path = folder / ARROW_FILE
     if not path.is_file():
         raise DataError("there is no such split: make the dataset with `tfm preprocess`", file=folder)
+    kinds = [each for each in (True, False) if texts in (each, None)]
+    schemas = [_schema(texts=each, words=words) for each in kinds for words in (False, True)]
     try:
         mapped = pa.memory_map(str(path))
-        table = read_stream(mapped, [_schema(texts=each) for each in (True, False) if texts in (each, None)])
+        table = read_stream(mapped, schemas)
         mapped.seek(0)
         whole = mapped.read_buffer(mapped.size() // 4 * 4)
         # Arrow aligns every buffer of a file to 8 bytes: the ids of all record batches are slices of one int32 array.
@@ -177,7 +189,10 @@ def load_split(folder: Path, *, texts: bool | None = None) -> Split:
         if not (np.isfinite(weights) & (weights > 0)).all():
             raise ValueError("there are weights that are not positive")
         source, target = (_column(table.column(name), flat, whole.address) for name in ("source", "target"))
-        return Split(source, target, weights, table)
+        words = _column(table.column("words"), flat, whole.address) if "words" in table.column_names else None
+        if words is not None and not _are_whole(words, source):
+            raise ValueError("there are words without pieces, or pieces without words")
+        return Split(source, target, weights, table, words=words)
     except (ValueError, OSError, MemoryError, pa.ArrowException) as error:
         reason = " ".join(str(error).split())
         raise DataError(f"is not a split of ours ({reason:.200}): make the dataset again", file=path) from error
@@ -237,10 +252,17 @@ def write_about(
     _write_json(folder / DATASET_FILE, about)
 
 
-def _schema(*, texts: bool) -> pa.Schema:
+def _schema(*, texts: bool, words: bool) -> pa.Schema:
     ids = pa.list_(pa.int32())
     extra = {"source_text": pa.string(), "target_text": pa.string()} if texts else {"weight": pa.float64()}
-    return pa.schema({"source": ids, "target": ids, **extra})
+    return pa.schema({"source": ids, "target": ids, **extra, **({"words": ids} if words else {})})
+
+
+def _are_whole(words: Column, source: Column) -> bool:
+    """Whether every word has pieces, and those of the words of each row are all that the row has."""
+    sizes, counts = words.take(np.arange(len(words)))
+    ends = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])[np.cumsum(counts)]
+    return bool((sizes > 0).all() and (np.diff(ends, prepend=0) == source.lengths).all())
 
 
 def _list_array(ids: Ids, lengths: Ints) -> pa.ListArray:

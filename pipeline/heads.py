@@ -18,7 +18,7 @@ from pipeline.attend import KINDS, Axes, Kind, Reading, Token, check_attends, hy
 from pipeline.config import DecodingConfig
 from pipeline.models import LoadedModel
 from pipeline.progress import Reporter
-from pipeline.tagged import Sentence, read_sentences, tags_of_pieces
+from pipeline.tagged import Sentence, encode_tagged, read_sentences
 from tokenizer.special import BOS, EOS
 
 CHUNK_SENTENCES = 512
@@ -112,17 +112,13 @@ def _readings(
 ) -> Iterator[tuple[Reading, list[str] | None]]:
     """Each sentence as the model reads it, with the tag of each of its pieces; counts those that it cannot read."""
     limit, tokenizer = loaded.model.max_length - 1, reader(loaded)
-    begins_word = tokenizer.begins_word()
     while chunk := list(islice(sentences, CHUNK_SENTENCES)):
         readable = []
-        for sentence, ids in zip(chunk, tokenizer.encode_batch([each.text for each in chunk]), strict=True):
-            tags = tags_of_pieces(sentence, ids, begins_word)
+        for sentence, (ids, tags) in zip(chunk, encode_tagged(tokenizer, chunk), strict=True):
             if not ids:
                 left_out["without pieces"] += 1
             elif len(ids) > limit:
                 left_out[f"longer than the {limit} pieces that the model reads"] += 1
-            elif sentence.tags and tags is None:
-                left_out["cut across their words"] += 1
             else:
                 readable.append((sentence, ids, tags))
         sources = [ids for _, ids, _ in readable]

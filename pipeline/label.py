@@ -1,11 +1,13 @@
 """Lines of text to labels by a trained model: one a line (classification), or one a word (tagging)."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, chain
 
 import numpy as np
 import torch
 
-from data.batches import pairs_from_ids
+from data.batches import PairBatch, pairs_from_ids
 from data.buckets import ordered_batches
 from pipeline.config import TrainingConfig
 from pipeline.errors import DataError
@@ -14,6 +16,7 @@ from pipeline.tasks.task import About, Labels
 from pipeline.tasks.tasks import TASKS
 
 LABELLING = ("classification", "tagging")
+BY_WORDS = ("tagging",)
 TRANSLATING = ("translation",)
 OTHERWISE_USED = {"language_model": "use `tfm generate`", "word_vectors": "use `tfm embed`"}
 TOKENS = 8192
@@ -28,24 +31,61 @@ def labels_instead(loaded: LoadedModel) -> bool:
     return task in LABELLING
 
 
-def label(
-    loaded: LoadedModel, sources: Sequence[Sequence[int]], on_done: Callable[[int], None] | None = None
-) -> Iterator[tuple[str, float, int]]:
-    """Labels of each source (ids without end token), between spaces; their log-probability; how many they are.
+@dataclass
+class Cuts:
+    """Counts lines, those that were longer than the model reads, and the words that got no tag by it."""
 
-    A source without pieces has none, and one longer than the model reads is cut. `on_done` is told how many more are
-    done.
+    lines: int = 0
+    cut: int = 0
+    words: int = 0
+
+    def warning(self, limit: int) -> str | None:
+        """What to say of them, if any were cut to `limit` pieces."""
+        if not self.cut:
+            return None
+        were = "was" if self.cut == 1 else "were"
+        untagged = f": {self.words} words have no tag, and count as wrong" if self.words else ""
+        return (
+            f"{self.cut} of {self.lines} sources {were} longer than the {limit} pieces that the model reads, and "
+            f"{were} cut{untagged}"
+        )
+
+
+@dataclass(frozen=True)
+class Source:
+    """The ids that a model reads of a line (without end token), and how many of them each word has, if that counts."""
+
+    ids: list[int]
+    sizes: list[int] | None = None
+
+    def cut(self, limit: int) -> "Source":
+        """As much of it as a model reads; a word of which nothing is left is gone."""
+        if self.sizes is None:
+            return Source(self.ids[:limit])
+        starts = accumulate(self.sizes, initial=0)
+        sizes = [min(size, limit - start) for start, size in zip(starts, self.sizes, strict=False) if start < limit]
+        return Source(self.ids[:limit], sizes)
+
+
+def label(
+    loaded: LoadedModel, lines: Sequence[str], cuts: Cuts, on_done: Callable[[int], None] | None = None
+) -> Iterator[tuple[str, float, int]]:
+    """Labels of each line, between spaces; their log-probability; how many they are.
+
+    A line without pieces has none, and one longer than the model reads is cut, which `cuts` counts. `on_done` is told
+    how many more are done.
     """
-    limit, device = loaded.model.max_length - 1, next(loaded.model.parameters()).device
+    device = next(loaded.model.parameters()).device
     about = About(TrainingConfig(), loaded.config, loaded.source_tokenizer, loaded.target_tokenizer, TOKENS)
     task, tell = TASKS[loaded.config.task](about), on_done or (lambda _: None)
+    sources = _read(loaded, lines, cuts)
     found = [Labels([], 0.0)] * len(sources)
-    filled = [row for row, ids in enumerate(sources) if len(ids)]
-    lengths = np.array([min(len(sources[row]), limit) + 1 for row in filled], np.int64)
+    filled = [row for row, source in enumerate(sources) if source.ids]
+    lengths = np.array([len(sources[row].ids) + 1 for row in filled], np.int64)
     loaded.model.eval()
     with torch.inference_mode():
         for rows in ordered_batches(lengths, lengths, budget=TOKENS):
-            batch = pairs_from_ids([sources[filled[row]][:limit] for row in rows], [[]] * len(rows))
+            batch = _batch([sources[filled[row]] for row in rows])
             for row, labels in zip(rows, task.predict(loaded.model, batch.to(device)), strict=True):
                 found[filled[row]] = labels
             tell(len(rows))
@@ -54,3 +94,24 @@ def label(
     texts = loaded.target_tokenizer.decode_batch([labels.ids for labels in found])
     for text, labels in zip(texts, found, strict=True):
         yield text, labels.log_prob, len(labels.ids)
+
+
+def _read(loaded: LoadedModel, lines: Sequence[str], cuts: Cuts) -> list[Source]:
+    """The lines as the model reads them, those that are too long cut."""
+    tokenizer, limit = loaded.source_tokenizer, loaded.model.max_length - 1
+    if loaded.config.task in BY_WORDS:
+        words = tokenizer.encode_words(lines)
+        sources = [Source([*chain(*each)], [*map(len, each)]) for each in words]
+    else:
+        sources = [Source(ids) for ids in tokenizer.encode_batch(lines)]
+    found = [source.cut(limit) for source in sources]
+    cuts.lines += len(lines)
+    cuts.cut += sum(len(source.ids) > limit for source in sources)
+    cuts.words += sum(len(one.sizes or ()) - len(other.sizes or ()) for one, other in zip(sources, found, strict=True))
+    return found
+
+
+def _batch(sources: Sequence[Source]) -> PairBatch:
+    """Sources of one task as a batch without targets."""
+    words = [source.sizes for source in sources if source.sizes is not None]
+    return pairs_from_ids([source.ids for source in sources], [[]] * len(sources), words or None)

@@ -14,7 +14,7 @@ from data.examples import Chunk, Sieve, encode
 from data.keys import Keys
 from data.preflight import over_budget, preflight
 from data.report import CorpusCount, SplitCount, batches_line, make_report, tables
-from data.sources import identity, pairs, resolve
+from data.sources import describe, identity, pairs, resolve
 from data.splits import Corpus
 from data.store import TOKENIZER_FOLDER, load_split, write_about, write_split
 from data.tokenizers import load_pair
@@ -102,7 +102,7 @@ def _encode(
     unwritable = None if training or tokenizers[1].names is not None else Unwritable(tokenizers[1])
     dropped = sieve.dropped if sieve else {}
     count = SplitCount(pairs_seen, sources_seen, targets_seen, dropped=dropped, unwritable=unwritable)
-    with write_split(folder, texts=not training) as writer:
+    with write_split(folder, texts=not training, words=tokenizers[1].names == "tags") as writer:
         for corpus in corpora:
             count.corpora.append(CorpusCount(corpus))
             for chunk in encode(pairs(corpus, online=data.online), *tokenizers):
@@ -111,14 +111,29 @@ def _encode(
                 if sieve:
                     chunk = sieve(chunk, has_source=corpus.has_source)
                     _check_budget(chunk, corpus, data.batch_tokens)
+                _check_tags(chunk, corpus)
                 count.add(chunk)
                 extra = [np.full(len(chunk), corpus.weight)] if training else [chunk.source.texts, chunk.target.texts]
                 source, target = ((side.ids, side.lengths) for side in (chunk.source, chunk.target))
-                writer.write(source, target, *extra)
+                writer.write(source, target, *extra, words=chunk.source.words)
     if not count.rows:
         why = ", ".join(f"{reason}: {pairs:,}" for reason, pairs in count.dropped.items() if pairs)
         raise DataError(f"no pair is left in the {name} split; dropped: {why or 'none'}; see data.limits")
     return count
+
+
+def _check_tags(chunk: Chunk, corpus: Corpus) -> None:
+    """Raise DataError where words are counted and a source has not as many as tags."""
+    if chunk.source.words is None:
+        return
+    words, tags = chunk.source.words[1], chunk.target.lengths
+    wrong = np.flatnonzero(words != tags)
+    if len(wrong):
+        row = wrong[0]
+        raise DataError(
+            f"pair {chunk.rows[row] + 1} has {words[row]} words and {tags[row]} tags: each word between spaces has one",
+            file=describe(corpus),
+        )
 
 
 def _unseen_names(folder: Path, splits: Sequence[str], target: Tokenizer) -> list[str]:

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path
 
 from data.conllu import read_conllu
 from data.errors import DataError
 from data.lines import open_lines
+from tokenizer.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,13 @@ def read_sentences(files: Sequence[Path]) -> Iterator[Sentence]:
             yield from map(Sentence, open_lines(file))
 
 
-def tags_of_pieces(sentence: Sentence, ids: Sequence[int], begins_word: Sequence[bool]) -> list[str] | None:
-    """The tag of the word of each piece, given which pieces begin words; None where not each word begins with one."""
-    first = ids[:1]
-    words = list(accumulate((begins_word[number] for number in ids[1:]), initial=0)) if first else []
-    if not words or words[-1] + 1 != len(sentence.tags):
-        return None
-    return [sentence.tags[word] for word in words]
+def encode_tagged(tokenizer: Tokenizer, sentences: Sequence[Sentence]) -> Iterator[tuple[list[int], list[str] | None]]:
+    """The ids of each sentence and, of a tagged one, the tag of the word that each piece is of."""
+    words = iter(tokenizer.encode_words([each.text for each in sentences if each.tags]))
+    texts = iter(tokenizer.encode_batch([each.text for each in sentences if not each.tags]))
+    for sentence in sentences:
+        if sentence.tags:
+            pieces = list(zip(next(words), sentence.tags, strict=True))
+            yield [number for ids, _ in pieces for number in ids], [tag for ids, tag in pieces for _ in ids]
+        else:
+            yield next(texts), None

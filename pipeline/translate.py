@@ -69,13 +69,15 @@ def translate_lines(
     """
     from pipeline.decoding.decode import decode, is_too_long
     from pipeline.decoding.phrases import Phrases
-    from pipeline.label import label, labels_instead
+    from pipeline.label import Cuts, label, labels_instead
 
     if labels_instead(loaded):
+        cuts = Cuts()
         for rows in portions(zip(lines), chunk_lines):
-            sources = loaded.source_tokenizer.encode_batch([line for (line,) in rows])
-            for text, log_prob, count in label(loaded, sources, on_done):
-                yield [Translation(text, log_prob, log_prob, count)]
+            for text, log_prob, count in label(loaded, [line for (line,) in rows], cuts, on_done):
+                yield [Translation(one_line(text), log_prob, log_prob, count)]
+        if (warning := cuts.warning(loaded.model.max_length - 1)) is not None:
+            reporter.warn(warning)
         return
     model = loaded.model.eval()
     device = next(model.parameters()).device

@@ -11,6 +11,7 @@ from tokenizer.config import LabelKind
 from tokenizer.labels import kind_of
 from tokenizer.normalization import spellable
 from tokenizer.special import SPECIALS, UNK_ID
+from tokenizer.word_pieces import WordPieces, Words
 from tokenizer.words import FlatIds, WordIds, cuts_at_spaces, encode_lists, flat
 
 SHARED, SOURCE, TARGET = "tokenizer.json", "source.json", "target.json"
@@ -71,6 +72,14 @@ class Tokenizer:
         if self._by_words is not None:
             return self._by_words.encode(texts)
         return flat(self.encode_batch(texts))
+
+    def encode_words(self, texts: Sequence[str]) -> list[Words]:
+        """The ids of each word of many texts; what a word is, the text says, not the tokenizer. No word has none."""
+        return self._word_pieces.encode(texts)
+
+    @cached_property
+    def _word_pieces(self) -> WordPieces:
+        return WordPieces(self._whole)
 
     @cached_property
     def _by_words(self) -> WordIds | None:

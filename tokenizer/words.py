@@ -33,12 +33,7 @@ class WordIds:
     """Texts to ids by their words. Made for one tokenizer that `cuts_at_spaces`."""
 
     def __init__(self, whole: tokenizers.Tokenizer) -> None:
-        later = json.loads(whole.to_str())
-        later["normalizer"]["normalizers"][-1]["strip_left"] = False
-        # A word that is not the first of its text is encoded with the space before it.
-        self._later = tokenizers.Tokenizer.from_str(json.dumps(later))
-        self._later.encode_special_tokens = whole.encode_special_tokens
-        self._whole = whole
+        self._whole, self._later = whole, for_later_words(whole)
         self._forget()
 
     def _forget(self) -> None:
@@ -83,6 +78,17 @@ class WordIds:
         starts = (np.cumsum(self._lengths) - self._lengths)[numbers]
         ids = self._ids[np.arange(ends[-1]) + np.repeat(starts - (ends - lengths), lengths)]
         return ids, np.add.reduceat(lengths, np.flatnonzero(self._is_first[numbers]))
+
+
+def for_later_words(whole: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
+    """The same tokenizer for a word that is not the first of its text, given with the space before it, which stays."""
+    later = json.loads(whole.to_str())
+    steps = (later["normalizer"] or {}).get("normalizers", [])
+    if steps and steps[-1]["type"] == "Strip":
+        steps[-1]["strip_left"] = False
+    made = tokenizers.Tokenizer.from_str(json.dumps(later))
+    made.encode_special_tokens = whole.encode_special_tokens
+    return made
 
 
 def flat(lists: Sequence[Sequence[int]]) -> FlatIds:

@@ -1,4 +1,7 @@
-"""Tagging: a tag for each word of a text, read from the first piece of the word however the word is cut."""
+"""Tagging: a tag for each word of a text, read from the first piece of the word however the word is cut.
+
+The words are those of the corpus, between its spaces, whatever the tokenizer makes of them.
+"""
 
 from typing import Any, Self
 
@@ -15,11 +18,14 @@ from pipeline.tasks.task import About, Counts, Labels, Loss, OfPairs, check_know
 from pipeline.training.losses import output_loss
 from tokenizer.special import EOS_ID
 
+AGAIN = 'make tokenizer and dataset again, with model.task = "tagging" in the recipe'
+
 
 class Tagging(OfPairs):
     """Source -> target, whose pieces are the tags of the source's words.
 
-    begins (V,): whether a source piece begins a word. The first piece of a text does anyway.
+    begins (V,): whether a source piece begins a word, for datasets that do not say how many pieces each word has, as
+    those made in former times do not. The first piece of a text does anyway.
     """
 
     def __init__(self, label_smoothing: float, begins: Tensor) -> None:
@@ -58,13 +64,15 @@ class Tagging(OfPairs):
                 row = wrong[0]
                 raise DataError(
                     f"{len(wrong)} {name} sentences have not a tag for each word (the first: row {row}, {words[row]} "
-                    f"words, {split.target_lengths[row]} tags): tags stand between spaces as the words do, each one "
-                    'piece; make tokenizer and dataset with model.task = "tagging" in the recipe'
+                    f"words, {split.target_lengths[row]} tags): tags stand between spaces as the words do; "
+                    + ("mend these lines" if split.words is not None else AGAIN)
                 )
         check_known(data.valid)
 
     def num_words(self, split: Split) -> np.ndarray:
         """(rows,) how many words each source has."""
+        if split.words is not None:
+            return split.words.lengths
         ids, lengths = split.source.take(np.arange(len(split)))
         begins = self.begins.numpy()[ids]
         first = np.zeros(len(ids), np.bool_)
@@ -74,6 +82,8 @@ class Tagging(OfPairs):
 
     def _first_pieces(self, batch: PairBatch) -> Tensor:
         """The rows of the source that begin words (n,)."""
+        if batch.firsts is not None:
+            return batch.firsts
         source, device = batch.source, batch.source.device
         firsts = (batch.source_lengths.cumsum(0) - batch.source_lengths).to(device)
         begins = self.begins.to(device)[source].index_fill(0, firsts, True)

@@ -119,3 +119,23 @@ def test_a_column_in_memory_holds_its_lists():
     assert column.lists() == [[1, 2], [], [3]]
     assert column.lists([2, 0]) == [[3], [1, 2]]
     assert Column.from_lists([]).lists() == []
+
+
+def test_pieces_of_words_are_kept_where_asked_for(tmp_path, train):
+    with write_split(tmp_path / "tagged", texts=False, words=True) as writer:
+        for source, target in BATCHES:
+            sizes = [[len(ids)] if ids else [] for ids in source]
+            writer.write(flat(source), flat(target), np.ones(len(source)), words=flat(sizes))
+    split = load_split(tmp_path / "tagged", texts=False)
+    assert split.words is not None
+    assert split.words.lists() == [[2], [], [1], [3]]
+    assert load_split(train).words is None
+    assert datasets.load_from_disk(str(tmp_path / "tagged"))["words"][:] == split.words.lists()
+
+
+@pytest.mark.parametrize("sizes", [[[1], []], [[2], [1]], [[2, 0], []], [[3, -1], []], [[], [2]], [[], []]])
+def test_words_that_are_not_all_pieces_of_their_row_are_refused(tmp_path, sizes):
+    with write_split(tmp_path / "bad", texts=False, words=True) as writer:
+        writer.write(flat([[4, 5], []]), flat([[6], [7]]), np.ones(2), words=flat(sizes))
+    with pytest.raises(DataError, match="words without pieces"):
+        load_split(tmp_path / "bad")

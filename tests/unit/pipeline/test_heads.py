@@ -13,7 +13,7 @@ from pipeline.config import DecodingConfig
 from pipeline.errors import DataError, RecipeError
 from pipeline.heads import PLACES, HeadReport, Measure, Sums, evenly, measure
 from pipeline.progress import Quiet
-from pipeline.tagged import Sentence, read_sentences, tags_of_pieces
+from pipeline.tagged import Sentence, encode_tagged, read_sentences
 from tests.tiny_model import TEXTS, tiny_model
 from tokenizer.config import TokenizerConfig
 from tokenizer.train import train
@@ -169,9 +169,9 @@ def test_a_piece_has_the_tag_of_its_word(kind: str, tmp_path: Path) -> None:
     texts = [*TEXTS, *(" ".join(form for form, _ in words) for words in TAGGED)]
     tokenizer = train(texts, TokenizerConfig(kind=kind, vocab_size=300, min_frequency=1))  # type: ignore[arg-type]
     begins = tokenizer.begins_word()
-    for words, sentence in zip(TAGGED, read_sentences([conllu(tmp_path / "a.conllu", TAGGED)]), strict=True):
-        ids = tokenizer.encode(sentence.text)
-        tags = tags_of_pieces(sentence, ids, begins)
+    sentences = list(read_sentences([conllu(tmp_path / "a.conllu", TAGGED)]))
+    for words, sentence, (ids, tags) in zip(TAGGED, sentences, encode_tagged(tokenizer, sentences), strict=True):
+        assert ids == tokenizer.encode(sentence.text)
         assert tags is not None
         spelled: dict[int, str] = {}
         word = 0
@@ -206,11 +206,14 @@ def test_what_cannot_be_measured_is_refused(tmp_path: Path) -> None:
         measure(tiny_model(architecture="recurrent", positions="none"), [text], GREEDY, Quiet())
 
 
-def test_pieces_across_words_have_no_tags() -> None:
-    assert tags_of_pieces(Sentence("a b", ("X", "Y")), [4, 5], [False] * 6) is None
-    assert tags_of_pieces(Sentence("a b", ("X", "Y")), [4, 5], [True] * 6) == ["X", "Y"]
-    assert tags_of_pieces(Sentence("a b"), [4, 5], [True] * 6) is None
-    assert tags_of_pieces(Sentence("a b", ("X", "Y")), [], [True] * 6) is None
+def test_words_are_those_of_the_text_whatever_the_tokenizer_makes_of_them() -> None:
+    config = TokenizerConfig(kind="wordpiece", normalization="nfkc", vocab_size=40, min_frequency=1)
+    tokenizer = train(["a b"], config)
+    sentences = [Sentence("a´b 日本 b", ("X", "Y", "Z")), Sentence("a b")]
+    (ids, tags), (others, none) = encode_tagged(tokenizer, sentences)
+    assert len(ids) == len(tags or ()) > 3
+    assert list(dict.fromkeys(tags or ())) == ["X", "Y", "Z"]
+    assert (others, none) == (tokenizer.encode("a b"), None)
 
 
 def test_tables_and_json_say_the_same() -> None:

@@ -12,17 +12,20 @@ from pipeline.preprocess import plan, preprocess
 from pipeline.progress import Quiet
 from tokenizer.config import TokenizerConfig
 from tokenizer.tokenizer import load_pair, save_pair
-from tokenizer.train import train
+from tokenizer.train import NamesTrainer, train
 
 
 class Loud(Quiet):
     """Remembers what it was told."""
 
     def __init__(self):
-        self.lines, self.tables = [], {}
+        self.lines, self.tables, self.warnings = [], {}, []
 
     def line(self, text):
         self.lines.append(text)
+
+    def warn(self, text):
+        self.warnings.append(text)
 
     def table(self, title, columns, rows):
         assert all(len(row) == len(columns) for row in rows)
@@ -30,6 +33,7 @@ class Loud(Quiet):
 
 
 WORDS = list("abcdefgh")
+TAGGED = [("a b", "X Y"), ("c", "Z")]
 TRAIN = [(f"{one} {two} x", f"{two} {one}") for one in WORDS for two in WORDS]
 
 
@@ -321,3 +325,33 @@ def test_variants_in_white_space_never_lie_on_both_sides_of_a_random_split(corpo
     report = json.loads((tmp_path / "dataset" / "report.json").read_text("utf-8"))
     assert report["splits"]["test"]["rows"] > 0
     assert [report["overlap"][name]["sources"] for name in ("valid", "test")] == [0, 0]
+
+
+@pytest.fixture
+def tags_tokenizer(tmp_path):
+    """Publish a tokenizer of words and their tags."""
+    source, names = (
+        train([pair[0] for pair in TRAIN], TokenizerConfig(vocab_size=100, kind="bpe")),
+        NamesTrainer("tags"),
+    )
+    names.add("X Y Z")
+    with publish(Plan("tokenize", tmp_path / "tags", {}, {}, None), command=["test"]) as draft:
+        save_pair(source, names.learn(), draft.folder)
+    return tmp_path / "tags"
+
+
+def test_where_targets_are_tags_the_pieces_of_each_word_are_kept(corpora, tags_tokenizer, tmp_path):
+    pairs, reporter = [("a\u00b4b cd", "X Y"), ("a  b\u00adc ﷺ ", "X  Q Z")], Loud()
+    run(corpora(train=pairs, valid=pairs, test=pairs), tags_tokenizer, tmp_path / "dataset", reporter)
+    for split in (load_dataset(tmp_path / "dataset").train, load_dataset(tmp_path / "dataset").valid):
+        assert [len(sizes) for sizes in split.words.lists()] == [2, 3]
+    assert reporter.warnings == [
+        f"1 labels of the {name} split are not in the training data: 'Q' (1); each counts as wrong"
+        for name in ("valid", "test")
+    ]
+
+
+def test_a_sentence_with_too_few_tags_is_named(corpora, tags_tokenizer, tmp_path):
+    data = corpora(train=TAGGED, valid=[*TAGGED, ("a b c", "X Y")])
+    with pytest.raises(DataError, match=r"valid.*pair 3 has 3 words and 2 tags: each word between spaces has one"):
+        run(data, tags_tokenizer, tmp_path / "dataset")
