@@ -352,6 +352,6 @@ def test_where_targets_are_tags_the_pieces_of_each_word_are_kept(corpora, tags_t
 
 
 def test_a_sentence_with_too_few_tags_is_named(corpora, tags_tokenizer, tmp_path):
-    data = corpora(train=TAGGED, valid=[*TAGGED, ("a b c", "X Y")])
+    data = corpora(train=TAGGED, valid=[*TAGGED, ("a b c", "X Y")], test=TAGGED)
     with pytest.raises(DataError, match=r"valid.*pair 3 has 3 words and 2 tags: each word between spaces has one"):
         run(data, tags_tokenizer, tmp_path / "dataset")
