@@ -1,7 +1,9 @@
 """Artifacts: what one stage leaves for the next, published whole and verified before it is read.
 
-The name of an artifact is a link to a hidden folder beside it that holds one complete version, so that one
-atomic step puts a new version in place of the old. This module knows no stage.
+A new version is written into a hidden folder beside its place, and takes the place in one atomic step; then the old
+one has the hidden name, and is removed. (Earlier versions of tfm made the name a link to a hidden folder. Such runs
+are read and published over; a hidden folder that any link beside it gives is never removed.)
+This module knows no stage.
 """
 
 import errno
@@ -19,7 +21,7 @@ from typing import Any
 
 from pipeline import environment
 from pipeline.errors import CannotWrite, DataError
-from pipeline.files import beginning, real_place, remove, sha256_and_sync, sync, tree, writing
+from pipeline.files import beginning, exchange, real_place, remove, sha256_and_sync, sync, tree, writing
 from pipeline.lock import lock
 from pipeline.manifest import (
     FORMAT,
@@ -32,15 +34,21 @@ from pipeline.manifest import (
     fingerprint,
     open_artifact,
     plain,
+    read_artifact,
     read_manifest,
     spell,
+    was_ours,
 )
 from pipeline.progress import Reporter
 
 __all__ = [
     "JSON", "Draft", "Input", "Manifest", "Plan", "check_place", "inspect", "is_fresh", "lock", "open_artifact",
-    "publish", "stale",
+    "publish", "read_artifact", "stale",
 ]  # fmt: skip
+
+ASIDE = ".aside"
+# What says that a name is not free for a folder: a folder that is not empty, or a link.
+STANDS_THERE = {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}
 
 
 @dataclass(frozen=True)
@@ -112,8 +120,8 @@ def publish(plan: Plan, *, command: Sequence[str]) -> Iterator[Draft]:
     """Make an artifact: the body writes a draft, and when it ends well the draft takes the place of what was there.
 
     The place is locked throughout. At every moment, whatever fails and whenever the process dies, the name
-    gives the old artifact whole or the new one whole. Raises CannotWrite where another process writes the
-    same place, or where something stands there that is not ours to replace.
+    gives the old artifact whole or the new one whole (see `_put` for file systems that cannot swap). Raises CannotWrite
+    where another process writes the same place, or where something stands there that is not ours to replace.
     """
     began = time.monotonic()
     with _place_for(plan) as (place, version):
@@ -122,10 +130,10 @@ def publish(plan: Plan, *, command: Sequence[str]) -> Iterator[Draft]:
                 draft = Draft(version)
                 yield draft
                 _seal(plan, draft, command, began)
-                _swap(place, version)
+                _refuse_foreign(plan, place)  # much may have been put there since the work began
+                _put(version, place)
         except BaseException:
-            if _version(place) != version.name:
-                shutil.rmtree(version, ignore_errors=True)
+            shutil.rmtree(version, ignore_errors=True)  # the draft; or, where the new one stands, the old one
             raise
         with suppress(OSError):  # the new one stands; the next publisher finds what could not be removed
             _clean(place)
@@ -146,41 +154,51 @@ def _place_for(plan: Plan) -> Iterator[tuple[Path, Path]]:
         _refuse_foreign(plan, place)
         version = _new_name(place)
         with beginning(plan.folder):
+            _restore(place)
             _clean(place)
             version.mkdir()
         yield place, version
 
 
 def _refuse_here(plan: Plan) -> None:
-    """Raise CannotWrite where the place is the current folder: a link would take its place under our feet."""
+    """Raise CannotWrite where the place is the current folder: it would be replaced under our feet."""
     here = plan.folder.name in ("", os.pardir)
     with suppress(OSError):
-        here = here or (not plan.folder.is_symlink() and os.path.samefile(plan.folder, os.curdir))
+        here = here or os.path.samefile(plan.folder, os.curdir)
     if here:
         raise CannotWrite(f"{plan.folder}: an artifact needs a folder of its own; name one, such as ./{plan.stage}")
 
 
 def _refuse_foreign(plan: Plan, place: Path) -> None:
     """Raise CannotWrite unless the place is empty or holds an artifact of the same stage and nothing more."""
-    if not os.path.lexists(place):
-        return
-    if place.is_symlink() and _version(place) is None:
+    if place.is_symlink() and not _is_link_of_ours(place):
         raise CannotWrite(f"{plan.folder}: is a link that tfm did not make; remove it or choose another place")
-    if place.exists() and not place.is_dir():
+    if not place.exists():
+        return
+    if not place.is_dir():
         raise CannotWrite(f"{plan.folder}: is a file; remove it or choose another place")
-    if not place.is_symlink() and not any(place.iterdir()):
+    if not any(place.iterdir()):
         return
     try:
         manifest = read_manifest(plan.folder, place)
-        foreign = tree(place)[0].keys() - manifest.files.keys() - {NAME}
     except DataError as error:
-        if place.is_symlink():
-            return  # ours, damaged: making it anew is the remedy
-        raise CannotWrite(f"{plan.folder}: holds files that are not ours to replace; choose another place") from error
+        if place.is_symlink() or was_ours(place):
+            return  # making it anew is the remedy
+        problem = "holds files that are not ours to replace (there is no manifest.json of tfm); move it away"
+        raise CannotWrite(f"{plan.folder}: {problem} or choose another place") from error
     if manifest.stage != plan.stage:
         raise CannotWrite(f"{plan.folder}: holds what {manifest.stage!r} made; choose another place")
-    if foreign and not place.is_symlink():
+    if foreign := _files(place) - manifest.files.keys() - {NAME}:
         raise CannotWrite(f"{plan.folder}: holds {min(foreign)!r}, which is not ours to replace; move it away")
+
+
+def _files(folder: Path) -> set[str]:
+    """All that is under a folder but folders, links among it, by its path relative to it."""
+    names: set[str] = set()
+    for parent, folders, files in os.walk(folder):
+        links = [name for name in folders if os.path.islink(os.path.join(parent, name))]
+        names |= {Path(parent, name).relative_to(folder).as_posix() for name in [*files, *links]}
+    return names
 
 
 def _seal(plan: Plan, draft: Draft, command: Sequence[str], began: float) -> None:
@@ -212,29 +230,36 @@ def _seal(plan: Plan, draft: Draft, command: Sequence[str], began: float) -> Non
         sync(folder)
 
 
-def _swap(place: Path, version: Path) -> None:
-    """Let the name `place` give `version`, in one step.
+def _put(version: Path, place: Path) -> None:
+    """Let the name `place` give the version; what was there, if anything, has the version's hidden name then.
 
-    Only where a folder itself stands there (a copy somebody made) it takes two: it is moved aside first.
+    In one step. Only where a file system cannot swap two names it takes two: what was there is moved aside first.
     """
-    link, aside = _new_name(place), None
-    os.symlink(version.name, link)
     try:
-        if place.is_dir() and not place.is_symlink():
-            aside = _new_name(place)
-            os.rename(place, aside)
-        os.replace(link, place)
-    except BaseException as error:
-        with suppress(OSError):  # what is left of it the next publisher removes
-            os.unlink(link)
-        if aside is not None and not os.path.lexists(place):
-            _move_back(aside, place, error)
-        raise
+        os.rename(version, place)  # works where nothing is there, or an empty folder
+    except OSError as error:
+        if error.errno not in STANDS_THERE:
+            raise
+        if not exchange(version, place):
+            _put_by_two_steps(version, place)
     sync(place.parent)
 
 
+def _put_by_two_steps(version: Path, place: Path) -> None:
+    """The same where names cannot be swapped. Killed between the steps, `_restore` undoes the first."""
+    aside = place.parent / f"{_new_name(place).name}{ASIDE}"
+    os.rename(place, aside)
+    try:
+        os.rename(version, place)
+    except BaseException as error:
+        _move_back(aside, place, error)
+        raise
+
+
 def _move_back(aside: Path, place: Path, error: BaseException) -> None:
-    """Undo the first of two steps; where that fails too, say where the artifact is, lest it be taken for litter."""
+    """Undo the first of two steps; where that fails too, say where the artifact is."""
+    if os.path.lexists(place):
+        return
     try:
         os.rename(aside, place)
     except OSError as failed:
@@ -242,28 +267,34 @@ def _move_back(aside: Path, place: Path, error: BaseException) -> None:
         raise OSError(code, f"{failed.strerror}; what was there is now {aside}: move it back", str(place)) from error
 
 
+def _restore(place: Path) -> None:
+    """Put back what a process had moved aside that was killed before the new version stood."""
+    for name in os.listdir(place.parent):
+        if name.endswith(ASIDE) and _is_version(place, name) and not os.path.lexists(place):
+            os.rename(place.parent / name, place)
+
+
 def _new_name(place: Path) -> Path:
     """A name for a version of an artifact, hidden beside it."""
     return place.parent / f".{place.name}.{secrets.token_hex(8)}"
 
 
-def _version(place: Path) -> str | None:
-    """The name of the hidden folder that the link `place` gives; None where it is no link of ours."""
-    try:
-        target = os.readlink(place)
-    except OSError:
-        return None
-    return target if _is_version(place, target) else None
-
-
 def _is_version(place: Path, name: str) -> bool:
-    return re.fullmatch(rf"\.{re.escape(place.name)}\.[0-9a-f]{{16}}", name) is not None
+    """Whether a name is one that drafts and old versions of this place have."""
+    return re.fullmatch(rf"\.{re.escape(place.name)}\.[0-9a-f]{{16}}({re.escape(ASIDE)})?", name) is not None
+
+
+def _is_link_of_ours(place: Path) -> bool:
+    return _is_version(place, os.readlink(place))
 
 
 def _litter(place: Path) -> list[Path]:
-    """Every version but the one in place: the one before, and drafts of processes that were killed."""
-    current = _version(place)
-    return [place.parent / name for name in os.listdir(place.parent) if name != current and _is_version(place, name)]
+    """What was replaced, and drafts of processes that were killed; nothing that a link beside it gives."""
+    names = os.listdir(place.parent)
+    hidden = [place.parent / name for name in names if _is_version(place, name)]
+    others = [place.parent / name for name in names if not _is_version(place, name)] if hidden else []
+    given = {os.path.realpath(path) for path in others if path.is_symlink()}
+    return [path for path in hidden if str(path) not in given]
 
 
 def _clean(place: Path) -> None:

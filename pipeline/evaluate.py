@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from data.documents import read_json
 from data.errors import DataError
 from data.lines import open_lines
-from data.store import load_dataset
+from data.store import Dataset, load_dataset
 from pipeline.agreement import check_made_from, check_tokenizer, task_of
-from pipeline.artifact import Draft, Input, Plan, is_fresh, open_artifact, publish
+from pipeline.artifact import Draft, Input, Plan, is_fresh, open_artifact, publish, read_artifact
 from pipeline.config import DecodingConfig, Device, EvaluationConfig
 from pipeline.errors import RecipeError
 from pipeline.progress import Reporter
@@ -68,9 +68,10 @@ def evaluate_tests(
 
     def work(folder: Path | None) -> list[Evaluation]:
         if translations is None:
-            return _held_out(_load(model, device), dataset, reporter)
-        loaded = _load(model, device) if "perplexity" in config.metrics else None
-        tests = _tests(dataset, translations)
+            data = read_artifact(dataset, lambda _: load_dataset(dataset), known=todo.inputs["dataset"])
+            return _held_out(_load(model, device, todo.inputs["model"]), data, reporter)
+        loaded = _load(model, device, todo.inputs["model"]) if "perplexity" in config.metrics else None
+        tests = read_artifact(translations, lambda _: _tests(dataset, translations), known=todo.inputs["translations"])
         return [_assess(segments, config, loaded, True, seed=seed, reporter=reporter) for segments in tests]
 
     return _stage(todo, work, training, command, reporter)
@@ -200,11 +201,10 @@ def _tests(dataset: Path, translations: Path) -> list[Segments]:
     return tests
 
 
-def _held_out(loaded: "LoadedModel", dataset: Path, reporter: Reporter) -> list[Evaluation]:
+def _held_out(loaded: "LoadedModel", data: Dataset, reporter: Reporter) -> list[Evaluation]:
     """Every test set of the dataset by how probable the model finds it, the main one first."""
     from pipeline.scoring.held_out import held_out
 
-    data = load_dataset(dataset)
     with reporter.bar("scoring", len(data.tests), "test sets") as bar:
         found = []
         for name, split in data.tests.items():
@@ -257,10 +257,10 @@ def _assess(
     return assess(segments, config, seed=seed, reporter=reporter, extra=extra, missing=missing)
 
 
-def _load(model: Path, device: Device) -> "LoadedModel":
+def _load(model: Path, device: Device, known: Input | None = None) -> "LoadedModel":
     from pipeline.models import load_model
 
-    return load_model(model, device)
+    return load_model(model, device, known=known)
 
 
 def _translate(

@@ -5,6 +5,7 @@ import hashlib
 import os
 import shutil
 import stat
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +23,9 @@ NO_PLACE = {
     errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOENT, errno.ELOOP,
     errno.ENAMETOOLONG,
 }  # fmt: skip
+
+_SWAP, _HERE = 2, -100  # RENAME_EXCHANGE of Linux and RENAME_SWAP of macOS; AT_FDCWD
+CANNOT_EXCHANGE = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 _remembered: dict[tuple[int, int, int, int, int], str] = {}
 
@@ -54,6 +58,27 @@ def beginning(place: Path) -> Iterator[None]:
         if error.errno in NO_PLACE:
             raise CannotWrite(f"{place}: cannot write there: {error.strerror} ({error.filename})") from error
         raise
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Let two names of one file system give each other's file or folder, in one step that no kill divides.
+
+    False where this system or file system cannot do that (NFS; Linux before 3.15), and nothing was changed.
+    """
+    import ctypes  # most commands publish nothing
+
+    libc, names = ctypes.CDLL(None, use_errno=True), (os.fsencode(one), os.fsencode(other))
+    try:
+        if sys.platform == "darwin":
+            failed = libc.renamex_np(*names, _SWAP)
+        else:
+            failed = libc.renameat2(_HERE, names[0], _HERE, names[1], _SWAP)
+    except AttributeError:  # a C library that does not know it
+        return False
+    code = ctypes.get_errno()
+    if failed and code not in CANNOT_EXCHANGE:
+        raise OSError(code, os.strerror(code), os.fspath(one), None, os.fspath(other))
+    return not failed
 
 
 def remove(folder: Path) -> None:

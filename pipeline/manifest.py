@@ -8,7 +8,8 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from pathlib import Path, PurePath
@@ -66,8 +67,10 @@ class FileEntry:
 
 @dataclass(frozen=True)
 class Manifest:
-    """A manifest that was read. `path` is the artifact as it was asked for; `folder` is where it really lies,
-    which stays the same version of it when another is published: read files from there."""
+    """A manifest that was read. `path` is the artifact as it was asked for; `folder` is where it really lies.
+
+    Another version may be published there at any time: read its files within `read_artifact`.
+    """
 
     path: Path
     folder: Path
@@ -161,24 +164,78 @@ def read_manifest(path: Path, folder: Path) -> Manifest:
         raise DataError(f"{error}; make {path} again", file=path / NAME) from None
 
 
+def was_ours(folder: Path) -> bool:
+    """Whether what is left of a manifest that cannot be read shows that one of ours was there."""
+    try:
+        data = read_bounded(folder / NAME)
+    except (OSError, DataError):
+        return False
+    return data.startswith(b'{\n "checksum": "') or b'\n "tfm_format": ' in data
+
+
 def open_artifact(folder: Path, stage: str | tuple[str, ...] | None = None) -> Manifest:
     """Verify the artifact in `folder` (every size, every hash, nothing missing, nothing more); its manifest.
 
     `stage`: the stage or stages that may have made it. Raises DataError naming artifact and file.
     """
+    return read_artifact(folder, lambda made: made, stage)
+
+
+def read_artifact(
+    folder: Path,
+    read: Callable[[Manifest], _T],
+    stage: str | tuple[str, ...] | None = None,
+    *,
+    known: Input | None = None,
+) -> _T:
+    """What `read` finds in an artifact, which is verified first: all of it is of one version.
+
+    Another version may be published meanwhile; then it is read again. `known`: the artifact as it was seen before,
+    which must not have been replaced since. Raises DataError as `open_artifact` does.
+    """
     while True:
-        version = Path(os.path.realpath(folder))
-        try:
-            manifest = read_manifest(folder, version)
-            _verify(manifest)
-            break
-        except (DataError, FileNotFoundError):
-            if Path(os.path.realpath(folder)) == version:
-                raise
-            # Another version was published, and this one removed, while we read: read that one.
+        with _watched(folder) as stands:
+            try:
+                found = read(_verified(folder, stage, known))
+            except Exception:  # what is read half from one version and half from another may fail in any way
+                if stands():
+                    raise
+            else:
+                if stands():
+                    return found
+
+
+@contextmanager
+def _watched(folder: Path) -> Iterator[Callable[[], bool]]:
+    """Within, a function that says whether the name `folder` still gives the same folder.
+
+    That is kept open, so that its number is given to no other one.
+    """
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        yield lambda: True  # there is none
+        return
+
+    def stands() -> bool:
+        with suppress(OSError):
+            return os.path.samestat(os.stat(folder), os.fstat(descriptor))
+        return False
+
+    try:
+        yield stands
+    finally:
+        os.close(descriptor)
+
+
+def _verified(folder: Path, stage: str | tuple[str, ...] | None, known: Input | None) -> Manifest:
+    manifest = read_manifest(folder, Path(os.path.realpath(folder)))
+    _verify(manifest)
     wanted = (stage,) if isinstance(stage, str) else stage
     if wanted is not None and manifest.stage not in wanted:
         raise DataError(f"was made by {manifest.stage!r}; expected what {' or '.join(wanted)} makes", file=folder)
+    if known is not None and manifest.fingerprint != known.fingerprint:
+        raise DataError("was made anew while this command began to read it; run the command again", file=folder)
     return manifest
 
 

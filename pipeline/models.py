@@ -23,7 +23,7 @@ from model.config import ModelConfig
 from model.int8 import what_int8_lacks
 from pipeline.config import DecodingPrecision
 from pipeline.errors import RecipeError
-from pipeline.manifest import open_artifact
+from pipeline.manifest import Input, Manifest, read_artifact
 from tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
 
 TOKENIZER_FILES = (SHARED, SOURCE, TARGET)
@@ -57,29 +57,36 @@ def copy_tokenizer(source: Path, target: Path) -> None:
             shutil.copyfile(source / name, target / name)
 
 
-def load_model(folder: Path, device: str = "auto", dtype: torch.dtype = torch.float32) -> LoadedModel:
-    """The model that `tfm train` published in a folder, verified, in eval mode.
+def load_model(
+    folder: Path, device: str = "auto", dtype: torch.dtype = torch.float32, *, known: Input | None = None
+) -> LoadedModel:
+    """The model that `tfm train` published in a folder, verified, in eval mode; `known`: see read_artifact.
 
     Raises DataError where it is not one. Nothing is built before it is known that the weights in the file fill it.
     """
-    made = open_artifact(folder, "train").folder  # which stays this version when another is published
+    config, (source, target), weights = read_artifact(folder, _parts, "train", known=known)
+    model = build(config, source_vocab=source.vocab_size, target_vocab=target.vocab_size)
+    load_weights(model, weights, folder)
+    model.to(device=resolve_device(device), dtype=dtype).eval()
+    return LoadedModel(model, source, target, config, folder)
+
+
+def _parts(made: Manifest) -> tuple[ModelConfig, tuple[Tokenizer, Tokenizer], dict[str, Tensor]]:
+    """What a published model is put together from: config, tokenizers of source and target, weights."""
+    folder, shown = made.folder, made.path
     try:
-        config = ModelConfig.model_validate(read_json(made / "config.json", shown=folder / "config.json"))
-        source_tokenizer, target_tokenizer = load_pair(made)
-        sizes = {"source_vocab": source_tokenizer.vocab_size, "target_vocab": target_tokenizer.vocab_size}
-        check_fit(shapes_of(config, **sizes), shapes_in(made / "model.safetensors"), folder)
-        weights = load_file(made / "model.safetensors")
+        config = ModelConfig.model_validate(read_json(folder / "config.json", shown=shown / "config.json"))
+        source, target = load_pair(folder)
+        sizes = {"source_vocab": source.vocab_size, "target_vocab": target.vocab_size}
+        check_fit(shapes_of(config, **sizes), shapes_in(folder / "model.safetensors"), shown)
+        return config, (source, target), load_file(folder / "model.safetensors")
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join(map(str, problem["loc"]))
-        raise DataError(f"not a model: {where}: {problem['msg']}", file=folder / "config.json") from error
+        raise DataError(f"not a model: {where}: {problem['msg']}", file=shown / "config.json") from error
     except (OSError, ValueError, SafetensorError) as error:
         reason = str(error).partition("\n")[0][:200]
-        raise DataError(f"not a model: {reason}. Give a folder that `tfm train` published.", file=folder) from error
-    model = build(config, source_vocab=sizes["source_vocab"], target_vocab=sizes["target_vocab"])
-    load_weights(model, weights, folder)
-    model.to(device=resolve_device(device), dtype=dtype).eval()
-    return LoadedModel(model, source_tokenizer, target_tokenizer, config, folder)
+        raise DataError(f"not a model: {reason}. Give a folder that `tfm train` published.", file=shown) from error
 
 
 def untied(weights: dict[str, Tensor]) -> dict[str, Tensor]:

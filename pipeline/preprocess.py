@@ -20,7 +20,7 @@ from data.store import TOKENIZER_FOLDER, load_split, write_about, write_split
 from data.tokenizers import load_pair
 from data.unseen import in_words, unseen
 from data.writable import Unwritable
-from pipeline.artifact import JSON, Input, Plan, is_fresh, publish
+from pipeline.artifact import JSON, Input, Plan, is_fresh, publish, read_artifact
 from pipeline.progress import Bar, Reporter
 from tokenizer.tokenizer import Tokenizer, save_pair
 
@@ -50,7 +50,7 @@ def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequenc
     splits = resolve(data)
     with publish(todo, command=command) as draft, ExitStack() as files:
         sizes = preflight(splits, online=data.online).values()
-        tokenizers = load_pair(tokenizer)
+        tokenizers = read_artifact(tokenizer, lambda _: load_pair(tokenizer), known=todo.inputs["tokenizer"])
         total = None if None in sizes else sum(size or 0 for size in sizes)
         with reporter.bar("encoding", total, "pairs") as bar:
             counts = {

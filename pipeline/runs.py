@@ -3,10 +3,11 @@
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from pipeline import chain
-from pipeline.artifact import Plan, open_artifact, publish, stale
+from pipeline.artifact import Manifest, Plan, open_artifact, publish, read_artifact, stale
 from pipeline.chain import Run
 from pipeline.errors import DataError, RecipeError, Stopped, TfmError
 from pipeline.progress import Reporter
@@ -95,12 +96,17 @@ def take_over(todo: Plan, others: Sequence[Path], command: Sequence[str], report
             made = open_artifact(other)
         except DataError:
             continue  # not made, or damaged
-        if stale(replace(todo, folder=made.folder)) is None:
+        if stale(replace(todo, folder=other)) is None:
             with publish(todo, command=command) as draft:
-                for name in made.files:
-                    copy = draft.folder / name
-                    copy.parent.mkdir(parents=True, exist_ok=True)
-                    shutil.copyfile(made.folder / name, copy)
+                read_artifact(other, partial(copy_files, into=draft.folder), known=made.as_input())
                 draft.figures.update(made.figures)
             reporter.line(f"{todo.folder.name}: copied from {other}, which is of the same plan")
             return
+
+
+def copy_files(made: Manifest, into: Path) -> None:
+    """Copy the files of an artifact into a draft."""
+    for name in made.files:
+        copy = into / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(made.folder / name, copy)

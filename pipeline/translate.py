@@ -14,7 +14,7 @@ from data.errors import DataError
 from data.lines import open_lines, portions
 from data.store import load_dataset
 from pipeline.agreement import check_tokenizer
-from pipeline.artifact import JSON, Draft, Input, Plan, is_fresh, open_artifact, publish
+from pipeline.artifact import JSON, Draft, Input, Plan, is_fresh, open_artifact, publish, read_artifact
 from pipeline.config import DecodingConfig, Device
 from pipeline.errors import RecipeError
 from pipeline.progress import Reporter
@@ -200,8 +200,9 @@ def translate_tests(
     from pipeline.models import load_model
 
     with publish(todo, command=command) as draft:
-        loaded = load_model(model, device)
-        for name, split in load_dataset(dataset).tests.items():
+        loaded = load_model(model, device, known=todo.inputs["model"])
+        data = read_artifact(dataset, lambda _: load_dataset(dataset), known=todo.inputs["dataset"])
+        for name, split in data.tests.items():
             sources, references = split.texts()
             with open(draft.folder / f"{name}.reference.txt", "w", encoding="utf-8", newline="\n") as file:
                 file.writelines(one_line(reference) + "\n" for reference in references)

@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from pipeline import artifact
+
 CALLS = (
     "mkdir", "rmdir", "unlink", "remove", "rename", "replace", "symlink", "link", "truncate", "ftruncate", "fsync",
     "write", "writev", "pwrite", "sendfile",
@@ -51,6 +53,7 @@ class Faults:
         with pytest.MonkeyPatch.context() as patch:
             for name in CALLS:
                 patch.setattr(os, name, self._wrapped(name, getattr(os, name)))
+            patch.setattr(artifact, "exchange", self._wrapped("exchange", artifact.exchange))
             patch.setattr(os, "open", self._os_open(os.open))
             opened = self._open(io.open)
             patch.setattr("builtins.open", opened)
@@ -127,17 +130,16 @@ class _File(io.FileIO):
 
 
 def names(folder: Path) -> list[str]:
-    """All that is under a folder, sorted; what is random in the names of versions is left out."""
-    return sorted(VERSION.sub(".VERSION", path.relative_to(folder).as_posix()) for path in folder.rglob("*"))
+    """All that is under a folder, sorted."""
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
 
 
 def litter(artifact: Path) -> list[str]:
     """Names of drafts and old versions that lie beside an artifact."""
     if not artifact.parent.is_dir():
         return []
-    current = os.readlink(artifact) if artifact.is_symlink() else None
     return [
         name
         for name in os.listdir(artifact.parent)
-        if name != current and (name.endswith(".draft") or VERSION.fullmatch(name.removeprefix(f".{artifact.name}")))
+        if name.endswith(".draft") or VERSION.fullmatch(name.removeprefix(f".{artifact.name}"))
     ]

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import os
+import secrets
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,19 @@ def make(plan: Plan, text: str = "old") -> None:
         (draft.folder / "a.txt").write_text(text)
         (draft.folder / "sub" / "b.bin").write_bytes(b"\0" * 1000)
         draft.figures["loss"] = float("nan")
+
+
+def as_link(folder: Path) -> Path:
+    """Make of an artifact what earlier versions of tfm made: a link to a hidden folder beside it, which is returned."""
+    version = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}")
+    folder.rename(version)
+    folder.symlink_to(version.name)
+    return version
+
+
+def around(folder: Path) -> set[str]:
+    """Names beside an artifact that are neither it nor its lock."""
+    return set(os.listdir(folder.parent)) - {folder.name, f".{folder.name}.lock"}
 
 
 def rewritten(folder: Path, **changes: Any) -> None:

@@ -10,14 +10,24 @@ from typing import Any
 import torch
 from torch import nn
 
-from data.store import Dataset, check_ids, load_dataset
+from data.store import TOKENIZER_FOLDER, Dataset, check_ids, load_dataset
 from data.tokenizers import load_pair
 from model.build import Model, build, num_parameters
 from model.config import ModelConfig
-from pipeline.artifact import Plan, check_place, lock, publish
+from pipeline.artifact import Manifest, Plan, check_place, lock, publish, read_artifact
 from pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
 from pipeline.errors import DataError, RecipeError
-from pipeline.models import PRECISIONS, check_fit, load_model, load_weights, resolve_device, save_model, untied
+from pipeline.files import beginning, replace_bytes
+from pipeline.models import (
+    PRECISIONS,
+    TOKENIZER_FILES,
+    check_fit,
+    load_model,
+    load_weights,
+    resolve_device,
+    save_model,
+    untied,
+)
 from pipeline.progress import Reporter
 from pipeline.tasks.task import About
 from pipeline.tasks.tasks import TASKS
@@ -83,13 +93,14 @@ def make_model(
 ) -> None:
     """Train, from the newest checkpoint where there is one, and publish the model."""
     with join(resolve_device(config.device)) as world, ExitStack() as held:
-        data = load_dataset(dataset)
-        check_ids(data, *(each.vocab_size for each in load_pair(data.tokenizer_folder)))
+        data = read_artifact(dataset, lambda _: read_data(dataset), known=todo.inputs["dataset"])
         session = Session(todo, config, model, decoding, evaluation, data, reporter, world)
         checkpoints = Checkpoints(session.folder / "checkpoints")
         world.lead(lambda: held.enter_context(lock(session.folder)))
         world.lead(lambda: check_place(todo))
         step = world.lead(lambda: choose(checkpoints, todo, config, reporter))
+        world.lead(lambda: keep_tokenizer(session, dataset))
+        session = replace(session, data=replace(data, tokenizer_folder=session.folder / TOKENIZER_FOLDER))
         with fits(lambda: "the model and its optimiser do not fit in memory; make the model smaller ([model])"):
             trainer = assemble(session, checkpoints, None if step is None else checkpoints.read(step))
             echo = SECONDS_OF_ECHO if world.size > 1 else 0.0
@@ -98,6 +109,30 @@ def make_model(
         if world.leads:
             draw(trainer.log.lines, session.folder / "curves.svg")
             publish_model(session, trainer, command)
+
+
+def read_data(dataset: Path) -> Dataset:
+    """The dataset in a folder, whose ids are those of its tokenizers."""
+    data = load_dataset(dataset)
+    check_ids(data, *(each.vocab_size for each in load_pair(data.tokenizer_folder)))
+    return data
+
+
+def keep_tokenizer(session: Session, dataset: Path) -> None:
+    """Copy the dataset's tokenizer to the work in progress: the model gets this one, whatever becomes of the dataset
+    meanwhile, and a checkpoint can be asked for translations."""
+    source, kept = session.data.tokenizer_folder, session.folder / TOKENIZER_FOLDER
+
+    def copy(_: Manifest) -> None:
+        for name in TOKENIZER_FILES:
+            if (source / name).exists():
+                replace_bytes(kept / name, (source / name).read_bytes())
+            else:
+                (kept / name).unlink(missing_ok=True)
+
+    with beginning(session.folder):
+        kept.mkdir(parents=True, exist_ok=True)
+    read_artifact(dataset, copy, known=session.todo.inputs["dataset"])
 
 
 def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint | None) -> Trainer:

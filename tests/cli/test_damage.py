@@ -169,7 +169,7 @@ def test_training_goes_on_from_the_newest_checkpoint_that_is_whole(
     checkpoints = Checkpoints(copy / "training" / "checkpoints")
     *_, older, newest = checkpoints.steps()
     weights = (copy / "model" / "model.safetensors").read_bytes()
-    (copy / "model").unlink()
+    shutil.rmtree(copy / "model")
     DAMAGES["bit flipped"](checkpoints.place(newest) / "optimizer.safetensors")
     result = tfm("train", "--recipe", "tiny.toml")
     assert result.code == 0, result.err
@@ -186,7 +186,7 @@ def test_where_no_checkpoint_is_whole_training_stops_rather_than_starting_over(
     monkeypatch.chdir(tmp_path / "copy")
     copy = tmp_path / "copy" / "runs" / "tiny"
     checkpoints = Checkpoints(copy / "training" / "checkpoints")
-    (copy / "model").unlink()
+    shutil.rmtree(copy / "model")
     for step in checkpoints.steps():
         DAMAGES["truncated"](checkpoints.place(step) / "state.json")
     before = listing(copy / "training")

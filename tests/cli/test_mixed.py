@@ -66,7 +66,7 @@ def refused(base: Path, *words: str | Path, code: int = 65) -> str:
 def take(base: Path, artifact: str) -> None:
     """Put an artifact of the other run in the place of ours."""
     place = base / "runs" / "tiny" / artifact
-    place.unlink()
+    shutil.rmtree(place)
     place.symlink_to((base / "runs" / "other" / artifact).resolve())
 
 
@@ -117,7 +117,7 @@ def test_a_checkpoint_of_another_format_is_refused(base: Path) -> None:
         document = json.loads(file.read_text("utf-8")) | {"format": 2}
         document.pop("sha256")
         file.write_text(json.dumps(document | {"sha256": _seal(document)}), "utf-8")
-    (run / "model").unlink()
+    shutil.rmtree(run / "model")
     before = listing(run / "training")
     result = tfm("train", "--recipe", "tiny.toml")
     assert result.code == 65

@@ -168,8 +168,7 @@ def checkpoint(run: Path) -> Path:
     checkpoints = Checkpoints(run / "training" / "checkpoints")
     newest = checkpoints.steps()[-1]
     checkpoints.keep({newest})
-    shutil.rmtree((run / "model").resolve())
-    (run / "model").unlink()
+    shutil.rmtree(run / "model")
     return checkpoints.place(newest)
 
 
@@ -299,7 +298,7 @@ def test_metrics_of_a_training_that_are_none_leave_a_gap_in_the_curves(base: Pat
     lines += [b'{"event": "train", "step": ' + figure + b', "loss": 1}' for figure in figures]
     with open(run / "training" / "metrics.jsonl", "ab") as stream:
         stream.write(b"\n".join(lines) + b"\n")
-    (run / "scores").unlink()
+    shutil.rmtree(run / "scores")
     result = tfm("evaluate", "--recipe", "tiny.toml")
     assert result.code == 0, result.err
 

@@ -13,7 +13,7 @@ import pytest
 from pipeline.artifact import Input, inspect, is_fresh, open_artifact, publish, stale
 from pipeline.errors import CannotWrite, DataError
 from pipeline.progress import Quiet
-from tests.tiny_artifact import make, plan_of
+from tests.tiny_artifact import around, make, plan_of
 
 
 class Lines(Quiet):
@@ -24,13 +24,6 @@ class Lines(Quiet):
 
     def line(self, text: str) -> None:
         self.said.append(text)
-
-
-def around(folder: Path) -> set[str]:
-    """Names beside an artifact that are neither it, nor its one version, nor its lock."""
-    return {name for name in os.listdir(folder.parent) if name not in (folder.name, f".{folder.name}.lock")} - {
-        os.readlink(folder) if folder.is_symlink() else ""
-    }
 
 
 @pytest.fixture
@@ -49,8 +42,7 @@ def test_a_published_artifact_is_whole_and_says_how_it_was_made(folder: Path) ->
     assert made.made["versions"]["python"] == sys.version.split()[0]
     assert made.made["versions"]["torch"] is not None
     assert made.made["hardware"]["cpus"] >= 1
-    assert made.folder != folder
-    assert made.folder.name == os.readlink(folder)
+    assert not folder.is_symlink()
     assert (folder / "sub" / "b.bin").stat().st_size == 1000
     assert around(folder) == set()
 
@@ -166,15 +158,34 @@ def test_what_is_not_ours_is_never_replaced(folder: Path, tmp_path: Path) -> Non
     folder.unlink()
     make(plan_of(folder, "model"))
     refused("holds what 'model' made")
-    folder.unlink()
-    make(plan_of(folder.parent / "other"))
-    shutil.copytree(folder.parent / "other", folder)
-    (folder / "notes.txt").write_text("precious")
-    refused("'notes.txt', which is not ours")
-    (folder / "notes.txt").unlink()
+    shutil.rmtree(folder)
+    make(plan_of(folder))
+    for name in ("notes.txt", "sub/notes.txt"):
+        (folder / name).write_text("precious")
+        refused(f"'{name}', which is not ours")
+        (folder / name).unlink()
+    (folder / "link").symlink_to(tmp_path)
+    refused("'link', which is not ours")
+    (folder / "link").unlink()
+    (folder / "manifest.json").rename(tmp_path / "manifest.json")
+    refused(r"not ours to replace \(there is no manifest.json of tfm\); move it away")
+    (folder / "manifest.json").write_text('{"name": "an application of the web"}')
+    refused("not ours to replace")
+    (tmp_path / "manifest.json").rename(folder / "manifest.json")
     make(plan_of(folder), "new")
     assert open_artifact(folder).files["a.txt"].size == 3
-    assert around(folder) == {"other", os.readlink(folder.parent / "other"), ".other.lock"}
+    assert around(folder) == set()
+
+
+def test_what_a_user_puts_there_while_the_work_goes_on_is_not_replaced_either(folder: Path) -> None:
+    make(plan_of(folder))
+    with (
+        pytest.raises(CannotWrite, match=r"'notes\.txt', which is not ours"),
+        publish(plan_of(folder, n=2), command=[]),
+    ):
+        (folder / "notes.txt").write_text("precious")
+    assert (folder / "notes.txt").read_text() == "precious"
+    assert around(folder) == set()
 
 
 def test_an_empty_folder_may_be_replaced(folder: Path) -> None:

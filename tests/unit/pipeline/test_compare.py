@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -200,7 +201,7 @@ def test_sorting_changes_nothing_of_what_is_compared(tmp_path: Path) -> None:
 def test_scores_of_another_model_are_left_out_and_it_is_said(tmp_path: Path) -> None:
     run = add_scores(make_run(tmp_path / "run"), 30.0)
     other = make_run(tmp_path / "other", model={"norm": "post"})
-    (run / "model").unlink()
+    shutil.rmtree(run / "model")
     (run / "model").symlink_to((other / "model").resolve())
     found = compare_runs([run])
     assert "test.bleu" not in found.runs[0].figures
