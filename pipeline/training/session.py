@@ -125,10 +125,11 @@ def keep_tokenizer(session: Session, dataset: Path) -> None:
 
     def copy(_: Manifest) -> None:
         for name in TOKENIZER_FILES:
-            if (source / name).exists():
-                replace_bytes(kept / name, (source / name).read_bytes())
-            else:
+            wanted, there = ((each / name).read_bytes() if (each / name).exists() else None for each in (source, kept))
+            if wanted is None:
                 (kept / name).unlink(missing_ok=True)
+            elif wanted != there:
+                replace_bytes(kept / name, wanted)
 
     with beginning(session.folder):
         kept.mkdir(parents=True, exist_ok=True)
