@@ -1,5 +1,7 @@
 """What does not belong together is refused before any work."""
 
+from collections.abc import Mapping
+
 from data.documents import read_json
 from pipeline.errors import DataError
 from pipeline.manifest import Manifest
@@ -23,9 +25,19 @@ def check_tokenizer(model: Manifest, dataset: Manifest) -> None:
             if ours != theirs:
                 raise DataError(
                     f"was trained with another tokenizer than that of {dataset.path} ({file}: {ours}, not {theirs}); "
-                    "run `tfm preprocess` with the model's tokenizer, or `tfm train` on this dataset",
+                    f"make the dataset with the model's (`tfm preprocess --tokenizer {_tokenizer_of(model)}`), or run "
+                    "`tfm train` on this dataset",
                     file=model.path,
                 )
+
+
+def _tokenizer_of(model: Manifest) -> str:
+    """Where the tokenizer lay that a model was trained with, as its lineage tells."""
+    dataset = model.inputs.get("dataset")
+    below = dataset.lineage.get("inputs") if dataset is not None else None
+    tokenizer = below.get("tokenizer") if isinstance(below, Mapping) else None
+    path = tokenizer.get("path") if isinstance(tokenizer, Mapping) else None
+    return str(path or "DIR")
 
 
 def check_source_tokenizer(model: Manifest, dataset: Manifest) -> None:

@@ -116,14 +116,16 @@ def is_fresh(plan: Plan, reporter: Reporter) -> bool:
 
 
 @contextmanager
-def publish(plan: Plan, *, command: Sequence[str]) -> Iterator[Draft]:
+def publish(plan: Plan, *, command: Sequence[str], seconds_before: float = 0.0) -> Iterator[Draft]:
     """Make an artifact: the body writes a draft, and when it ends well the draft takes the place of what was there.
+
+    seconds_before: what the work for it has taken up to here, which belongs to its duration.
 
     The place is locked throughout. At every moment, whatever fails and whenever the process dies, the name
     gives the old artifact whole or the new one whole (see `_put` for file systems that cannot swap). Raises CannotWrite
     where another process writes the same place, or where something stands there that is not ours to replace.
     """
-    began = time.monotonic()
+    began = time.monotonic() - seconds_before
     with _place_for(plan) as (place, version):
         try:
             with writing(plan.folder):

@@ -7,6 +7,8 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from pipeline.cpu import processor
+
 PACKAGES = ("tfm", "torch", "tokenizers")
 _ROOT = Path(__file__).resolve().parent.parent
 
@@ -35,9 +37,9 @@ def git_commit() -> str | None:
 
 @cache
 def hardware() -> dict[str, str | int | list[str] | None]:
-    """Number of processors, machine type, operating system, and names of NVIDIA's GPUs."""
+    """Number, name and instructions of the processors, machine type, operating system, and names of NVIDIA's GPUs."""
     system = {"cpus": os.cpu_count(), "machine": platform.machine(), "platform": platform.platform()}
-    return {**system, "gpus": gpus(Path("/proc/driver/nvidia/gpus"))}
+    return {**system, **processor(), "gpus": gpus(Path("/proc/driver/nvidia/gpus"))}
 
 
 def gpus(folder: Path) -> list[str]:

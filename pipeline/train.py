@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from model.config import ModelConfig
-from pipeline.agreement import check_source_tokenizer, check_tokenizer, task_of
 from pipeline.artifact import Plan, is_fresh, open_artifact
 from pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
+from pipeline.first_model import check_fits, with_shape_of
+from pipeline.manifest import Manifest
 from pipeline.progress import Quiet, Reporter
 from pipeline.vectors import VECTORS, vectors_as_inputs
 
@@ -27,14 +28,16 @@ def plan(
     *,
     seed: int,
     evaluation: EvaluationConfig,
+    first: Manifest | None = None,
 ) -> Plan:
-    """What `train` will make, from what. Raises DataError where the first model has another tokenizer."""
+    """What `train` will make, from what; first: the model that it starts from, which was verified.
+
+    Raises DataError where that has another tokenizer.
+    """
     data = open_artifact(dataset, "preprocess")
     inputs = {"dataset": data.as_input()}
-    if config.init_from is not None:
-        first = open_artifact(Path(config.init_from), "train")
-        # a model of another task gives its encoder alone
-        (check_tokenizer if task_of(first) == model.task else check_source_tokenizer)(first, data)
+    if first is not None:
+        check_fits(first, model, data)
         inputs["init_from"] = first.as_input()
     inputs |= vectors_as_inputs(model)
     parts: dict[str, Any] = {
@@ -93,7 +96,10 @@ def train(
     calls this. Raises Stopped, with all saved, on SIGTERM or Ctrl-C.
     """
     talk = reporter if os.environ.get("RANK", "0") == "0" else Quiet()
-    todo = plan(config, model, decoding, dataset, out, seed=seed, evaluation=evaluation)
+    first = None if config.init_from is None else open_artifact(Path(config.init_from), "train")
+    if first is not None:
+        model = with_shape_of(first, model)
+    todo = plan(config, model, decoding, dataset, out, seed=seed, evaluation=evaluation, first=first)
     if is_fresh(todo, talk):
         return
     from pipeline.training.session import make_model

@@ -18,6 +18,7 @@ from pipeline.artifact import Manifest, Plan, check_place, lock, publish, read_a
 from pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
 from pipeline.errors import DataError, RecipeError
 from pipeline.files import beginning, replace_bytes
+from pipeline.first_model import is_whole
 from pipeline.models import (
     PRECISIONS,
     TOKENIZER_FILES,
@@ -240,7 +241,8 @@ def start_from(state: TrainState, session: Session, first: Path) -> None:
     """Give a training that begins the weights of a published model: all, or of another task's all but its head."""
     loaded, own = load_model(first, "cpu"), untied(state.model.state_dict())
     given = untied(loaded.model.state_dict())
-    if loaded.config.task == session.model.task:
+    whole = is_whole(loaded.config, session.model)
+    if whole:
         load_weights(state.model, given, first)
     else:
         heads = ("head.", "output.")
@@ -250,9 +252,9 @@ def start_from(state: TrainState, session: Session, first: Path) -> None:
         with torch.no_grad():
             for name, tensor in body.items():
                 tensor.copy_(theirs[name])
-        session.reporter.line(
-            f"training: begins with the encoder of {first} ({loaded.config.task}); its head is drawn anew"
-        )
+    what = f"all weights of {first}" if whole else f"the encoder of {first}"
+    anew = "" if whole else "; its head is drawn anew"
+    session.reporter.line(f"training: begins with {what} ({loaded.config.task}){anew}")
     if state.ema is not None:
         state.ema.load(untied(state.model.state_dict()))
 
@@ -311,7 +313,7 @@ def publish_model(session: Session, trainer: Trainer, command: Sequence[str]) ->
         "best": sorted(each.step for each in best[: keep.best]),
     }[keep.average]
     figures: Mapping[str, Any] = best[0].model_dump()
-    with publish(session.todo, command=command) as draft:
+    with publish(session.todo, command=command, seconds_before=progress.seconds) as draft:
         read = (published_weights(trainer.checkpoints.read(step)) for step in steps)
         weights = next(read) if len(steps) == 1 else mean_weights(read)
         if steps != [best[0].step]:

@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+import torch
+
+from pipeline.cpu import MATTER, of_cpuinfo, of_sysctl, processor
 from pipeline.environment import gpus, hardware, versions
 
 
@@ -16,4 +19,34 @@ def test_gpus_are_named_as_the_driver_lists_them(tmp_path: Path) -> None:
 def test_versions_and_hardware_say_what_runs_here() -> None:
     assert set(versions()) == {"python", "tfm", "torch", "tokenizers"}
     assert versions()["torch"] is not None
-    assert hardware().keys() == {"cpus", "machine", "platform", "gpus"}
+    assert hardware().keys() == {"cpus", "cpu", "instructions", "machine", "platform", "gpus"}
+
+
+X86 = """processor	: 0
+model name	: AMD EPYC 9654
+flags		: fpu fma avx2 sse4_2 avx512f avx512_bf16
+
+processor	: 1
+model name	: another
+flags		: amx_bf16
+"""
+ARM = """processor	: 0
+BogoMIPS	: 243.75
+Features	: fp asimd aes i8mm bf16
+CPU implementer	: 0x41
+CPU part	: 0xd40
+"""
+
+
+def test_a_processor_is_named_with_what_makes_it_fast() -> None:
+    assert of_cpuinfo(X86.splitlines()) == {"cpu": "AMD EPYC 9654", "instructions": "avx2 fma avx512f avx512_bf16"}
+    assert of_cpuinfo(ARM.splitlines()) == {"cpu": "0x41 0xd40", "instructions": "asimd bf16 i8mm"}
+    assert of_cpuinfo([]) == {"cpu": None, "instructions": None}
+    apple = {"machdep.cpu.brand_string": "Apple M2", "hw.optional.AdvSIMD": "1", "hw.optional.arm.FEAT_BF16": "0"}
+    assert of_sysctl(apple) == {"cpu": "Apple M2", "instructions": "asimd"}
+
+
+def test_what_it_says_of_this_machine_is_what_torch_says() -> None:
+    has = getattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)()
+    assert ("avx512_bf16" in (processor()["instructions"] or "").split()) == has
+    assert set((processor()["instructions"] or "").split()) <= set(MATTER)

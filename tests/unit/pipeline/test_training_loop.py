@@ -227,8 +227,25 @@ def test_a_fresh_model_is_not_trained_again(dataset: Path, tmp_path: Path) -> No
 def test_training_starts_from_a_published_model(dataset: Path, tmp_path: Path) -> None:
     first = run(dataset, tmp_path / "first", training(max_steps=5, validation=NO_BLEU))
     still = training(max_steps=1, validation=NO_BLEU, schedule={"name": "constant", "peak": 1e-30, "warmup_steps": 0})
-    second = run(dataset, tmp_path / "second", still.model_copy(update={"init_from": str(first)}))
+    said = Listening()
+    second = run(dataset, tmp_path / "second", still.model_copy(update={"init_from": str(first)}), reporter=said)
     assert (first / "model.safetensors").read_bytes() == (second / "model.safetensors").read_bytes()
+    assert f"training: begins with all weights of {first} (translation)" in said.lines
+
+
+def test_a_manifest_says_how_long_the_whole_training_took(
+    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Translation.evaluate
+
+    def slowly(*given: Any) -> Any:
+        time.sleep(0.1)
+        return real(*given)
+
+    monkeypatch.setattr(Translation, "evaluate", slowly)
+    began = time.monotonic()
+    found = open_artifact(run(dataset, tmp_path, training(max_steps=5, validation=NO_BLEU)))
+    assert 0.1 < found.figures["training_seconds"] <= found.made["duration_seconds"] <= time.monotonic() - began
 
 
 def test_a_model_with_another_tokenizer_is_refused(dataset: Path, tmp_path: Path) -> None:

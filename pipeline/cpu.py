@@ -1,0 +1,63 @@
+"""The processor: its name, and which of the instructions it has that matter for speed. Imports nothing heavy."""
+
+import platform
+import subprocess
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+CPUINFO = Path("/proc/cpuinfo")
+MATTER = (
+    "avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16", "avx_vnni", "amx_bf16", "amx_int8",
+    "asimd", "asimddp", "bf16", "i8mm", "sve", "sve2",
+)  # fmt: skip
+"""By their names in Linux; those from asimd on are ARM's."""
+ON_MACOS = {
+    "hw.optional.avx2_0": "avx2",
+    "hw.optional.fma": "fma",
+    "hw.optional.avx512f": "avx512f",
+    "hw.optional.AdvSIMD": "asimd",
+    "hw.optional.arm.FEAT_DotProd": "asimddp",
+    "hw.optional.arm.FEAT_BF16": "bf16",
+    "hw.optional.arm.FEAT_I8MM": "i8mm",
+}
+
+
+def processor() -> dict[str, str | None]:
+    """cpu: its name; instructions: those of `MATTER` that it has, a space between. None where that is not found out."""
+    try:
+        if platform.system() == "Darwin":
+            return of_sysctl(_sysctl("machdep.cpu.brand_string", "hw.optional"))
+        with CPUINFO.open(encoding="utf-8", errors="replace") as lines:
+            return of_cpuinfo(lines)
+    except (OSError, subprocess.SubprocessError):
+        return {"cpu": None, "instructions": None}
+
+
+def of_cpuinfo(lines: Iterable[str]) -> dict[str, str | None]:
+    """What Linux tells of the first processor; ARM's have numbers instead of a name."""
+    found: dict[str, str] = {}
+    for line in lines:
+        if not line.strip():
+            break
+        name, _, value = line.partition(":")
+        found[name.strip()] = value.strip()
+    numbers = [found[name] for name in ("CPU implementer", "CPU part") if name in found]
+    flags = (found.get("flags") or found.get("Features") or "").split()
+    return _said(found.get("model name") or " ".join(numbers), flags)
+
+
+def of_sysctl(found: Mapping[str, str]) -> dict[str, str | None]:
+    """What macOS tells."""
+    flags = [ON_MACOS[name] for name, value in found.items() if value == "1" and name in ON_MACOS]
+    return _said(found.get("machdep.cpu.brand_string", ""), flags)
+
+
+def _said(name: str, flags: Iterable[str]) -> dict[str, str | None]:
+    there = set(flags)
+    return {"cpu": name or None, "instructions": " ".join(each for each in MATTER if each in there) or None}
+
+
+def _sysctl(*names: str) -> dict[str, str]:
+    done = subprocess.run(["sysctl", *names], capture_output=True, text=True, timeout=10, check=False)
+    parts = (line.partition(":") for line in done.stdout.splitlines())
+    return {name.strip(): value.strip() for name, _, value in parts}
