@@ -236,10 +236,16 @@ class EvaluationConfig(BaseModel):
     rouge_tokenize: RougeTokenizer = Field(
         "unicode", description="unicode: words of any script; rouge-score: runs of a-z and 0-9, as that package has it"
     )
+    labels: Literal["auto", "line", "word"] = Field(
+        "auto", description="accuracy, macro F1: a label is a line or a word of it; auto: a line for classification"
+    )
     samples: int = Field(20, ge=0, description="worst and random samples shown in the report")
 
     def of_task(self, task: str) -> "EvaluationConfig":
         """The same; for a task that labels, where no metrics were asked for, with those for labels."""
-        if task not in ("classification", "tagging") or "metrics" in self.model_fields_set:
-            return self
-        return self.model_copy(update={"metrics": ("accuracy", "macro_f1", "exact_match")})
+        changes: dict[str, object] = {}
+        if task == "classification" and self.labels == "auto":
+            changes["labels"] = "line"
+        if task in ("classification", "tagging") and "metrics" not in self.model_fields_set:
+            changes["metrics"] = ("accuracy", "macro_f1", "exact_match")
+        return self.model_copy(update=changes)

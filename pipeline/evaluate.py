@@ -15,10 +15,13 @@ from pipeline.config import DecodingConfig, Device, EvaluationConfig
 from pipeline.errors import RecipeError
 from pipeline.progress import Reporter
 from pipeline.scoring.evaluation import Evaluation, Segments, as_json, assess, from_json
+from pipeline.scoring.label_tables import label_tables
 from pipeline.scoring.metrics import Score
 from pipeline.scoring.report import render, score_rows
 from pipeline.scoring.tokens import check_installed
 from pipeline.training.curves import read_metrics, svg
+
+MOST_COLUMNS = 12  # of a confusion matrix on a terminal
 
 if TYPE_CHECKING:
     from pipeline.models import LoadedModel
@@ -294,3 +297,5 @@ def _show_scores(evaluations: Sequence[Evaluation], reporter: Reporter) -> None:
     for evaluation in evaluations:
         title = f"{evaluation.name}: {evaluation.num_segments:,} segments"
         reporter.table(title, ("metric", "score", "signature"), score_rows(evaluation))
+        for named, columns, rows in label_tables(evaluation.labels, MOST_COLUMNS) if evaluation.labels else ():
+            reporter.table(f"{evaluation.name}: {named}", columns, rows)

@@ -91,7 +91,7 @@ def worst_samples(
     references: Sequence[Sequence[str]],
     count: int,
     *,
-    labels: bool = False,
+    config: EvaluationConfig,
 ) -> list[Sample]:
     """The `count` segments of the lowest chrF or, of labels, of the lowest share that is right, the worst first.
 
@@ -99,7 +99,7 @@ def worst_samples(
     """
     if count == 0:
         return []
-    samples = [_sample(row, sources, hypotheses, references, labels) for row in range(len(hypotheses))]
+    samples = [_sample(row, sources, hypotheses, references, config) for row in range(len(hypotheses))]
     return sorted(samples, key=lambda each: (each.chrf if each.accuracy is None else each.accuracy, each.line))[:count]
 
 
@@ -110,11 +110,11 @@ def random_samples(
     count: int,
     seed: int,
     *,
-    labels: bool = False,
+    config: EvaluationConfig,
 ) -> list[Sample]:
     """`count` segments (all, where there are fewer) drawn by `seed`, in the order of the corpus."""
     rows = random.Random(seed).sample(range(len(hypotheses)), min(count, len(hypotheses)))
-    return [_sample(row, sources, hypotheses, references, labels) for row in sorted(rows)]
+    return [_sample(row, sources, hypotheses, references, config) for row in sorted(rows)]
 
 
 def _sample(
@@ -122,9 +122,9 @@ def _sample(
     sources: Sequence[str] | None,
     hypotheses: Sequence[str],
     references: Sequence[Sequence[str]],
-    labels: bool,
+    config: EvaluationConfig,
 ) -> Sample:
     segment = tuple(reference[row] for reference in references)
     source = None if sources is None else sources[row]
-    right = line_accuracy(hypotheses[row], segment[0]) if labels else None
+    right = line_accuracy(hypotheses[row], segment[0], config) if scores_labels(config) else None
     return Sample(row + 1, source, hypotheses[row], segment, sentence_chrf(hypotheses[row], segment), right)

@@ -15,6 +15,7 @@ from pipeline.scoring.breakdown import (
     scores_labels,
     worst_samples,
 )
+from pipeline.scoring.labels import LabelScore, LabelScores, label_scores
 from pipeline.scoring.left_out import left_out
 from pipeline.scoring.metrics import METRICS, Score, looks_tokenized, score_texts
 from pipeline.scoring.scripts import choose_tokenizer
@@ -45,6 +46,7 @@ class Evaluation:
     random: Sequence[Sample]
     shown: Sequence[Sample]  # a few random ones, for the terminal
     missing: Mapping[str, str] = field(default_factory=dict)  # metrics asked for that cannot be computed -> why
+    labels: LabelScores | None = None  # where labels are scored: each of them
 
     def as_json(self) -> dict[str, Any]:
         """The evaluation as scores.json has it."""
@@ -62,6 +64,7 @@ class Evaluation:
             "metrics": _metrics_json(self.scores),
             "missing": dict(self.missing),
             "num_segments": self.num_segments,
+            "labels": None if self.labels is None else asdict(self.labels),
             "length_of": self.length_of,
             "lengths": lengths,
             "samples": {
@@ -84,7 +87,7 @@ def assess(
     """Scores, quality by length and samples of `segments`. `extra` are scores that texts alone do not give."""
     sources, hypotheses, references = segments.sources, segments.hypotheses, segments.references
     config = _with_tokenizer(config, segments, reporter)
-    without, labels = left_out(hypotheses, references, config), scores_labels(config)
+    without = left_out(hypotheses, references, config)
     if config.bleu_tokenize != "none" and looks_tokenized(hypotheses):
         reporter.warn(
             f'{segments.name}: 100 or more hypotheses end in " .", as tokenised text does; '
@@ -96,7 +99,7 @@ def assess(
         length_of = "reference" if sources is None else "source"
         lengths = by_length(references[0] if sources is None else sources, hypotheses, references, config, without)
         bar.advance(1, "lengths")
-        worst = worst_samples(sources, hypotheses, references, config.samples, labels=labels)
+        worst = worst_samples(sources, hypotheses, references, config.samples, config=config)
         bar.advance(1, "samples")
     return Evaluation(
         name=segments.name,
@@ -105,9 +108,10 @@ def assess(
         lengths=lengths,
         length_of=length_of,
         worst=worst,
-        random=random_samples(sources, hypotheses, references, config.samples, seed, labels=labels),
-        shown=random_samples(sources, hypotheses, references, NUM_SHOWN, seed, labels=labels),
+        random=random_samples(sources, hypotheses, references, config.samples, seed, config=config),
+        shown=random_samples(sources, hypotheses, references, NUM_SHOWN, seed, config=config),
         missing={**without, **(missing or {})},
+        labels=label_scores(hypotheses, references, config) if scores_labels(config) else None,
     )
 
 
@@ -148,8 +152,17 @@ def _evaluation(entry: Mapping[str, Any]) -> Evaluation:
         lengths=lengths,
         length_of=entry["length_of"],
         missing=entry["missing"],
+        labels=_labels(entry.get("labels")),
         **samples,
     )
+
+
+def _labels(entry: Mapping[str, Any] | None) -> LabelScores | None:
+    """The scores by label, which scores.json of former times do not have."""
+    if entry is None:
+        return None
+    by_label = {name: LabelScore(**each) for name, each in entry["by_label"].items()}
+    return LabelScores(by_label, entry["confusion"])
 
 
 def _sample_json(sample: Sample) -> dict[str, Any]:

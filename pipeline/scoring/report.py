@@ -9,6 +9,7 @@ from typing import Any
 from pipeline.artifact import Input
 from pipeline.scoring.breakdown import Sample
 from pipeline.scoring.evaluation import Evaluation
+from pipeline.scoring.label_tables import label_tables
 from pipeline.scoring.page import PAGE
 
 NAMES: Mapping[str, str] = {
@@ -28,6 +29,7 @@ NAMES: Mapping[str, str] = {
     "word_perplexity": "perplexity by word",
     "bits_per_character": "bits a character",
 }
+MOST_COLUMNS = 30  # of a confusion matrix on a page
 LOWER_IS_BETTER = {"ter", "perplexity", "word_perplexity", "bits_per_character"}
 
 
@@ -50,7 +52,7 @@ def render(title: str, evaluations: Sequence[Evaluation], *, curves: str | None,
 
     Everything else is text of users and is escaped.
     """
-    parts = [_scores(evaluation) for evaluation in evaluations]
+    parts = [part for evaluation in evaluations for part in (_scores(evaluation), _labels(evaluation))]
     if curves is not None:
         parts.append(f"<h2>Training</h2>\n<figure>{_inline(curves)}</figure>")
     parts += [_lengths(evaluation) for evaluation in evaluations if evaluation.lengths]
@@ -77,6 +79,22 @@ def _scores(evaluation: Evaluation) -> str:
         f'<p class="note">{evaluation.num_segments:,} segments; ↓ lower is better</p>\n'
         f'<table><tr><th>metric</th><th class="number">score</th><th>signature</th></tr>{rows}</table>'
     )
+
+
+def _labels(evaluation: Evaluation) -> str:
+    """Scores by label, and which are taken for which, where labels are scored."""
+    text = ""
+    for title, columns, rows in label_tables(evaluation.labels, MOST_COLUMNS) if evaluation.labels else ():
+        heads = "".join(f'<th class="number">{escape(head)}</th>' for head in columns[1:])
+        lines = "".join(
+            f"<tr><td>{escape(name)}</td>"
+            + "".join(f'<td class="number">{escape(cell)}</td>' for cell in cells)
+            + "</tr>"
+            for name, *cells in rows
+        )
+        text += f"<h2>{escape(title.capitalize())} on {escape(evaluation.name)}</h2>\n"
+        text += f"<table><tr><th>{escape(columns[0])}</th>{heads}</tr>{lines}</table>"
+    return text
 
 
 def _lengths(evaluation: Evaluation) -> str:

@@ -206,15 +206,15 @@ def test_length_bins_of_odd_corpora(lengths: list[int]) -> None:
 def test_samples_are_the_worst_and_the_same_random_ones_for_a_seed() -> None:
     references = [["guten Morgen", "gute Nacht", "bis bald", "danke"]]
     hypotheses = ["guten Morgen", "xyz", "bis balde", "danke"]
-    worst = worst_samples(None, hypotheses, references, 2)
+    worst = worst_samples(None, hypotheses, references, 2, config=CONFIG)
     assert [(sample.line, sample.hypothesis) for sample in worst] == [(2, "xyz"), (3, "bis balde")]
     assert worst[0].chrf < worst[1].chrf < 100
-    drawn = random_samples(["a", "b", "c", "d"], hypotheses, references, 3, seed=1)
-    assert drawn == random_samples(["a", "b", "c", "d"], hypotheses, references, 3, seed=1)
+    drawn = random_samples(["a", "b", "c", "d"], hypotheses, references, 3, seed=1, config=CONFIG)
+    assert drawn == random_samples(["a", "b", "c", "d"], hypotheses, references, 3, seed=1, config=CONFIG)
     assert len({sample.line for sample in drawn}) == 3
     assert all(sample.source == "abcd"[sample.line - 1] for sample in drawn)
-    assert len(random_samples(None, hypotheses, references, 9, seed=1)) == 4
-    assert worst_samples(None, hypotheses, references, 0) == []
+    assert len(random_samples(None, hypotheses, references, 9, seed=1, config=CONFIG)) == 4
+    assert worst_samples(None, hypotheses, references, 0, config=CONFIG) == []
 
 
 def test_short_targets_are_as_good_by_length_as_they_are() -> None:

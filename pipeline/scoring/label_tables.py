@@ -1,0 +1,51 @@
+"""Tables of labels for a person: scores by label, and which labels are taken for which."""
+
+from collections.abc import Sequence
+
+from pipeline.scoring.labels import LabelScores
+
+MOST_LABELS = 30  # that a table by label shows: those that the references have most often
+MOST_CONFUSIONS = 10
+NOTHING = "(none)"
+
+Table = tuple[str, Sequence[str], Sequence[Sequence[str]]]
+"""Title, headings and rows; the first cell of a row is a name."""
+
+
+def label_tables(scores: LabelScores, widest: int) -> list[Table]:
+    """Scores by label, and the confusion matrix; if it had more than `widest` columns, the commonest confusions."""
+    tables = [_by_label(scores)]
+    given = sorted({name for row in scores.confusion.values() for name in row})
+    if len(given) > widest or len(scores.confusion) > widest:
+        return [*tables, *_commonest(scores)]
+    rows = [[_name(each), *(str(row.get(name, 0)) for name in given)] for each, row in scores.confusion.items()]
+    return [*tables, ("confusion matrix", ["reference ↓ given →", *map(_name, given)], rows)]
+
+
+def _by_label(scores: LabelScores) -> Table:
+    names = sorted(scores.by_label, key=lambda name: -scores.by_label[name].support)[:MOST_LABELS]
+    rows = []
+    for name in names:
+        each = scores.by_label[name]
+        shares = (each.precision, each.recall, each.f1)
+        rows.append([name, *(f"{share:.2f}" for share in shares), f"{each.support:,}"])
+    all_of_them = len(scores.by_label)
+    title = "labels" if len(names) == all_of_them else f"the {len(names)} commonest of {all_of_them:,} labels"
+    return title, ("label", "precision", "recall", "F1", "support"), rows
+
+
+def _commonest(scores: LabelScores) -> list[Table]:
+    """Which labels are given most often for which others; nothing where all are right."""
+    wrong = [
+        (count, reference, given)
+        for reference, row in scores.confusion.items()
+        for given, count in row.items()
+        if given != reference
+    ]
+    commonest = sorted(wrong, key=lambda each: -each[0])[:MOST_CONFUSIONS]
+    rows = [[_name(reference), _name(given), f"{count:,}"] for count, reference, given in commonest]
+    return [("commonest confusions", ("reference", "given", "count"), rows)] if rows else []
+
+
+def _name(label: str) -> str:
+    return label or NOTHING
