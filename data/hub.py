@@ -1,6 +1,7 @@
 """Hugging Face datasets, from a folder or by name; from this machine only, unless downloading is asked for."""
 
-from collections.abc import Iterator, Mapping
+import hashlib
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -11,16 +12,27 @@ import pyarrow as pa
 from data.errors import DataError
 
 # What `datasets` and Arrow raise when they meet a file that is not what they wrote.
+AT_ONCE = 1000
 DAMAGE = (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError, pa.ArrowException)
 
 
-@lru_cache(maxsize=8)
 def open_splits(path: str, *, online: bool = False) -> Mapping[str, Any]:
     """The splits of a dataset by name, each a `datasets.Dataset`.
 
     path: a folder that `save_to_disk` wrote or that holds data files, or a dataset's NAME or NAME:CONFIGURATION.
     Raises DataError if it cannot be opened, or is not on this machine and online is False.
     """
+    return _open_splits(path, online, _stamp(Path(path)))
+
+
+def _stamp(folder: Path) -> tuple[object, ...]:
+    """What changes when a file in a folder does: each one's name, times, size and inode."""
+    found = ((str(file), file.lstat()) for file in sorted(folder.rglob("*"))) if folder.is_dir() else ()
+    return tuple((name, now.st_mtime_ns, now.st_size, now.st_ino) for name, now in found)
+
+
+@lru_cache(maxsize=8)
+def _open_splits(path: str, online: bool, stamp: tuple[object, ...]) -> Mapping[str, Any]:
     # Imported here, because it takes a second and only this kind of corpus needs it.
     import datasets
 
@@ -48,6 +60,24 @@ def open_split(path: str, split: str | None, *, online: bool = False) -> Any:
         problem = "name the split" if split is None else f"there is no split {split!r}"
         raise DataError(f"{problem}; it has {', '.join(splits)}", file=path)
     return splits[split]
+
+
+def digest(dataset: Any, columns: Collection[str]) -> str:
+    """sha256, in hex, of what stands in some columns of a `datasets.Dataset`, wherever that is stored.
+
+    (Its own `_fingerprint` says how it was made, and stays when somebody changes the file.)
+    """
+    found = hashlib.sha256(f"{len(dataset)} rows".encode())
+    wanted = [name for name in dataset.column_names if name in columns]
+    if wanted:
+        for table in dataset.select_columns(wanted).with_format("arrow").iter(batch_size=AT_ONCE):
+            # taken out, the values lie as they would in any other file
+            plain = table.replace_schema_metadata(None).take(pa.array(range(len(table)))).combine_chunks()
+            with pa.BufferOutputStream() as sink:
+                with pa.ipc.new_stream(sink, plain.schema) as stream:
+                    stream.write_table(plain)
+                found.update(sink.getvalue())
+    return found.hexdigest()
 
 
 def _open(datasets: Any, path: str) -> Mapping[str, Any]:

@@ -48,7 +48,8 @@ def identity(corpus: Corpus, *, online: bool = False) -> list[tuple[str, Path | 
         return [(describe(corpus), None, f"{describe(corpus)} {generated.version(_path(corpus))}")]
     if corpus.format == "huggingface":
         dataset = hub.open_split(_path(corpus), corpus.split, online=online)
-        return [(describe(corpus), None, dataset._fingerprint)]
+        with _damage_told(_path(corpus), "whole dataset"):
+            return [(describe(corpus), None, hub.digest(dataset, _top_columns(corpus, dataset.column_names)))]
     return [(str(path), path, _sha256(path)) for path in files(corpus)]
 
 
@@ -181,14 +182,19 @@ def _parquet(corpus: CorpusConfig, online: bool) -> Pairs:
     for path in files(corpus):
         with opened(path) as stream, _damage_told(path, "Parquet file"):
             file = pq.ParquetFile(stream)
-            wanted = {*(each.split(".")[0] for each in (corpus.source, corpus.target) if each), "translation"}
-            columns = [name for name in file.schema_arrow.names if {name, name.split(".")[0]} & wanted]
+            columns = _top_columns(corpus, file.schema_arrow.names)
             num_rows = 0
             for batch in file.iter_batches(columns=columns or None):
                 yield from _table_pairs(pa.Table.from_batches([batch]), corpus, str(path))
                 num_rows += len(batch)
             if num_rows != file.metadata.num_rows:
                 raise DataError(f"has {num_rows} rows, but says that it has {file.metadata.num_rows}", file=path)
+
+
+def _top_columns(corpus: CorpusConfig, names: Sequence[str]) -> list[str]:
+    """Which columns of a table hold what a corpus names, in themselves or in a field (see `_table_column`)."""
+    wanted = {*(each.split(".")[0] for each in (corpus.source, corpus.target) if each), "translation"}
+    return [name for name in names if {name, name.split(".")[0]} & wanted]
 
 
 def _huggingface(corpus: CorpusConfig, online: bool) -> Pairs:

@@ -218,7 +218,7 @@ def read_saved(num_inputs: int, folder: Path) -> None:
     for _ in range(num_inputs):
         file = draw.choice(list(valid))
         file.write_bytes(mutated(valid[file], draw))
-        hub.open_splits.cache_clear()
+        hub._open_splits.cache_clear()
         found, error = [], None
         try:
             identity(corpus)

@@ -292,3 +292,50 @@ def test_a_pipe_is_no_corpus_since_it_can_be_read_once(tmp_path):
 def test_a_name_with_a_nul_is_refused_with_the_recipe():
     with pytest.raises(ValueError, match="a NUL can be in no name"):
         CorpusConfig(source="a\0b", target="c")
+
+
+def saved(folder, rows):
+    """A dataset on disk, written over what was there, that says it is the one before."""
+    before = json.loads((folder / "state.json").read_text()) if folder.exists() else None
+    datasets.Dataset.from_list(rows).save_to_disk(str(folder))
+    state = json.loads((folder / "state.json").read_text())
+    kept = before or {**state, "_fingerprint": "0123456789abcdef"}
+    (folder / "state.json").write_text(json.dumps({**state, "_fingerprint": kept["_fingerprint"]}))
+    return CorpusConfig(format="huggingface", path=str(folder), source="en", target="de")
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_saved_dataset_is_known_by_its_content_not_by_the_fingerprint_it_names(tmp_path, nested):
+    def rows(*texts, other="x"):
+        pairs = [{"en": source, "de": target} for source, target in texts]
+        return [{"translation": pair, "other": other} if nested else {**pair, "other": other} for pair in pairs]
+
+    def known(*texts, other="x"):
+        corpus = saved(tmp_path / "set", rows(*texts, other=other))
+        named.add(hub.open_split(corpus.path, None)._fingerprint)
+        assert list(pairs(corpus)) == list(texts)
+        return identity(corpus)[0][2]
+
+    named = set()
+    same = [("a", "b"), ("c", "d")]
+    first = known(*same)
+    changed = [
+        known(("a", "b"), ("c", "e")),
+        known(("a", "b")),
+        known(("a", "bc"), ("", "d")),
+        known(("ab", ""), *same),
+    ]
+    assert len({first, *changed}) == 5
+    assert known(*same, other="y") == known(*same) == first
+    assert len(named) == 1
+
+
+def test_a_dataset_is_the_same_wherever_its_rows_are_stored(tmp_path):
+    rows = [{"en": f"one {i}", "de": f"eins {i}"} for i in range(2500)]
+    whole = datasets.Dataset.from_list(rows)
+    whole.save_to_disk(str(tmp_path / "one"), num_shards=1)
+    whole.save_to_disk(str(tmp_path / "three"), num_shards=3)
+    turned = datasets.Dataset.from_list(rows[::-1]).select(range(2499, -1, -1))
+    loaded = [datasets.load_from_disk(str(tmp_path / name)) for name in ("one", "three")]
+    assert len({hub.digest(each, ["en", "de"]) for each in (whole, turned, *loaded)}) == 1
+    assert hub.digest(whole, ["en"]) != hub.digest(whole, ["en", "de"]) != hub.digest(whole.select(range(9)), ["en"])

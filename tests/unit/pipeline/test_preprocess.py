@@ -355,3 +355,24 @@ def test_a_sentence_with_too_few_tags_is_named(corpora, tags_tokenizer, tmp_path
     data = corpora(train=TAGGED, valid=[*TAGGED, ("a b c", "X Y")], test=TAGGED)
     with pytest.raises(DataError, match=r"valid.*pair 3 has 3 words and 2 tags: each word between spaces has one"):
         run(data, tags_tokenizer, tmp_path / "dataset")
+
+
+def test_a_dataset_whose_text_changed_under_the_same_name_is_stale(tokenizer, tmp_path):
+    folder = tmp_path / "set"
+
+    def save(*words):
+        rows = [{"source": word, "target": word} for word in words]
+        datasets.DatasetDict(train=datasets.Dataset.from_list(rows)).save_to_disk(str(folder))
+        state = folder / "train" / "state.json"
+        state.write_text(json.dumps({**json.loads(state.read_text()), "_fingerprint": "0123456789abcdef"}))
+
+    def is_stale():
+        return stale(plan(DataConfig(path=str(folder)), tokenizer, tmp_path / "dataset"))
+
+    save(*WORDS * 4)
+    run({"path": str(folder)}, tokenizer, tmp_path / "dataset")
+    assert is_stale() is None
+    save(*WORDS * 4)
+    assert is_stale() is None
+    save(*WORDS * 3, *"hgfedcbb")
+    assert "changed" in is_stale()
