@@ -2,17 +2,16 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
 from data import hub
 from data.config import CorpusConfig, DataConfig
-from data.errors import DataError
+from data.errors import DataError, listed
 from data.lines import evened
-
-VALID_NAMES = ("valid", "validation", "val", "dev")
+from data.split_names import TRAIN_NAME, VALID_NAMES, looks_like_a_split, must_be_whole, uses_of
 
 
 @dataclass(frozen=True)
@@ -49,11 +48,12 @@ Corpus: TypeAlias = CorpusConfig | Portion
 
 @dataclass(frozen=True)
 class Splits:
-    """All corpora by their use; `tests` by name, the main one first."""
+    """All corpora by their use; `tests` by name, the main one first. `unused`: what looks like a split and is none."""
 
     train: tuple[Corpus, ...]
     valid: Corpus
     tests: dict[str, Corpus]
+    unused: tuple[str, ...] = ()
 
     def all(self) -> dict[str, tuple[Corpus, ...]]:
         """Every split's corpora by the split's name."""
@@ -76,7 +76,9 @@ def resolve(config: DataConfig) -> Splits:
 
     Raises DataError if there is no training data or a test set's name cannot be a folder's.
     """
-    train, valid, tests = _found(config) if config.path is not None else (config.train, config.valid, config.tests)
+    train, valid, tests, unused = (
+        _found(config) if config.path is not None else (config.train, config.valid, config.tests, ())
+    )
     if not train:
         raise DataError("there is no training data: give data.path or data.train")
     for name in tests:
@@ -84,7 +86,20 @@ def resolve(config: DataConfig) -> Splits:
             raise DataError(
                 f"a test set cannot be called {name!r}: use letters, digits, '_', '.', '-', no split's name"
             )
-    return _complete(train, valid, tests, config.ratios, config.split_seed)
+    return replace(_complete(train, valid, tests, config.ratios, config.split_seed), unused=unused)
+
+
+def unused_note(config: DataConfig, splits: Splits) -> str | None:
+    """A line on what looks like a split at `data.path` and is not used, and on what is cut from training instead."""
+    if not splits.unused:
+        return None
+    drawn = {"validation": splits.valid, "test": next(iter(splits.tests.values()))}
+    cut = [name for name, corpus in drawn.items() if isinstance(corpus, Portion)]
+    instead = f" ({' and '.join(cut)} data are cut from the training data)" if cut else ""
+    return (
+        f"{config.path}: not used: {listed(splits.unused)}{instead}; to use them, "
+        "name all corpora in data.train, data.valid and data.tests"
+    )
 
 
 def shares(sizes: dict[str, int]) -> dict[str, float]:
@@ -112,29 +127,34 @@ def _complete(
     )
 
 
-def _found(config: DataConfig) -> tuple[tuple[CorpusConfig, ...], CorpusConfig | None, dict[str, CorpusConfig]]:
-    """The corpora at `path`: text files in a folder, else a Hugging Face dataset."""
+def _found(
+    config: DataConfig,
+) -> tuple[tuple[CorpusConfig, ...], CorpusConfig | None, dict[str, CorpusConfig], tuple[str, ...]]:
+    """The corpora at `path`: text files in a folder, else a Hugging Face dataset; and what there is not used."""
     assert config.path is not None
     folder = Path(config.path)
-    files = _text_files(folder, config.source, config.target) if folder.is_dir() else {}
-    if files:
+    files, alone = _text_files(folder, config.source, config.target) if folder.is_dir() else ({}, [])
+    if any(map(looks_like_a_split, files)):
         corpora = {
             name: CorpusConfig(format="text", source=None if source is None else str(source), target=str(target))
             for name, (source, target) in files.items()
         }
     else:
+        alone = []
         corpora = {
             name: CorpusConfig(
                 format="huggingface", path=config.path, source=config.source, target=config.target, split=name
             )
             for name in _hub_splits(config)
         }
-    if "train" not in corpora:
-        wanted = _train_files(config) if files else "a split 'train'"
+    if TRAIN_NAME not in corpora:
+        wanted = _train_files(config) if files else f"a split {TRAIN_NAME!r}"
         raise DataError(f"there is no training data: expected {wanted}", file=config.path)
-    valid = next((corpora[name] for name in VALID_NAMES if name in corpora), None)
-    tests = {name: corpora[name] for name in _test_names(corpora)}
-    return (corpora["train"],), valid, tests
+    uses = uses_of(corpora)
+    valid = None if uses.valid is None else corpora[uses.valid]
+    tests = {name: corpora[name] for name in uses.tests}
+    unused = [f"{name} ({uses.valid} is)" if name in VALID_NAMES else name for name in uses.unused]
+    return (corpora[TRAIN_NAME],), valid, tests, (*unused, *alone)
 
 
 def _hub_splits(config: DataConfig) -> Sequence[str]:
@@ -154,25 +174,28 @@ def _train_files(config: DataConfig) -> str:
     return f"{' and '.join(sides)} (or .gz)"
 
 
-def _text_files(folder: Path, source: str | None, target: str) -> dict[str, tuple[Path | None, Path]]:
-    """The aligned files NAME.source[.gz] and NAME.target[.gz] of a folder that are splits, by NAME; without a source
-    only the latter."""
+def _text_files(folder: Path, source: str | None, target: str) -> tuple[dict[str, tuple[Path | None, Path]], list[str]]:
+    """The aligned files NAME.source[.gz] and NAME.target[.gz] of a folder, by NAME; without a source only the latter.
+
+    Of those without a source only what looks like a split. Beside them, in words, what does and lacks its other side.
+    """
     endings = {target: 1} if source is None else {source: 0, target: 1}
     found: dict[str, list[Path | None]] = {}
     for path in sorted(folder.iterdir()):
         name, _, ending = path.name.removesuffix(".gz").rpartition(".")
-        if ending in endings and (name in ("train", *VALID_NAMES) or _test_names([name])):
+        if name and ending in endings and (source is not None or looks_like_a_split(name)):
             sides = found.setdefault(name, [None, None])
             # Sorted, the plain file comes before its .gz and is the one that counts.
             sides[endings[ending]] = sides[endings[ending]] or path
     pairs: dict[str, tuple[Path | None, Path]] = {}
+    alone: list[str] = []
     for name, (one, other) in found.items():
-        if other is None or (one is None and source is not None):
-            present, missing = (one or other), (target if other is None else source)
+        if other is not None and (one is not None or source is None):
+            pairs[name] = (one, other)
+            continue
+        present, missing = (one or other), (target if other is None else source)
+        if must_be_whole(name):
             raise DataError(f"its other side is missing: expected {name}.{missing} (or .gz) beside it", file=present)
-        pairs[name] = (one, other)
-    return pairs
-
-
-def _test_names(names: Iterable[str]) -> Sequence[str]:
-    return sorted(name for name in names if name == "test" or name.startswith("test_"))
+        if looks_like_a_split(name) and present is not None:
+            alone.append(f"{present.name} (there is no {name}.{missing})")
+    return pairs, alone

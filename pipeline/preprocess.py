@@ -15,7 +15,7 @@ from data.keys import Keys
 from data.preflight import over_budget, preflight
 from data.report import CorpusCount, SplitCount, batches_line, make_report, tables
 from data.sources import describe, identity, pairs, resolve
-from data.splits import Corpus
+from data.splits import Corpus, unused_note
 from data.store import TOKENIZER_FOLDER, load_split, write_about, write_split
 from data.tokenizers import load_pair
 from data.unseen import in_words, unseen
@@ -48,6 +48,8 @@ def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequenc
     if is_fresh(todo, reporter):
         return
     splits = resolve(data)
+    if note := unused_note(data, splits):
+        reporter.warn(note)
     with publish(todo, command=command) as draft, ExitStack() as files:
         sizes = preflight(splits, online=data.online).values()
         tokenizers = read_artifact(tokenizer, lambda _: load_pair(tokenizer), known=todo.inputs["tokenizer"])

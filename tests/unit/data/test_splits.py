@@ -4,7 +4,7 @@ import pytest
 
 from data.config import CorpusConfig, DataConfig
 from data.errors import DataError
-from data.splits import Portion, draw, resolve, shares
+from data.splits import Portion, draw, resolve, shares, unused_note
 
 CORPUS = CorpusConfig(source="a.en", target="a.de")
 OTHER = CorpusConfig(source="b.en", target="b.de", weight=2.0)
@@ -153,3 +153,69 @@ def test_no_training_data_and_names_that_are_no_folders_are_errors():
 def test_shares_add_up_to_one():
     assert shares({"train": 8, "valid": 1, "test": 1}) == {"train": 0.8, "valid": 0.1, "test": 0.1}
     assert shares({"train": 0}) == {"train": 0.0}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "test",
+            "test2016",
+            "test-2017",
+            "test_2016_flickr",
+            "flickr2018.test",
+            "test.foo",
+            "newstest2014",
+            "tst2013",
+        ),
+        *("IWSLT14.TED.tst2010", "newstest2014-deen", "devtest", "TEST", "tests", "mscoco-test", "test_matched"),
+    ],
+)
+def test_names_of_test_sets_are_found_and_nothing_is_cut_from_training(tmp_path, name):
+    touch(tmp_path, *(f"{each}.{side}" for each in ("train", "valid", name) for side in ("en", "de")))
+    splits = resolve(DataConfig(path=str(tmp_path), source="en", target="de"))
+    assert list(splits.tests) == [name]
+    assert splits.train == (CorpusConfig(source=str(tmp_path / "train.en"), target=str(tmp_path / "train.de")),)
+    assert splits.unused == ()
+
+
+@pytest.mark.parametrize(
+    "name", ["dev", "val", "validation", "newsdev2016", "dev2010", "valid_1", "validation_matched"]
+)
+def test_names_of_validation_data_are_found(tmp_path, name):
+    touch(tmp_path, *(f"{each}.{side}" for each in ("train", name, "test") for side in ("en", "de")))
+    splits = resolve(DataConfig(path=str(tmp_path), source="en", target="de"))
+    assert splits.valid.source == str(tmp_path / f"{name}.en")
+    assert list(splits.tests) == ["test"]
+
+
+@pytest.mark.parametrize("name", ["contest", "latest", "value", "notes", "protester", "develop", "eval", "train2"])
+def test_other_pairs_of_files_are_no_splits_and_are_named(tmp_path, name):
+    touch(tmp_path, *(f"{each}.{side}" for each in ("train", name) for side in ("en", "de")))
+    config = DataConfig(path=str(tmp_path), source="en", target="de")
+    splits = resolve(config)
+    assert isinstance(splits.valid, Portion)
+    assert splits.unused == (name,)
+    note = unused_note(config, splits)
+    assert f"not used: {name} (validation and test data are cut from the training data); to use them, name" in note
+
+
+def test_what_looks_like_a_split_and_is_not_used_is_named(tmp_path):
+    names = ("train", "valid", "dev", "val", "dev2010", "test", "newstest2014")
+    touch(tmp_path, *(f"{each}.{side}" for each in names for side in ("en", "de")), "test2018.en", "train.fr", "x.en")
+    config = DataConfig(path=str(tmp_path), source="en", target="de")
+    splits = resolve(config)
+    assert list(splits.tests) == ["test", "newstest2014"]
+    assert splits.unused == (*("dev (valid is)", "dev2010", "val (valid is)", "test2018.en (there is no test2018.de)"),)
+    assert "cut from" not in unused_note(config, splits)
+    assert unused_note(config, resolve(DataConfig(train=CORPUS))) is None
+
+
+def test_splits_of_a_hugging_face_dataset_that_are_not_used_are_named(tmp_path):
+    one = datasets.Dataset.from_dict({"en": ["a"], "de": ["b"]})
+    names = ("train", "validation_matched", "validation_mismatched", "test_matched", "unsupervised")
+    datasets.DatasetDict(dict.fromkeys(names, one)).save_to_disk(str(tmp_path / "set"))
+    splits = resolve(DataConfig(path=str(tmp_path / "set"), source="en", target="de"))
+    assert splits.valid.split == "validation_matched"
+    assert list(splits.tests) == ["test_matched"]
+    assert splits.unused == ("unsupervised", "validation_mismatched")

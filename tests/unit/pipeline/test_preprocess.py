@@ -376,3 +376,14 @@ def test_a_dataset_whose_text_changed_under_the_same_name_is_stale(tokenizer, tm
     assert is_stale() is None
     save(*WORDS * 3, *"hgfedcbb")
     assert "changed" in is_stale()
+
+
+def test_what_looks_like_a_split_and_is_not_used_is_warned_of(corpora, tokenizer, tmp_path):
+    heard = Loud()
+    found = run(corpora(train=TRAIN, valid=TRAIN, test2016=TRAIN), tokenizer, tmp_path / "one", heard)
+    assert (len(found.train), list(found.tests), heard.warnings) == (len(TRAIN), ["test2016"], [])
+    (tmp_path / "corpora" / "test2016.en").rename(tmp_path / "corpora" / "heldout.en")
+    (tmp_path / "corpora" / "test2016.de").rename(tmp_path / "corpora" / "heldout.de")
+    run(corpora(), tokenizer, tmp_path / "two", heard)
+    assert len(heard.warnings) == 1
+    assert "not used: heldout (test data are cut from the training data)" in heard.warnings[0]

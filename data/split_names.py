@@ -1,0 +1,43 @@
+"""What splits are called: which of the names in a folder or a Hugging Face dataset are used for what."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+# By name the whole of a split, the one that is used before others.
+TRAIN_NAME = "train"
+VALID_NAMES = ("valid", "validation", "val", "dev")
+# Within a name, as in test2016, newstest2014, flickr2018.test, test_2016_flickr, tst2013, validation_matched.
+_TEST = re.compile(r"(?<![^\W\d_])(news|dev)?(tests?|testset|tst)(?![^\W\d_])", re.IGNORECASE)
+_VALID = re.compile(r"(?<![^\W\d_])(news)?(valid|validation|val|dev)(?![^\W\d_])", re.IGNORECASE)
+_OTHER = re.compile(r"(?<![^\W\d_])(train|training|eval|evaluation|heldout)(?![^\W\d_])", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Uses:
+    """The name that is the validation data, those of test sets, the main one first, and those that are not used."""
+
+    valid: str | None
+    tests: Sequence[str]
+    unused: Sequence[str]
+
+
+def uses_of(names: Iterable[str]) -> Uses:
+    """What names are for. The one `train` is training data; of validation data the first is used."""
+    others = sorted(name for name in names if name != TRAIN_NAME)
+    tests = [name for name in others if _TEST.search(name)]
+    tests.sort(key=lambda name: name != "test")
+    valid = [name for name in VALID_NAMES if name in others]
+    valid += [name for name in others if name not in (*valid, *tests) and _VALID.search(name)]
+    used = {*tests, *valid[:1]}
+    return Uses(valid[0] if valid else None, tests, [name for name in others if name not in used])
+
+
+def looks_like_a_split(name: str) -> bool:
+    """Whether a name sounds like one of a split."""
+    return any(pattern.search(name) for pattern in (_TEST, _VALID, _OTHER))
+
+
+def must_be_whole(name: str) -> bool:
+    """Whether it is an error that one side of such files is missing; other names may be those of other languages."""
+    return name in (TRAIN_NAME, "test", *VALID_NAMES)
