@@ -25,7 +25,7 @@ VARIANTS := $(filter-out base,$(basename $(notdir $(wildcard recipes/variants/*.
 
 PYTEST := OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
-.PHONY: help demo all test test-slow test-faults bench variants check clean
+.PHONY: help demo all test test-slow test-faults test-meaning bench variants check clean
 # An artifact is whole at every moment: make must not delete one when it is interrupted.
 .PRECIOUS: $(TOKENIZER) $(DATASET) $(MODEL) $(TRANSLATIONS) $(SCORES)
 
@@ -35,6 +35,7 @@ help:
 	@echo 'make test                        the quick tests'
 	@echo 'make test-slow                   the tests that train, build and install'
 	@echo 'make test-faults                 kill it, fill its disk, feed it garbage: a table of what holds'
+	@echo 'make test-meaning                ten scripts, each printed figure computed a second time: a table of what holds'
 	@echo 'make bench                       what is fast, on the built-in corpus, beside a plain loop'
 	@echo 'make variants                    every part a recipe can name, trained at one budget and compared'
 	@echo 'make check                       lint, format, strict types'
@@ -83,6 +84,9 @@ test-slow: $(INSTALLED)
 
 test-faults: $(INSTALLED)
 	$(PYTEST) -m promise
+
+test-meaning: $(INSTALLED)
+	$(PYTEST) -m meaning
 
 # Peers that are installed elsewhere come in by hand: .venv/bin/python -m bench train --help
 bench: $(INSTALLED)

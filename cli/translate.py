@@ -30,7 +30,6 @@ from cli.options import (
     require,
     stage_of_recipe,
 )
-from cli.streams import incoming
 
 if TYPE_CHECKING:
     from pipeline.config import DecodingConfig
@@ -175,25 +174,22 @@ def _to_stdout(
     jsonl: bool,
     device: DeviceName,
 ) -> None:
-    """One text, line by line: of a pipe or a terminal, lines are answered as soon as no further line waits."""
+    """One text, line by line: at a terminal each translation comes before the next line is read."""
     from cli.console import reporter
     from data.sources import open_lines, stream_lines
     from pipeline.decoding.ensemble import load_ensemble
-    from pipeline.translate import as_json, translate_lines
+    from pipeline.translate import CHUNK_LINES, as_json, translate_lines
 
-    loaded, talk = load_ensemble(models, device), reporter()
-    stream = incoming(talk) if file == STDIN else None
-    sources, asked = itertools.tee(
-        open_lines(file) if file != STDIN else stream_lines(stream or sys.stdin.buffer, "stdin")
-    )
+    at_terminal = file == STDIN and sys.stdin.isatty()
+    sources, asked = itertools.tee(stream_lines(sys.stdin.buffer, "stdin") if file == STDIN else open_lines(file))
     translations = translate_lines(
-        loaded,
+        load_ensemble(models, device),
         asked,
         config,
-        reporter=talk,
+        reporter=reporter(),
         prefixes=starts,
         forced=forced,
-        ready=stream.ready if stream is not None else None,
+        chunk_lines=1 if at_terminal else CHUNK_LINES,
     )
     for number, (source, found) in enumerate(zip(sources, translations, strict=True), 1):
         if jsonl:
@@ -203,6 +199,8 @@ def _to_stdout(
         else:
             lines = [found[0].text]
         sys.stdout.buffer.write("".join(line + "\n" for line in lines).encode("utf-8"))
+        if at_terminal:
+            sys.stdout.buffer.flush()
 
 
 def _starts(prefix: str | None, prefixes: Path | None) -> Iterable[str] | None:
