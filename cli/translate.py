@@ -51,7 +51,8 @@ def translate(
     ] = None,
     beam: Annotated[int | None, typer.Option("--beam", metavar="W", help="Beam width; 1 is greedy search.")] = None,
     n_best: Annotated[
-        int | None, typer.Option("--n-best", metavar="N", help="Hypotheses a line, as LINE, SCORE, TEXT between tabs.")
+        int | None,
+        typer.Option("--n-best", metavar="N", help="Hypotheses (labels) a line, as LINE, SCORE, TEXT between tabs."),
     ] = None,
     strategy: Annotated[
         str | None, typer.Option("--strategy", metavar="NAME", help="search (for the likeliest) or sample (by chance).")

@@ -173,7 +173,7 @@ class DecodingConfig(BaseModel):
     seed: int = Field(1, ge=0, lt=2**32, description="sample: of every draw; the recipe's own seed has no part in it")
     length_norm: LengthNorm = Field("average", description="average: log p / T^alpha; wu: Wu et al. 2016, eq. 14")
     alpha: float = Field(1.0, ge=0, description="strength of the length normalisation")
-    n_best: int = Field(1, ge=1, description="hypotheses a sentence; sample: so many are drawn")
+    n_best: int = Field(1, ge=1, description="hypotheses a sentence, labels of a text; sample: so many are drawn")
     min_length: int = Field(0, ge=0, description="pieces before the end token may come")
     max_length: int | None = Field(
         None, ge=1, description="pieces at most; none: max_ratio times the source + 20, and 256 of generated text"
@@ -189,11 +189,17 @@ class DecodingConfig(BaseModel):
 
     @model_validator(mode="after")
     def _limits_fit(self) -> "DecodingConfig":
-        if self.strategy == "search" and self.n_best > self.beam:
-            raise ValueError(f"n_best ({self.n_best}) cannot exceed beam ({self.beam})")
         if self.max_length is not None and self.min_length > self.max_length:
             raise ValueError(f"min_length ({self.min_length}) cannot exceed max_length ({self.max_length})")
         return self
+
+    def no_n_best(self, task: str = "translation") -> str | None:
+        """Why a model of this task cannot give so many; None where it can. A classifier needs no beam."""
+        if task == "tagging" and self.n_best > 1:
+            return f"decoding.n_best ({self.n_best}): a tagger gives each word its likeliest tag, and no second best"
+        if task != "classification" and self.strategy == "search" and self.n_best > self.beam:
+            return f"decoding.n_best ({self.n_best}) cannot exceed beam ({self.beam})"
+        return None
 
     @model_validator(mode="after")
     def _draws_fit(self) -> "DecodingConfig":

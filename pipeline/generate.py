@@ -89,6 +89,8 @@ class Writer:
         self._phrases = Phrases.of(reader.tokenizer, config, 1)
         self.through_ends = reader.through_ends
         self.searches = config.strategy == "search" and config.beam > 1
+        if (reason := config.no_n_best()) is not None:
+            raise RecipeError(reason)
         if self.searches and reader.through_ends:
             raise RecipeError(
                 "a beam searches for a text that ends, and this one goes on through the ends of lines: draw it "

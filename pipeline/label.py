@@ -68,10 +68,16 @@ class Source:
 
 
 def label(
-    loaded: LoadedModel, lines: Sequence[str], cuts: Cuts, on_done: Callable[[int], None] | None = None
-) -> Iterator[tuple[str, float, int]]:
+    loaded: LoadedModel,
+    lines: Sequence[str],
+    cuts: Cuts,
+    on_done: Callable[[int], None] | None = None,
+    *,
+    n_best: int = 1,
+) -> Iterator[list[tuple[str, float, int]]]:
     """Labels of each line, between spaces; their log-probability; how many they are.
 
+    Of a classifier the `n_best` likeliest labels, each by itself; of a tagger the one likeliest tag of each word.
     A line without pieces has none, and one longer than the model reads is cut, which `cuts` counts. `on_done` is told
     how many more are done.
     """
@@ -79,21 +85,21 @@ def label(
     about = About(TrainingConfig(), loaded.config, loaded.source_tokenizer, loaded.target_tokenizer, TOKENS)
     task, tell = TASKS[loaded.config.task](about), on_done or (lambda _: None)
     sources = _read(loaded, lines, cuts)
-    found = [Labels([], 0.0)] * len(sources)
+    found = [[Labels([], 0.0)]] * len(sources)
     filled = [row for row, source in enumerate(sources) if source.ids]
     lengths = np.array([len(sources[row].ids) + 1 for row in filled], np.int64)
     loaded.model.eval()
     with torch.inference_mode():
         for rows in ordered_batches(lengths, lengths, budget=TOKENS):
             batch = _batch([sources[filled[row]] for row in rows])
-            for row, labels in zip(rows, task.predict(loaded.model, batch.to(device)), strict=True):
+            for row, labels in zip(rows, task.predict(loaded.model, batch.to(device), n_best), strict=True):
                 found[filled[row]] = labels
             tell(len(rows))
     if len(filled) < len(sources):
         tell(len(sources) - len(filled))
-    texts = loaded.target_tokenizer.decode_batch([labels.ids for labels in found])
-    for text, labels in zip(texts, found, strict=True):
-        yield text, labels.log_prob, len(labels.ids)
+    texts = iter(loaded.target_tokenizer.decode_batch([labels.ids for each in found for labels in each]))
+    for each in found:
+        yield [(next(texts), labels.log_prob, len(labels.ids)) for labels in each]
 
 
 def _read(loaded: LoadedModel, lines: Sequence[str], cuts: Cuts) -> list[Source]:

@@ -72,6 +72,8 @@ class Recipe(BaseModel):
         """Raise ValueError for a setting that the task has no use for."""
         task, training = self.model.task, self.training
         check_names(task, self.tokenizer)
+        if (reason := self.decoding.no_n_best(task)) is not None:
+            raise ValueError(reason)
         if training.layout == "flat" and task not in ("translation", "language_model"):
             raise ValueError(f'training.layout = "flat" is for translation and language_model, not "{task}"')
         if training.early_stopping.metric == "bleu" and task != "translation":

@@ -65,17 +65,19 @@ def translate_lines(
     cut, which is reported at the end. `prefixes`: for each line, text that its translations begin with.
     `forced`: for each line, between tabs, words and phrases that must come up in them. `on_done` is told how many more
     lines are done. Raises DataError where there are fewer prefixes or forced words than lines.
-    A model that labels is asked for labels instead: of each line, or of each of its words.
+    A model that labels is asked for labels instead: the likeliest ones of each line, or one of each of its words.
     """
     from pipeline.decoding.decode import decode, is_too_long
     from pipeline.decoding.phrases import Phrases
     from pipeline.label import Cuts, label, labels_instead
 
     if labels_instead(loaded):
+        if (reason := config.no_n_best(loaded.config.task)) is not None:
+            raise RecipeError(reason)
         cuts = Cuts()
         for rows in portions(zip(lines), chunk_lines):
-            for text, log_prob, count in label(loaded, [line for (line,) in rows], cuts, on_done):
-                yield [Translation(one_line(text), log_prob, log_prob, count)]
+            for best in label(loaded, [line for (line,) in rows], cuts, on_done, n_best=config.n_best):
+                yield [Translation(one_line(text), log_prob, log_prob, count) for text, log_prob, count in best]
         if (warning := cuts.warning(loaded.model.max_length - 1)) is not None:
             reporter.warn(warning)
         return

@@ -24,6 +24,7 @@ from pipeline.decoding.rules import Rules
 from pipeline.decoding.sampling import Sampling, key_of
 from pipeline.decoding.steppers import StateT, Stepper
 from pipeline.decoding.workers import num_workers, search_all
+from pipeline.errors import RecipeError
 from pipeline.models import decoding_precision
 from tokenizer.special import EOS_ID
 
@@ -48,8 +49,11 @@ def decode(
 
     Sources are ids without end token; one longer than the model reads is cut (`is_too_long` tells), one without pieces
     has the empty hypothesis. `prefixes` are ids that each hypothesis begins with, `phrases` what must and may not
-    come up. `on_done` is told how many more sources are done. The model must be in eval mode.
+    come up. `on_done` is told how many more sources are done. The model must be in eval mode. Raises RecipeError where
+    more hypotheses are asked for than the beam has.
     """
+    if (reason := config.no_n_best()) is not None:
+        raise RecipeError(reason)
     found: list[list[Hypothesis]] = [[EMPTY]] * len(sources)
     tell = on_done or (lambda _: None)
     # the longest first: if memory runs out, it does so at once

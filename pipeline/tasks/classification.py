@@ -10,7 +10,7 @@ from data.errors import DataError
 from data.store import Dataset
 from model.config import ModelConfig
 from model.layout import Layout
-from pipeline.tasks.task import About, Counts, Labels, Loss, OfPairs, check_known, counts_of_labels, likeliest
+from pipeline.tasks.task import About, Counts, Labels, Loss, OfPairs, best_labels, check_known, counts_of_labels
 from pipeline.training.losses import output_loss
 
 
@@ -34,10 +34,9 @@ class Classification(OfPairs):
         """-log p and accuracy of the labels."""
         return counts_of_labels(model.output(_hidden(model, batch)), _labels(batch))
 
-    def predict(self, model: Any, batch: PairBatch) -> list[Labels]:
-        """The likeliest label of each source."""
-        log_probs, labels = likeliest(model.output(_hidden(model, batch)))
-        return [Labels([label], log_prob) for label, log_prob in zip(labels.tolist(), log_probs.tolist(), strict=True)]
+    def predict(self, model: Any, batch: PairBatch, n_best: int) -> list[list[Labels]]:
+        """The `n_best` likeliest labels of each source, best first."""
+        return best_labels(model.output(_hidden(model, batch)), n_best)
 
     def check(self, data: Dataset, model: ModelConfig) -> None:
         """Raise DataError also where a label is not one piece."""

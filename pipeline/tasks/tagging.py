@@ -46,13 +46,13 @@ class Tagging(OfPairs):
         """-log p and accuracy of the tags: a share of words."""
         return counts_of_labels(model.output(self._hidden(model, batch)), _tags(batch))
 
-    def predict(self, model: Any, batch: PairBatch) -> list[Labels]:
-        """The likeliest tag of each word of each source."""
+    def predict(self, model: Any, batch: PairBatch, n_best: int) -> list[list[Labels]]:
+        """The likeliest tag of each word of each source: one tagging of each, whatever n_best."""
         log_probs, tags = likeliest(model.output(self._hidden(model, batch)))
         sentence = torch.repeat_interleave(batch.source_lengths)[self._first_pieces(batch).cpu()]
         lengths = torch.bincount(sentence, minlength=len(batch.source_lengths)).tolist()
         parts = zip(torch.split(tags.cpu(), lengths), torch.split(log_probs.cpu(), lengths), strict=True)
-        return [Labels(of_sentence.tolist(), float(found.sum())) for of_sentence, found in parts]
+        return [[Labels(of_sentence.tolist(), float(found.sum()))] for of_sentence, found in parts]
 
     def check(self, data: Dataset, model: ModelConfig) -> None:
         """Raise DataError also where a sentence has not as many tags as words."""

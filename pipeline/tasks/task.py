@@ -61,6 +61,14 @@ def likeliest(logits: Tensor) -> tuple[Tensor, Tensor]:
     return log_probs, labels + len(SPECIALS)
 
 
+def best_labels(logits: Tensor, count: int) -> list[list[Labels]]:
+    """The `count` likeliest labels, or all where there are fewer, of each row of logits (n, V)."""
+    log_probs = logits.log_softmax(-1)[:, len(SPECIALS) :]
+    order = log_probs.sort(dim=-1, descending=True, stable=True)
+    pairs = zip(order.indices[:, :count].tolist(), order.values[:, :count].tolist(), strict=True)
+    return [[Labels([label + len(SPECIALS)], p) for label, p in zip(*each, strict=True)] for each in pairs]
+
+
 def counts_of_labels(logits: Tensor, labels: Tensor) -> Counts:
     """-log p and accuracy of labels (n,) under logits (n, V), by what would be given."""
     known = (labels != UNK_ID).nonzero().squeeze(1)

@@ -1,6 +1,7 @@
 """Every task from text to scores, as a user runs it; each learns what little there is to learn."""
 
 import json
+import math
 import random
 from pathlib import Path
 from typing import Any
@@ -93,7 +94,38 @@ def test_labels_are_learned_given_and_scored(settings: tuple[str, ...], target: 
     assert json.loads(scored.out)["metrics"]["accuracy"]["score"] == 100.0
     report = Path("runs/labels/scores/report.html").read_text("utf-8")
     assert "accuracy of 100" in report
+    assert "Confusion matrix on main" in report
     assert "<th>BLEU" not in report
+    (probabilities if target == "kind" else no_second_best)()
+
+
+def probabilities() -> None:
+    """A classifier gives its labels, the likeliest first, with the logarithms of their probabilities."""
+    asked = ("translate", "runs/labels", "--device", "cpu", "--n-best", "9")
+    rows = [line.split("\t") for line in tfm(*asked, stdin="the drill is old\n\nthe owl is new\n").out.splitlines()]
+    assert [(number, text) for number, _, text in rows] == [
+        *(("1", "tool"), ("1", "animal"), ("2", ""), ("3", "animal"), ("3", "tool"))
+    ]
+    # what is left is of control tokens, which are no labels
+    assert 0.99 < sum(math.exp(float(score)) for number, score, _ in rows if number == "1") < 1.000001
+    (entry,) = map(json.loads, tfm(*asked, "--jsonl", stdin="the drill is old\n").out.splitlines())
+    assert [each["text"] for each in entry["translations"]] == ["tool", "animal"]
+    assert [each["log_prob"] for each in entry["translations"]] == pytest.approx(
+        [float(row[1]) for row in rows[:2]], abs=1e-5
+    )
+    done = run("labels", (*CLASSES, "decoding.n_best=7"))
+    assert done.code == 0, done.err
+    first = json.loads(Path("runs/labels/translations/main.jsonl").read_text("utf-8").splitlines()[0])
+    assert sorted(each["text"] for each in first["translations"]) == ["animal", "tool"]
+
+
+def no_second_best() -> None:
+    refused = tfm("translate", "runs/labels", "--device", "cpu", "--n-best", "2", stdin="the drill is old\n")
+    assert refused.code == 2
+    assert "a tagger gives each word its likeliest tag" in refused.err
+    refused = run("labels", (*TAGS, "decoding.n_best=2"), target="tags")
+    assert refused.code == 2
+    assert "decoding.n_best (2): a tagger" in " ".join(refused.err.split())
 
 
 NAMES = ("Good", "good", "ﬁne", "²", "Плохо", "плохо", "جيد", "悪い", "<s>", "Ångström")

@@ -87,7 +87,7 @@ def split_of(sentences: list[list[str]], source: Tokenizer, target: Tokenizer, f
 @settings(max_examples=15)
 @given(sentences=SENTENCES)
 def test_each_word_has_one_tag(which: tuple[Kind, Normalization], sentences: list[list[str]]) -> None:
-    found = [*label(TAGGERS[which], [" ".join(words) for words in sentences], Cuts())]
+    found = [best for (best,) in label(TAGGERS[which], [" ".join(words) for words in sentences], Cuts())]
     assert [count for _, _, count in found] == [len(words) for words in sentences]
     assert [len(text.split(" ")) for text, _, _ in found] == [len(words) for words in sentences]
 
@@ -107,7 +107,7 @@ def test_the_loss_is_over_the_tags_of_all_words_and_no_others(
     with torch.no_grad():
         counts, loss = task.evaluate(loaded.model, batch), task.loss(loaded.model, batch)
         alone = [task.evaluate(loaded.model, task.batch(split, np.array([row]))) for row in range(len(split))]
-        given_tags = [labels.ids for labels in task.predict(loaded.model, batch)]
+        given_tags = [labels.ids for each in task.predict(loaded.model, batch, 1) for labels in each]
     assert counts.count == loss.count == num_words
     torch.testing.assert_close(counts.nll, torch.stack([each.nll for each in alone]).sum(), rtol=0, atol=1e-9)
     assert [len(ids) for ids in given_tags] == [len(words) for words in sentences[::-1]]
@@ -126,7 +126,7 @@ def test_the_ids_of_ordinary_text_are_those_of_the_whole_text(which: tuple[Kind,
 def test_words_past_the_cut_have_no_tag_and_are_counted(kind: Kind) -> None:
     loaded, cuts = tagger(kind, "nfkc", max_length=9), Cuts()
     lines = ["the cat", "the cat sees a Dog " * 4, "", "dogs"]
-    found = [count for _, _, count in label(loaded, lines, cuts)]
+    found = [count for ((_, _, count),) in label(loaded, lines, cuts)]
     pieces = loaded.source_tokenizer.encode_words(lines)
     starts = [[sum(map(len, words[:place])) for place in range(len(words))] for words in pieces]
     assert found == [sum(start < 8 for start in of_line) for of_line in starts]

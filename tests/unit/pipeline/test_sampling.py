@@ -12,6 +12,7 @@ from model.noise import mix
 from pipeline.config import DecodingConfig
 from pipeline.decoding.decode import decode
 from pipeline.decoding.sampling import Sampling, draw, key_of, uniforms
+from pipeline.errors import RecipeError
 from tests.invariants.test_decoding import HashModel
 
 GRID = (torch.arange(20_000, dtype=torch.float64) + 0.5) / 20_000
@@ -110,12 +111,16 @@ def test_temperature_0_and_top_1_are_the_likeliest(greedy):
         ({"forced": ("a",), "strategy": "sample"}, "searched for by a beam"),
         ({"forced": ("a",), "beam": 1}, "searched for by a beam"),
         ({"forbidden": (" ",)}, "one of them is empty"),
-        ({"n_best": 6}, "cannot exceed beam"),
     ],
 )
 def test_what_does_not_combine_is_refused(settings, reason):
     with pytest.raises(ValueError, match=reason):
         DecodingConfig(**settings)
+
+
+def test_no_more_hypotheses_than_a_beam_is_wide_are_searched_for():
+    with pytest.raises(RecipeError, match=r"decoding\.n_best \(6\) cannot exceed beam \(5\)"):
+        decode(HashModel(0), [[5]], DecodingConfig(n_best=6))
 
 
 def test_samples_may_be_more_than_a_beam_is_wide():

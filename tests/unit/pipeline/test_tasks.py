@@ -197,7 +197,7 @@ def test_predictions_are_the_likeliest_labels_and_never_control_tokens() -> None
     batch = task.batch(texts, np.arange(3))
     assert isinstance(batch, PairBatch)
     with torch.inference_mode():
-        found = task.predict(model.eval(), batch)
+        found = [best for (best,) in task.predict(model.eval(), batch, 1)]
     assert [len(each.ids) for each in found] == [3, 1, 2]
     assert min(label for each in found for label in each.ids) >= 4
     assert all(each.log_prob < 0 for each in found)

@@ -152,7 +152,7 @@ IMPOSSIBLE = {
         "training.early_stopping.metric = 'bleu'\ntraining.validation.bleu = false",
         "needs validation.bleu = true",
     ),
-    "more than the beam": ("decoding = { beam = 2, n_best = 3 }", "n_best (3) cannot exceed beam (2)"),
+    "more than the beam": ("data.path = 'x'\ndecoding = { beam = 2, n_best = 3 }", "n_best (3) cannot exceed beam (2)"),
     "shortest and longest": ("decoding = { min_length = 9, max_length = 3 }", "min_length (9) cannot exceed"),
 }
 
