@@ -20,7 +20,7 @@ from cli.evaluate import evaluate
 from cli.export import export
 from cli.generate import generate
 from cli.inspect import inspect
-from cli.launched import first_speaks, stderr_of
+from cli.launched import first_speaks, has_no_part, stderr_of
 from cli.options import IO_ERROR, argv
 from cli.preprocess import preprocess
 from cli.recipe import recipe
@@ -43,7 +43,8 @@ class ErrorHandler:
         @functools.wraps(command)
         def handled(*args: object, **kwargs: object) -> None:
             try:
-                command(*args, **kwargs)
+                if not has_no_part(command.__name__):
+                    command(*args, **kwargs)
                 sys.stdout.flush()
             except Stopped as error:
                 self._leave(f"{error}{_again()}", error.exit_code, error)

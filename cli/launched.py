@@ -9,7 +9,10 @@ from contextlib import contextmanager, redirect_stderr, suppress
 from typing import TextIO
 
 from pipeline.errors import Stopped, is_told_here
+from pipeline.processes import rank_and_size
 
+TOGETHER = ("train", "run")
+"""Commands that all processes take part in. The others the first process does alone."""
 SECONDS_FOR_THE_FIRST = 15.0
 _INTERRUPTED = 130  # typer's code for a Ctrl-C before a command begins
 
@@ -32,6 +35,12 @@ def first_speaks() -> Iterator[None]:
                 time.sleep(SECONDS_FOR_THE_FIRST)
                 print(said.getvalue(), end="", file=sys.stderr)
         raise
+
+
+def has_no_part(command: str) -> bool:
+    """Whether this process leaves a command to the first one."""
+    rank, size = rank_and_size()
+    return size > 1 and rank > 0 and command not in TOGETHER
 
 
 def stderr_of(error: BaseException) -> TextIO:

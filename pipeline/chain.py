@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.errors import DataError, RecipeError
+from pipeline.processes import in_step
 from pipeline.progress import Reporter
 from pipeline.recipe import Recipe, run_folder
 
@@ -152,12 +153,17 @@ def run(
 ) -> Run:
     """Run the recipe's stages, in order, in root/NAME; each says whether it is fresh or why it runs.
 
-    before: called with the name of each stage before it runs.
+    before: called with the name of each stage before it runs. Of several processes that torchrun started all train, and
+    the first alone does all else.
     """
     for number, stage in enumerate(todo := stages(recipe), start=1):
         reporter.line(f"[{number}/{len(todo)}] {stage}")
-        before(stage)
-        run_stage(recipe, stage, root=root, command=command, reporter=reporter)
+
+        def work(stage: str = stage) -> None:
+            before(stage)
+            run_stage(recipe, stage, root=root, command=command, reporter=reporter)
+
+        in_step(work, by_all=stage == "train")
     return Run(run_folder(recipe, root))
 
 

@@ -5,7 +5,6 @@ averaged, over them: the loss is divided once, by the tokens of all. Only the fi
 """
 
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +14,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from pipeline.errors import RecipeError, Stopped, TfmError, told_here
+from pipeline.errors import Stopped, TfmError, told_here
+from pipeline.processes import local_rank, meeting, rank_and_size
 from pipeline.training.memory import is_out_of_memory
 
 T = TypeVar("T")
@@ -105,19 +105,16 @@ class World:
 @contextmanager
 def join(device: torch.device) -> Iterator[World]:
     """Within, the `World` that torchrun's environment describes: NCCL on GPUs, gloo elsewhere; else one process."""
-    try:
-        size, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
-        local = int(os.environ.get("LOCAL_RANK", "0"))
-    except ValueError as error:
-        raise RecipeError(f"WORLD_SIZE, RANK and LOCAL_RANK are numbers that torchrun sets: {error}") from error
+    rank, size = rank_and_size()
     if size == 1:
         yield World(device=device)
         return
     if device.type == "cuda":
-        device = torch.device("cuda", local)
+        device = torch.device("cuda", local_rank())
         torch.cuda.set_device(device)
     try:
-        dist.init_process_group("nccl" if device.type == "cuda" else "gloo", rank=rank, world_size=size)
+        backend = "nccl" if device.type == "cuda" else "gloo"
+        dist.init_process_group(backend, store=meeting(), rank=rank, world_size=size)
     except (RuntimeError, ValueError) as error:
         reason = str(error).partition("\n")[0]
         raise told_here(Stopped(f"the processes of this training did not meet ({reason}); try again")) from error

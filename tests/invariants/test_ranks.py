@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from pipeline.config import TrainingConfig
-from tests.cli.user import ROOT, TINY
+from tests.cli.user import RECIPE, ROOT, TINY, write_corpora
 from tests.killing import ALL_THREE, MOMENTS, DieAt, SignalAt, Spoil, ends, result, start
 from tests.tiny_training import training
 
@@ -113,12 +114,12 @@ def test_what_goes_wrong_in_one_process_ends_both_with_its_reason(room: bool, da
 # As torchrun starts them
 
 
-def torchrun(*words: str | Path) -> subprocess.Popen[str]:
-    """Two processes of a `tfm` command; stderr is that of torchrun and of both."""
+def torchrun(*words: str | Path, folder: Path = ROOT, **more: Any) -> subprocess.Popen[str]:
+    """Two processes of a `tfm` command in a folder; stderr is that of torchrun and of both."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "cli.app"]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    pipes: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen([*command, *map(str, words)], cwd=ROOT, env=environment, **pipes)
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    pipes: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True, **more}
+    return subprocess.Popen([*command, *map(str, words)], cwd=folder, env=environment, **pipes)
 
 
 @pytest.mark.parametrize(
@@ -164,3 +165,59 @@ def test_torchrun_is_asked_to_stop_and_its_command_resumes(dataset: Path, tmp_pa
         _, err = process.communicate(timeout=120)
         assert process.returncode == 0, err
     assert result(tmp_path / "stopped") == result(tmp_path / "straight")
+
+
+# A whole run
+
+
+def ran(folder: Path, *words: str | Path, **more: Any) -> tuple[int, str, str]:
+    """Exit code of torchrun, stdout and stderr."""
+    process = torchrun(*words, folder=folder, stdout=subprocess.PIPE, **more)
+    out, err = process.communicate(timeout=240)
+    return process.returncode, out, err
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Path:
+    write_corpora(tmp_path)
+    (tmp_path / "tiny.toml").write_text(RECIPE.format(folder="."))
+    return tmp_path
+
+
+def test_the_first_does_what_is_not_training_and_the_others_wait(recipe: Path) -> None:
+    code, _, err = ran(recipe, "run", "tiny.toml", "--device", "cpu")
+    assert code == 0, err
+    assert all(err.count(f"[{number}/5]") == 1 for number in range(1, 6)), err
+    assert "2 processes" in err
+    code, _, err = ran(recipe, "run", "tiny.toml", "--device", "cpu")
+    assert code == 0, err
+    assert err.count("fresh, nothing to do") == 5, err
+    shutil.rmtree(recipe / "runs" / "tiny" / "translations")
+    code, _, err = ran(recipe, "run", "tiny.toml", "--device", "cpu", "--set", "training.max_steps=12")
+    assert code == 0, err
+    assert "continues after step 10" in err
+    assert (recipe / "runs" / "tiny" / "translations" / "manifest.json").exists()
+    source = recipe / "test.de"
+    code, out, err = ran(recipe, "translate", "runs/tiny", source, "--device", "cpu")
+    assert code == 0, err
+    assert len(out.splitlines()) == len(source.read_text("utf-8").splitlines()), out
+
+
+def test_two_recipes_are_trained_one_after_the_other(recipe: Path) -> None:
+    (recipe / "other.toml").write_text('extends = "tiny.toml"\nseed = 2\n')
+    code, _, err = ran(recipe, "run", "tiny.toml", "other.toml", "--device", "cpu")
+    assert code == 0, err
+    assert err.count("2 processes") == 2
+    assert (recipe / "runs" / "other" / "scores" / "manifest.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "said"), [("valid.en", b"\xff\n", "valid.en, line 1"), ("test.en", b"one\n", "test.en has 1")]
+)
+def test_all_end_where_the_first_fails(recipe: Path, file: str, content: bytes, said: str) -> None:
+    (recipe / file).write_bytes(content)
+    code, _, err = ran(recipe, "run", "tiny.toml", "--device", "cpu")
+    assert code == 1  # torchrun's, of any failure
+    assert err.count(said) == 1, err
+    assert "exitcode  : 65" in err
+    assert not (recipe / "runs" / "tiny" / "model").exists()

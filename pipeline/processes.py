@@ -1,0 +1,108 @@
+"""The processes that torchrun started for one command: which of them this is, and how one works while others wait.
+
+All of them go through the same calls in the same order; the number of a call tells what it is about.
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
+from typing import Any
+
+from pipeline.errors import RecipeError, Stopped, TfmError, told_here
+
+SECONDS_BETWEEN_LOOKS = 0.1
+PATIENCE = 5.0  # for the others to have heard how it ended
+_stores: dict[tuple[str | None, str | None], Any] = {}
+_calls = count()
+
+# torch is imported where there is more than one process
+
+
+def rank_and_size() -> tuple[int, int]:
+    """The number of this process, and how many there are. Raises RecipeError where torchrun's variables are wrong."""
+    return _number("RANK", 0), _number("WORLD_SIZE", 1)
+
+
+def local_rank() -> int:
+    """The number of this process among those of its machine."""
+    return _number("LOCAL_RANK", 0)
+
+
+def _number(name: str, default: int) -> int:
+    try:
+        return int(os.environ.get(name, default))
+    except ValueError as error:
+        raise RecipeError(f"WORLD_SIZE, RANK and LOCAL_RANK are numbers that torchrun sets: {error}") from error
+
+
+def meeting() -> Any:
+    """What the processes of this launch tell each other by, for one purpose: a store of keys and bytes."""
+    from torch.distributed.distributed_c10d import PrefixStore
+    from torch.distributed.rendezvous import rendezvous
+
+    place = os.environ.get("MASTER_ADDR"), os.environ.get("MASTER_PORT")
+    try:
+        if place not in _stores:
+            rank, size = rank_and_size()
+            _stores[place], _, _ = next(iter(rendezvous("env://", rank, size)))
+        return PrefixStore(f"tfm/{next(_calls)}", _stores[place])
+    except (RuntimeError, ValueError) as error:
+        reason = str(error).partition("\n")[0]
+        raise told_here(Stopped(f"the processes of this training did not meet ({reason}); try again")) from error
+
+
+def in_step(work: Callable[[], None], *, by_all: bool = False) -> None:
+    """Do some work in the first process, or in all; all are done when the first is, and end with its error."""
+    rank, size = rank_and_size()
+    if size == 1:
+        work()
+        return
+    store = meeting()
+    if rank:
+        _follow(store, work if by_all else None)
+        return
+    try:
+        work()
+    except BaseException as error:
+        code = Stopped.exit_code if isinstance(error, KeyboardInterrupt) else 74 if isinstance(error, OSError) else 1
+        _tell(store, size, {"failed": str(error), "exit_code": getattr(error, "exit_code", code)})
+        raise
+    _tell(store, size, {})
+
+
+def _tell(store: Any, size: int, outcome: dict[str, Any]) -> None:
+    """Say how it ended, and give the others time to hear it: this process may be the one that keeps the store."""
+    until = time.monotonic() + PATIENCE
+    with suppress(RuntimeError):  # all are gone
+        store.set("outcome", json.dumps(outcome))
+        while store.add("heard", 0) < size - 1 and time.monotonic() < until:
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+
+
+def _follow(store: Any, work: Callable[[], None] | None) -> None:
+    """Do a part of the work, where there is one, and wait for the first to have done all of it."""
+    try:
+        if work is not None:
+            work()
+        outcome = _outcome(store)
+    finally:
+        with suppress(RuntimeError):
+            store.add("heard", 1)
+    if "failed" in outcome:
+        failed = TfmError(f"the first process stopped: {outcome['failed']}")
+        failed.exit_code = outcome["exit_code"]
+        raise failed
+
+
+def _outcome(store: Any) -> dict[str, Any]:
+    """How it ended in the first process. Looks again and again: stages take hours."""
+    try:
+        while not store.check(["outcome"]):
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+        found: dict[str, Any] = json.loads(store.get("outcome"))
+        return found
+    except RuntimeError as error:
+        raise told_here(Stopped("the first process is gone; the same command goes on")) from error
