@@ -127,4 +127,4 @@ def _sample(
     segment = tuple(reference[row] for reference in references)
     source = None if sources is None else sources[row]
     right = line_accuracy(hypotheses[row], segment[0], config) if scores_labels(config) else None
-    return Sample(row + 1, source, hypotheses[row], segment, sentence_chrf(hypotheses[row], segment), right)
+    return Sample(row + 1, source, hypotheses[row], segment, sentence_chrf(hypotheses[row], segment, config), right)

@@ -115,16 +115,14 @@ def score_texts(
     return scores
 
 
-def sentence_chrf(hypothesis: str, references: Sequence[str]) -> float:
+def sentence_chrf(hypothesis: str, references: Sequence[str], config: EvaluationConfig) -> float:
     """chrF2 of one segment in 0..100, by which the report ranks samples (BLEU says little about one sentence).
 
     Of longer texts than chrF compares, their beginnings count.
     """
     limit = LONGEST["chrf"]
-    return float(_SENTENCE_CHRF.sentence_score(hypothesis[:limit], [text[:limit] for text in references]).score)
-
-
-_SENTENCE_CHRF = CHRF()
+    metric = CHRF(lowercase=config.lowercase)
+    return float(metric.sentence_score(hypothesis[:limit], [text[:limit] for text in references]).score)
 
 
 def looks_tokenized(hypotheses: Sequence[str]) -> bool:

@@ -244,3 +244,10 @@ def test_worst_samples_of_labels_are_those_with_fewest_right() -> None:
     assert "lowest share of right labels of the segment first" in page
     assert "line 2, 50 % of labels right" in page
     assert "chrF" not in page
+
+
+def test_worst_samples_ignore_case_where_scores_do() -> None:
+    hypotheses, references = ["EIN HUND", "ein Hund"], [["ein hund", "ein Bund"]]
+    for lowercase, worst in ((False, 1), (True, 2)):
+        (sample,) = worst_samples(None, hypotheses, references, 1, config=EvaluationConfig(lowercase=lowercase))
+        assert sample.line == worst
