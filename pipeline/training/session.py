@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -39,6 +40,7 @@ from pipeline.training.checkpoint import Checkpoint, Checkpoints
 from pipeline.training.checks import check_adaptive, check_batch_norm, check_room
 from pipeline.training.curves import draw
 from pipeline.training.distributed import World, join
+from pipeline.training.doubts import doubts
 from pipeline.training.early_stopping import best_first
 from pipeline.training.ending import agree_on_end
 from pipeline.training.log import MetricsLog, TensorBoard
@@ -160,6 +162,8 @@ def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint 
         f"training: {num_parameters(state.model):,} parameters, {len(data.train):,} examples in "
         f"{epochs.num_batches(0):,} batches, at most {total_steps:,} updates; {state.progress.settings.in_words()}"
     )
+    if checkpoint is None:
+        warn_of_doubts(session, task, state, total_steps)
     log = open_log(session, state.progress)
     return Trainer(
         config=config,
@@ -175,6 +179,15 @@ def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint 
         world=world,
         redraw=Curves(log, session.folder / "curves.svg"),
     )
+
+
+def warn_of_doubts(session: Session, task: Any, state: TrainState, total_steps: int) -> None:
+    """Say what of the recipe will hardly do what is hoped for. A model that has learned already may be a large one."""
+    parameters = num_parameters(state.model) if session.config.init_from is None else 0
+    tokens = int(np.maximum(*task.lengths(session.data.train)).sum())
+    schedule = session.config.schedule
+    for doubt in doubts(schedule, total_steps=total_steps, parameters=parameters, tokens=tokens):
+        session.reporter.warn(doubt)
 
 
 def start(state: TrainState, session: Session, task: Any, about: About) -> About:

@@ -1,0 +1,31 @@
+"""What of a recipe will hardly do what is hoped for: said before the first update, with what to set."""
+
+from collections.abc import Iterator
+
+from pipeline.config import ScheduleConfig
+
+PARAMETERS_A_TOKEN = 1000
+"""More parameters than so many for each token of an epoch, and a model knows its corpus by heart before it learns from
+it."""
+
+
+def doubts(schedule: ScheduleConfig, *, total_steps: int, parameters: int, tokens: int) -> Iterator[str]:
+    """Doubts in words; tokens: of an epoch, of the longer side of each example."""
+    warmup, decay, tenth = schedule.warmup_steps, schedule.decay_steps, max(total_steps // 10, 1)
+    if warmup > total_steps:
+        yield (
+            f"training.schedule.warmup_steps = {warmup:,}, and there are at most {total_steps:,} updates: the learning "
+            f"rate gets to {total_steps / warmup:.1%} of its peak; set it to {tenth:,}, or train longer"
+        )
+    elif schedule.name == "warmup_stable_decay" and warmup + decay > total_steps:
+        yield (
+            f"training.schedule.warmup_steps = {warmup:,} and decay_steps = {decay:,} are more than the "
+            f"{total_steps:,} updates there are: the learning rate never gets to its peak; set them to {tenth:,} and "
+            f"{2 * tenth:,}, or train longer"
+        )
+    if parameters > PARAMETERS_A_TOKEN * tokens:
+        yield (
+            f"the model has {parameters:,} parameters and an epoch {tokens:,} tokens, {parameters // tokens:,} a "
+            "token: it will know the training data by heart; set model.encoder and model.decoder smaller (layers, "
+            "dim, feed_forward_dim), or train on more text"
+        )
