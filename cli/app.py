@@ -25,6 +25,7 @@ from cli.options import IO_ERROR, argv
 from cli.preprocess import preprocess
 from cli.recipe import recipe
 from cli.run import run
+from cli.streams import lead_nowhere
 from cli.tokenize import tokenize
 from cli.train import train
 from cli.translate import translate
@@ -79,12 +80,11 @@ def _again() -> str:
 
 
 def _flush(stream: TextIO) -> None:
-    """Write what was printed. Where that fails, the stream leads nowhere from now on: Python would try once more
-    at exit, complain, and change the exit code."""
+    """Write what was printed; where that fails, the stream leads nowhere from now on."""
     try:
         stream.flush()
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        lead_nowhere(stream)
 
 
 app = typer.Typer(

@@ -1,17 +1,19 @@
 """How a stage's talk looks: live bars and tables on a terminal, plain lines in a log."""
 
+import io
 import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TextIO
+from typing import TextIO, cast
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 from rich.text import Text
 
+from cli.streams import lead_nowhere
 from pipeline.progress import Bar, Reporter
 
 SECONDS_BETWEEN_LINES = 10.0
@@ -22,10 +24,42 @@ def reporter(*, tables_on_stdout: bool = False) -> Reporter:
 
     tables_on_stdout: for a command whose tables are what it was asked for.
     """
-    talk = Terminal(Console(stderr=True)) if sys.stderr.isatty() else Plain(sys.stderr)
+    stderr = cast("TextIO", Talk(sys.stderr))
+    talk = Terminal(Console(file=stderr)) if sys.stderr.isatty() else Plain(stderr)
     if not tables_on_stdout:
         return talk
     return TablesApart(talk, Terminal(Console()) if sys.stdout.isatty() else Plain(sys.stdout))
+
+
+class Talk(io.TextIOBase):
+    """A stream whose reader may leave, as in `2>&1 | head`, or whose terminal may be closed: what cannot be written
+    any more leads nowhere. It is the work that counts, not what is said of it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._stream.encoding
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+    def write(self, text: str) -> int:
+        try:
+            self._stream.write(text)
+        except OSError:
+            lead_nowhere(self._stream)
+        return len(text)
+
+    def flush(self) -> None:
+        try:
+            self._stream.flush()
+        except OSError:
+            lead_nowhere(self._stream)
 
 
 def duration(seconds: float) -> str:

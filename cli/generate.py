@@ -23,6 +23,7 @@ from cli.options import (
     part,
     refuse,
 )
+from cli.streams import PROMPT
 
 if TYPE_CHECKING:
     from pipeline.generate import Writer
@@ -147,10 +148,12 @@ def _prompts(prompt: str | None) -> Iterable[str]:
         return [prompt]
     from data.sources import stream_lines
 
+    if sys.stdin.isatty():
+        print(PROMPT, file=sys.stderr)
     return stream_lines(sys.stdin.buffer, "stdin")
 
 
 def _print(text: str, end: str = "\n") -> None:
+    """Print at once: at the other end of a pipe a program may wait for the answer before it writes the next prompt."""
     sys.stdout.buffer.write((text + end).encode("utf-8"))
-    if sys.stdout.isatty():
-        sys.stdout.buffer.flush()
+    sys.stdout.buffer.flush()

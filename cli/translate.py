@@ -30,6 +30,7 @@ from cli.options import (
     require,
     stage_of_recipe,
 )
+from cli.streams import incoming
 
 if TYPE_CHECKING:
     from pipeline.config import DecodingConfig
@@ -175,22 +176,25 @@ def _to_stdout(
     jsonl: bool,
     device: DeviceName,
 ) -> None:
-    """One text, line by line: at a terminal each translation comes before the next line is read."""
+    """One text, line by line: of a pipe or a terminal, lines are answered as soon as no further line waits."""
     from cli.console import reporter
     from data.sources import open_lines, stream_lines
     from pipeline.decoding.ensemble import load_ensemble
-    from pipeline.translate import CHUNK_LINES, as_json, translate_lines
+    from pipeline.translate import as_json, translate_lines
 
-    at_terminal = file == STDIN and sys.stdin.isatty()
-    sources, asked = itertools.tee(stream_lines(sys.stdin.buffer, "stdin") if file == STDIN else open_lines(file))
+    loaded, talk = load_ensemble(models, device), reporter()
+    stream = incoming(talk) if file == STDIN else None
+    sources, asked = itertools.tee(
+        open_lines(file) if file != STDIN else stream_lines(stream or sys.stdin.buffer, "stdin")
+    )
     translations = translate_lines(
-        load_ensemble(models, device),
+        loaded,
         asked,
         config,
-        reporter=reporter(),
+        reporter=talk,
         prefixes=starts,
         forced=forced,
-        chunk_lines=1 if at_terminal else CHUNK_LINES,
+        ready=stream.ready if stream is not None else None,
     )
     for number, (source, found) in enumerate(zip(sources, translations, strict=True), 1):
         if jsonl:
@@ -200,8 +204,6 @@ def _to_stdout(
         else:
             lines = [found[0].text]
         sys.stdout.buffer.write("".join(line + "\n" for line in lines).encode("utf-8"))
-        if at_terminal:
-            sys.stdout.buffer.flush()
 
 
 def _starts(prefix: str | None, prefixes: Path | None) -> Iterable[str] | None:

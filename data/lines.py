@@ -2,12 +2,12 @@
 
 import gzip
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from io import BufferedIOBase
 from itertools import chain, islice
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import Protocol, TypeVar
 from unicodedata import normalize
 
 from data.errors import DataError
@@ -20,6 +20,13 @@ PORTION_CHARACTERS = 1 << 22
 ROWS_COUNTED_AT_ONCE = 16
 
 Row = TypeVar("Row", bound=tuple[str, ...])
+
+
+class Stream(Protocol):
+    """Bytes that are read line by line."""
+
+    def readline(self, most: int, /) -> bytes:
+        """The next line with its end, of at most so many bytes; nothing at the end."""
 
 
 def open_lines(path: Path) -> Iterator[str]:
@@ -70,7 +77,7 @@ def line_blocks(path: Path) -> Iterator[bytes]:
             yield b"".join(rest)
 
 
-def stream_lines(stream: BinaryIO, name: str) -> Iterator[str]:
+def stream_lines(stream: Stream, name: str) -> Iterator[str]:
     """The lines of a stream as they come in, read as `open_lines` reads those of a file; `name` is for errors."""
     for number, raw in enumerate(iter(lambda: stream.readline(MAX_LINE_BYTES + 1), b""), 1):
         if len(raw) > MAX_LINE_BYTES:
@@ -84,19 +91,22 @@ def evened(text: str) -> str:
     return normalize("NFC", " ".join(text.split()))
 
 
-def portions(rows: Iterable[Row], most_rows: int) -> Iterator[list[Row]]:
-    """The rows in lists of `most_rows` and, where texts are so long, of PORTION_CHARACTERS at most or of one row."""
+def portions(rows: Iterable[Row], most_rows: int, ready: Callable[[], bool] | None = None) -> Iterator[list[Row]]:
+    """The rows in lists of `most_rows` and, where texts are so long, of PORTION_CHARACTERS at most or of one row.
+
+    `ready`: says whether the next row can be had without waiting for it; where it cannot, a list ends.
+    """
     rows = iter(rows)
     portion: list[Row] = []
-    size = 0
-    while taken := list(islice(rows, min(ROWS_COUNTED_AT_ONCE, most_rows - len(portion)))):
+    size, at_once = 0, ROWS_COUNTED_AT_ONCE if ready is None else 1
+    while taken := list(islice(rows, min(at_once, most_rows - len(portion)))):
         size += sum(map(len, chain.from_iterable(taken)))
         if size > PORTION_CHARACTERS:
             yield from filter(None, (portion, *([row] for row in taken)))
             portion, size = [], 0
             continue
         portion += taken
-        if len(portion) == most_rows:
+        if len(portion) == most_rows or (ready is not None and not ready()):
             yield portion
             portion, size = [], 0
     if portion:

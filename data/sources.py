@@ -18,11 +18,14 @@ from data import generated, hub
 from data.config import CorpusConfig
 from data.conllu import read_conllu
 from data.errors import DataError, listed
+from data.incoming import Incoming
 from data.labelled import read_labelled
 from data.lines import check_lines, open_lines, opened, stream_lines
 from data.splits import Corpus, Portion, Splits, resolve
 
-__all__ = ["READERS", "Splits", "describe", "files", "identity", "open_lines", "pairs", "resolve", "stream_lines"]
+__all__ = [
+    "READERS", "Incoming", "Splits", "describe", "files", "identity", "open_lines", "pairs", "resolve", "stream_lines",
+]  # fmt: skip
 
 Pairs: TypeAlias = Iterator[tuple[str, str]]
 

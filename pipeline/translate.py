@@ -55,12 +55,14 @@ def translate_lines(
     prefixes: Iterable[str] | None = None,
     forced: Iterable[str] | None = None,
     chunk_lines: int = CHUNK_LINES,
+    ready: Callable[[], bool] | None = None,
     on_done: Callable[[int], None] | None = None,
 ) -> Iterator[list[Translation]]:
     """The `config.n_best` translations of each line, best first; lines in order.
 
     Reads `chunk_lines` lines, fewer where they are very long, then gives their translations: 1 answers each line at
-    once, more sort better by length.
+    once, more sort better by length. `ready` says whether the next line can be read without waiting for it: where it
+    cannot, those that were read are answered.
     A line without pieces is translated by an empty line, not by the model. A source longer than the model reads is
     cut, which is reported at the end. `prefixes`: for each line, text that its translations begin with.
     `forced`: for each line, between tabs, words and phrases that must come up in them. `on_done` is told how many more
@@ -71,11 +73,12 @@ def translate_lines(
     from pipeline.decoding.phrases import Phrases
     from pipeline.label import Cuts, label, labels_instead
 
+    chunks = portions(zip(lines), chunk_lines, ready)
     if labels_instead(loaded):
         if (reason := config.no_n_best(loaded.config.task)) is not None:
             raise RecipeError(reason)
         cuts = Cuts()
-        for rows in portions(zip(lines), chunk_lines):
+        for rows in chunks:
             for best in label(loaded, [line for (line,) in rows], cuts, on_done, n_best=config.n_best):
                 yield [Translation(one_line(text), log_prob, log_prob, count) for text, log_prob, count in best]
         if (warning := cuts.warning(loaded.model.max_length - 1)) is not None:
@@ -87,7 +90,7 @@ def translate_lines(
     if words is not None and (config.strategy != "search" or config.beam == 1):
         raise RecipeError('forced words are searched for by a beam: they need strategy = "search" and beam > 1')
     num_lines = num_cut = 0
-    for rows in portions(zip(lines), chunk_lines):
+    for rows in chunks:
         chunk = [line for (line,) in rows]
         sources = loaded.source_tokenizer.encode_batch(chunk)
         targets = None if starts is None else _encode_prefixes(loaded, list(islice(starts, len(chunk))), chunk)

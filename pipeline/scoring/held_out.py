@@ -55,7 +55,7 @@ def _signature(config: ModelConfig, count: float) -> str:
     """What is predicted, how many of it, and from what."""
     if config.task == "word_vectors":
         words, unit = config.word_vectors, "neighbour" if config.architecture == "skip_gram" else "word"
-        noise = "none" if words.negatives is None else words.negatives
+        noise = "none" if words.negatives is None else f"{words.negatives}-others"
         return f"unit:{unit}|count:{count:.0f}|end:none|window:{words.window}|noise-words:{noise}"
     unit = "chosen-token" if config.task == "masked_language_model" else "token"
     context = "line" if config.block is None else f"windows-of-{config.block}"

@@ -25,6 +25,8 @@ HIDDEN_ID = PAD_ID
 class MaskedLanguageModel(OfPairs):
     """The source side of each pair by itself: the target is not looked at."""
 
+    nothing = "no text that is not empty"
+
     def __init__(self, label_smoothing: float) -> None:
         self.label_smoothing = label_smoothing
 
@@ -32,6 +34,10 @@ class MaskedLanguageModel(OfPairs):
     def of(cls, about: About) -> Self:
         """The task as a recipe has it."""
         return cls(about.config.label_smoothing)
+
+    def predictions(self, split: Split) -> Ints:
+        """(rows,) how many tokens of each text may be chosen: those before its end token."""
+        return split.source_lengths
 
     def lengths(self, split: Split) -> tuple[Ints, Ints]:
         return split.source_lengths + 1, split.source_lengths + 1

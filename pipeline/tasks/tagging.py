@@ -11,7 +11,7 @@ from torch import Tensor
 
 from data.batches import PairBatch
 from data.errors import DataError
-from data.store import Dataset, Split
+from data.store import Dataset, Ints, Split
 from model.config import ModelConfig
 from model.layout import Layout
 from pipeline.tasks.task import About, Counts, Labels, Loss, OfPairs, check_known, counts_of_labels, likeliest
@@ -27,6 +27,8 @@ class Tagging(OfPairs):
     begins (V,): whether a source piece begins a word, for datasets that do not say how many pieces each word has, as
     those made in former times do not. The first piece of a text does anyway.
     """
+
+    nothing = "no sentence with words"
 
     def __init__(self, label_smoothing: float, begins: Tensor) -> None:
         self.label_smoothing, self.begins = label_smoothing, begins
@@ -53,6 +55,10 @@ class Tagging(OfPairs):
         lengths = torch.bincount(sentence, minlength=len(batch.source_lengths)).tolist()
         parts = zip(torch.split(tags.cpu(), lengths), torch.split(log_probs.cpu(), lengths), strict=True)
         return [[Labels(of_sentence.tolist(), float(found.sum()))] for of_sentence, found in parts]
+
+    def predictions(self, split: Split) -> Ints:
+        """(rows,) how many tags each sentence has."""
+        return split.target_lengths
 
     def check(self, data: Dataset, model: ModelConfig) -> None:
         """Raise DataError also where a sentence has not as many tags as words."""

@@ -4,7 +4,7 @@ The training loop knows a task only by this, so it has no branch on which one it
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -116,10 +116,12 @@ def nothing_in(epoch: int) -> DataError:
 class OfPairs:
     """The part of a task that concerns its examples, where they are the pairs of a dataset, or one side of them.
 
-    has_perplexity: whether the loss is -log p of what is predicted, so that there is a perplexity.
+    has_perplexity: whether the loss is -log p of what is predicted, so that there is a perplexity. nothing: what a
+    split has of which nothing is predicted.
     """
 
     has_perplexity = True
+    nothing = "no examples"
 
     def batch(self, split: Split, rows: Rows) -> Any:
         """The examples at these row numbers as one batch."""
@@ -129,9 +131,14 @@ class OfPairs:
         """(rows,) tokens a side that a batch holds of each example, end tokens counted."""
         return split.source_lengths + 1, split.target_lengths + 1
 
+    def predictions(self, split: Split) -> Ints:
+        """(rows,) how many predictions the loss of each example is of; those with none are in no batch."""
+        return split.target_lengths + 1
+
     def epochs(self, split: Split, budget: int, seed: int) -> Epochs:
         """The batches of an epoch, by its number."""
         lengths = self.lengths(split)
+        split = replace(split, weights=split.weights * (self.predictions(split) > 0))
 
         def epoch(number: int) -> Sequence[Rows]:
             found = batches(*lengths, budget=budget, seed=seed, epoch=number, weights=split.weights_of(number))
@@ -150,15 +157,18 @@ class OfPairs:
         return Epochs(epoch, num_batches)
 
     def ordered(self, split: Split, budget: int) -> Sequence[Rows]:
-        """Every example once, in batches for validation."""
-        return ordered_batches(*self.lengths(split), budget=budget)
+        """Every example once of which something is predicted, in batches for validation."""
+        rows = np.flatnonzero(self.predictions(split))
+        source, target = self.lengths(split)
+        return [rows[batch] for batch in ordered_batches(source[rows], target[rows], budget=budget)]
 
     def check(self, data: Dataset, model: ModelConfig) -> None:
-        """Raise DataError where an example is longer than the model can read."""
+        """Raise DataError where an example is longer than the model can read, or a split has nothing to predict."""
+        for name, split in {"train": data.train, "valid": data.valid, **data.tests}.items():
+            if not self.predictions(split).any():
+                raise DataError(f"the {name} split has {self.nothing}; make the dataset again with more data")
         for name, split in (("train", data.train), ("valid", data.valid)):
             longer = np.maximum(*self.lengths(split))
-            if not len(longer):
-                raise DataError(f"the {name} split is empty; make the dataset again with more data")
             too_long = int((longer > model.max_length).sum())
             if too_long:
                 remedy = "raise it, or lower data.limits.max_length" if name == "train" else "raise it"

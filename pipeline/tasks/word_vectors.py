@@ -7,7 +7,6 @@ with h what predicts (a word's vector, or the mean of its neighbours'), o the pr
 Legend: N tokens · n predictions · k noise words · D width · V vocabulary.
 """
 
-from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,7 +21,7 @@ from data.store import Dataset, Ints, Split
 from model.config import ModelConfig, WordVectorsConfig
 from model.noise import mix
 from model.word_vectors import pairs_within
-from pipeline.tasks.task import About, Counts, Epochs, Loss, OfPairs, Rows
+from pipeline.tasks.task import About, Counts, Loss, OfPairs, Rows
 from pipeline.tasks.translation import counts_of
 from pipeline.training.losses import CHUNK, linear_cross_entropy
 from tokenizer.special import SPECIALS
@@ -42,6 +41,8 @@ class Objective(Protocol):
 class Neighbours(OfPairs):
     """The target side of each pair by itself: the source is not looked at. Control tokens are no words."""
 
+    nothing = "no text with two known words, and a word is learned from its neighbours"
+
     def __init__(self, config: WordVectorsConfig, objective: Objective) -> None:
         self.config, self.objective = config, objective
         self.has_perplexity = objective.has_perplexity
@@ -59,9 +60,10 @@ class Neighbours(OfPairs):
     def batch(self, split: Split, rows: Rows) -> TextBatch:
         return make_texts(split.target, rows)
 
-    def epochs(self, split: Split, budget: int, seed: int) -> Epochs:
-        """The batches of an epoch, of texts from which something is learned."""
-        return super().epochs(replace(split, weights=split.weights * (num_words(split) > 1)), budget, seed)
+    def predictions(self, split: Split) -> Ints:
+        """(rows,) how many words each text has that have neighbours."""
+        found = num_words(split)
+        return found * (found > 1)
 
     def loss(self, model: Any, batch: TextBatch) -> Loss:
         """The objective, summed over predictions; every draw follows from (seed, step)."""
@@ -85,11 +87,14 @@ class Neighbours(OfPairs):
         model.frequencies.copy_(torch.from_numpy(frequencies(data.train, len(model.frequencies))))
 
     def check(self, data: Dataset, model: ModelConfig) -> None:
-        """Raise DataError also where no text has two words."""
+        """Raise DataError also where there is no noise word to tell a word from."""
         super().check(data, model)
-        for name, split in {"train": data.train, "valid": data.valid, **data.tests}.items():
-            if not (num_words(split) > 1).any():
-                raise DataError(f"no {name} text has two known words, and a word is learned from its neighbours")
+        ids, _ = data.train.target.take(np.arange(len(data.train)))
+        if isinstance(self.objective, NegativeSampling) and len(np.unique(ids[ids >= len(SPECIALS)])) < 2:
+            raise DataError(
+                "the training data has one word alone, and negative sampling tells a word from others: give more text, "
+                "or leave word_vectors.negatives out"
+            )
 
     def _predictions(self, model: Any, batch: TextBatch, kept: Tensor, draws: Generator) -> tuple[Tensor, Tensor]:
         """What predicts (n, D), and what it is to say (n,): of the words that are kept (N,)."""
@@ -150,7 +155,7 @@ class NegativeSampling:
         return Counts(losses_of(true, false).sum(), (true > false.amax(1)).sum(), len(wanted))
 
     def _scores(self, model: Any, hidden: Tensor, wanted: Tensor, draws: Generator) -> tuple[Tensor, Tensor]:
-        noise = noise_words(model.frequencies, (len(wanted), self.negatives), draws).to(wanted.device)
+        noise = noise_words(model.frequencies, wanted, self.negatives, draws).to(wanted.device)
         weight = model.output.weight
         true = (hidden * F.embedding(wanted, weight)).sum(1)
         return true, torch.einsum("nd,nkd->nk", hidden, F.embedding(noise, weight))
@@ -161,11 +166,20 @@ def losses_of(true: Tensor, false: Tensor) -> Tensor:
     return -F.logsigmoid(true) - F.logsigmoid(-false).sum(1)
 
 
-def noise_words(frequencies: Tensor, shape: tuple[int, int], draws: Generator) -> Tensor:
-    """Words drawn with probability ~ frequency^(3/4); on the CPU."""
-    cumulative = frequencies.detach().cpu().double().pow(NOISE_POWER).cumsum(0)
-    drawn = torch.rand(shape, generator=draws, dtype=torch.float64) * cumulative[-1]
-    return torch.searchsorted(cumulative, drawn, right=True).clamp_(max=len(cumulative) - 1)
+def noise_words(frequencies: Tensor, wanted: Tensor, count: int, draws: Generator) -> Tensor:
+    """(n, count) words drawn with probability ~ frequency^(3/4), none of them the one that is wanted (n,); on the CPU.
+
+    That is what comes of drawing again until it is another one: the wanted word's stretch of the line from which words
+    are drawn is passed over. Where there is no other word it is the wanted one.
+    """
+    ends = frequencies.detach().cpu().double().pow(NOISE_POWER).cumsum(0)
+    begin, end = (each[wanted.cpu(), None] for each in (torch.cat([ends.new_zeros(1), ends[:-1]]), ends))
+    drawn = torch.rand((len(wanted), count), generator=draws, dtype=torch.float64) * (ends[-1] - (end - begin))
+    drawn = torch.where(drawn < begin, drawn, (drawn + (end - begin)).maximum(end))
+    # rounding may lead to where the line ends, or where its last word begins if that is the wanted one
+    limit = torch.where(end < ends[-1], ends[-1], begin)
+    drawn = drawn.minimum(limit.nextafter(torch.zeros_like(limit)))
+    return torch.searchsorted(ends, drawn, right=True).clamp_(max=len(ends) - 1)
 
 
 def keeping(frequencies: Tensor, threshold: float) -> Tensor:

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from safetensors.torch import load_file
 from torch import Tensor
 
@@ -153,8 +155,8 @@ def test_validation_with_noise_words_counts_who_beats_them_all() -> None:
     task, model, batch = made(config_of(window=2, negatives=2))
     found = task.evaluate(model, batch)
     draws = torch.Generator().manual_seed(mix(*range(len(TEXTS))) >> 1)
-    noise = noise_words(model.frequencies, (found.count, 2), draws)
     hidden, wanted = task._predictions(model, batch, word_vectors.is_word(batch.tokens_out), draws)
+    noise = noise_words(model.frequencies, wanted, 2, draws)
     true = [hidden[n] @ model.output.weight[wanted[n]] for n in range(found.count)]
     false = [[hidden[n] @ model.output.weight[word] for word in noise[n]] for n in range(found.count)]
     assert int(found.correct) == sum(score > max(others) for score, others in zip(true, false, strict=True))
@@ -191,11 +193,29 @@ def test_training_draws_by_seed_and_step_alone() -> None:
 
 def test_noise_words_come_by_three_quarters_of_their_frequency() -> None:
     shares = torch.tensor([0.0, 0.0, 0.0, 0.0, 0.5, 0.3, 0.2, 0.0])
-    drawn = noise_words(shares, (1000, 200), torch.Generator().manual_seed(KEY))
-    wanted = shares.double() ** 0.75
-    found = torch.bincount(drawn.flatten(), minlength=8) / drawn.numel()
-    torch.testing.assert_close(found.double(), wanted / wanted.sum(), rtol=0, atol=5e-3)
-    assert found[shares == 0].sum() == 0
+    for word in range(3, 8):  # also words that are never drawn, and the last one that is
+        drawn = noise_words(shares, torch.full((1000,), word), 200, torch.Generator().manual_seed(KEY))
+        wanted = shares.double() ** 0.75
+        wanted[word] = 0
+        found = torch.bincount(drawn.flatten(), minlength=8) / drawn.numel()
+        torch.testing.assert_close(found.double(), wanted / wanted.sum(), rtol=0, atol=5e-3)
+        assert found[wanted == 0].sum() == 0
+
+
+@given(st.lists(st.sampled_from([0.0, 1e-18, 1e-9, 0.1, 1 / 3, 0.9]), min_size=2, max_size=12), st.integers(0, 9))
+def test_no_noise_word_is_the_wanted_one_where_there_is_another(shares: list[float], key: int) -> None:
+    frequencies = torch.tensor(shares, dtype=torch.float64)
+    ends = [0.0, 1 - 2**-53, 0.5, 1 / 3]  # what may be drawn, both ends among it
+    for word in range(len(shares)):
+        others = {other for other, share in enumerate(shares) if share > 0} - {word}
+        wanted = torch.full((4,), word)
+        drawn = noise_words(frequencies, wanted, 50, torch.Generator().manual_seed(key))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(torch, "rand", lambda shape, **_: torch.tensor(ends, dtype=torch.float64).expand(shape))
+            drawn = torch.cat([drawn, noise_words(frequencies, wanted, 4, torch.Generator())], 1)
+        if any(frequencies.pow(0.75).cumsum(0)[-1] > frequencies.pow(0.75)[word] for _ in others):
+            assert set(drawn.flatten().tolist()) <= others
+        assert 0 <= int(drawn.min()) <= int(drawn.max()) < len(shares)
 
 
 def test_frequent_words_are_kept_as_equation_5_has_it() -> None:
@@ -246,14 +266,14 @@ def test_texts_of_one_word_are_in_no_batch() -> None:
     task = task_of(config_of())
     epoch = task.epochs(split_of(TEXTS), 8, seed=1)
     assert sorted(row for rows in epoch(0) for row in rows.tolist()) == [0, 1, 3]
-    assert sorted(row for rows in task.ordered(split_of(TEXTS), 8) for row in rows.tolist()) == [0, 1, 2, 3]
+    assert sorted(row for rows in task.ordered(split_of(TEXTS), 8) for row in rows.tolist()) == [0, 1, 3]
 
 
 def test_texts_without_two_words_are_refused() -> None:
     config = config_of()
-    with pytest.raises(DataError, match="no train text has two known words"):
+    with pytest.raises(DataError, match="the train split has no text with two known words"):
         task_of(config).check(dataset_of([[4], [UNK_ID, 5]]), config)
-    with pytest.raises(DataError, match="no valid text has two known words"):
+    with pytest.raises(DataError, match="the valid split has no text with two known words"):
         task_of(config).check(dataset_of(TEXTS, [[4]]), config)
     with pytest.raises(DataError, match=r"1 of 4 train examples have more than model\.max_length = 5"):
         task_of(config).check(dataset_of(TEXTS), config.model_copy(update={"max_length": 5}))

@@ -1,0 +1,58 @@
+"""A pipe or a terminal as a text that is still being written: its lines, and whether one is there already."""
+
+import os
+import select
+from collections.abc import Callable
+
+from data.lines import MAX_LINE_BYTES
+
+SECONDS_OF_PATIENCE = 0.02  # a writer that is at work has its next line there by then
+BLOCK_BYTES = 1 << 20
+
+
+class Incoming:
+    """Reads a file descriptor line by line. `before_waiting` is called before it waits for whoever writes."""
+
+    def __init__(self, descriptor: int, before_waiting: Callable[[], object]) -> None:
+        self._descriptor, self._before_waiting = descriptor, before_waiting
+        self._held = bytearray()
+        self._begin = self._searched = 0  # of the next line; up to where no line end is
+        self._ended = False
+
+    def ready(self) -> bool:
+        """Whether the next line, or the end, can be read without waiting."""
+        while not self._has_line():
+            if not self._arrives(SECONDS_OF_PATIENCE):
+                return False
+            self._read()
+        return True
+
+    def readline(self, most: int) -> bytes:
+        """The next line with its end, of at most so many bytes; nothing at the end."""
+        while not self._has_line():
+            if not self._arrives(0):
+                self._before_waiting()
+                self._arrives(None)
+            self._read()
+        found = self._held.find(b"\n", self._searched)
+        end = min(len(self._held) if found < 0 else found + 1, self._begin + most)
+        line = bytes(self._held[self._begin : end])
+        self._begin = self._searched = end
+        return line
+
+    def _has_line(self) -> bool:
+        """Whether there is nothing to wait for: a line, the end, or more bytes than a line may have."""
+        found = self._held.find(b"\n", self._searched)
+        self._searched = len(self._held) if found < 0 else found
+        return found >= 0 or self._ended or len(self._held) - self._begin > MAX_LINE_BYTES
+
+    def _arrives(self, seconds: float | None) -> bool:
+        """Whether something comes, or the end, in this time."""
+        return bool(select.select([self._descriptor], [], [], seconds)[0])
+
+    def _read(self) -> None:
+        del self._held[: self._begin]
+        self._searched, self._begin = self._searched - self._begin, 0
+        block = os.read(self._descriptor, BLOCK_BYTES)
+        self._ended = not block
+        self._held += block

@@ -1,0 +1,112 @@
+"""Lines of a pipe: the same as those of a file, and known to be there before they are read."""
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+from data import incoming, lines
+from data.errors import DataError
+from data.incoming import Incoming
+from data.lines import portions, stream_lines
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    reader, writer = os.pipe()
+    yield reader, writer
+    os.close(reader)
+    with suppress(OSError):  # some tests have closed it
+        os.close(writer)
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 7, 1 << 20])
+@pytest.mark.parametrize("content", ["", "\n", "a", "a\n", "\ufeffeins\nzwei drei\r\n\nvierß\u2028\nfünf", "\n\n\n"])
+def test_lines_are_those_of_a_file(
+    pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch, block: int, content: str
+) -> None:
+    monkeypatch.setattr(incoming, "BLOCK_BYTES", block)
+    reader, writer = pipe
+    os.write(writer, content.encode())
+    os.close(writer)
+    expected = [line.removesuffix("\r") for line in content.removeprefix("\ufeff").split("\n")]
+    expected = expected[:-1] if expected[-1] == "" else expected
+    for asks in (False, True):
+        if asks:
+            reader, writer = os.pipe()
+            os.write(writer, content.encode())
+            os.close(writer)
+        stream, found = Incoming(reader, lambda: None), []
+        for line in stream_lines(stream, "stdin"):
+            found.append(line)
+            if asks:
+                assert stream.ready()
+        assert found == expected
+        if asks:
+            os.close(reader)
+
+
+def test_what_is_there_is_read_and_before_waiting_somebody_is_told(pipe: tuple[int, int]) -> None:
+    reader, writer = pipe
+    told: list[float] = []
+    stream = Incoming(reader, lambda: told.append(time.monotonic()))
+    os.write(writer, b"one\ntwo\nthr")
+    assert stream.ready()
+    assert stream.readline(100) == b"one\n"
+    assert stream.ready()
+    assert stream.readline(100) == b"two\n"
+    assert not stream.ready()  # a line that is half there is not
+    assert told == []
+    timer = threading.Timer(0.2, lambda: os.write(writer, b"ee\n"))
+    timer.start()
+    began = time.monotonic()
+    assert stream.readline(100) == b"three\n"
+    timer.join()
+    assert told[0] - began < 0.15 < time.monotonic() - began
+    os.close(writer)
+    assert stream.ready()
+    assert stream.readline(100) == b""
+
+
+def test_a_line_without_end_is_refused_in_bounded_memory(
+    pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (incoming, lines):
+        monkeypatch.setattr(module, "MAX_LINE_BYTES", 1000)
+    monkeypatch.setattr(incoming, "BLOCK_BYTES", 100)
+    reader, writer = pipe
+    stream = Incoming(reader, lambda: None)
+    os.write(writer, b"good\n" + b"x" * 5000)
+    read = stream_lines(stream, "stdin")
+    assert next(read) == "good"
+    assert stream.ready()  # nobody waits for the end of such a line
+    with pytest.raises(DataError, match=r"stdin, line 2.*goes on for more than 1,000 bytes"):
+        next(read)
+
+
+def test_portions_end_where_the_next_row_would_be_waited_for() -> None:
+    arrived = iter([True, False, False, True, True, True])
+    rows = [(str(number),) for number in range(6)]
+    found = list(portions(rows, 3, lambda: next(arrived, True)))
+    assert [[row for (row,) in portion] for portion in found] == [["0", "1"], ["2"], ["3", "4", "5"]]
+
+
+def test_a_writer_that_is_at_work_fills_portions(pipe: tuple[int, int]) -> None:
+    reader, writer = pipe
+    content = b"".join(b"line %d\n" % number for number in range(50_000))
+
+    def write() -> None:
+        with os.fdopen(os.dup(writer), "wb") as stream:
+            stream.write(content)
+        os.close(writer)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    stream = Incoming(reader, lambda: None)
+    sizes = [len(each) for each in portions(zip(stream_lines(stream, "stdin")), 8192, stream.ready)]
+    thread.join()
+    assert sum(sizes) == 50_000
+    assert len(sizes) <= 10  # 7 on a machine that is not busy
