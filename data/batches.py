@@ -96,8 +96,8 @@ def make_texts(column: Column, rows: Ints) -> TextBatch:
     return TextBatch(tokens_in, tokens_out, torch.from_numpy(lengths + 1), rows)
 
 
-def windows_of(text: Ids, starts: Ints, length: int) -> TextBatch:
-    """The windows of a running text that begin at `starts`, each so long, or as long as there is text."""
+def windows_of(text: Ids, starts: Ints, length: int | Ints) -> TextBatch:
+    """The windows of a running text that begin at `starts`, each (or each its own) so long, or as there is text."""
     lengths = np.minimum(len(text) - starts, length)
     begins = np.cumsum(lengths) - lengths
     places = np.arange(lengths.sum()) + np.repeat(starts - begins, lengths)

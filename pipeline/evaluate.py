@@ -211,7 +211,7 @@ def _held_out(loaded: "LoadedModel", data: Dataset, reporter: Reporter) -> list[
     with reporter.bar("scoring", len(data.tests), "test sets") as bar:
         found = []
         for name, split in data.tests.items():
-            found.append(held_out(loaded, name, split, data.batch_tokens))
+            found.append(held_out(loaded, name, split, data.batch_tokens, reporter))
             bar.advance(1, name)
     return found
 

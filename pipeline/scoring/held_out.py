@@ -4,7 +4,10 @@ The figures are those of validation, on the test set, with their signatures.
 """
 
 import math
+from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import torch
 
 from data.errors import DataError
@@ -12,30 +15,36 @@ from data.store import Split
 from model.config import ModelConfig
 from pipeline.config import TrainingConfig
 from pipeline.models import LoadedModel
+from pipeline.progress import Reporter
+from pipeline.scoring.characters import Characters, warn_of_unknown
 from pipeline.scoring.evaluation import Evaluation
 from pipeline.scoring.metrics import Score
 from pipeline.scoring.perplexity import exp_or_inf
+from pipeline.tasks.language_model import LinesInWindows
 from pipeline.tasks.task import About
 from pipeline.tasks.tasks import TASKS
 from pipeline.training.distributed import World
 from pipeline.training.validation import Validator
+from tokenizer.special import UNK_ID
 
 
-def held_out(loaded: LoadedModel, name: str, split: Split, batch_tokens: int) -> Evaluation:
+def held_out(loaded: LoadedModel, name: str, split: Split, batch_tokens: int, reporter: Reporter) -> Evaluation:
     """Perplexity and accuracy by token of a test set and, of a language model, bits a character.
 
-    Of word vectors that learned by negative sampling, which has no probabilities, the loss a prediction. Raises
-    DataError where there is nothing to predict.
+    Of word vectors that learned by negative sampling, which has no probabilities, the loss a prediction. Of texts that
+    are longer than the model reads a language model scores windows one by one, and a masked one what is not cut off;
+    both are said. Raises DataError where there is nothing to predict.
     """
     config, tokenizers = loaded.config, (loaded.source_tokenizer, loaded.target_tokenizer)
     task = TASKS[config.task](About(TrainingConfig(), config, *tokenizers, batch_tokens))
+    task, split, num_long = _within(task, split, loaded, name, reporter)
     device = next(loaded.model.parameters()).device
     validator = Validator(task, split, task.ordered(split, batch_tokens), None)
     with torch.inference_mode():
         nll, correct, count, _ = validator.sums(loaded.model.eval(), World(device=device), lambda: None)
     if not count:
         raise DataError(f"{name} has nothing that this model ({config.task}) predicts")
-    signature = _signature(config, count)
+    signature = _signature(config, count) + _beside(config, split, num_long, name, reporter)
     accuracy = Score(100 * correct / count, f"{signature}|stat:share*100")
     if not task.has_perplexity:
         return _evaluation(name, split, {"loss": Score(nll / count, signature), "token_accuracy": accuracy})
@@ -45,10 +54,30 @@ def held_out(loaded: LoadedModel, name: str, split: Split, batch_tokens: int) ->
     }
     if config.task == "language_model":
         # a line break is a character, as the end token that stands for it is a token
-        characters = sum(len(text) + 1 for text in split.texts()[1])
-        bits = nll / math.log(2) / characters
-        scores["bits_per_character"] = Score(bits, f"unit:code-point|count:{characters}|breaks:counted|{signature}")
+        characters = Characters.of(split.texts()[1], loaded.target_tokenizer, breaks=True)
+        bits = nll / math.log(2) / characters.count
+        scores["bits_per_character"] = Score(bits, f"{characters.signature}|breaks:counted|{signature}")
     return _evaluation(name, split, scores)
+
+
+def _within(task: Any, split: Split, loaded: LoadedModel, name: str, reporter: Reporter) -> tuple[Any, Split, int]:
+    """Task and split such that no text is longer than the model reads, and how many texts were."""
+    config, reads = loaded.config, loaded.model.max_length
+    masked = config.task == "masked_language_model"
+    if not masked and (config.task != "language_model" or config.block is not None):
+        return task, split, 0
+    num_long = int(((split.source_lengths if masked else split.target_lengths) >= reads).sum())
+    if not num_long:
+        return task, split, 0
+    way = "were cut" if masked else f"are scored in windows of {reads} tokens, each by itself"
+    reporter.warn(
+        f"{name}: {num_long} of {len(split)} texts are longer than the {reads - 1} pieces that the model reads, and "
+        f"{way}"
+    )
+    if not masked:
+        return LinesInWindows(split, reads), split, num_long
+    source = replace(split.source, lengths=np.minimum(split.source_lengths, reads - 1))
+    return task, replace(split, source=source), num_long
 
 
 def _signature(config: ModelConfig, count: float) -> str:
@@ -60,6 +89,18 @@ def _signature(config: ModelConfig, count: float) -> str:
     unit = "chosen-token" if config.task == "masked_language_model" else "token"
     context = "line" if config.block is None else f"windows-of-{config.block}"
     return f"unit:{unit}|count:{count:.0f}|end:counted|context:{context}"
+
+
+def _beside(config: ModelConfig, split: Split, num_long: int, name: str, reporter: Reporter) -> str:
+    """For a signature: the pieces that are unknown, and the texts that are longer than the model reads."""
+    side = split.source if config.task == "masked_language_model" else split.target
+    ids, _ = side.take(np.arange(len(split)))
+    unknown = int((ids == UNK_ID).sum())
+    kind = {"masked_language_model": "unknown-in-text", "word_vectors": "unknown-left-out"}.get(config.task, "unknown")
+    if config.task != "word_vectors":
+        warn_of_unknown(name, unknown, len(ids), reporter)
+    way = "cut" if config.task == "masked_language_model" else "lines-in-windows"
+    return (f"|{kind}:{unknown}" if unknown else "") + (f"|{way}:{num_long}" if num_long else "")
 
 
 def _evaluation(name: str, split: Split, scores: dict[str, Score]) -> Evaluation:

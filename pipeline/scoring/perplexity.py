@@ -8,6 +8,7 @@ from data.errors import DataError
 from pipeline.decoding.forced import forced_log_probs
 from pipeline.models import LoadedModel
 from pipeline.progress import Reporter
+from pipeline.scoring.characters import Characters, warn_of_unknown
 from pipeline.scoring.metrics import Score
 from tokenizer.special import UNK_ID
 
@@ -23,7 +24,7 @@ class Counts:
     num_tokens: int  # pieces and end tokens
     num_unknown: int
     num_words: int  # stretches without white space
-    num_characters: int  # code points
+    characters: Characters
     num_empty: int = 0  # references that are left out, as they hold no piece
     num_long: int = 0  # references that are left out, as they exceed the model's length
 
@@ -49,8 +50,8 @@ def perplexity_scores(log_prob: float, counts: Counts, vocab_size: int) -> dict[
             exp_or_inf(-log_prob / counts.num_words), f"unit:word|count:{counts.num_words}|end:scored-only|{shared}"
         ),
         "bits_per_character": Score(
-            -log_prob / math.log(2) / counts.num_characters,
-            f"unit:code-point|count:{counts.num_characters}|end:scored-only|{shared}",
+            -log_prob / math.log(2) / counts.characters.count,
+            f"{counts.characters.signature}|end:scored-only|{shared}",
         ),
     }
 
@@ -93,10 +94,12 @@ def perplexity(
         num_tokens=sum(len(target) + 1 for _, target, _ in pairs),
         num_unknown=sum(target.count(UNK_ID) for _, target, _ in pairs),
         num_words=sum(len(text.split()) for _, _, text in pairs),
-        num_characters=sum(len(text) for _, _, text in pairs),
+        characters=Characters.of((text for _, _, text in pairs), loaded.target_tokenizer),
         num_empty=num_empty,
         num_long=num_long,
     )
+    num_pieces = counts.num_tokens - counts.num_segments
+    warn_of_unknown("the references", counts.num_unknown, num_pieces, reporter)
     # fsum: the sum of the corpus does not depend on the order of its sentences
     log_prob = math.fsum(_log_probs(loaded, pairs, reporter))
     return perplexity_scores(log_prob, counts, loaded.target_tokenizer.vocab_size)

@@ -16,6 +16,7 @@ from data.errors import DataError
 from pipeline.config import DecodingConfig, EvaluationConfig
 from pipeline.progress import Quiet
 from pipeline.scoring.breakdown import by_length, random_samples, worst_samples
+from pipeline.scoring.characters import Characters
 from pipeline.scoring.evaluation import Segments, assess
 from pipeline.scoring.left_out import left_out
 from pipeline.scoring.metrics import METRICS, bleu_of_few, looks_tokenized, score_texts
@@ -167,7 +168,13 @@ def test_tokenised_text_is_noticed_from_a_hundred_lines() -> None:
 
 def test_perplexity_divides_one_sum_by_tokens_words_and_characters() -> None:
     counts = Counts(
-        num_references=1, num_segments=2, num_tokens=8, num_unknown=1, num_words=4, num_characters=20, num_empty=3
+        num_references=1,
+        num_segments=2,
+        num_tokens=8,
+        num_unknown=1,
+        num_words=4,
+        characters=Characters(20, 25),
+        num_empty=3,
     )
     scores = perplexity_scores(-8 * math.log(2), counts, vocab_size=100)
     assert scores["perplexity"].score == pytest.approx(2)
@@ -179,7 +186,9 @@ def test_perplexity_divides_one_sum_by_tokens_words_and_characters() -> None:
 
 
 def test_perplexity_of_the_impossible_is_infinite() -> None:
-    counts = Counts(num_references=1, num_segments=1, num_tokens=1, num_unknown=0, num_words=1, num_characters=1)
+    counts = Counts(
+        num_references=1, num_segments=1, num_tokens=1, num_unknown=0, num_words=1, characters=Characters(1, 1)
+    )
     assert perplexity_scores(-1e6, counts, vocab_size=9)["perplexity"].score == math.inf
 
 

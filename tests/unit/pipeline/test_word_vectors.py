@@ -24,6 +24,7 @@ from pipeline.config import TrainingConfig
 from pipeline.errors import RecipeError
 from pipeline.label import labels_instead
 from pipeline.models import load_model
+from pipeline.progress import Quiet
 from pipeline.recipe import load_recipe
 from pipeline.scoring.held_out import held_out
 from pipeline.tasks import word_vectors
@@ -312,7 +313,7 @@ def test_a_test_set_is_scored_as_validation_is(negatives: int | None, dataset: P
     folder = run(dataset, tmp_path, training(max_steps=5), model=model)
     lines = (tmp_path / "training" / "metrics.jsonl").read_text("utf-8").splitlines()
     valid = next(line for line in map(json.loads, lines) if line["event"] == "valid")
-    found = held_out(load_model(folder, "cpu"), "valid", load_dataset(dataset).valid, 64).scores
+    found = held_out(load_model(folder, "cpu"), "valid", load_dataset(dataset).valid, 64, Quiet()).scores
     assert found["token_accuracy"].score == pytest.approx(100 * valid["accuracy"])
     if negatives is None:
         assert set(found) == {"perplexity", "token_accuracy"}
@@ -328,7 +329,7 @@ def test_a_test_set_is_scored_as_validation_is(negatives: int | None, dataset: P
 def test_a_test_set_without_pairs_is_refused(dataset: Path, tmp_path: Path) -> None:
     folder = run(dataset, tmp_path, training(max_steps=2), model=config_of())
     with pytest.raises(DataError, match="short has nothing that this model"):
-        held_out(load_model(folder, "cpu"), "short", split_of([[4], [5]]), 64)
+        held_out(load_model(folder, "cpu"), "short", split_of([[4], [5]]), 64, Quiet())
 
 
 def test_a_model_of_word_vectors_translates_nothing() -> None:

@@ -1,0 +1,137 @@
+"""Models scored by how probable they find texts: each figure beside plain arithmetic, and what its signature says."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from data.store import Column, Split, load_split, write_split
+from model.layout import Layout
+from pipeline.models import LoadedModel
+from pipeline.progress import Quiet
+from pipeline.scoring.characters import Characters
+from pipeline.scoring.held_out import held_out
+from pipeline.tasks.language_model import running_text, windows_within
+from tests.tiny_model import tiny_model
+from tokenizer.special import BOS_ID, EOS_ID, UNK_ID
+
+LINES = [
+    "a dog",
+    "",
+    "  the  sea\u00a0is cold !\t",
+    "two dogs and a cat sit by the sea , asleep . " * 3,
+    "a 犬 runs",
+    "the sea",
+]
+
+
+class Warned(Quiet):
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+
+    def warn(self, text: str) -> None:
+        self.warnings.append(text)
+
+
+def split_of(lines: list[str], loaded: LoadedModel, folder: Path) -> Split:
+    """The lines on both sides, as `tfm preprocess` writes them."""
+    ids = Column.from_lists(loaded.source_tokenizer.encode_batch(lines))
+    with write_split(folder, texts=True) as writer:
+        writer.write((ids.values, ids.lengths), (ids.values, ids.lengths), lines, lines)
+    return load_split(folder)
+
+
+def plain_nll(loaded: LoadedModel, lines: list[str]) -> tuple[float, int]:
+    """-log p of the lines, each in windows as long as the model reads, one at a time; and how many tokens they have."""
+    total, count = 0.0, 0
+    for line in lines:
+        tokens = [*loaded.target_tokenizer.encode(line), EOS_ID]
+        for start in range(0, len(tokens), loaded.model.max_length):
+            window = tokens[start : start + loaded.model.max_length]
+            read = torch.tensor([BOS_ID, *window[:-1]])
+            with torch.no_grad():
+                logits = loaded.model.output(loaded.model.read(read, Layout.of(torch.tensor([len(window)]), "cpu")))
+            total -= float(logits.log_softmax(-1)[torch.arange(len(window)), torch.tensor(window)].sum())
+            count += len(window)
+    return total, count
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary", "alibi"])
+@pytest.mark.parametrize("max_length", [12, 96])
+def test_lines_longer_than_the_model_reads_are_scored_in_windows(
+    positions: str, max_length: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {"architecture": "decoder_only", "task": "language_model", "positions": positions}
+    loaded, heard = tiny_model(dtype=torch.float64, max_length=max_length, **settings), Warned()
+    split, read = split_of(LINES, loaded, tmp_path / "split"), []
+    nll, count = plain_nll(loaded, LINES)
+    monkeypatch.setattr(loaded.model, "read", _watched(loaded.model.read, read))
+    found = held_out(loaded, "main", split, 40, heard).scores
+    assert max(read) <= max_length
+    assert found["perplexity"].score == pytest.approx(math.exp(nll / count), rel=1e-10)
+    unknown = sum(loaded.target_tokenizer.encode(line).count(UNK_ID) for line in LINES)
+    long = sum(len(loaded.target_tokenizer.encode(line)) >= max_length for line in LINES)
+    kept = sum(len(" ".join(line.split())) + 1 for line in LINES)
+    assert found["bits_per_character"].score == pytest.approx(nll / math.log(2) / kept, rel=1e-10)
+    for score in found.values():
+        assert f"|unknown:{unknown}" in score.signature
+        assert (f"|lines-in-windows:{long}" in score.signature) == (long > 0)
+    assert f"count:{kept}|read:{sum(map(len, LINES)) + 6}|kept:{kept}|" in found["bits_per_character"].signature
+    assert any("are unknown" in warning for warning in heard.warnings)
+    assert any("in windows of 12 tokens" in warning for warning in heard.warnings) == (max_length == 12)
+    assert unknown > 0
+
+
+def _watched(read: object, lengths: list[int]) -> object:
+    """`model.read`, which notes the longest text it is asked for."""
+
+    def watched(tokens: torch.Tensor, layout: Layout) -> torch.Tensor:
+        lengths.append(int(layout.lengths.max()))
+        result: torch.Tensor = read(tokens, layout)  # type: ignore[operator]
+        return result
+
+    return watched
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
+def test_a_masked_language_model_reads_what_is_not_cut_off(positions: str, tmp_path: Path) -> None:
+    settings = {"architecture": "encoder_only", "task": "masked_language_model", "positions": positions}
+    loaded, heard = tiny_model(max_length=12, **settings), Warned()
+    found = held_out(loaded, "main", split_of(LINES, loaded, tmp_path / "whole"), 40, heard).scores
+    long = sum(len(loaded.source_tokenizer.encode(line)) >= 12 for line in LINES)
+    assert f"|cut:{long}" in found["perplexity"].signature
+    assert "|unknown-in-text:1" in found["perplexity"].signature
+    assert f"main: {long} of 6 texts are longer than the 11 pieces that the model reads, and were cut" in heard.warnings
+
+
+def test_ordinary_text_has_a_plain_signature_and_no_warnings(tmp_path: Path) -> None:
+    loaded, heard = tiny_model(architecture="decoder_only", task="language_model"), Warned()
+    found = held_out(loaded, "main", split_of(["a dog", "the sea"], loaded, tmp_path / "split"), 40, heard).scores
+    assert heard.warnings == []
+    assert found["bits_per_character"].signature.startswith("unit:code-point|count:14|breaks:counted|unit:token|count:")
+    assert not any(part in found["perplexity"].signature for part in ("unknown", "windows", "cut", "read:"))
+
+
+@given(st.lists(st.lists(st.integers(4, 9), max_size=25), min_size=1, max_size=6), st.integers(1, 12))
+def test_windows_are_all_of_the_text_in_order_and_none_holds_two_lines(lines: list[list[int]], longest: int) -> None:
+    split = Split(Column.from_lists([[]] * len(lines)), Column.from_lists(lines), np.ones(len(lines)))
+    starts, lengths = windows_within(split, longest)
+    text = running_text(split).tolist()
+    windows = [text[start : start + length] for start, length in zip(starts, lengths, strict=True)]
+    assert [token for window in windows for token in window] == text
+    assert all(1 <= len(window) <= longest and EOS_ID not in window[:-1] for window in windows)
+    assert len(windows) == sum(-(-(len(line) + 1) // longest) for line in lines)
+
+
+@pytest.mark.parametrize(("texts", "read", "kept"), [(["a  b ", "ﬁ"], 6, 4), (["한국"], 2, 2), (["e\u0301" * 3], 6, 3)])
+def test_characters_are_those_of_the_text_or_of_what_is_kept_whichever_are_fewer(
+    texts: list[str], read: int, kept: int
+) -> None:
+    found = Characters.of(texts, tiny_model().target_tokenizer)
+    assert (found.read, found.kept, found.count) == (read, kept, min(read, kept))
+    assert ("read:" in found.signature) == (read != kept)
+    assert Characters(4, 9).count == 4
