@@ -15,13 +15,15 @@ NEVER = ("<pad>", "<s>")  # what no hypothesis holds
 
 
 class Plain:
-    """A published model/ folder, read by hand."""
+    """A published model/ folder of the same width on both sides, read by hand."""
+
+    embedding = "source_embedding"
 
     def __init__(self, folder: Path) -> None:
         config = json.loads((folder / "config.json").read_text("utf-8"))
         assert (config["norm"], config["positions"], config["tie"]) == ("pre", "sinusoidal", "all")
         assert (config["activation"], config["normalization"]) == ("relu", "layer")
-        self.heads, self.dim = config["encoder"]["heads"], config["encoder"]["dim"]
+        self.heads, self.dim = config["decoder"]["heads"], config["decoder"]["dim"]
         self.layers = config["encoder"]["layers"], config["decoder"]["layers"]
         self.weights = {name: value.double() for name, value in load_file(folder / "model.safetensors").items()}
         self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -36,7 +38,7 @@ class Plain:
 
     @property
     def table(self) -> Tensor:
-        return self.weights["source_embedding.table.weight"]
+        return self.weights[f"{self.embedding}.table.weight"]
 
     def linear(self, x: Tensor, name: str) -> Tensor:
         return x @ self.weights[f"{name}.weight"].T + self.weights[f"{name}.bias"]
@@ -110,3 +112,20 @@ class Plain:
                 break
             found.append(int(best.indices[0]))
         return found, margin
+
+
+class PlainLanguageModel(Plain):
+    """A decoder alone: each piece from those before it."""
+
+    embedding = "embedding"
+
+    def line(self, text: str) -> tuple[float, int, int]:
+        """log p(text, end), how many of its tokens are the likeliest, and how many there are."""
+        wanted = [*self.ids(text), self.id(EOS)]
+        x = self.embed([self.id(BOS), *wanted[:-1]])
+        for number in range(self.layers[1]):
+            name = f"layers.{number}"
+            x = self.feed_forward(self.self_attention(x, name, causal=True), name)
+        log_probs = (self.norm(x, "norm") @ self.table.T).log_softmax(1)
+        right = int((log_probs.argmax(1) == torch.tensor(wanted)).sum())
+        return float(sum(log_probs[place, token] for place, token in enumerate(wanted))), right, len(wanted)

@@ -1,6 +1,7 @@
 """Labels and tags in ten scripts, in capitals, with marks, seen once: what is learned, given, counted and printed."""
 
 import json
+import math
 import random
 from pathlib import Path
 from typing import Any
@@ -116,8 +117,24 @@ def test_figures_of_labels(script: Script, task: str, record_property: Any) -> N
     rows = {row[0]: row[1] for row in printed(done.said.err, f"test: {SIZES['test']} segments")}
     assert number(rows["accuracy"]) == pytest.approx(mine["accuracy"], abs=0.005 + 1e-9)
     assert number(rows["macro F1"]) == pytest.approx(mine["macro_f1"], abs=0.005 + 1e-9)
-    record_property("figures", 5)
+    check_by_class(found["labels"], done.said.err, given, wanted)
     check_validation(done)
+    record_property("figures", 6 + 4 * len({*given, *wanted}))
+
+
+def check_by_class(found: Any, said: str, given: list[str], wanted: list[str]) -> None:
+    """Precision, recall, F1 and support of each label, and which was taken for which."""
+    mine = plain.by_class(given, wanted)
+    assert set(found["by_label"]) == set(mine)
+    rows = {row[0]: row for row in printed(said, "test: labels")}
+    for label, shares in mine.items():
+        each, wanted_shares = found["by_label"][label], [100 * share for share in shares]
+        assert [each["precision"], each["recall"], each["f1"]] == pytest.approx(wanted_shares)
+        assert each["support"] == wanted.count(label)
+        assert [number(cell) for cell in rows[label][1:4]] == pytest.approx(wanted_shares, abs=0.005 + 1e-9)
+    pairs = list(zip(given, wanted, strict=True))
+    confusion = {(one, other): count for other, row in found["confusion"].items() for one, count in row.items()}
+    assert confusion == {pair: pairs.count(pair) for pair in set(pairs)}
 
 
 def check_validation(done: Run) -> None:
@@ -157,6 +174,46 @@ def test_a_label_seen_once_is_a_label(record_property: Any) -> None:
     pieces = json.loads((done.folder / "tokenizer" / "target.json").read_text("utf-8"))["model"]["vocab"]
     assert {piece.strip() for piece in pieces} == {*targets["train"], "Einmalig", "<pad>", "<unk>", "<s>", "</s>"}
     record_property("labels", 1)
+
+
+def test_labels_with_spaces_are_one_label_each(record_property: Any) -> None:
+    """With "New York" taken for "New Delhi" one of one labels is wrong, not one of two."""
+    names = ["New York", "New Delhi", "São Paulo"]
+    draw, targets = random.Random(3), {}
+    words = list(SCRIPTS["Latin"].words)
+    for split, size in SIZES.items():
+        sources = [" ".join(draw.choices(words, k=3)) for _ in range(size)]
+        found = [draw.choice(names) if draw.random() < 0.2 else names[words.index(s.split()[0]) % 3] for s in sources]
+        write_lines(Path(f"{split}.src"), sources)
+        write_lines(Path(f"{split}.tgt"), found)
+        targets[split] = found
+    Path("labels.toml").write_text(RECIPE.format(kind="word", task="classification"), encoding="utf-8")
+    done = run(Path("labels.toml"))
+    given = done.lines("translations/test.txt")
+    metrics = {name: each["score"] for name, each in done.scores["test"]["metrics"].items()}
+    assert 0 < metrics["accuracy"] < 100
+    assert metrics["accuracy"] == pytest.approx(plain.accuracy(given, targets["test"]))
+    assert metrics["macro_f1"] == pytest.approx(plain.macro_f1(given, targets["test"]))
+    record_property("figures", 2)
+
+
+def test_probabilities_of_labels(record_property: Any) -> None:
+    """`--n-best` on a classifier gives each label once, the likeliest first; their probabilities add up to 1."""
+    done, targets = trained(SCRIPTS["Hebrew"], "classification")
+    names = set(targets["train"])
+    said = tfm("translate", done.folder, "test.src", "--n-best", str(len(names)))
+    assert said.code == 0, said.err
+    best = done.lines("translations/test.txt")
+    rows: dict[str, list[tuple[float, str]]] = {}
+    for line, score, label in (row.split("\t") for row in said.out.splitlines()):
+        rows.setdefault(line, []).append((float(score), label))
+    assert len(rows) == SIZES["test"]
+    for place, found in enumerate(rows.values()):
+        assert found == sorted(found, key=lambda each: -each[0])
+        assert {label for _, label in found} == names
+        assert found[0][1] == best[place]
+        assert math.fsum(math.exp(log_prob) for log_prob, _ in found) == pytest.approx(1.0, abs=0.01)
+    record_property("lines", len(rows))
 
 
 def test_words_are_those_of_the_corpus(record_property: Any) -> None:

@@ -1,0 +1,140 @@
+"""Figures of language models a second time, by a plain forward pass; and what they may not hide: pieces that are
+unknown, white space that no model reads, lines longer than the model."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tokenizers import Tokenizer
+
+from tests.cli.user import Result, tfm
+from tests.meaning import scripts
+from tests.meaning.campaign import Run, number, printed, settings
+from tests.meaning.plain_forward import UNK, PlainLanguageModel
+from tests.meaning.scripts import SCRIPTS, UNSEEN, Script
+from tests.meaning.test_model_figures import FP32
+from tests.meaning.test_scores import signed
+
+pytestmark = [pytest.mark.slow, pytest.mark.meaning("model")]
+RECIPE = """
+[tokenizer]
+kind = "{kind}"
+vocab_size = 120
+min_frequency = 1
+[data]
+batch_tokens = 600
+train = {train}
+valid = {valid}
+tests = {{ test = {test}, spaced = {spaced} }}
+limits = {{ max_length = 60 }}
+[model]
+architecture = "decoder_only"
+task = "language_model"
+decoder = {{ layers = 1, dim = 32, heads = 2, feed_forward_dim = 64 }}
+dropout = {{ residual = 0.0, embedding = 0.0 }}
+max_length = 64
+[training]
+max_steps = 80
+precision = "fp32"
+device = "cpu"
+label_smoothing = 0.0
+schedule = {{ name = "constant", peak = 0.005, warmup_steps = 10 }}
+validation = {{ every_steps = 40 }}
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(params=SCRIPTS.values(), ids=SCRIPTS)
+def script(request: pytest.FixtureRequest) -> Script:
+    return request.param  # type: ignore[no-any-return]
+
+
+SPLITS = ("train", "valid", "test", "spaced")
+
+
+def recipe(name: str, kind: str, *, sources: bool = False) -> Path:
+    """The recipe of a model of the targets in corpora/, or of the sources as well."""
+    of = {each: f'"corpora/{each}.src"' if sources else '"none"' for each in SPLITS}
+    corpora = {each: f'{{ source = {of[each]}, target = "corpora/{each}.tgt" }}' for each in SPLITS}
+    Path(f"{name}.toml").write_text(RECIPE.format(kind=kind, **corpora), encoding="utf-8")
+    return Path(f"{name}.toml")
+
+
+def write(texts: dict[str, list[str]]) -> None:
+    """Texts as both sides of corpora/."""
+    scripts.write_pairs(Path("corpora"), {name: [(line, line) for line in lines] for name, lines in texts.items()})
+
+
+def trained(script: Script, tests: dict[str, list[str]], **changes: Any) -> tuple[Result, Run]:
+    """A language model of lines of a script, and how it ended."""
+    texts = {split: [target for _, target in script.pairs(size, 3)] for split, size in (("train", 200), ("valid", 30))}
+    write(texts | tests)
+    said = tfm("run", recipe("lines", script.kind), *settings(changes))
+    return said, Run(Path("runs", changes.get("name", "lines")), said)
+
+
+def test_figures_of_a_language_model(script: Script, record_property: Any) -> None:
+    lines = [target for _, target in script.pairs(30, 4)] + [target + UNSEEN for _, target in script.pairs(2, 5)]
+    spaced = [f"  {line}\u3000 " for line in lines]
+    said, run = trained(script, {"test": lines, "spaced": spaced})
+    assert said.code == 0, said.err
+    model = PlainLanguageModel(run.folder / "model")
+    log_prob, right, count = (sum(column) for column in zip(*map(model.line, lines), strict=True))
+    unknown = sum(model.ids(line).count(model.id(UNK)) for line in lines)
+    characters = sum(len(line) + 1 for line in lines)
+    for name in ("test", "spaced"):
+        metrics = run.scores[name]["metrics"]
+        assert metrics["perplexity"]["score"] == pytest.approx(math.exp(-log_prob / count), rel=FP32)
+        assert metrics["token_accuracy"]["score"] == pytest.approx(100 * right / count, abs=150 / count)
+        bits = -log_prob / math.log(2) / characters
+        assert metrics["bits_per_character"]["score"] == pytest.approx(bits, rel=FP32), name
+        assert int(signed(metrics["perplexity"])["unknown"]) == unknown == 2
+        assert int(signed(metrics["perplexity"])["count"]) == count
+        rows = {row[0]: row[1] for row in printed(said.err, f"{name}: {len(lines)} segments")}
+        assert number(rows["perplexity ↓"]) == pytest.approx(metrics["perplexity"]["score"], abs=0.005 + 1e-9)
+    record_property("figures", 8)
+
+
+def test_random_words_are_not_made_probable_by_being_unknown() -> None:
+    """Text of which most is unknown to the tokenizer: its figures say how much of it is."""
+    lines = [f"{UNSEEN}{UNSEEN} ☂☁ {target}" for _, target in SCRIPTS["Latin"].pairs(20, 6)]
+    said, run = trained(SCRIPTS["Latin"], {"test": lines, "spaced": lines})
+    assert said.code == 0, said.err
+    for score in run.scores["test"]["metrics"].values():
+        assert int(signed(score)["unknown"]) >= 2 * len(lines)
+    assert "unknown" in said.err.split("scoring")[-1] or "warning" in said.err
+
+
+def test_lines_longer_than_the_model(record_property: Any) -> None:
+    """Each line's pieces count once, however long it is, with positions that reach on and with those that do not."""
+    script = SCRIPTS["Greek"]
+    long = [" ".join(target for _, target in script.pairs(30, seed)) for seed in (7, 8)]
+    lines = [*long, *(target for _, target in script.pairs(10, 9))]
+    for positions in ("sinusoidal", "rotary"):
+        said, run = trained(script, {"test": lines, "spaced": lines}, **{"model.positions": positions})
+        assert said.code == 0, said.err
+        tokenizer = Tokenizer.from_file(str(run.folder / "model" / "tokenizer.json"))
+        total = sum(len(tokenizer.encode(line).ids) + 1 for line in lines)
+        metrics = run.scores["test"]["metrics"]
+        assert int(signed(metrics["perplexity"])["count"]) in range(total, total + 2 * 20)
+        assert "window" in metrics["perplexity"]["signature"] or "window" in said.err
+        record_property("figures", 1)
+
+
+def test_blank_lines_do_not_end_a_masked_language_model() -> None:
+    lines = [line for _, target in SCRIPTS["Hangul"].pairs(60, 3) for line in (target, "")]
+    write(dict.fromkeys(SPLITS, lines))
+    changes = {"data.limits.empty": "keep", "model.architecture": "encoder_only", "tokenizer.shared": False}
+    changes |= {"model.task": "masked_language_model", "data.batch_tokens": 64, "training.max_steps": 30}
+    file = recipe("blank", "word", sources=True)
+    file.write_text(file.read_text("utf-8").replace("decoder =", "encoder ="), encoding="utf-8")
+    said = tfm("run", file, *settings(changes))
+    assert said.code == 0, said.err
+    scores = Run(Path("runs/blank"), said).scores["test"]["metrics"]
+    assert all(math.isfinite(each["score"]) for each in scores.values())
