@@ -117,6 +117,9 @@ class TrainingConfig(BaseModel):
     )
     init_from: str | None = Field(None, description="a model/ to start from; of another task: its encoder")
     device: Device = Field("auto", description="auto: cuda where there is one, else cpu; mps only when asked for")
+    threads: Annotated[int, Field(ge=1, le=1024)] | Literal["auto"] = Field(
+        "auto", description="of each process; auto: OMP_NUM_THREADS, or as many as processors that nobody else uses"
+    )
     log_every: int = Field(50, ge=1, description="steps between lines of metrics.jsonl")
     save_every: int | None = Field(None, ge=1, description="steps between checkpoints; always also at a validation")
     validation: ValidationConfig = ValidationConfig()

@@ -14,7 +14,7 @@ from pipeline.progress import Quiet, Reporter
 from pipeline.vectors import VECTORS, vectors_as_inputs
 
 # Where training is done and what is shown of it does not change what is trained.
-BESIDE_THE_POINT = {"device", "log_every", "tensorboard", "init_from"}
+BESIDE_THE_POINT = {"device", "threads", "log_every", "tensorboard", "init_from"}
 
 # torch is imported where it is needed: a stage that is fresh says so without it
 

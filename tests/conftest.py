@@ -16,6 +16,9 @@ from tests.promises import MEANINGS, PROMISES
 settings.register_profile("tfm", deadline=None, max_examples=50)
 settings.load_profile("tfm")
 
+# How busy the machine is decides nothing in a test.
+os.environ.setdefault("OMP_NUM_THREADS", str(os.cpu_count()))
+
 # The user's own cache folder is none of the tests' business; but matplotlib's list of fonts takes seconds to make.
 _cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
 os.environ.setdefault("MPLCONFIGDIR", os.path.join(_cache, "matplotlib"))

@@ -34,7 +34,8 @@ class Trainer:
     """Trains a model on from where its state is.
 
     batches(epoch): the batches of an epoch, as arrays of row numbers; a pure function. total_steps: at most.
-    width: D, for the schedule that scales by it. redraw: called after each validation, for the curves.
+    width: D, for the schedule that scales by it. redraw: called after each validation, for the curves. watch: called
+    after each update.
     """
 
     config: TrainingConfig
@@ -50,6 +51,7 @@ class Trainer:
     world: World = field(default_factory=World)
     stop: Stop = field(default_factory=Stop)
     redraw: Callable[[], None] = lambda: None
+    watch: Callable[[], None] = lambda: None
 
     def __post_init__(self) -> None:
         self._epoch: tuple[int, Sequence[Rows]] | None = None
@@ -65,6 +67,7 @@ class Trainer:
                 if self.is_finished():
                     return
                 update = self.update(bar)
+                self.watch()
                 if self.save_is_due():
                     self.save()
                 if self.must_leave(update):

@@ -14,6 +14,7 @@ from pipeline.progress import Reporter
 from pipeline.training.checkpoint import Checkpoint, Checkpoints
 from pipeline.training.distributed import World
 from pipeline.training.state import Change, Progress, Settings, TrainState, read_progress
+from pipeline.training.threads import choose as choose_threads
 
 # A training may be given more time; anything else would make it another one.
 MAY_CHANGE = frozenset(
@@ -94,7 +95,7 @@ def resolve_settings(
     now = Settings(
         device=world.device.type,
         precision=world.gather(precision)[0],  # each process has measured; the first one's word counts
-        threads=torch.get_num_threads(),
+        threads=_threads(config, world, checkpoint),
         world_size=world.size,
         batch_tokens=config.batch_tokens if isinstance(config.batch_tokens, int) else batch_tokens,
     )
@@ -106,7 +107,17 @@ def resolve_settings(
             f"training began with {then.world_size} processes, not {now.world_size}; resume it with torchrun "
             f"--nproc-per-node {then.world_size}, or move {checkpoint.folder.parent.parent} away to start over"
         )
-    for what, before, after in (("device", then.device, now.device), ("torch", then.torch, now.torch)):
+    now = now.model_copy(update={"threads": then.threads if config.threads == "auto" else now.threads})
+    for what in ("device", "torch", "threads"):
+        before, after = getattr(then, what), getattr(now, what)
         if before != after:
             reporter.warn(f"training began with {what} {before} and goes on with {after}: last digits may differ")
-    return then.model_copy(update={"device": now.device, "torch": now.torch})
+    return then.model_copy(update={"device": now.device, "torch": now.torch, "threads": now.threads})
+
+
+def _threads(config: TrainingConfig, world: World, checkpoint: Checkpoint | None) -> int:
+    """How many threads this process is to have. Of several each has its own, as torchrun sets them."""
+    if config.threads != "auto":
+        return config.threads
+    measured = world.size == 1 and checkpoint is None
+    return choose_threads(world.device) if measured else torch.get_num_threads()

@@ -50,6 +50,7 @@ from pipeline.training.optimizers import make_optimizer
 from pipeline.training.resume import choose, go_on, plan_document, resolve_settings
 from pipeline.training.signals import listen
 from pipeline.training.state import Progress, Settings, TrainState, published_weights
+from pipeline.training.threads import Watch
 from pipeline.training.update import Gradients
 from pipeline.training.validation import Translator, Validator
 from tokenizer.tokenizer import Tokenizer
@@ -178,6 +179,7 @@ def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint 
         width=(session.model.encoder if session.model.architecture == "encoder_only" else session.model.decoder).dim,
         world=world,
         redraw=Curves(log, session.folder / "curves.svg"),
+        watch=Watch(settings.threads if world.size == 1 and world.device.type == "cpu" else 1, session.reporter.warn),
     )
 
 

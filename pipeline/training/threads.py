@@ -1,0 +1,131 @@
+"""How many threads a training has: as many as there are processors that nobody else uses.
+
+Threads of one product wait for the slowest of them, so that one thread more than there is room for halves the speed, or
+worse. Linux tells how busy processors are; elsewhere nothing is measured.
+"""
+
+import math
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+STAT = Path("/proc/stat")
+CGROUP = Path("/sys/fs/cgroup")
+SECONDS_OF_START = 0.3
+SECONDS_OF_WATCH = 15.0
+SPARE = 0.25
+"""Of one processor: with more than that idle there is room."""
+CROWDED = 0.45
+"""Of one processor: a program that would take all of it, and has to share it with a thread, gets half."""
+TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Seconds up to now: on the clock, of work on the processors that this process may use, and of its own."""
+
+    clock: float
+    busy: float
+    own: float
+
+
+@dataclass(frozen=True)
+class Load:
+    """How many processors were busy over some time, and with how many of them other programs were."""
+
+    busy: float
+    others: float
+
+
+def read() -> Reading | None:
+    """How far the clocks are; None where the system does not tell."""
+    try:
+        lines = STAT.read_text("ascii").splitlines()
+        mine = {f"cpu{number}" for number in os.sched_getaffinity(0)}
+    except (OSError, ValueError, AttributeError):
+        return None
+    counts = [[int(each) for each in line.split()[1:9]] for line in lines if line.partition(" ")[0] in mine]
+    ticks = sum(sum(each) - each[3] - each[4] for each in counts)  # all but idle, and idle while a disk is waited for
+    return Reading(time.monotonic(), ticks / TICKS, time.process_time())
+
+
+def load_between(before: Reading, after: Reading) -> Load:
+    """The mean load between two readings."""
+    seconds = after.clock - before.clock
+    busy, own = (after.busy - before.busy) / seconds, (after.own - before.own) / seconds
+    return Load(busy, max(busy - own, 0.0))
+
+
+def num_processors() -> int:
+    """Those that this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def quota(folder: Path | None = None) -> float:
+    """How many processors' time a container may take."""
+    folder = folder or CGROUP
+    for files in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
+        try:
+            taken, period = " ".join((folder / file).read_text("ascii") for file in files).split()
+            if taken not in ("max", "-1"):
+                return int(taken) / int(period)
+        except (OSError, ValueError, ZeroDivisionError):
+            continue
+    return math.inf
+
+
+def fitting(others: float, processors: int, of_container: float) -> int:
+    """How many threads have a processor of their own beside what others take."""
+    return max(1, int(min(of_container, processors - others) + 0.5))
+
+
+def choose(device: torch.device) -> int:
+    """How many threads to train with. `OMP_NUM_THREADS` decides where it is set; else it is measured, on the CPU."""
+    ours = torch.get_num_threads()
+    if "OMP_NUM_THREADS" in os.environ:
+        return ours
+    processors, of_container = num_processors(), quota()
+    most = min(ours, fitting(0.0, processors, of_container))
+    if device.type != "cpu" or most == 1:
+        return most
+    before = read()
+    time.sleep(SECONDS_OF_START)
+    after = read()
+    if before is None or after is None:
+        return most
+    return min(most, fitting(load_between(before, after).others, processors, of_container))
+
+
+class Watch:
+    """Says, once, that other programs take the processors that a training's threads need.
+
+    Threads that wait for each other burn time as if they worked, so what tells is what the others take.
+    """
+
+    def __init__(self, threads: int, tell: Callable[[str], None], seconds: float = SECONDS_OF_WATCH) -> None:
+        self.threads, self._tell, self._seconds = threads, tell, seconds
+        self._before = read() if threads > 1 else None
+        self._next = math.inf if self._before is None else self._before.clock + seconds
+
+    def __call__(self) -> None:
+        """Look, where it is time to."""
+        if time.monotonic() < self._next:
+            return
+        before, self._before = self._before, read()
+        if before is None or self._before is None:
+            self._next = math.inf
+            return
+        self._next = self._before.clock + self._seconds
+        load, processors = load_between(before, self._before), num_processors()
+        room = max(1, int(min(quota(), processors - load.others)))
+        if load.others > CROWDED and load.busy > processors - SPARE and room < self.threads:
+            self._next = math.inf
+            self._tell(
+                f"other programs take {load.others:.1f} of the {processors} processors, and the {self.threads} threads "
+                f"of this training wait for each other: training.threads = {room} would be faster (stop it, and go on "
+                "with that)"
+            )
