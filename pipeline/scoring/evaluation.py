@@ -93,7 +93,7 @@ def assess(
             f'{segments.name}: 100 or more hypotheses end in " .", as tokenised text does; '
             "detokenise them, or the scores compare with nothing"
         )
-    names = [name for name in config.metrics if name in METRICS]
+    names = [name for name in config.metrics if name in METRICS and name not in without]
     with reporter.bar(f"scoring {segments.name}", len(names) + 2, "parts") as bar:
         scores = score_texts(hypotheses, references, config, lambda name: bar.advance(1, name))
         length_of = "reference" if sources is None else "source"

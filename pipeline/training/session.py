@@ -41,7 +41,7 @@ from pipeline.training.checks import check_adaptive, check_batch_norm, check_roo
 from pipeline.training.curves import draw
 from pipeline.training.distributed import World, join
 from pipeline.training.doubts import doubts
-from pipeline.training.early_stopping import best_first
+from pipeline.training.early_stopping import Validation, best_first
 from pipeline.training.ending import agree_on_end
 from pipeline.training.log import MetricsLog, TensorBoard
 from pipeline.training.loop import Trainer
@@ -171,7 +171,7 @@ def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint 
         state=state,
         gradients=Gradients(state.model, task, data.train, config, seed, world),
         batches=epochs,
-        validator=make_validator(session, task, about.target),
+        validator=make_validator(session, task, about.target, state.progress.validations),
         checkpoints=checkpoints,
         log=log,
         reporter=session.reporter,
@@ -274,8 +274,10 @@ def start_from(state: TrainState, session: Session, first: Path) -> None:
         state.ema.load(untied(state.model.state_dict()))
 
 
-def make_validator(session: Session, task: Any, target_tokenizer: Tokenizer) -> Validator:
-    """Validation as the recipe asks for it.
+def make_validator(
+    session: Session, task: Any, target_tokenizer: Tokenizer, earlier: Sequence[Validation]
+) -> Validator:
+    """Validation as the recipe asks for it, and as the earlier ones of the training were.
 
     Raises DataError where it is to be judged by BLEU, and there is none of these references.
     """
@@ -284,7 +286,8 @@ def make_validator(session: Session, task: Any, target_tokenizer: Tokenizer) -> 
     translator = None
     if wanted.bleu and session.model.task == "translation":
         decoding = session.decoding.model_copy(update={"strategy": "search", "beam": wanted.beam, "n_best": 1})
-        translator = Translator(valid, target_tokenizer, decoding, session.evaluation)
+        before = earlier[-1].bleu_signature if earlier else None
+        translator = Translator(valid, target_tokenizer, decoding, session.evaluation, before=before)
         if translator.why_not is not None:
             without = f"validation has no BLEU: {translator.why_not}"
             if session.config.early_stopping.metric == "bleu":

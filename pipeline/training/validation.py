@@ -12,7 +12,7 @@ from pipeline.config import DecodingConfig, EvaluationConfig
 from pipeline.decoding.decode import decode
 from pipeline.scoring.left_out import left_out, too_long
 from pipeline.scoring.metrics import Score, bleu
-from pipeline.scoring.scripts import resolved
+from pipeline.scoring.scripts import resolved, tokenizer_of
 from pipeline.training.distributed import World
 from pipeline.training.memory import fits, too_large
 from pipeline.training.update import Rows
@@ -33,14 +33,24 @@ class Task(Protocol):
 class Translator:
     """Translates the validation source and scores it against the validation target, as `tfm evaluate` scores tests.
 
-    why_not: why there is no BLEU of these references, where there is none.
+    before: the signature of an earlier validation of the same training. What "auto" chose then is kept, whatever has
+    been installed since, so that its figures can be compared. why_not: why there is no BLEU of these references, where
+    there is none.
     """
 
     def __init__(
-        self, split: Any, target_tokenizer: Tokenizer, decoding: DecodingConfig, evaluation: EvaluationConfig
+        self,
+        split: Any,
+        target_tokenizer: Tokenizer,
+        decoding: DecodingConfig,
+        evaluation: EvaluationConfig,
+        *,
+        before: str | None = None,
     ) -> None:
         self.sources = split.source.lists()
         self.references = [one_line(text) for text in split.texts()[1]]
+        if before is not None:
+            evaluation = evaluation.model_copy(update={"bleu_tokenize": tokenizer_of(before)})
         self.evaluation = resolved(evaluation, [self.references]).model_copy(update={"metrics": ("bleu",)})
         for reason in too_long([], [self.references], self.evaluation).values():
             raise DataError(f"validation target: {reason} for BLEU; shorten it, or set validation.bleu = false")

@@ -1,12 +1,16 @@
 """What validation takes of [evaluation] is in the plan of a training, and nothing else of it."""
 
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from pipeline import train
 from pipeline.config import DecodingConfig, EvaluationConfig
+from pipeline.scoring import scripts
+from pipeline.scoring.metrics import bleu
+from pipeline.training.validation import Translator
 from tests.tiny_training import MODEL, training, write_dataset
 
 CHINESE = " ".join("今天气很好我们去公园")
@@ -42,3 +46,22 @@ def test_what_validation_does_not_use_is_not_in_the_plan(datasets: dict[str, Pat
     assert part(datasets["Latin"], **others) is None
     without = training(validation={"bleu": False})
     assert part(datasets["Han"], without, bleu_tokenize="zh", lowercase=True) is None
+
+
+def test_a_training_that_goes_on_keeps_the_tokenizer_it_began_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package installed meanwhile would make other figures of the same hypotheses, and another model the best."""
+    split: Any = SimpleNamespace(source=SimpleNamespace(lists=list), texts=lambda: ([], ["きょうは雪です"]))
+    made: list[Translator] = []
+    for is_there, before in ((False, None), (True, "nrefs:1|case:mixed|eff:no|tok:char|smooth:exp|version:2.6.0")):
+        monkeypatch.setattr(scripts, "is_installed", lambda tokenizer, there=is_there: there)
+        made.append(Translator(split, cast(Any, None), DecodingConfig(), EvaluationConfig(), before=before))
+    assert [each.evaluation.bleu_tokenize for each in made] == ["char", "char"]
+    assert scripts.choose_tokenizer([["きょうは雪です"]]).name == "ja-mecab"
+
+
+@pytest.mark.parametrize("name", ["13a", "intl", "char", "zh", "none"])
+def test_a_signature_names_its_tokenizer(name: Any) -> None:
+    config = EvaluationConfig(bleu_tokenize=name)
+    assert scripts.tokenizer_of(bleu(["a"], [["a"]], config).signature) == name
+    assert scripts.tokenizer_of("eff:no|tok:ja-mecab-0.996-IPA|smooth:exp") == "ja-mecab"
+    assert scripts.tokenizer_of("eff:no|tok:ko-mecab-0.996/ko-0.9.2-KO|smooth:exp") == "ko-mecab"
