@@ -14,19 +14,67 @@ MOST_SHOWN = 60
 
 
 def inspect(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="An artifact: the folder that a stage made.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="An artifact, or the folder of a run.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print all that is known, as JSON.")] = False,
 ) -> None:
-    """Verify an artifact, and print its lineage back to the raw text."""
-    from pipeline.artifact import inspect as inspect_artifact
-    from pipeline.errors import printable
+    """Verify an artifact, and print its lineage back to the raw text.
 
+    Of the folder of a run: every artifact in it, verified, its training, trainings that were set aside, and the room
+    each takes.
+    """
+    from pipeline.artifact import inspect as inspect_artifact
+    from pipeline.overview import is_run
+
+    if is_run(folder):
+        _run(folder, as_json)
+        return
     report = inspect_artifact(folder)
     if as_json:
-        text = json.dumps(report, ensure_ascii=False, indent=2)
-        print(text.encode(errors="backslashreplace").decode())  # JSON spells what is no character in the same way
+        _print_json(report)
     else:
-        print("\n".join(printable(line) for line in lines(report)))
+        _print(lines(report))
+
+
+def _run(folder: Path, as_json: bool) -> None:
+    """What a run holds. An artifact in it that is damaged is an error, once all is told."""
+    from pipeline import overview
+    from pipeline.errors import DataError
+
+    parts = overview.overview(folder)
+    report = overview.as_json(folder, parts)
+    if as_json:
+        _print_json(report)
+    else:
+        _print(_lines_of_run(report))
+    damaged = [each.name for each in parts if each.kind == overview.DAMAGED]
+    if damaged:
+        raise DataError(f"damaged: {', '.join(damaged)}; make them again", file=folder)
+
+
+def _lines_of_run(report: Mapping[str, Any]) -> Iterator[str]:
+    """A run for people: a row a folder, and beneath it what is wrong with it or who writes it."""
+    from cli.console import table_lines
+
+    yield f"{report['path']}: {report['bytes']:,} bytes"
+    rows = []
+    for part in report["parts"]:
+        steps = f"checkpoints {', '.join(map(str, part['steps']))}" if part["steps"] else ""
+        what = "; ".join(filter(None, (part["state"], steps, part["writer"] and f"{part['writer']} writes it")))
+        rows.append((part["name"], part["bytes"], part["made"] or "", what))
+    yield from (f"  {line}" for line in table_lines(("part", "bytes", "made", "state"), rows))
+    for name, num_bytes in report["left_over"].items():
+        yield f"  {name}: {num_bytes:,} bytes of a draft or a replaced version, which the next run of its stage removes"
+
+
+def _print_json(report: Mapping[str, Any]) -> None:
+    text = json.dumps(report, ensure_ascii=False, indent=2)
+    print(text.encode(errors="backslashreplace").decode())  # JSON spells what is no character in the same way
+
+
+def _print(found: Iterator[str]) -> None:
+    from pipeline.errors import printable
+
+    print("\n".join(printable(line) for line in found))
 
 
 def lines(report: Mapping[str, Any]) -> Iterator[str]:

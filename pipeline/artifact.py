@@ -42,8 +42,8 @@ from pipeline.manifest import (
 from pipeline.progress import Reporter
 
 __all__ = [
-    "JSON", "Draft", "Input", "Manifest", "Plan", "check_place", "inspect", "is_fresh", "lock", "open_artifact",
-    "publish", "read_artifact", "stale",
+    "JSON", "Draft", "Input", "Manifest", "Plan", "check_place", "inspect", "is_fresh", "left_behind", "lock",
+    "open_artifact", "publish", "read_artifact", "stale",
 ]  # fmt: skip
 
 ASIDE = ".aside"
@@ -297,6 +297,11 @@ def _litter(place: Path) -> list[Path]:
     others = [place.parent / name for name in names if not _is_version(place, name)] if hidden else []
     given = {os.path.realpath(path) for path in others if path.is_symlink()}
     return [path for path in hidden if str(path) not in given]
+
+
+def left_behind(place: Path) -> list[Path]:
+    """Drafts and replaced versions beside a place, which the next publisher removes, or which one makes just now."""
+    return _litter(real_place(place)) if place.parent.is_dir() else []
 
 
 def _clean(place: Path) -> None:

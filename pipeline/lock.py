@@ -40,6 +40,19 @@ def lock(folder: Path) -> Iterator[None]:
             os.close(descriptor)
 
 
+def writer(folder: Path) -> str | None:
+    """The process that writes a folder, as it seems: one that has put its name into the lock, and lives."""
+    place = real_place(folder)
+    try:
+        name = (place.parent / f".{place.name}.lock").read_text(errors="replace")
+    except OSError:
+        return None
+    number, _, host = name.partition(" ")
+    if not number.isdecimal() or (host == socket.gethostname() and not _alive(int(number))):
+        return None
+    return f"process {number}" if host == socket.gethostname() else f"process {number} on {host}"
+
+
 def _take(descriptor: int, folder: Path) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
