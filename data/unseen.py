@@ -1,6 +1,7 @@
 """Labels and tags of validation and test data that training data does not have: no model of it can give them."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,19 +14,23 @@ NUM_NAMED = 5
 
 
 def unseen(split: Split, target: Tokenizer) -> Counter[str]:
-    """How often each name comes up in the targets that the vocabulary of names does not have."""
+    """How often each name comes up in the targets of a split that the vocabulary of names does not have."""
     ids, lengths = split.target.take(np.arange(len(split)))
     rows = np.unique(np.repeat(np.arange(len(split)), lengths)[ids == UNK_ID])
     texts = split.texts()[1] if len(rows) else []
+    return unseen_in([texts[row] for row in rows], target)
+
+
+def unseen_in(texts: Sequence[str], target: Tokenizer) -> Counter[str]:
+    """How often each name comes up in some targets that the vocabulary of names does not have."""
     assert target.names is not None, "a vocabulary of names"
-    seen = Counter(name for row in rows for name in names_in(texts[row], target.names))
+    seen = Counter(name for text in texts for name in names_in(text, target.names))
     return Counter({name: count for name, count in seen.items() if UNK_ID in target.encode(name)})
 
 
-def in_words(found: Counter[str], split: str) -> str:
+def in_words(found: Counter[str], where: str) -> str:
     """What to say of names that are unseen, the most frequent first."""
     first = ", ".join(f"{name[:40]!r} ({count})" for name, count in found.most_common(NUM_NAMED))
     more = f" and {len(found) - NUM_NAMED} others" if len(found) > NUM_NAMED else ""
-    return (
-        f"{found.total()} labels of the {split} split are not in the training data: {first}{more}; each counts as wrong"
-    )
+    are = "label of {} is" if found.total() == 1 else "labels of {} are"
+    return f"{found.total():,} {are.format(where)} not in the training data: {first}{more}; each counts as wrong"

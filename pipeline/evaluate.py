@@ -123,6 +123,10 @@ def evaluate_files(
             hypotheses=lines["hypotheses"],
             references=[lines[name] for name in lines if name.startswith("reference_")],
         )
+        if loaded is not None:
+            from pipeline.label import warn_of_unseen  # with the model torch is there anyway
+
+            warn_of_unseen(loaded, segments.references, reporter)
         asked = model is not None or "metrics" in config.model_fields_set
         suited = config if loaded is None else config.of_task(loaded.config.task)
         return [_assess(segments, suited, loaded, asked, seed=seed, reporter=reporter)]

@@ -9,9 +9,11 @@ import torch
 
 from data.batches import PairBatch, pairs_from_ids
 from data.buckets import ordered_batches
+from data.unseen import in_words, unseen_in
 from pipeline.config import TrainingConfig
 from pipeline.errors import DataError
 from pipeline.models import LoadedModel
+from pipeline.progress import Reporter
 from pipeline.tasks.task import About, Labels
 from pipeline.tasks.tasks import TASKS
 
@@ -29,6 +31,14 @@ def labels_instead(loaded: LoadedModel) -> bool:
         remedy = OTHERWISE_USED.get(task, "it is a beginning for others (--init-from)")
         raise DataError(f"learned {task} and gives no translations: {remedy}", file=loaded.folder)
     return task in LABELLING
+
+
+def warn_of_unseen(loaded: LoadedModel, references: Sequence[Sequence[str]], reporter: Reporter) -> None:
+    """Warn of labels in the references that the model, if it gives labels, cannot give."""
+    if loaded.target_tokenizer.names is not None:
+        found = unseen_in([text for each in references for text in each], loaded.target_tokenizer)
+        if found:
+            reporter.warn(in_words(found, "the references"))
 
 
 @dataclass

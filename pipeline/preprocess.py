@@ -142,7 +142,7 @@ def _unseen_names(folder: Path, splits: Sequence[str], target: Tokenizer) -> lis
     """Warnings of names in other splits that training does not have, where targets are names."""
     others = [name for name in splits if name != "train"] if target.names is not None else []
     found = {name: unseen(load_split(folder / name, texts=True), target) for name in others}
-    return [in_words(names, name) for name, names in found.items() if names]
+    return [in_words(names, f"the {name} split") for name, names in found.items() if names]
 
 
 def _check_budget(chunk: Chunk, corpus: Corpus, budget: int) -> None:

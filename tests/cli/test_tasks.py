@@ -136,21 +136,32 @@ def test_labels_are_names_in_any_script_and_case_however_rare(settings: tuple[st
     def row(source: str, target: str) -> str:
         return "\t".join(" ".join([text] * per_line) for text in (source, target)) + "\n"
 
-    rows = [row(f"Word{number}", name) for number, name in enumerate(NAMES)]
+    names = [*NAMES, "New York", "New Jersey"] if per_line == 1 else NAMES
+    rows = [row(f"Word{number}", name) for number, name in enumerate(names)]
     Path("train.tsv").write_text("".join(["sentence\tkind\n", *rows * 20, row("Word0", "Once")]), "utf-8")
     Path("test.tsv").write_text("".join(["sentence\tkind\n", *rows, row("Word1", "gOOD")]), "utf-8")
     text = ("tokenizer.lowercase=true", "tokenizer.normalization=nfkc", "tokenizer.min_frequency=2")
-    done = run("names", (*settings[:2], *text, "tokenizer.vocab_size=14", "training.max_steps=100"))
+    done = run("names", (*settings[:2], *text, "tokenizer.vocab_size=16", "training.max_steps=100"))
     assert done.code == 0, done.err
-    assert f"{per_line} labels of the main split are not in the training data: 'gOOD' ({per_line})" in warnings_of(done)
-    right = len(NAMES) / (len(NAMES) + 1)
+    said = (
+        f"{'1 label of the main split is' if per_line == 1 else '2 labels of the main split are'} not in the training"
+    )
+    assert f"{said} data: 'gOOD' ({per_line}); each counts as wrong" in warnings_of(done)
+    right = len(names) / (len(names) + 1)
     assert scores("names")["accuracy"] == pytest.approx(100 * right)
     validation = json.loads(Path("runs/names/model/manifest.json").read_text("utf-8"))["figures"]["validation"]
     assert validation["accuracy"] == pytest.approx(right)
     pieces = json.loads(Path("runs/names/model/target.json").read_text("utf-8"))["model"]["vocab"]
-    assert [piece[1:] for piece in pieces if pieces[piece] >= 4] == [*sorted(NAMES), "Once"]
+    assert [piece[1:] for piece in pieces if pieces[piece] >= 4] == [*sorted(names), "Once"]
     said = tfm("translate", "runs/names", "--device", "cpu", stdin=" ".join(["WORD3"] * per_line) + "\n")
-    assert said.out == " ".join([NAMES[3]] * per_line) + "\n"
+    assert said.out == " ".join([names[3]] * per_line) + "\n"
+    Path("source").write_text(" ".join(["Word3"] * per_line) + "\n" + "Word5 " * 400 + "\n", "utf-8")
+    Path("reference").write_text(" ".join([names[3]] * per_line) + "\n" + " ".join(["Bad"] * 400) + "\n", "utf-8")
+    scored = tfm("evaluate", "--model", "runs/names", "--source", "source", "--reference", "reference", "--json")
+    units, lost = (2, "") if per_line == 1 else (402, ": 101 words have no tag, and count as wrong")
+    assert json.loads(scored.out)["metrics"]["accuracy"]["score"] == pytest.approx(100 * per_line / units)
+    assert f"longer than the 299 pieces that the model reads, and was cut{lost}" in warnings_of(scored)
+    assert "of the references" in warnings_of(scored)
 
 
 def warnings_of(done: Result) -> str:

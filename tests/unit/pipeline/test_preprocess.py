@@ -346,7 +346,7 @@ def test_where_targets_are_tags_the_pieces_of_each_word_are_kept(corpora, tags_t
     for split in (load_dataset(tmp_path / "dataset").train, load_dataset(tmp_path / "dataset").valid):
         assert [len(sizes) for sizes in split.words.lists()] == [2, 3]
     assert reporter.warnings == [
-        f"1 labels of the {name} split are not in the training data: 'Q' (1); each counts as wrong"
+        f"1 label of the {name} split is not in the training data: 'Q' (1); each counts as wrong"
         for name in ("valid", "test")
     ]
 
