@@ -60,9 +60,7 @@ class StackConfig(BaseModel):
     feed_forward_dim: int = Field(2048, ge=1, le=2**20, description="width F between the two feed-forward matrices")
 
     @model_validator(mode="after")
-    def _heads_divide(self) -> "StackConfig":
-        if self.dim % self.heads and None in (self.key_dim, self.value_dim):
-            raise ValueError(f"heads ({self.heads}) must divide dim ({self.dim})")
+    def _heads_are_shared_evenly(self) -> "StackConfig":
         if self.heads % (self.key_value_heads or 1):
             raise ValueError(f"key_value_heads ({self.key_value_heads}) must divide heads ({self.heads})")
         return self
@@ -203,6 +201,16 @@ class ModelConfig(BaseModel):
         return self.architecture not in ONE_STACK and self.tie in ("embeddings", "all")
 
     @property
+    def attending_sides(self) -> tuple[str, ...]:
+        """The stacks that have attention of several heads."""
+        if self.architecture == "recurrent":
+            return () if self.recurrent.attention == "none" else ("decoder",)
+        if self.architecture == "transformer":
+            return ("encoder", "decoder") if self.mixing == "attention" else ("decoder",)  # it attends to the source
+        stack = {"encoder_only": "encoder", "decoder_only": "decoder"}.get(self.architecture)
+        return (stack,) if stack is not None and self.mixing == "attention" else ()
+
+    @property
     def frozen_sides(self) -> tuple[str, ...]:
         """The sides whose embedding is not trained."""
         given = {"source": self.source_vectors, "target": self.target_vectors}
@@ -235,14 +243,8 @@ class ModelConfig(BaseModel):
             raise ValueError(f"recurrent.bidirectional halves encoder.dim, and {self.encoder.dim} is odd")
         if self.positions not in ("none", "sinusoidal"):
             raise ValueError(f'architecture = "recurrent" knows the order without positions = "{self.positions}"')
-        for name, default in {"mixing": "attention", "window": None, "qk_norm": False, "positions_join": "add"}.items():
-            if (given := getattr(self, name)) != default:
-                raise ValueError(f'architecture = "recurrent" has no self-attention to have {name} = {given!r}')
-        if any((self.decoder.key_value_heads, self.decoder.key_dim, self.decoder.value_dim)):
-            raise ValueError(
-                'architecture = "recurrent" attends with its states, in heads of decoder.dim / decoder.heads: leave '
-                "decoder.key_value_heads, key_dim and value_dim out"
-            )
+        if self.positions_join != "add":
+            raise ValueError('architecture = "recurrent" has no positions to have positions_join = "concatenate"')
         return self
 
     @model_validator(mode="after")
@@ -324,14 +326,14 @@ class ModelConfig(BaseModel):
             )
         if self.mixing == "recurrent" and self.window is not None:
             raise ValueError(f'mixing = "recurrent" has no window ({self.window}): leave model.window out')
-        if self.mixing != "attention" and self.architecture in ONE_STACK:
-            stack = self.encoder if self.architecture == "encoder_only" else self.decoder
-            of_heads = ("key_value_heads", "key_dim", "value_dim")
-            if self.score != "scaled_dot" or self.qk_norm or any(getattr(stack, name) for name in of_heads):
-                raise ValueError(
-                    f'architecture = "{self.architecture}" with mixing = "{self.mixing}" has no attention: leave '
-                    f"score, qk_norm, {', '.join(of_heads)} out"
-                )
+        return self
+
+    @model_validator(mode="after")
+    def _heads_divide(self) -> "ModelConfig":
+        for side in self.attending_sides:
+            stack: StackConfig = getattr(self, side)
+            if stack.dim % stack.heads and None in (stack.key_dim, stack.value_dim):
+                raise ValueError(f"{side}: heads ({stack.heads}) must divide dim ({stack.dim})")
         return self
 
     @model_validator(mode="after")

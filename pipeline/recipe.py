@@ -3,13 +3,15 @@
 Precedence: defaults < the recipe it extends < the recipe < `--set a.b=c` < a command's own flag.
 """
 
+import copy
 import json
 import math
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from types import NoneType
+from types import NoneType, SimpleNamespace
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -18,11 +20,14 @@ from data.config import DataConfig
 from model.config import ONE_STACK, ModelConfig
 from pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
 from pipeline.errors import RecipeError
-from pipeline.recipe_errors import Key, Origins, explain, model_of
+from pipeline.recipe_errors import Key, Origin, Origins, explain, model_of, place_of
+from pipeline.recipe_idle import refuse_idle
 from pipeline.recipe_labels import add_names, check_names
+from pipeline.recipe_settings import Setting, put, settings_of
 from tokenizer.config import TokenizerConfig
 
 MAX_BYTES = 2**20
+COMMAND_LINE = 1  # the layer of what is said there; a recipe is 0, one that it extends less
 _Section = TypeVar("_Section", bound=BaseModel)
 
 
@@ -106,9 +111,9 @@ def load_recipe(path: Path, overrides: Sequence[str] = (), flags: Mapping[str, o
     origins: Origins = {}
     raw = _read(path, (), origins)
     raw.setdefault("name", path.stem)
-    _apply(raw, overrides, flags or {}, origins)
-    add_names(raw)
-    return _checked(Recipe, raw, (), str(path), origins)
+    recipe = _resolved(Recipe, raw, settings_of(overrides, flags or {}), str(path), origins)
+    refuse_idle(recipe, origins)
+    return recipe
 
 
 def from_flags(
@@ -125,19 +130,18 @@ def from_flags(
     a part that the command does not take.
     """
     part = next(name for name, field in Recipe.model_fields.items() if field.annotation is section)
-    raw: dict[str, Any] = {}
+    settings = settings_of(overrides, {f"{part}.{key}": value for key, value in values.items()})
+    for first, label in {each.key[0]: each.label for each in settings}.items():
+        if first not in Recipe.model_fields:
+            unknown = {"type": "extra_forbidden", "loc": (first,), "msg": "", "input": None}
+            raise explain([unknown], Recipe, (), {(first,): Origin(label, COMMAND_LINE)}, str)
+        if first not in (part, *beside, "seed", "name"):
+            takes = ", ".join(sorted([part, *beside]))
+            raise RecipeError(f"--set {first}...: without a recipe this command takes {takes}")
     origins: Origins = {}
-    _apply(raw, overrides, {f"{part}.{key}": value for key, value in values.items()}, origins)
-    for key in raw.keys() - Recipe.model_fields.keys():
-        raise explain_unknown(key, origins)
-    for other in sorted(raw.keys() - {part, *beside, "seed", "name"}):
-        raise RecipeError(f"--set {other}...: without a recipe this command takes {', '.join(sorted([part, *beside]))}")
-    return _checked(section, raw.get(part, {}), (part,), "", origins)
-
-
-def explain_unknown(key: str, origins: Origins) -> RecipeError:
-    """The error for a key that no recipe has at its top."""
-    return explain([{"type": "extra_forbidden", "loc": (key,), "msg": "", "input": None}], Recipe, (), "", origins)
+    found = _resolved(section, {}, [each for each in settings if each.key[0] == part], "", origins, part)
+    refuse_idle(SimpleNamespace(**{part: found}), origins)
+    return found
 
 
 def schema() -> dict[str, Any]:
@@ -173,7 +177,7 @@ def _read(path: Path, extended_by: tuple[Path, ...], origins: Origins) -> dict[s
         _merge(merged, raw)
     else:
         raise RecipeError(f"{path}: extends must be the name of a recipe file, not {base!r:.60}")
-    origins.update(dict.fromkeys(_leaves(raw), str(path)))
+    origins.update(dict.fromkeys(_leaves(raw), Origin(str(path), -len(extended_by))))
     return merged
 
 
@@ -215,70 +219,69 @@ def _leaves(raw: Mapping[str, Any], key: Key = ()) -> list[Key]:
     return found
 
 
-def _apply(raw: dict[str, Any], overrides: Sequence[str], flags: Mapping[str, object | None], origins: Origins) -> None:
-    """Put `--set` texts and then flags over what a recipe says."""
-    for override in overrides:
-        key, equals, text = override.partition("=")
-        parts = tuple(part.strip() for part in key.split("."))
-        if not equals or not all(parts):
-            raise RecipeError(f"--set {override}: write KEY=VALUE, as in training.max_steps=500")
-        _put(raw, parts, _value(text.strip()), f"--set {override}", origins)
-    for key, value in flags.items():
-        if value is not None:
-            _put(raw, tuple(key.split(".")), value, "flags", origins)
+def _resolved(
+    section: type[_Section],
+    said: Mapping[str, Any],
+    settings: Sequence[Setting],
+    file: str,
+    origins: Origins,
+    part: str | None = None,
+) -> _Section:
+    """The config of what a file said, with settings over it; of one part of a recipe alone, where that is named."""
+    prefix = () if part is None else (part,)
 
+    def content_with(some: Sequence[Setting]) -> Any:
+        raw = copy.deepcopy(dict(said))
+        for setting in some:
+            put(raw, setting, Recipe)
+        if part is None:
+            add_names(raw)
+        return raw if part is None else raw.get(part, {})
 
-def _put(raw: dict[str, Any], key: Key, value: object, label: str, origins: Origins) -> None:
-    node: Any = raw
-    for part in key[:-1]:
-        if isinstance(node, list):
-            node = node[_index(node, part, label)]
-        else:
-            if not isinstance(node.get(part), (dict, list)):
-                node[part] = {}
-            node = node[part]
-    if isinstance(node, list):
-        node[_index(node, key[-1], label)] = value
-    else:
-        node[key[-1]] = value
-    origins[key] = label
+    def to_blame(error: Any) -> str:
+        for setting in settings:  # the one without which there is no such error
+            with suppress(RecipeError):
+                if not _has_error(section, content_with([each for each in settings if each is not setting]), error):
+                    return setting.label
+        return file
 
-
-def _index(node: list[Any], part: str, label: str) -> int:
-    if not part.isascii() or not part.isdigit() or int(part) >= len(node):
-        raise RecipeError(f"{label}: {part!r} should be the number of a list's item, 0 to {len(node) - 1}")
-    return int(part)
-
-
-def _value(text: str) -> object:
-    """A TOML value where the text is one, else the text itself; dates are text."""
+    content = content_with(settings)
+    origins.update({setting.key: Origin(setting.label, COMMAND_LINE) for setting in settings})
     try:
-        parsed = tomllib.loads(f"value = {text}")
-    except (ValueError, RecursionError):
-        return text
-    value = parsed.get("value")
-    if len(parsed) > 1 or not isinstance(value, (bool, int, float, str, list, dict)):
-        return text
-    return value
-
-
-def _checked(model: type[_Section], raw: object, key: Key, file: str, origins: Origins) -> _Section:
-    """The model of nested dicts, by strict rules: 8000 is no text, "8000" no number."""
-    try:
-        content = json.dumps(_prepared(model, raw), default=str, allow_nan=False)
-        return model.model_validate_json(content, strict=True)
+        return section.model_validate_json(_as_json(section, content), strict=True)
     except ValidationError as error:
-        raise explain(error.errors(include_url=False), model, key, file, origins) from None
+        raise explain(error.errors(include_url=False), section, prefix, origins, to_blame) from None
     except ValueError:
-        raise RecipeError(f"{file or 'flags'}: {_endless(raw, key)} must be a finite number") from None
+        key = _endless(content, prefix)
+        raise RecipeError(f"{place_of(key, origins) or file}: {'.'.join(key)} must be a finite number") from None
 
 
-def _endless(raw: object, key: Key) -> str:
-    """The dotted key of the first number that is infinite or none."""
+def _has_error(section: type[BaseModel], content: Any, error: Any) -> bool:
+    """Whether such an error comes up in this content."""
+    try:
+        section.model_validate_json(_as_json(section, content), strict=True)
+    except ValidationError as found:
+        return _without_values(error) in map(_without_values, found.errors())
+    except ValueError:
+        return True
+    return False
+
+
+def _without_values(error: Any) -> tuple[object, ...]:
+    return error["type"], error["loc"], re.sub(r'\d+|"[^"]*"', "", error["msg"])
+
+
+def _as_json(section: type[BaseModel], content: Any) -> str:
+    """For validation by strict rules: 8000 is no text, "8000" no number. Raises ValueError for what is not finite."""
+    return json.dumps(_prepared(section, content), default=str, allow_nan=False)
+
+
+def _endless(raw: object, key: Key) -> Key:
+    """The key of the first number that is infinite or none."""
     if isinstance(raw, float) and not math.isfinite(raw):
-        return ".".join(key)
+        return key
     items = raw.items() if isinstance(raw, Mapping) else enumerate(raw) if isinstance(raw, list) else ()
-    return next((found for name, each in items if (found := _endless(each, (*key, str(name))))), "")
+    return next((found for name, each in items if (found := _endless(each, (*key, str(name))))), ())
 
 
 def _prepared(annotation: Any, value: Any) -> Any:

@@ -2,16 +2,26 @@
 
 import difflib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeAlias, get_args
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias, get_args
 
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from pipeline.errors import RecipeError
 
 Key: TypeAlias = tuple[str, ...]
-Origins: TypeAlias = dict[Key, str]
-"""Where the value of each key was said: a file, or the text of a `--set`."""
+
+
+class Origin(NamedTuple):
+    """Where a value was said: a file or the text of a `--set`, and how late: a later layer is over those before."""
+
+    label: str
+    layer: int
+
+
+Origins: TypeAlias = dict[Key, Origin]
+"""By key. The layer of a recipe is 0, of those that it extends less, of the command line 1."""
 
 KINDS = {
     "int_type": "a whole number",
@@ -36,28 +46,34 @@ BOUNDS = {
 
 
 def explain(
-    errors: Sequence[Any], model: type[BaseModel], prefix: Key, file: str, origins: Mapping[Key, str]
+    errors: Sequence[Any],
+    model: type[BaseModel],
+    prefix: Key,
+    origins: Mapping[Key, Origin],
+    to_blame: Callable[[Any], str],
 ) -> RecipeError:
     """The first of pydantic's `errors` as an error of ours; an unknown key goes first, what is missing last.
 
-    `model` was checked, and stands in a recipe at `prefix`; `file` is named where no origin is known.
+    `model` was checked, and stands in a recipe at `prefix`; `to_blame` names who said it, where an error is of several
+    keys that do not go together.
     """
     error = min(errors, key=lambda each: {"extra_forbidden": 0, "missing": 2}.get(each["type"], 1))
     loc = tuple(error["loc"])
     key = (*prefix, *map(str, loc))
-    place = _origin(key, origins) or file
+    place = place_of(key, origins) or to_blame(error)
     text = f"{place}: {_sentence(error, model, loc, key)}" if place else _sentence(error, model, loc, key)
     more = len(errors) - 1
     return RecipeError(f"{text}\n(and {more} more problem{'s' if more > 1 else ''})" if more else text)
 
 
-def _origin(key: Key, origins: Mapping[Key, str]) -> str | None:
-    """Who said the value at `key`: said right there, around it, or last within it."""
-    for length in range(len(key), 0, -1):
-        if key[:length] in origins:
-            return origins[key[:length]]
-    within = [label for each, label in origins.items() if each[: len(key)] == key]
-    return within[-1] if within and key else None
+def place_of(key: Key, origins: Mapping[Key, Origin]) -> str | None:
+    """Who said the value at `key`, or a table that it stands in; None where nobody did, or parts of it were said
+    later."""
+    around = (origins[key[:length]] for length in range(len(key), 0, -1) if key[:length] in origins)
+    said = next(around, None)
+    if said is None or any(each[: len(key)] == key and other.layer > said.layer for each, other in origins.items()):
+        return None
+    return said.label
 
 
 def _sentence(error: Mapping[str, Any], model: type[BaseModel], loc: tuple[Any, ...], key: Key) -> str:
@@ -70,13 +86,13 @@ def _sentence(error: Mapping[str, Any], model: type[BaseModel], loc: tuple[Any, 
     if kind == "missing":
         return f"{name} is missing"
     if kind == "literal_error":
-        return f"{name} = {_shown(error['input'])} is not allowed; it may be {context['expected']}"
+        return f"{name} = {shown(error['input'])} is not allowed; it may be {context['expected']}"
     if kind in BOUNDS:
         words, limit = BOUNDS[kind]
-        return f"{name} = {_shown(error['input'])} must be {words} {context[limit]}"
+        return f"{name} = {shown(error['input'])} must be {words} {context[limit]}"
     if kind in KINDS:
-        return f"{name} = {_shown(error['input'])} must be {KINDS[kind]}"
-    return f"{name} = {_shown(error['input'])}: {error['msg']}"
+        return f"{name} = {shown(error['input'])} must be {KINDS[kind]}"
+    return f"{name} = {shown(error['input'])}: {error['msg']}"
 
 
 def _nearest(name: str, model: type[BaseModel], loc: tuple[Any, ...], key: Key) -> str:
@@ -101,6 +117,12 @@ def _model_at(model: type[BaseModel], loc: tuple[Any, ...]) -> type[BaseModel] |
     return found
 
 
+def field_at(model: type[BaseModel], key: Key) -> FieldInfo | None:
+    """The field that describes a key; None where there is none."""
+    holder = _model_at(model, key[:-1])
+    return None if holder is None else holder.model_fields.get(key[-1])
+
+
 def model_of(annotation: Any) -> type[BaseModel] | None:
     """The config that a field of this type holds: itself, as an item of a list, or as a value of a table."""
     for each in (annotation, *get_args(annotation)):
@@ -117,6 +139,7 @@ def _keys(model: type[BaseModel], key: Key) -> Iterator[Key]:
             yield from _keys(below, (*key, name))
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """A value as it would be written in a message: short."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 60 else text[:57] + "..."

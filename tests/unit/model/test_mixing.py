@@ -159,20 +159,6 @@ def test_slots_tell_what_a_row_comes_after() -> None:
     assert KeysValues().before(1, slots) is None
 
 
-@pytest.mark.parametrize("architecture", ["decoder_only", "encoder_only"])
-@pytest.mark.parametrize("changes", [{"score": "dot"}, {"qk_norm": True}, {"key_value_heads": 2}, {"value_dim": 9}])
-def test_where_there_is_no_attention_its_parts_are_refused(architecture: str, changes: dict[str, Any]) -> None:
-    task = {"decoder_only": "language_model", "encoder_only": "tagging"}[architecture]
-    heads = {name: value for name, value in changes.items() if name in StackConfig.model_fields}
-    stack = StackConfig(**heads)
-    others = {name: value for name, value in changes.items() if name not in heads}
-    config = {"task": task, "encoder": stack, "decoder": stack, **others}
-    ModelConfig.model_validate({"architecture": architecture, **config})
-    ModelConfig.model_validate({"mixing": "convolution", **config, "task": "translation"})
-    with pytest.raises(ValueError, match=f'"{architecture}" with mixing = "convolution" has no attention'):
-        ModelConfig.model_validate({"architecture": architecture, "mixing": "convolution", **config})
-
-
 def test_what_a_recurrent_layer_cannot_take_is_refused() -> None:
     with pytest.raises(ValueError, match="takes its cell alone"):
         ModelConfig(mixing="recurrent", recurrent=RecurrentConfig(bidirectional=True))

@@ -537,8 +537,6 @@ def test_a_network_is_built_without_memory_for_it() -> None:
         ({"recurrent": {"bidirectional": True, "reverse_source": True}}, "reads both ways"),
         ({"recurrent": {"bidirectional": True}, "encoder": {"dim": 7, "heads": 1}, "tie": "none"}, "7 is odd"),
         ({"positions": "rotary"}, "knows the order"),
-        ({"qk_norm": True}, "no self-attention"),
-        ({"decoder": {"value_dim": 8}}, "leave"),
         ({"task": "tagging"}, "translation"),
         ({"recurrent": {"cell": "rnn"}}, "lstm"),
         ({"architecture": "transformer", "recurrent": {"cell": "gru"}}, 'architecture = "recurrent"'),

@@ -92,7 +92,24 @@ def test_set_reaches_into_lists(tmp_path: Path) -> None:
     text = 'training.max_steps = 1\n[[data.train]]\nsource = "a"\n[[data.train]]\nsource = "b"\n'
     recipe = load_recipe(write(tmp_path, text), ["data.train.1.weight=2"])
     assert [corpus.weight for corpus in recipe.data.train] == [1.0, 2.0]
-    assert "0 to 1" in problem(tmp_path, text, "data.train.2.weight=2")
+    said = problem(tmp_path, text, "data.train.2.weight=2")
+    assert said == "--set data.train.2.weight=2: data.train has items 0 to 1, and '2' is none of them"
+    assert "'x' is none of them" in problem(tmp_path, text, "data.train.x.weight=2")
+
+
+def test_set_reaches_into_lists_that_the_recipe_does_not_name(tmp_path: Path) -> None:
+    one = write(tmp_path, 'data.train = { source = "a", target = "b" }', "one.toml")
+    sets = ["data.train.0.weight=2", "data.train.0.epochs=[1, 3]", "data.train.0.epochs.1=10"]
+    (corpus,) = load_recipe(one, sets).data.train
+    assert (corpus.source, corpus.weight, corpus.epochs) == ("a", 2.0, (1, 10))
+    small = write(tmp_path, SMALL)
+    assert load_recipe(small, ["training.optimizer.betas.0=0.8"]).training.optimizer.betas == (0.8, 0.98)
+    assert load_recipe(small, ["data.ratios=[0.8, 0.1, 0.1]", "data.ratios.1=0.1"]).data.ratios == (0.8, 0.1, 0.1)
+    assert load_recipe(small, ["evaluation.metrics.1=chrf"]).evaluation.metrics[:2] == ("bleu", "chrf")
+    assert "betas has items 0 to 1, and '2'" in problem(tmp_path, SMALL, "training.optimizer.betas.2=0.8")
+    for key in ("data.train.0.weight=2", "decoding.forbidden.0=x"):
+        assert f"--set {key}: " in (said := problem(tmp_path, SMALL, key))
+        assert "has no items here; give the whole list" in said
 
 
 @pytest.mark.parametrize(
@@ -122,7 +139,7 @@ def test_what_is_no_toml_value_is_text(tmp_path: Path, text: str, value: str) ->
         ("clip_norm = inf", ["training.clip_norm", "finite"]),
         ("tensorboard = 1", ["training.tensorboard = 1", "true or false"]),
         ("[model]\nencoder = 3", ["model.encoder = 3", "a table"]),
-        ("[model.encoder]\nheads = 3", ["model.encoder", "heads (3) must divide dim (512)"]),
+        ("[model.encoder]\nheads = 3", ["model: encoder: heads (3) must divide dim (512)"]),
         ("validation = { every_steps = 1, every_epochs = 1 }", ["training.validation", "not both"]),
         ("[data.train]\nsource = 'a'", ["data: give either `path` or `train`"]),
         ("[tokenizer]\nshared = false", ["model.tie", "tokenizer.shared = true"]),
@@ -157,6 +174,61 @@ def test_an_error_of_set_names_it(tmp_path: Path, override: str, parts: list[str
     text = problem(tmp_path, SMALL, override)
     for part in parts:
         assert part in text
+
+
+@pytest.mark.parametrize(
+    ("recipe", "overrides", "blamed"),
+    [
+        # of several keys that do not go together, whoever said the last of them
+        ("[tokenizer]\nkind = 'bpe'", ["tokenizer.shared=false"], 0),
+        ("[decoding]\nn_best = 3\nbeam = 4", ["decoding.beam=2"], 0),
+        ("[decoding]\nbeam = 3\nn_best = 3", ["seed=2", "decoding.n_best=4"], 1),
+        ("validation = { every_epochs = 1 }", ["training.validation.every_steps=5"], 0),
+        ("validation.every_steps = 1", ["training.validation.every_epochs=1", "training.validation.every_steps=5"], 0),
+        ("", ["model.max_length=100", "seed=2"], 0),
+        ("[model]\nencoder.dim = 60\nencoder.heads = 4", ["model.encoder.heads=7"], 0),
+        # and the file, where it is wrong by itself
+        ("[tokenizer]\nshared = false", ["seed=2"], None),
+        ("[decoding]\nn_best = 9", ["decoding.length_norm=none"], None),
+        ("[decoding]\nn_best = 9", ["decoding.beam=2"], None),
+    ],
+)
+def test_what_does_not_go_together_is_laid_to_who_said_it(
+    tmp_path: Path, recipe: str, overrides: list[str], blamed: int | None
+) -> None:
+    said = problem(tmp_path, SMALL + recipe, *overrides)
+    place = str(tmp_path / "small.toml") if blamed is None else f"--set {overrides[blamed]}"
+    assert said.startswith(f"{place}: "), said
+
+
+def test_a_set_that_sets_an_item_of_a_file_s_list_is_to_blame(tmp_path: Path) -> None:
+    text = 'data.train = { format = "tsv", path = "a.tsv" }'
+    assert problem(tmp_path, text, "data.train.0.path=none").startswith("--set data.train.0.path=none: data.train.0: ")
+    assert problem(tmp_path, SMALL, "training.clip_norm=nan").startswith("--set training.clip_norm=nan: training.clip")
+
+
+def test_a_key_that_a_later_recipe_makes_idle_is_left_aside(tmp_path: Path) -> None:
+    """Like one that is overridden; said beside what makes it idle, or after, it is refused, with the reason."""
+    write(tmp_path, SMALL + "[model]\nactivation = 'gelu'\nencoder.layers = 2\n", "base.toml")
+    one_stack = "extends = 'base.toml'\n[model]\narchitecture = 'decoder_only'\n"
+    other = write(tmp_path, one_stack, "other.toml")
+    assert load_recipe(other).model.architecture == "decoder_only"
+    assert load_recipe(tmp_path / "base.toml", ["model.architecture=recurrent"]).model.architecture == "recurrent"
+    said = problem(tmp_path, one_stack + "encoder.layers = 3\n")
+    assert said == (
+        f"{tmp_path}/small.toml: model.encoder.layers = 3 changes nothing with model.architecture = "
+        '"decoder_only": its one stack is [model.decoder]: leave it out'
+    )
+    with pytest.raises(RecipeError, match=r"^--set model\.encoder\.layers=3: .*leave it out$"):
+        load_recipe(other, ["model.encoder.layers=3"])
+    for sets in (
+        ["model.architecture=recurrent", "model.norm=post"],
+        ["model.norm=post", "model.architecture=recurrent"],
+    ):
+        with pytest.raises(RecipeError, match=r"^--set model\.norm=post: .* it has no norms"):
+            load_recipe(write(tmp_path, SMALL, "plain.toml"), sets)
+    with pytest.raises(RecipeError, match=r"^flags: model\.norm = \"post\" changes nothing"):
+        from_flags(ModelConfig, {"architecture": "recurrent", "norm": "post"})
 
 
 def test_a_wrong_value_is_laid_to_the_file_that_says_it(tmp_path: Path) -> None:
