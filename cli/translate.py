@@ -2,9 +2,13 @@
 
 import itertools
 import json
+import os
+import re
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
@@ -34,6 +38,7 @@ from cli.streams import incoming
 
 if TYPE_CHECKING:
     from pipeline.config import DecodingConfig
+    from pipeline.models import LoadedModel
 
 STDIN = Path("-")
 
@@ -43,12 +48,17 @@ def translate(
         Path | None, typer.Argument(metavar="[MODEL]", help="What `tfm train` made: its model/, or the folder of that.")
     ] = None,
     file: Annotated[
-        Path | None, typer.Argument(metavar="[FILE|-]", help="Text, one sentence a line; -, or nothing: stdin.")
+        Path | None,
+        typer.Argument(metavar="[FILE|-|TEXT]", help="One sentence a line; -, or nothing: stdin; or a text itself."),
     ] = None,
     recipe: RecipeFile = None,
     ensemble: Annotated[
         list[Path] | None,
         typer.Option("--ensemble", metavar="MODEL", help="Another model, which translates together with the first."),
+    ] = None,
+    step: Annotated[
+        str | None,
+        typer.Option("--step", metavar="N|last", help="By a checkpoint of the training in the folder of a run."),
     ] = None,
     beam: Annotated[int | None, typer.Option("--beam", metavar="W", help="Beam width; 1 is greedy search.")] = None,
     n_best: Annotated[
@@ -119,21 +129,63 @@ def translate(
     }
     if recipe is not None:
         alone = {"MODEL": model, "--ensemble": ensemble, "--prefix": prefix, "--prefixes": prefixes, "--forced": forced}
-        refuse({**alone, "--jsonl": jsonl}, "with --recipe the model and the test sets are the recipe's")
+        refuse(
+            {**alone, "--step": step, "--jsonl": jsonl}, "with --recipe the model and the test sets are the recipe's"
+        )
         stage_of_recipe("translate", recipe, sets, {**flags, "training.device": device}, out)
         return
-    folders = [model_folder(each) for each in (require(model, "MODEL"), *(ensemble or ()))]
+    first = require(model, "MODEL")
     from pipeline.config import DecodingConfig
 
     decoding = part(DecodingConfig, sets, flags)
-    if out is None:
-        refuse({"--prefixes": prefix and prefixes}, "give --prefix or --prefixes, not both")
-        starts = _starts(prefix, prefixes)
-        _to_stdout(folders, file or STDIN, decoding, starts, _lines_of(forced), jsonl, device or "auto")
-    else:
+    refuse({"--prefixes": prefix and prefixes}, "give --prefix or --prefixes, not both")
+    with ExitStack() as held:
+        text = _text(file, first, held)
+        if step is not None:
+            refuse({"--ensemble": ensemble, "--out": out}, "with --step one checkpoint translates to stdout")
+            load = partial(_checkpoint, first, step, device or "auto")
+            _to_stdout(load, text, decoding, _starts(prefix, prefixes), _lines_of(forced), jsonl)
+            return
+        models = [model_folder(each) for each in (first, *(ensemble or ()))]
+        if out is None:
+            load = partial(_models, models, device or "auto")
+            _to_stdout(load, text, decoding, _starts(prefix, prefixes), _lines_of(forced), jsonl)
+            return
         refuse({"--jsonl": jsonl}, "with --out both forms are written")
         refuse({"--prefix": prefix}, "with --out give --prefixes FILE")
-        _into_folder(folders, file or STDIN, decoding, (prefixes, forced), out, device or "auto")
+        _into_folder(models, text, decoding, (prefixes, forced), out, device or "auto")
+
+
+# What may well be the name of a file; a text has spaces, or characters or marks that such names seldom have.
+A_NAME = r"[\w.~+-]*[\w~+-]|.*[/\\].*|.*\.[A-Za-z]\w{0,4}"
+
+
+def _text(file: Path | None, model: Path, held: ExitStack) -> Path:
+    """The file to translate; where a text was given instead, one that holds it as long as `held` is open."""
+    if file is None or file == STDIN or os.path.lexists(file):
+        return file or STDIN
+    words = str(file)
+    if re.fullmatch(A_NAME, words, re.ASCII | re.DOTALL):
+        from pipeline.errors import DataError
+
+        raise DataError(f"no such file; to translate a text: echo TEXT | tfm translate {model}", file=file)
+    text = Path(held.enter_context(TemporaryDirectory())) / "text"
+    text.write_text(words + "\n", encoding="utf-8", newline="\n")
+    return text
+
+
+def _models(folders: list[Path], device: DeviceName) -> "LoadedModel":
+    from pipeline.decoding.ensemble import load_ensemble
+
+    return load_ensemble(folders, device)
+
+
+def _checkpoint(run: Path, step: str, device: DeviceName) -> "LoadedModel":
+    from pipeline.unfinished import LAST, load_checkpoint
+
+    if step != LAST and not step.isdecimal():
+        raise typer.BadParameter("give the number of a step, or last", param_hint="--step")
+    return load_checkpoint(run, None if step == LAST else int(step), device)
 
 
 def _into_folder(
@@ -168,21 +220,19 @@ def _into_folder(
 
 
 def _to_stdout(
-    models: list[Path],
+    load: "Callable[[], LoadedModel]",
     file: Path,
     config: "DecodingConfig",
     starts: Iterable[str] | None,
     forced: Iterable[str] | None,
     jsonl: bool,
-    device: DeviceName,
 ) -> None:
     """One text, line by line: of a pipe or a terminal, lines are answered as soon as no further line waits."""
     from cli.console import reporter
     from data.sources import open_lines, stream_lines
-    from pipeline.decoding.ensemble import load_ensemble
     from pipeline.translate import as_json, translate_lines
 
-    loaded, talk = load_ensemble(models, device), reporter()
+    loaded, talk = load(), reporter()
     stream = incoming(talk) if file == STDIN else None
     sources, asked = itertools.tee(
         open_lines(file) if file != STDIN else stream_lines(stream or sys.stdin.buffer, "stdin")

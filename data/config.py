@@ -40,6 +40,17 @@ class CorpusConfig(BaseModel):
     path: str | None = None
     source: str | None = Field("source", description="file or column; none: texts, as a language model learns from")
     target: str = "target"
+    references: tuple[str, ...] | None = Field(
+        None, description="test sets: files or columns of further references, as `target` names the first"
+    )
+    merge_references: bool | None = Field(
+        None, description="test sets: pairs of one source become one, their targets its references"
+    )
+    lists: Literal["join", "references"] | None = Field(
+        None,
+        description="jsonl, parquet, huggingface: a list of texts is one text with spaces between or, as target of a "
+        "test set, its references; none: refused",
+    )
     split: str | None = None
     size: int | None = Field(None, ge=1, description="at most so many pairs, from the beginning")
     skip: int = Field(0, ge=0, description="pass over so many pairs at the beginning")
@@ -56,7 +67,22 @@ class CorpusConfig(BaseModel):
         """Whether these are pairs; else they are texts, each a target."""
         return self.source is not None
 
-    @field_validator("epochs", mode="before")
+    @property
+    def has_references(self) -> bool:
+        """Whether its segments may have more than one reference."""
+        return bool(self.references) or bool(self.merge_references) or self.lists == "references"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _first_reference(cls, given: object) -> object:
+        """Without a target the first of the references is it."""
+        several = given.get("references") if isinstance(given, dict) else None
+        if isinstance(given, dict) and isinstance(several, (list, tuple)) and several and "target" not in given:
+            first, *further = several
+            return {**given, "target": first, "references": further or None}
+        return given
+
+    @field_validator("epochs", "references", mode="before")
     @classmethod
     def _range(cls, given: object) -> object:
         return tuple(given) if isinstance(given, list) else given  # as `_as_tuple`
@@ -83,6 +109,16 @@ class CorpusConfig(BaseModel):
             if side is not None and side not in COLUMNS.get(self.format, (side,)):
                 names = ", ".join(COLUMNS[self.format])
                 raise ValueError(f'format "{self.format}" has no column "{side}"; it has {names}')
+        return self
+
+    @model_validator(mode="after")
+    def _references_are_there(self) -> "CorpusConfig":
+        if self.references and self.format in ("labelled", "conllu", "generated"):
+            raise ValueError(f'`references`: format "{self.format}" has one of each segment')
+        if self.lists is not None and self.format not in ("jsonl", "parquet", "huggingface"):
+            raise ValueError(f'`lists`: there are none in format "{self.format}"')
+        if self.has_references and not self.has_source:
+            raise ValueError("`references`, `merge_references`: texts without a source have none")
         return self
 
     @model_validator(mode="after")
@@ -144,6 +180,15 @@ class DataConfig(BaseModel):
             raise ValueError("give either `path` or `train`/`valid`/`tests`, not both")
         if abs(sum(self.ratios) - 1) > 1e-9 or min(self.ratios) <= 0:
             raise ValueError("`ratios` must be three positive numbers that add up to 1")
+        return self
+
+    @model_validator(mode="after")
+    def _references_fit(self) -> "DataConfig":
+        named = {**{f"train.{number}": corpus for number, corpus in enumerate(self.train)}, "valid": self.valid}
+        for name, corpus in named.items():
+            if corpus is not None and corpus.has_references:
+                keys = '`references`, `merge_references`, `lists = "references"`'
+                raise ValueError(f"{name}: {keys}: only test sets have several references")
         return self
 
     @model_validator(mode="after")

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from data.config import LimitsConfig
 from data.lines import portions
+from data.references import Row
 from data.row_keys import joined, row_keys
 from data.store import Ids, Ints
 from tokenizer.tokenizer import Tokenizer
@@ -57,32 +58,41 @@ class Side:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some encoded pairs; `rows`: the number of each in its corpus, from 0."""
+    """Some encoded pairs.
+
+    rows: the number of each in its corpus, from 0. further: where they may have more, their references after the first.
+    """
 
     rows: Ints
     source: Side
     target: Side
+    further: list[Row] | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def keep(self, kept: NDArray[np.bool_]) -> "Chunk":
         """The pairs where `kept` is True."""
-        return self if kept.all() else Chunk(self.rows[kept], self.source.keep(kept), self.target.keep(kept))
+        if kept.all():
+            return self
+        further = self.further and list(compress(self.further, kept))
+        return Chunk(self.rows[kept], self.source.keep(kept), self.target.keep(kept), further)
 
 
-def encode(pairs: Iterable[tuple[str, str]], source: Tokenizer, target: Tokenizer) -> Iterator[Chunk]:
+def encode(rows: Iterable[Row], source: Tokenizer, target: Tokenizer, *, several: bool = False) -> Iterator[Chunk]:
     """The pairs in `portions` of CHUNK_ROWS, encoded; a stream of any length needs the memory of one chunk.
 
-    Where targets are tags, which are of words, sources are encoded word by word.
+    Where targets are tags, which are of words, sources are encoded word by word. several: whether rows may have more
+    texts than two.
     """
     of_source = Side.by_words if target.names == "tags" else Side.encode
     first = 0
-    for rows in portions(pairs, CHUNK_ROWS):
-        sources, targets = map(list, zip(*rows, strict=True))
-        numbers = np.arange(first, first + len(rows))
-        yield Chunk(numbers, of_source(sources, source), Side.encode(targets, target))
-        first += len(rows)
+    for portion in portions(rows, CHUNK_ROWS):
+        further = [row[2:] for row in portion] if several else None
+        sources, targets = map(list, zip(*(row[:2] for row in portion) if several else portion, strict=True))
+        numbers = np.arange(first, first + len(portion))
+        yield Chunk(numbers, of_source(sources, source), Side.encode(targets, target), further)
+        first += len(portion)
 
 
 @dataclass

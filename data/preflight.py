@@ -41,7 +41,7 @@ def _count(corpus: CorpusConfig, online: bool) -> int | None:
     if corpus.format == "generated":
         return corpus.size
     whole = _count_whole(corpus, online)
-    left = None if whole is None else max(whole - corpus.skip, 0)
+    left = None if whole is None or corpus.merge_references else max(whole - corpus.skip, 0)
     return left if left is None or corpus.size is None else min(left, corpus.size)
 
 
@@ -49,12 +49,13 @@ def _count_whole(corpus: CorpusConfig, online: bool) -> int | None:
     """The number of all pairs in the files of a corpus, whatever part of them is asked for."""
     if corpus.format == "huggingface":
         return len(hub.open_split(str(corpus.path), corpus.split, online=online))
-    lines = [check_lines(path) for path in sources.files(corpus)] if corpus.format in LINE_FORMATS else []
+    files = sources.files(corpus) if corpus.format in LINE_FORMATS else []
+    lines = {path: check_lines(path) for path in files}
     if corpus.format != "text":
         return None
-    if lines[0] != lines[-1]:
-        raise sources.line_counts_differ(corpus, *lines)
-    return lines[0]
+    if len(set(lines.values())) > 1:
+        raise sources.line_counts_differ(lines)
+    return next(iter(lines.values()))
 
 
 def over_budget(corpus: Corpus, row: int, length: int, budget: int) -> DataError:

@@ -5,11 +5,10 @@ import glob
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,13 +20,17 @@ from data.errors import DataError, listed
 from data.incoming import Incoming
 from data.labelled import read_labelled
 from data.lines import check_lines, open_lines, opened, stream_lines
+from data.references import Row, merged
 from data.splits import Corpus, Portion, Splits, resolve
+from data.tables import all_of, damage_told, one_line, one_of, sides_of, table_rows, top_columns
 
 __all__ = [
-    "READERS", "Incoming", "Splits", "describe", "files", "identity", "open_lines", "pairs", "resolve", "stream_lines",
+    "READERS", "Incoming", "Splits", "describe", "files", "identity", "open_lines", "pairs", "resolve", "rows",
+    "stream_lines",
 ]  # fmt: skip
 
 Pairs: TypeAlias = Iterator[tuple[str, str]]
+Rows: TypeAlias = Iterator[Row]
 
 
 def pairs(corpus: Corpus, *, online: bool = False) -> Pairs:
@@ -37,10 +40,21 @@ def pairs(corpus: Corpus, *, online: bool = False) -> Pairs:
     """
     if isinstance(corpus, Portion):
         return (pair for each in corpus.corpora for pair in pairs(each, online=online) if corpus.holds(each, pair))
+    found = rows(corpus, online=online)
+    if corpus.has_references:
+        return ((source, target) for source, target, *_ in found)
+    return cast(Pairs, found)
+
+
+def rows(corpus: Corpus, *, online: bool = False) -> Iterator[Row]:
+    """The pairs of a corpus, each with its further references after it."""
+    if isinstance(corpus, Portion):
+        return pairs(corpus, online=online)
     found = READERS[corpus.format](corpus, online)
     # A built-in corpus makes just as many pairs as it is asked for.
     size = None if corpus.size is None or corpus.format == "generated" else corpus.skip + corpus.size
-    return islice(found, corpus.skip, size)
+    wanted = islice(found, corpus.skip, size)
+    return merged(wanted) if corpus.merge_references else wanted
 
 
 def identity(corpus: Corpus, *, online: bool = False) -> list[tuple[str, Path | None, str]]:
@@ -51,8 +65,8 @@ def identity(corpus: Corpus, *, online: bool = False) -> list[tuple[str, Path | 
         return [(describe(corpus), None, f"{describe(corpus)} {generated.version(_path(corpus))}")]
     if corpus.format == "huggingface":
         dataset = hub.open_split(_path(corpus), corpus.split, online=online)
-        with _damage_told(_path(corpus), "whole dataset"):
-            return [(describe(corpus), None, hub.digest(dataset, _top_columns(corpus, dataset.column_names)))]
+        with damage_told(_path(corpus), "whole dataset"):
+            return [(describe(corpus), None, hub.digest(dataset, top_columns(corpus, dataset.column_names)))]
     return [(str(path), path, _sha256(path)) for path in files(corpus)]
 
 
@@ -75,7 +89,7 @@ def describe(corpus: Corpus) -> str:
 def files(corpus: CorpusConfig) -> list[Path]:
     """The files of a corpus, in the order they are read; none for those that are not files."""
     if corpus.format == "text":
-        return [Path(each) for each in (corpus.source, corpus.target) if each is not None]
+        return [Path(each) for each in sides_of(corpus) if each is not None]
     if corpus.format in ("generated", "huggingface"):
         return []
     path = _path(corpus)
@@ -85,36 +99,34 @@ def files(corpus: CorpusConfig) -> list[Path]:
     return [Path(each) for each in found]
 
 
-def line_counts_differ(corpus: CorpusConfig, num_sources: int, num_targets: int) -> DataError:
-    """The error of aligned files that are not aligned."""
-    return DataError(
-        f"has {num_sources} lines, but {corpus.target} has {num_targets}: "
-        "line i of one must be the translation of line i of the other",
-        file=corpus.source,
-    )
+def line_counts_differ(counts: Mapping[Path, int]) -> DataError:
+    """The error of aligned files that are not aligned, the source first."""
+    source, num_sources = next(iter(counts.items()))
+    other, count = next((file, count) for file, count in counts.items() if count != num_sources)
+    problem = f"has {num_sources} lines, but {other} has {count}: "
+    return DataError(f"{problem}line i of one must be the translation of line i of the other", file=source)
 
 
-def _text(corpus: CorpusConfig, online: bool) -> Pairs:
-    one, other = Path(corpus.source or ""), Path(corpus.target)
+def _text(corpus: CorpusConfig, online: bool) -> Rows:
     if corpus.source is None:
-        yield from (("", line) for line in open_lines(other))
+        yield from (("", line) for line in open_lines(Path(corpus.target)))
         return
     try:
-        yield from zip(open_lines(one), open_lines(other), strict=True)
+        yield from zip(*map(open_lines, files(corpus)), strict=True)
     except ValueError:
-        raise line_counts_differ(corpus, check_lines(one), check_lines(other)) from None
+        raise line_counts_differ({file: check_lines(file) for file in files(corpus)}) from None
 
 
-def _tsv(corpus: CorpusConfig, online: bool) -> Pairs:
+def _tsv(corpus: CorpusConfig, online: bool) -> Rows:
     for path in files(corpus):
         rows = ((number, line.split("\t")) for number, line in enumerate(open_lines(path), 1))
-        sides = (corpus.source, corpus.target)
+        sides = sides_of(corpus)
         is_headed = not all(each is None or each.isdecimal() for each in sides)
         names = next(rows, (0, [""]))[1] if is_headed else []
         yield from _cells(path, rows, *(_place(path, names, each) for each in sides))
 
 
-def _csv(corpus: CorpusConfig, online: bool) -> Pairs:
+def _csv(corpus: CorpusConfig, online: bool) -> Rows:
     for path in files(corpus):
         table = csv.reader((line + "\n" for line in open_lines(path)), strict=True)
 
@@ -127,17 +139,18 @@ def _csv(corpus: CorpusConfig, online: bool) -> Pairs:
                 raise DataError(f"not a CSV row: {error}", file=path, line=table.line_num) from None
 
         names = next(rows(), (0, [""]))[1]
-        yield from _cells(path, rows(), *(_place(path, names, each) for each in (corpus.source, corpus.target)))
+        yield from _cells(path, rows(), *(_place(path, names, each) for each in sides_of(corpus)))
 
 
-def _cells(path: Path, rows: Iterable[tuple[int, list[str]]], *sides: int) -> Pairs:
-    """The cells of each row at two places; at place -1 is none."""
-    source, target = sides
+def _cells(path: Path, rows: Iterable[tuple[int, list[str]]], *sides: int) -> Rows:
+    """The cells of each row at two places, or more; at place -1 is none."""
+    source, target, *more = sides
     for line, row in rows:
         try:
-            yield "" if source < 0 else _one_line(row[source]), _one_line(row[target])
+            first = "" if source < 0 else one_line(row[source])
+            yield first, one_line(row[target]), *[one_line(row[each]) for each in more]
         except IndexError:
-            problem = f"has {len(row)} columns, but column {max(source, target) + 1} is wanted"
+            problem = f"has {len(row)} columns, but column {max(sides) + 1} is wanted"
             raise DataError(problem, file=path, line=line) from None
 
 
@@ -152,7 +165,7 @@ def _place(path: Path, names: list[str], column: str | None) -> int:
     return names.index(column)
 
 
-def _jsonl(corpus: CorpusConfig, online: bool) -> Pairs:
+def _jsonl(corpus: CorpusConfig, online: bool) -> Rows:
     for path in files(corpus):
         for number, line in enumerate(open_lines(path), 1):
             if line.strip():
@@ -160,86 +173,60 @@ def _jsonl(corpus: CorpusConfig, online: bool) -> Pairs:
                     row = json.loads(line)
                 except (ValueError, RecursionError) as error:
                     raise DataError(f"not JSON: {error}", file=path, line=number) from None
-                yield _value(row, corpus.source, path, number), _value(row, corpus.target, path, number)
+                source, *targets = sides_of(corpus)
+                first = "" if source is None else one_of(_value(row, source, path, number), source, corpus, path)
+                yield (
+                    first,
+                    *[
+                        text
+                        for each in targets
+                        if each is not None
+                        for text in all_of(_value(row, each, path, number), each, corpus, path)
+                    ],
+                )
 
 
-def _value(row: object, column: str | None, path: Path, line: int) -> str:
-    """The text at a key; `a.b` is key b of the object at key a. null is an empty text, and so is that of no key."""
-    if column is None:
-        return ""
+def _value(row: object, column: str, path: Path, line: int) -> str | list[str]:
+    """The text or texts at a key; `a.b` is key b of the object at key a. null is an empty text."""
     value: object = row
     for key in [column] if isinstance(row, dict) and column in row else column.split("."):
         if not isinstance(value, dict) or key not in value:
             has = f"; it has {listed(row)}" if isinstance(row, dict) else ""
             raise DataError(f"there is no {column!r}{has}", file=path, line=line)
         value = value[key]
+    if isinstance(value, list):
+        return [_text_of(each, column, path, line) for each in value]
+    return _text_of(value, column, path, line)
+
+
+def _text_of(value: object, column: str, path: Path, line: int) -> str:
     if value is not None and not isinstance(value, str):
         raise DataError(f"{column!r} holds {json.dumps(value):.40}, not text", file=path, line=line)
-    text = _one_line(value or "")
+    text = one_line(value or "")
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
         raise DataError(f"{column!r} holds half a surrogate pair, which is no character", file=path, line=line)
     return text
 
 
-def _parquet(corpus: CorpusConfig, online: bool) -> Pairs:
+def _parquet(corpus: CorpusConfig, online: bool) -> Rows:
     for path in files(corpus):
-        with opened(path) as stream, _damage_told(path, "Parquet file"):
+        with opened(path) as stream, damage_told(path, "Parquet file"):
             file = pq.ParquetFile(stream)
-            columns = _top_columns(corpus, file.schema_arrow.names)
+            columns = top_columns(corpus, file.schema_arrow.names)
             num_rows = 0
             for batch in file.iter_batches(columns=columns or None):
-                yield from _table_pairs(pa.Table.from_batches([batch]), corpus, str(path))
+                yield from table_rows(pa.Table.from_batches([batch]), corpus, str(path))
                 num_rows += len(batch)
             if num_rows != file.metadata.num_rows:
                 raise DataError(f"has {num_rows} rows, but says that it has {file.metadata.num_rows}", file=path)
 
 
-def _top_columns(corpus: CorpusConfig, names: Sequence[str]) -> list[str]:
-    """Which columns of a table hold what a corpus names, in themselves or in a field (see `_table_column`)."""
-    wanted = {*(each.split(".")[0] for each in (corpus.source, corpus.target) if each), "translation"}
-    return [name for name in names if {name, name.split(".")[0]} & wanted]
-
-
-def _huggingface(corpus: CorpusConfig, online: bool) -> Pairs:
+def _huggingface(corpus: CorpusConfig, online: bool) -> Rows:
     path = _path(corpus)
     dataset = hub.open_split(path, corpus.split, online=online)
-    with _damage_told(path, "whole dataset"):
+    with damage_told(path, "whole dataset"):
         for table in dataset.with_format("arrow").iter(batch_size=10_000):
-            yield from _table_pairs(table, corpus, path)
-
-
-@contextmanager
-def _damage_told(path: Path | str, what: str) -> Iterator[None]:
-    """Within, what Arrow raises at a damaged file is a DataError."""
-    try:
-        yield
-    except hub.DAMAGE as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise  # it is the disk; of a damaged file Arrow raises one without a number
-        raise DataError(f"not a {what}: {listed(str(error).split(), ' ')}", file=path) from error
-
-
-def _table_pairs(table: pa.Table, corpus: CorpusConfig, path: str) -> Pairs:
-    table.validate(full=True)  # of offsets that lead elsewhere nothing must be read
-    sides = (_table_column(table, name, path) for name in (corpus.source, corpus.target))
-    return zip(*sides, strict=True)
-
-
-def _table_column(table: pa.Table, name: str | None, path: str) -> list[str]:
-    """A text column; `a.b`, and `b` within a column `translation` (a habit of the hub), is a field of a struct.
-    Without a name: empty texts."""
-    if name is None:
-        return [""] * len(table)
-    table = table.combine_chunks()
-    if name not in table.column_names:
-        table = table.flatten()
-    found = next((each for each in (name, f"translation.{name}") if each in table.column_names), None)
-    if found is None:
-        raise DataError(f"there is no column {name!r}; it has {listed(table.column_names)}", file=path)
-    column = table.column(found)
-    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-        raise DataError(f"column {name!r} holds {column.type}, not text", file=path)
-    return [_one_line(value or "") for value in column.to_pylist()]
+            yield from table_rows(table, corpus, path)
 
 
 def _columns(read: Callable[[Path, Sequence[str]], Iterator[tuple[str, ...]]], corpus: CorpusConfig, _: bool) -> Pairs:
@@ -260,11 +247,6 @@ def _path(corpus: CorpusConfig) -> str:
     return corpus.path
 
 
-def _one_line(text: str) -> str:
-    """A cell's text on one line, as everything after this expects: line breaks within it become spaces."""
-    return text.replace("\n", " ") if "\n" in text else text
-
-
 def _sha256(path: Path) -> str:
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise DataError("is a pipe or device; a corpus is read more than once, so give a file", file=path)
@@ -272,7 +254,7 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-READERS: Mapping[str, Callable[[CorpusConfig, bool], Pairs]] = {
+READERS: Mapping[str, Callable[[CorpusConfig, bool], Rows]] = {
     "text": _text,
     "tsv": _tsv,
     "csv": _csv,

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from data.curriculum import Turn, read_turns, weights_of
 from data.documents import read_json
 from data.errors import DataError
+from data.references import read_further
 from data.streams import read_stream
 
 Ids = NDArray[np.int32]
@@ -78,6 +79,7 @@ class Split:
     _table: pa.Table | None = field(default=None, repr=False)
     turns: tuple[Turn, ...] = ()
     words: Column | None = None
+    folder: Path | None = None
 
     def __len__(self) -> int:
         return len(self.source)
@@ -101,6 +103,10 @@ class Split:
         if self._table is None or "source_text" not in self._table.column_names:
             raise ValueError("training data keeps no texts")
         return self._table.column("source_text").to_pylist(), self._table.column("target_text").to_pylist()
+
+    def further_references(self) -> list[list[str]]:
+        """Of a test set's second reference and those after it a text a row, empty where a row has not so many."""
+        return [] if self.folder is None else read_further(self.folder, len(self))
 
     def ids_within(self, source_vocab: int, target_vocab: int) -> bool:
         """Whether every token id is that of a piece of vocabularies so large."""
@@ -192,7 +198,7 @@ def load_split(folder: Path, *, texts: bool | None = None) -> Split:
         words = _column(table.column("words"), flat, whole.address) if "words" in table.column_names else None
         if words is not None and not _are_whole(words, source):
             raise ValueError("there are words without pieces, or pieces without words")
-        return Split(source, target, weights, table, words=words)
+        return Split(source, target, weights, table, words=words, folder=folder)
     except (ValueError, OSError, MemoryError, pa.ArrowException) as error:
         reason = " ".join(str(error).split())
         raise DataError(f"is not a split of ours ({reason:.200}): make the dataset again", file=path) from error

@@ -20,6 +20,7 @@ from pipeline.scoring.metrics import Score
 from pipeline.scoring.report import render, score_rows
 from pipeline.scoring.tokens import check_installed
 from pipeline.training.curves import read_metrics, svg
+from pipeline.translate import reference_file
 
 MOST_COLUMNS = 12  # of a confusion matrix on a terminal
 
@@ -201,10 +202,13 @@ def _training_metrics(file: Path) -> list[dict[str, object]]:
 def _tests(dataset: Path, translations: Path) -> list[Segments]:
     """Every test set of the dataset beside its translations, the main one first."""
     tests = []
-    for name in load_dataset(dataset).tests:
-        files = {"source": f"{name}.source.txt", "hypotheses": f"{name}.txt", "reference": f"{name}.reference.txt"}
+    for name, split in load_dataset(dataset).tests.items():
+        numbers = range(1, 2 + len(split.further_references()))
+        files = {"source": f"{name}.source.txt", "hypotheses": f"{name}.txt"}
+        files |= {f"reference {number}": reference_file(name, number) for number in numbers}
         lines = _aligned({kind: translations / file for kind, file in files.items()})
-        tests.append(Segments(name, lines["source"], lines["hypotheses"], [lines["reference"]]))
+        references = [lines[f"reference {number}"] for number in numbers]
+        tests.append(Segments(name, lines["source"], lines["hypotheses"], references))
     return tests
 
 

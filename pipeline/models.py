@@ -52,9 +52,11 @@ def save_model(folder: Path, config: ModelConfig, weights: dict[str, Tensor], to
 
 def copy_tokenizer(source: Path, target: Path) -> None:
     """Copy the tokenizer's files, one shared or one a side."""
-    for name in TOKENIZER_FILES:
-        if (source / name).exists():
-            shutil.copyfile(source / name, target / name)
+    names = [name for name in TOKENIZER_FILES if (source / name).exists()]
+    if not names:
+        raise DataError("holds no tokenizer", file=source)
+    for name in names:
+        shutil.copyfile(source / name, target / name)
 
 
 def load_model(
@@ -64,7 +66,19 @@ def load_model(
 
     Raises DataError where it is not one. Nothing is built before it is known that the weights in the file fill it.
     """
-    config, (source, target), weights = read_artifact(folder, _parts, "train", known=known)
+    return put_together(*read_artifact(folder, _parts, "train", known=known), folder, device, dtype)
+
+
+def put_together(
+    config: ModelConfig,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    weights: dict[str, Tensor],
+    folder: Path,
+    device: str = "auto",
+    dtype: torch.dtype = torch.float32,
+) -> LoadedModel:
+    """A model in eval mode from its parts, which were read in `folder`."""
+    source, target = tokenizers
     model = build(config, source_vocab=source.vocab_size, target_vocab=target.vocab_size)
     load_weights(model, weights, folder)
     model.to(device=resolve_device(device), dtype=dtype).eval()

@@ -13,9 +13,10 @@ from data.errors import DataError
 from data.examples import Chunk, Sieve, encode
 from data.keys import Keys
 from data.preflight import over_budget, preflight
+from data.references import Row, write_further
 from data.report import CorpusCount, SplitCount, batches_line, make_report, tables
-from data.sources import describe, identity, pairs, resolve
-from data.splits import Corpus, unused_note
+from data.sources import describe, identity, resolve, rows
+from data.splits import Corpus, Portion, unused_note
 from data.store import TOKENIZER_FOLDER, load_split, write_about, write_split
 from data.tokenizers import load_pair
 from data.unseen import in_words, unseen
@@ -73,8 +74,8 @@ def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequenc
         draft.figures["rows"] = {name: count.rows for name, count in counts.items()}
         draft.figures["padding"] = report["batches"]["padding"]
         unknown = _unseen_names(draft.folder, [*splits.all()], tokenizers[1])
-    for title, columns, rows in tables(report):
-        reporter.table(title, columns, rows)
+    for table in tables(report):
+        reporter.table(*table)
     reporter.line(batches_line(report))
     for warning in unknown:
         reporter.warn(warning)
@@ -104,10 +105,12 @@ def _encode(
     unwritable = None if training or tokenizers[1].names is not None else Unwritable(tokenizers[1])
     dropped = sieve.dropped if sieve else {}
     count = SplitCount(pairs_seen, sources_seen, targets_seen, dropped=dropped, unwritable=unwritable)
+    further: list[Row] = []
     with write_split(folder, texts=not training, words=tokenizers[1].names == "tags") as writer:
         for corpus in corpora:
             count.corpora.append(CorpusCount(corpus))
-            for chunk in encode(pairs(corpus, online=data.online), *tokenizers):
+            several = not isinstance(corpus, Portion) and corpus.has_references
+            for chunk in encode(rows(corpus, online=data.online), *tokenizers, several=several):
                 count.corpora[-1].read += len(chunk)
                 bar.advance(len(chunk))
                 if sieve:
@@ -115,9 +118,11 @@ def _encode(
                     _check_budget(chunk, corpus, data.batch_tokens)
                 _check_tags(chunk, corpus)
                 count.add(chunk)
+                further += chunk.further or ()
                 extra = [np.full(len(chunk), corpus.weight)] if training else [chunk.source.texts, chunk.target.texts]
                 source, target = ((side.ids, side.lengths) for side in (chunk.source, chunk.target))
                 writer.write(source, target, *extra, words=chunk.source.words)
+    write_further(folder, further)
     if not count.rows:
         why = ", ".join(f"{reason}: {pairs:,}" for reason, pairs in count.dropped.items() if pairs)
         raise DataError(f"no pair is left in the {name} split; dropped: {why or 'none'}; see data.limits")

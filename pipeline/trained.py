@@ -181,6 +181,9 @@ def _texts(test: str, scores: Manifest, translations: Manifest | None) -> dict[s
     """By what a test set is told from others: fingerprints of its texts."""
     if translations is not None:
         kinds = {kind: translations.files.get(f"{test}.{kind}.txt") for kind in ("source", "reference")}
+        number = 2
+        while entry := translations.files.get(f"{test}.reference.{number}.txt"):
+            kinds[f"reference_{number}"], number = entry, number + 1
         return {kind: entry.sha256[:SHORT] for kind, entry in kinds.items() if entry is not None}
     if "dataset" in scores.inputs:
         below = _table(scores.inputs["dataset"].lineage, "inputs")

@@ -197,7 +197,7 @@ def translate_tests(
     """Translates the source of every test set of `dataset` into `out`.
 
     For each test set: NAME.txt, best translations one a line; NAME.jsonl, all `n_best` with scores; NAME.source.txt and
-    NAME.reference.txt.
+    NAME.reference.txt; further references in NAME.reference.2.txt, ..., an empty line where a segment has not so many.
     """
     todo = plan_tests(model, dataset, config, out, seed=seed)
     if is_fresh(todo, reporter):
@@ -209,11 +209,17 @@ def translate_tests(
         data = read_artifact(dataset, lambda _: load_dataset(dataset), known=todo.inputs["dataset"])
         for name, split in data.tests.items():
             sources, references = split.texts()
-            with open(draft.folder / f"{name}.reference.txt", "w", encoding="utf-8", newline="\n") as file:
-                file.writelines(one_line(reference) + "\n" for reference in references)
+            for number, column in enumerate((references, *split.further_references()), 1):
+                with open(draft.folder / reference_file(name, number), "w", encoding="utf-8", newline="\n") as file:
+                    file.writelines(one_line(reference) + "\n" for reference in column)
             with reporter.bar(f"translating {name}", len(sources), "sentences") as bar:
                 found = partial(translate_lines, loaded, config=config, reporter=reporter, on_done=bar.advance)
                 _write(draft, name, f"{name}.source", sources, found, reporter)
+
+
+def reference_file(test: str, number: int) -> str:
+    """The file of a test set's references; they are numbered from 1."""
+    return f"{test}.reference.txt" if number == 1 else f"{test}.reference.{number}.txt"
 
 
 def translate_file(

@@ -124,7 +124,7 @@ def _sample(
     references: Sequence[Sequence[str]],
     config: EvaluationConfig,
 ) -> Sample:
-    segment = tuple(reference[row] for reference in references)
+    segment = tuple(each[row] for number, each in enumerate(references) if each[row] or not number)
     source = None if sources is None else sources[row]
     right = line_accuracy(hypotheses[row], segment[0], config) if scores_labels(config) else None
     return Sample(row + 1, source, hypotheses[row], segment, sentence_chrf(hypotheses[row], segment, config), right)

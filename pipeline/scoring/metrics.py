@@ -5,6 +5,7 @@ A number without its signature is no result: BLEU over lower-cased or tokenised 
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
@@ -52,7 +53,10 @@ def ter(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: 
 
 
 def _sacrebleu(metric: BLEU | CHRF | TER, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
-    score = metric.corpus_score(hypotheses, references)
+    # sacrebleu knows a segment that has fewer references than others by None
+    first, *further = references
+    several: list[Sequence[Any]] = [first, *([text or None for text in each] for each in further)]
+    score = metric.corpus_score(hypotheses, several)
     return Score(float(score.score), metric.get_signature().format())
 
 
@@ -63,7 +67,8 @@ def exact_match(hypotheses: Sequence[str], references: Sequence[Sequence[str]], 
         return (text.lower() if config.lowercase else text).strip()
 
     num_equal = sum(
-        plain(hypothesis) in map(plain, segment) for hypothesis, *segment in zip(hypotheses, *references, strict=True)
+        plain(hypothesis) in map(plain, (first, *filter(None, further)))  # a segment may have fewer than others
+        for hypothesis, first, *further in zip(hypotheses, *references, strict=True)
     )
     case = "lc" if config.lowercase else "mixed"
     signature = f"nrefs:{len(references)}|case:{case}|space:stripped|stat:share*100"

@@ -1,0 +1,42 @@
+"""Several references of a segment: pairs of one source made one, and the lines of files that hold them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from data.errors import DataError
+from data.lines import evened, open_lines
+
+Row: TypeAlias = tuple[str, ...]  # source, target and, where there are more references, those
+
+
+def merged(rows: Iterable[Row]) -> Iterator[Row]:
+    """Rows of one source as one, in the order in which the sources come first; references that are there once.
+
+    Sources that differ only in white space or Unicode's normal form are one. Holds all rows in memory.
+    """
+    found: dict[str, tuple[str, dict[str, str]]] = {}
+    for source, *targets in rows:
+        _, references = found.setdefault(evened(source), (source, {}))
+        for target in targets:
+            references.setdefault(evened(target), target)
+    return ((source, *references.values()) for source, references in found.values())
+
+
+def write_further(folder: Path, rows: Sequence[Row]) -> None:
+    """Write the references of each row after the first into reference.2.txt, ...; an empty line where there is none."""
+    for number in range(2, 2 + max(map(len, rows), default=0)):
+        lines = (row[number - 2] if number - 2 < len(row) else "" for row in rows)
+        text = "".join(line.replace("\r", " ") + "\n" for line in lines)
+        (folder / f"reference.{number}.txt").write_text(text, encoding="utf-8", newline="\n")
+
+
+def read_further(folder: Path, num_rows: int) -> list[list[str]]:
+    """What `write_further` wrote: of each further reference its lines. Raises DataError where they are not so many."""
+    found: list[list[str]] = []
+    while (file := folder / f"reference.{len(found) + 2}.txt").exists():
+        found.append(list(open_lines(file)))
+        if len(found[-1]) != num_rows:
+            problem = f"has {len(found[-1])} lines for {num_rows} segments: make the dataset again"
+            raise DataError(problem, file=file)
+    return found

@@ -1,0 +1,95 @@
+"""Cells -> texts: columns of Arrow tables, lists of texts in a cell, and what of them are source and references."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import cast
+
+import pyarrow as pa
+
+from data import hub
+from data.config import CorpusConfig
+from data.errors import DataError, listed
+from data.references import Row
+
+
+def sides_of(corpus: CorpusConfig) -> list[str | None]:
+    """The files or columns of source, target and further references."""
+    return [corpus.source, corpus.target, *(corpus.references or ())]
+
+
+def one_of(value: str | list[str], column: str, corpus: CorpusConfig, path: Path | str) -> str:
+    """The text of a cell; a list where lists are joined."""
+    if isinstance(value, str):
+        return value
+    if corpus.lists != "join":
+        problem = f'column {column!r} holds lists; say lists = "join" for their texts with spaces between'
+        of_tests = ' or, of a test set\'s target, lists = "references"'
+        raise DataError(problem + (of_tests if column != corpus.source else ""), file=path)
+    return " ".join(value)
+
+
+def all_of(value: str | list[str], column: str, corpus: CorpusConfig, path: Path | str) -> list[str]:
+    """The references in a cell."""
+    if isinstance(value, list) and corpus.lists == "references":
+        return value or [""]
+    return [one_of(value, column, corpus, path)]
+
+
+def top_columns(corpus: CorpusConfig, names: Sequence[str]) -> list[str]:
+    """Which columns of a table hold what a corpus names, in themselves or in a field (see `_table_column`)."""
+    wanted = {*(each.split(".")[0] for each in sides_of(corpus) if each), "translation"}
+    return [name for name in names if {name, name.split(".")[0]} & wanted]
+
+
+@contextmanager
+def damage_told(path: Path | str, what: str) -> Iterator[None]:
+    """Within, what Arrow raises at a damaged file is a DataError."""
+    try:
+        yield
+    except hub.DAMAGE as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # it is the disk; of a damaged file Arrow raises one without a number
+        raise DataError(f"not a {what}: {listed(str(error).split(), ' ')}", file=path) from error
+
+
+def table_rows(table: pa.Table, corpus: CorpusConfig, path: str) -> Iterator[Row]:
+    """The rows of a table: source, target and further references."""
+    table.validate(full=True)  # of offsets that lead elsewhere nothing must be read
+    names = sides_of(corpus)
+    columns = [_table_column(table, name, path) for name in names]
+    if len(columns) == 2 and not any(isinstance(cell, list) for column in columns for cell in column[:1]):
+        return cast(Iterator[Row], zip(*columns, strict=True))
+    return (_row(cells, names, corpus, path) for cells in zip(*columns, strict=True))
+
+
+def _row(cells: Sequence[str | list[str]], names: Sequence[str | None], corpus: CorpusConfig, path: str) -> Row:
+    texts = [all_of(cell, str(name), corpus, path) for cell, name in zip(cells[1:], names[1:], strict=True)]
+    return one_of(cells[0], str(names[0]), corpus, path), *chain.from_iterable(texts)
+
+
+def _table_column(table: pa.Table, name: str | None, path: str) -> list[str] | list[list[str]]:
+    """A column of texts, or of lists of them; `a.b`, and `b` within a column `translation` (a habit of the hub), is a
+    field of a struct. Without a name: empty texts."""
+    if name is None:
+        return [""] * len(table)
+    table = table.combine_chunks()
+    if name not in table.column_names:
+        table = table.flatten()
+    found = next((each for each in (name, f"translation.{name}") if each in table.column_names), None)
+    if found is None:
+        raise DataError(f"there is no column {name!r}; it has {listed(table.column_names)}", file=path)
+    column = table.column(found)
+    is_list = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
+    of = column.type.value_type if is_list else column.type
+    if not (pa.types.is_string(of) or pa.types.is_large_string(of)):
+        raise DataError(f"column {name!r} holds {column.type}, not text", file=path)
+    if is_list:
+        return [[one_line(each or "") for each in value or ()] for value in column.to_pylist()]
+    return [one_line(value or "") for value in column.to_pylist()]
+
+
+def one_line(text: str) -> str:
+    """A cell's text on one line, as everything after this expects: line breaks within it become spaces."""
+    return text.replace("\n", " ") if "\n" in text else text

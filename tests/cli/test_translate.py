@@ -1,0 +1,120 @@
+"""`tfm translate` of a text that is typed, and by a checkpoint of a training."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from pipeline.artifact import open_artifact
+from pipeline.lock import lock
+from pipeline.models import load_model
+from pipeline.training.checkpoint import Checkpoints
+from pipeline.unfinished import load_checkpoint
+from tests.cli.user import TINY, Stages, tfm
+from tests.damage import listing
+
+SEARCH = ("--beam", "1", "--device", "cpu")
+
+
+@pytest.mark.parametrize("text", ["eins zwei drei", "Hallo!", "fünf", "你好世界", "eins 3.50 zwei", " ", "eins\nzwei"])
+def test_a_text_that_is_typed_is_translated(stages: Stages, tmp_path: Path, text: str) -> None:
+    typed = tfm("translate", stages.folder, text, *SEARCH)
+    assert typed.code == 0, typed.err
+    assert typed.out == tfm("translate", stages.folder, "-", *SEARCH, stdin=text + "\n").out
+    assert typed.out.count("\n") == text.count("\n") + 1
+    kept = tfm("translate", stages.folder, text, *SEARCH, "--out", tmp_path / "out")
+    assert kept.code == 0, kept.err
+    assert (tmp_path / "out" / "hypotheses.txt").read_text("utf-8") == typed.out
+    assert (tmp_path / "out" / "source.txt").read_text("utf-8") == text + "\n"
+
+
+@pytest.mark.parametrize("name", ["test.de", "absent", "corpora/test", "my text.de", "a b/c d", "../x", "test-2017"])
+def test_a_file_that_is_missing_is_called_missing_and_how_a_text_is_given(stages: Stages, name: str) -> None:
+    missing = tfm("translate", stages.folder, name, *SEARCH)
+    assert missing.code == 65
+    assert missing.out == ""
+    said = " ".join(missing.err.split())
+    assert f"{name}: no such file; to translate a text: echo TEXT | tfm translate {stages.folder}" in said
+
+
+def test_a_file_with_a_name_like_a_text_is_a_file(
+    stages: Stages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("eins zwei").write_text("drei\nvier\n", "utf-8")
+    assert tfm("translate", stages.folder, "eins zwei", *SEARCH).out.count("\n") == 2
+
+
+def test_every_checkpoint_translates_as_what_is_published_of_it(stages: Stages, corpora: Path) -> None:
+    words = (corpora / "test.de", *SEARCH)
+    published = open_artifact(stages.folder / "model").figures["steps"]
+    steps = Checkpoints(stages.folder / "training" / "checkpoints").steps()
+    found = {step: tfm("translate", stages.folder, *words, "--step", str(step)) for step in steps}
+    assert all(each.code == 0 for each in found.values()), found
+    assert found[published[0]].out == tfm("translate", stages.folder, *words).out
+    before = listing(stages.folder)
+    with lock(stages.folder / "training"):  # a training goes on
+        assert tfm("translate", stages.folder, *words, "--step", "last").out == found[steps[-1]].out
+    assert listing(stages.folder) == before
+    absent = tfm("translate", stages.folder, *words, "--step", "7")
+    assert absent.code == 65
+    assert f"no checkpoint of step 7, only of {', '.join(map(str, steps))}" in " ".join(absent.err.split())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--step", "0.5"), ("--step", "5", "--out", "x"), ("--step", "5", "--ensemble", "x"), ("--step", "")],
+    ids=" ".join,
+)
+def test_what_does_not_go_with_a_step_is_refused(stages: Stages, words: tuple[str, ...]) -> None:
+    assert tfm("translate", stages.folder, "eins zwei", *words).code == 2
+
+
+def test_a_checkpoint_with_a_moving_average_gives_that_and_needs_no_dataset(
+    stages: Stages, corpora: Path, tmp_path: Path
+) -> None:
+    words = ("train", "--data", stages.folder / "dataset", *TINY, "--max-steps", "12", "--device", "cpu")
+    words = (*words, "--set", "training.ema=0.5", "--set", "training.keep.last=9", "--out", tmp_path / "run")
+    assert tfm(*words).code == 0
+    texts = (corpora / "test.de", *SEARCH)
+    step = str(open_artifact(tmp_path / "run" / "model").figures["steps"][0])
+    averaged = tfm("translate", tmp_path / "run", *texts, "--step", step)
+    assert averaged.out == tfm("translate", tmp_path / "run", *texts).out
+    found, published = load_checkpoint(tmp_path / "run", int(step)), load_model(tmp_path / "run" / "model")
+    for key, weight in published.model.state_dict().items():
+        assert torch.equal(found.model.state_dict()[key], weight), key
+    trained = Checkpoints(tmp_path / "run" / "training" / "checkpoints").read(int(step)).tensors("model")
+    name, weight = next(iter(trained.items()))
+    assert not torch.equal(found.model.state_dict()[name], weight)
+    (tmp_path / "run" / "model").rename(tmp_path / "model-good")
+    assert tfm("translate", tmp_path / "run", *texts, "--step", step).out == averaged.out
+
+
+def test_a_training_of_an_earlier_tfm_has_the_dataset_s_tokenizer(
+    stages: Stages, corpora: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(stages.folder, run)
+    words = (corpora / "test.de", *SEARCH, "--step", "last")
+    before = tfm("translate", run, *words)
+    shutil.rmtree(run / "training" / "tokenizer")
+    assert tfm("translate", run, *words).out == before.out
+    (run / "dataset" / "tokenizer" / "tokenizer.json").write_text("{}")
+    assert tfm("translate", run, *words).code == 65
+
+
+def test_a_damaged_checkpoint_is_refused_by_name(stages: Stages, corpora: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(stages.folder, run)
+    checkpoints = Checkpoints(run / "training" / "checkpoints")
+    file = checkpoints.place(checkpoints.steps()[-1]) / "model.safetensors"
+    data = bytearray(file.read_bytes())
+    data[-1] ^= 1
+    file.write_bytes(data)
+    refused = tfm("translate", run, corpora / "test.de", *SEARCH, "--step", "last")
+    assert refused.code == 65
+    assert "checkpoint is damaged" in " ".join(refused.err.split())
+    none = tfm("translate", run / "model", corpora / "test.de", "--step", "last")
+    assert none.code == 65
+    assert "holds no checkpoint yet" in none.err
