@@ -26,7 +26,7 @@ class CorpusConfig(BaseModel):
     """One corpus of sentence pairs.
 
     text: `source` and `target` are two aligned files. tsv, csv, jsonl, parquet: `path` is the file (or
-    several, by a glob), `source` and `target` name its columns (tsv without a header: 0 and 1).
+    several, by a glob), `source` and `target` name its columns (tsv without a header: their numbers, from 0).
     labelled: a line is LABEL and text; the source is the text, the target the label. conllu: the source is the words
     of a sentence, the target one of its columns (upos).
     huggingface: `path` is a dataset's folder, its NAME or NAME:CONFIGURATION, `split` its split. generated:
@@ -77,12 +77,25 @@ class CorpusConfig(BaseModel):
     def _first_reference(cls, given: object) -> object:
         """Without a target the first of the references is it."""
         several = given.get("references") if isinstance(given, dict) else None
-        if isinstance(given, dict) and isinstance(several, (list, tuple)) and several and "target" not in given:
+        if (
+            isinstance(given, dict)
+            and isinstance(several, (list, tuple))
+            and "target" not in given
+            and (several and isinstance(several[0], (str, int)))
+        ):
             first, *further = several
             return {**given, "target": first, "references": further or None}
         return given
 
-    @field_validator("epochs", "references", mode="before")
+    @field_validator("source", "target", "references", mode="before")
+    @classmethod
+    def _columns(cls, given: object) -> object:
+        """A column without a name may be given as a number."""
+        if isinstance(given, (list, tuple)):
+            return tuple(map(cls._columns, given))
+        return str(given) if type(given) is int else given
+
+    @field_validator("epochs", mode="before")
     @classmethod
     def _range(cls, given: object) -> object:
         return tuple(given) if isinstance(given, list) else given  # as `_as_tuple`

@@ -133,6 +133,8 @@ def _found(
     """The corpora at `path`: text files in a folder, else a Hugging Face dataset; and what there is not used."""
     assert config.path is not None
     folder = Path(config.path)
+    if folder.is_file():
+        raise _is_a_file(config)
     files, alone = _text_files(folder, config.source, config.target) if folder.is_dir() else ({}, [])
     if any(map(looks_like_a_split, files)):
         corpora = {
@@ -155,6 +157,21 @@ def _found(
     tests = {name: corpora[name] for name in uses.tests}
     unused = [f"{name} ({uses.valid} is)" if name in VALID_NAMES else name for name in uses.unused]
     return (corpora[TRAIN_NAME],), valid, tests, (*unused, *alone)
+
+
+def _is_a_file(config: DataConfig) -> DataError:
+    """The error of a file in place of a folder, with what to say instead."""
+    path = str(config.path)
+    ending = path.removesuffix(".gz").rpartition(".")[2]
+    format_ = {"json": "jsonl"}.get(ending, ending if ending in ("csv", "jsonl", "parquet", "conllu") else "tsv")
+    columns = {"tsv": "source = 0, target = 1"}.get(format_, f'source = "{config.source}", target = "{config.target}"')
+    instead = f'{{ format = "{format_}", path = "{path}", {columns} }}'
+    if config.source is None and format_ == "tsv":
+        instead = f'{{ source = "none", target = "{path}" }}'
+    return DataError(
+        f"is a file, and data.path is a folder or a Hugging Face dataset; of a file say data.train = {instead}",
+        file=path,
+    )
 
 
 def _hub_splits(config: DataConfig) -> Sequence[str]:

@@ -6,6 +6,7 @@ import re
 from contextlib import redirect_stdout
 from functools import partial
 from itertools import islice
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from data import programs as module
 from data.errors import DataError
 from data.programs import LINE_END, OPERATIONS, PROGRAMS, additions, programs
 from data.toys import split_of
+from pipeline.recipe import load_recipe
 
 SHAPES = [(1, 1), (2, 3), (4, 3), (9, 6), (25, 2)]
 
@@ -123,3 +125,12 @@ def test_refuses_a_split_it_does_not_have(name: str) -> None:
     parameters = {"length": 1, "mix": False} | ({"nesting": 1} if name == "programs" else {})
     with pytest.raises(DataError, match="no split 'dev'; choose one of train, valid, test"):
         next(PROGRAMS[name]("dev", 1, 1, **parameters))
+
+
+def test_the_combined_recipe_is_half_mixed_but_for_its_first_epoch() -> None:
+    recipe = load_recipe(Path(__file__).parents[3] / "recipes" / "execute-combined.toml")
+    for epoch in range(1, 12):
+        there = [each for each in recipe.data.train if each.epochs is None or each.epochs[0] <= epoch <= each.epochs[1]]
+        rows = {each.mix: each.weight * (each.size or 0) for each in there}
+        assert len(there) == 2
+        assert rows[True] / sum(rows.values()) == pytest.approx(2 / 3 if epoch == 1 else 1 / 2)

@@ -339,3 +339,16 @@ def test_a_dataset_is_the_same_wherever_its_rows_are_stored(tmp_path):
     loaded = [datasets.load_from_disk(str(tmp_path / name)) for name in ("one", "three")]
     assert len({hub.digest(each, ["en", "de"]) for each in (whole, turned, *loaded)}) == 1
     assert hub.digest(whole, ["en"]) != hub.digest(whole, ["en", "de"]) != hub.digest(whole.select(range(9)), ["en"])
+
+
+def test_columns_without_a_name_may_be_given_as_numbers(tmp_path):
+    path = write_lines(tmp_path / "a.tsv", ["7\ta\tb\tc"])
+    given = CorpusConfig.model_validate(
+        {"format": "tsv", "path": path, "source": 1, "target": 2, "references": [3]}, strict=True
+    )
+    assert given == CorpusConfig(format="tsv", path=path, source="1", target="2", references=("3",))
+    assert list(pairs(given)) == [("a", "b")]
+    with pytest.raises(ValueError, match="source"):
+        CorpusConfig(format="tsv", path=path, source=True)
+    with pytest.raises(DataError, match="there is no column '-1'"):
+        read(format="tsv", path=path, source=-1, target=2)

@@ -219,3 +219,19 @@ def test_splits_of_a_hugging_face_dataset_that_are_not_used_are_named(tmp_path):
     assert splits.valid.split == "validation_matched"
     assert list(splits.tests) == ["test_matched"]
     assert splits.unused == ("unsupervised", "validation_mismatched")
+
+
+@pytest.mark.parametrize(
+    ("name", "keys", "instead"),
+    [
+        ("a.txt", {}, 'format = "tsv", path = "PATH", source = 0, target = 1'),
+        ("a.tsv.gz", {}, 'format = "tsv", path = "PATH", source = 0, target = 1'),
+        ("a.jsonl", {"source": "en", "target": "de"}, 'format = "jsonl", path = "PATH", source = "en", target = "de"'),
+        ("a.txt", {"source": None}, 'source = "none", target = "PATH"'),
+    ],
+)
+def test_a_file_in_place_of_a_folder_is_answered_with_what_to_say(tmp_path, name, keys, instead):
+    touch(tmp_path, name)
+    with pytest.raises(DataError, match=r"is a file, and data\.path is a folder") as error:
+        resolve(DataConfig(path=str(tmp_path / name), **keys))
+    assert f"say data.train = {{ {instead.replace('PATH', str(tmp_path / name))} }}" in str(error.value)
