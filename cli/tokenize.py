@@ -13,6 +13,10 @@ def tokenize(
         list[Path] | None, typer.Argument(metavar="[CORPUS...]", help="Text files, one sentence a line; also .gz.")
     ] = None,
     recipe: RecipeFile = None,
+    file: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="FILE", help="A tokenizer.json from elsewhere: taken, and measured on text."),
+    ] = None,
     kind: Annotated[
         str | None, typer.Option("--kind", help="bpe, wordpiece, unigram, char, byte or word.", metavar="KIND")
     ] = None,
@@ -31,11 +35,12 @@ def tokenize(
     sets: Sets = None,
     out: Out = None,
 ) -> None:
-    """Learn a tokenizer from raw text.
+    """Learn a tokenizer from raw text, or take one.
 
     From the training corpora of a recipe, or from the text files CORPUS.
     """
-    flags = {
+    flags: dict[str, object] = {
+        "tokenizer.file": None if file is None else str(file),
         "tokenizer.kind": kind,
         "tokenizer.vocab_size": vocab_size,
         "tokenizer.lowercase": lowercase,

@@ -4,7 +4,21 @@ from pathlib import Path
 
 from data.errors import DataError
 from tokenizer import tokenizer
+from tokenizer.special import SPECIALS
 from tokenizer.tokenizer import Tokenizer
+
+
+def load_file(file: Path) -> Tokenizer:
+    """A tokenizer.json, which may be from elsewhere. Raises DataError that says what of it does not fit."""
+    try:
+        return Tokenizer.load(file)
+    except FileNotFoundError:
+        raise DataError("no such file", file=file) from None
+    except IsADirectoryError:
+        raise DataError("is a folder; give the tokenizer.json in it", file=file) from None
+    except ValueError as error:
+        names = ", ".join(f"{name} {number}" for number, name in enumerate(SPECIALS))
+        raise DataError(f"{error}; its pieces must have all ids from 0 on, the first {names}") from error
 
 
 def load_pair(folder: Path) -> tuple[Tokenizer, Tokenizer]:

@@ -11,15 +11,15 @@ from typing import TypeAlias, TypeVar
 
 from data.config import DataConfig
 from data.errors import DataError
-from data.lines import portions
+from data.lines import evened, portions
 from data.preflight import preflight
 from data.sources import describe, identity, open_lines, pairs, resolve
 from data.splits import Corpus, Portion
-from data.tokenizers import load_pair
+from data.tokenizers import load_file, load_pair
 from pipeline.artifact import JSON, Draft, Input, Plan, is_fresh, publish
 from pipeline.errors import RecipeError
 from pipeline.progress import Bar, Reporter
-from tokenizer.config import TokenizerConfig
+from tokenizer.config import LEARNED_BY, TokenizerConfig
 from tokenizer.special import SPECIALS, UNK_ID
 from tokenizer.tokenizer import Tokenizer, save_pair
 from tokenizer.train import NamesTrainer, TokenizerTrainer
@@ -37,7 +37,9 @@ Result = TypeVar("Result")
 def plan(config: TokenizerConfig, data: DataConfig, out: Path) -> Plan:
     """What `tokenize` will make, from what. Raises DataError where a corpus is not there."""
     splits = resolve(data)
-    used = {"train": splits.train, "valid": (splits.valid,)}
+    used: dict[str, Sequence[Corpus]] = {"valid": (splits.valid,)}
+    if not _is_taken(config):
+        used = {"train": splits.train, **used}
     inputs = {
         f"{name}: {label}": Input.of_value(fingerprint, None if path is None else str(path))
         for name, corpora in used.items()
@@ -46,8 +48,10 @@ def plan(config: TokenizerConfig, data: DataConfig, out: Path) -> Plan:
     }
     if config.source_from is not None:
         inputs["source_from"] = Input.of_artifact(Path(config.source_from), TOKENIZER_MAKERS)
+    if config.file is not None:
+        inputs["file"] = _file(Path(config.file))
     settings: dict[str, JSON] = {name: [_settings(corpus) for corpus in corpora] for name, corpora in used.items()}
-    described = config.model_dump(mode="json", exclude={"source_from"})
+    described = config.model_dump(mode="json", exclude=_described_without(config))
     return Plan("tokenize", out, {"tokenizer": described, "data": settings}, inputs, seed=None)
 
 
@@ -65,9 +69,10 @@ def tokenize(
     splits = resolve(data)
     with publish(todo, command=command) as draft:
         preflight(splits, online=data.online)
-        rows = (row for corpus in splits.train for row in pairs(corpus, online=data.online))
-        sides = ("shared",) if config.shared else ("source", "target")
-        tokenizers = _learn(config, sides, rows, reporter)
+        tokenizers = _take(config)
+        if "shared" not in tokenizers:
+            rows = (row for corpus in splits.train for row in pairs(corpus, online=data.online))
+            tokenizers = _learn(config, tokenizers, rows, reporter)
         held_out = pairs(splits.valid, online=data.online)
         measures = _measure(tokenizers, held_out, reporter)
         _finish(draft, tokenizers, measures, describe(splits.valid), reporter)
@@ -79,19 +84,26 @@ def tokenize_files(
 ) -> None:
     """Learn a tokenizer from text files, one text a line, and publish it at `out`; prints what `tokenize` does.
 
-    Every 100th line is held out to measure on; of less than 100 lines none is, and all are measured on.
+    Every 100th line is held out to measure on; of less than 100 lines none is, and all are measured on. So they are
+    where `config.file` is taken and nothing learned.
     """
     if not config.shared:
         raise RecipeError("tokenizer.shared = false: a vocabulary a side needs pairs of texts; name them in a recipe")
     inputs = {str(file): _file(file) for file in files}
-    todo = Plan("tokenize", out, {"tokenizer": config.model_dump(mode="json")}, inputs, seed=None)
+    if config.file is not None:
+        inputs["file"] = _file(Path(config.file))
+    described = config.model_dump(mode="json", exclude=_described_without(config))
+    todo = Plan("tokenize", out, {"tokenizer": described}, inputs, seed=None)
     if is_fresh(todo, reporter):
         return
     with publish(todo, command=command) as draft:
-        tokenizers = _learn(config, ("shared",), _lines(files, held_out=False), reporter)
+        taken = _take(config)
+        tokenizers = taken or _learn(config, {}, _lines(files, held_out=False), reporter)
         where = f"every {HELD_OUT_EVERY}th line"
-        measures = _measure(tokenizers, _lines(files, held_out=True), reporter)
-        if not measures["shared"].num_words:
+        measures = _measure(tokenizers, _lines(files, held_out=None if taken else True), reporter)
+        if taken:
+            where = "all lines"
+        elif not measures["shared"].num_words:
             where = f"the training text, as less than {HELD_OUT_EVERY} lines leave none to hold out"
             measures = _measure(tokenizers, _lines(files, held_out=False), reporter)
         _finish(draft, tokenizers, measures, where, reporter)
@@ -105,13 +117,19 @@ class Measure:
     num_words: int = 0
     num_tokens: int = 0
     num_unknown: int = 0
+    num_texts: int = 0
+    num_changed: int = 0
 
     def add(self, texts: Sequence[str], tokenizer: Tokenizer) -> None:
         """Count some more texts."""
         self.num_words += sum(len(text.split()) for text in texts)
-        for ids in tokenizer.encode_batch(texts):
+        encoded = tokenizer.encode_batch(texts)
+        for ids in encoded:
             self.num_tokens += len(ids)
             self.num_unknown += ids.count(UNK_ID)
+        self.num_texts += len(texts)
+        decoded = tokenizer.decode_batch(encoded)
+        self.num_changed += sum(evened(a) != evened(b) for a, b in zip(texts, decoded, strict=True))
 
     @property
     def tokens_a_word(self) -> float:
@@ -121,11 +139,17 @@ class Measure:
     def unknown_rate(self) -> float:
         return self.num_unknown / max(self.num_tokens, 1)
 
+    @property
+    def changed_rate(self) -> float:
+        """Share of texts that decoding does not give back, but for white space."""
+        return self.num_changed / max(self.num_texts, 1)
+
 
 def _learn(
-    config: TokenizerConfig, sides: Sequence[str], rows: Iterable[Row], reporter: Reporter
+    config: TokenizerConfig, taken: Mapping[str, Tokenizer], rows: Iterable[Row], reporter: Reporter
 ) -> dict[str, Tokenizer]:
     """One tokenizer a side; the only one learns from every text of a row. One that is taken learns nothing."""
+    sides = ("shared",) if config.shared else ("source", "target")
     trainers = [_trainer(config, side) for side in sides]
     with reporter.bar("reading text", None, "lines") as bar:
         for batch in portions(rows, AT_ONCE):
@@ -135,8 +159,8 @@ def _learn(
             bar.advance(len(batch))
     tokenizers = {}
     for side, trainer in zip(sides, trainers, strict=True):
-        if side == "source" and config.source_from is not None:
-            tokenizers[side], _ = load_pair(Path(config.source_from))
+        if side in taken:
+            tokenizers[side] = taken[side]
             continue
         with reporter.bar("learning pieces", None, "different words", done=trainer.num_words) as bar:
             tokenizers[side] = _showing_time(trainer.learn, bar)
@@ -146,6 +170,23 @@ def _learn(
                 f"tokenizer.min_frequency = {config.min_frequency} times ({side} side)"
             )
     return tokenizers
+
+
+def _is_taken(config: TokenizerConfig) -> bool:
+    """Whether nothing is learned."""
+    return config.file is not None and config.shared
+
+
+def _described_without(config: TokenizerConfig) -> set[str]:
+    """What of the config says where something lies, or how to learn what is taken."""
+    return {"source_from", "file", *(LEARNED_BY if _is_taken(config) else ())}
+
+
+def _take(config: TokenizerConfig) -> dict[str, Tokenizer]:
+    """The tokenizers that are there already, by side."""
+    if config.file is not None:
+        return {"shared" if config.shared else "source": load_file(Path(config.file))}
+    return {} if config.source_from is None else {"source": load_pair(Path(config.source_from))[0]}
 
 
 def _trainer(config: TokenizerConfig, side: str) -> TokenizerTrainer | NamesTrainer:
@@ -197,12 +238,14 @@ def _finish(
             "vocabulary_size": tokenizer.vocab_size,
             "tokens_a_word": measures[side].tokens_a_word,
             "unknown_rate": measures[side].unknown_rate,
+            "changed_rate": measures[side].changed_rate,
             "longest_pieces": longest[side],
         }
     rows = (
         ("vocabulary size", *(f"{each.vocab_size:,}" for each in every)),
         ("tokens a word", *(f"{measures[side].tokens_a_word:.3f}" for side in tokenizers)),
         ("unknown tokens", *(f"{measures[side].unknown_rate:.3%}" for side in tokenizers)),
+        ("texts that come back otherwise", *(f"{measures[side].changed_rate:.3%}" for side in tokenizers)),
     )
     reporter.table(f"tokenizer, measured on {where}", ["", *tokenizers], rows)
     reporter.table(
@@ -217,10 +260,11 @@ def _longest(tokenizer: Tokenizer) -> list[str]:
     return sorted(pieces, key=lambda piece: (-len(piece), piece))[:NUM_LONGEST]
 
 
-def _lines(files: Sequence[Path], *, held_out: bool) -> Iterator[Row]:
-    """The lines of all files that are held out, or those that are not."""
+def _lines(files: Sequence[Path], *, held_out: bool | None) -> Iterator[Row]:
+    """The lines of all files that are held out, or those that are not; None: all."""
     lines = (line for file in files for line in open_lines(file))
-    return ((line,) for number, line in enumerate(lines, 1) if (number % HELD_OUT_EVERY == 0) == held_out)
+    numbered = enumerate(lines, 1)
+    return ((line,) for number, line in numbered if held_out in (None, number % HELD_OUT_EVERY == 0))
 
 
 def _file(file: Path) -> Input:

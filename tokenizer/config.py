@@ -7,6 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 Kind = Literal["bpe", "wordpiece", "unigram", "char", "byte", "word"]
 LabelKind = Literal["label", "tags"]
 Normalization = Literal["none", "nfc", "nfd", "nfkc", "nfkd"]
+LEARNED_BY = ("kind", "vocab_size", "lowercase", "normalization", "min_frequency")
+"""What says how a tokenizer is learned."""
 
 
 class TokenizerConfig(BaseModel):
@@ -30,6 +32,23 @@ class TokenizerConfig(BaseModel):
     source_from: str | None = Field(
         None, description="a folder with a tokenizer; its source side is taken, and only the target's is learned"
     )
+
+    file: str | None = Field(
+        None,
+        description="a tokenizer.json from elsewhere that is taken in place of learning one; with shared = false for "
+        "the source",
+    )
+
+    @model_validator(mode="after")
+    def _file_fits(self) -> "TokenizerConfig":
+        if self.file is None:
+            return self
+        if self.source_from is not None:
+            raise ValueError("`file` and `source_from` both name the tokenizer of the source: leave one out")
+        idle = [name for name in type(self).model_fields if name in LEARNED_BY and name in self.model_fields_set]
+        if self.shared and idle:
+            raise ValueError(f"`file` is taken as it is, and nothing is learned: leave out {', '.join(idle)}")
+        return self
 
     @model_validator(mode="after")
     def _fits(self) -> "TokenizerConfig":

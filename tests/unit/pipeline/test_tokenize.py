@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+import tokenizers
+from tokenizers import decoders, models, normalizers, pre_tokenizers
 
 from data.config import CorpusConfig, DataConfig
 from data.errors import DataError
@@ -15,6 +17,7 @@ from pipeline.artifact import open_artifact
 from pipeline.errors import RecipeError
 from pipeline.progress import Quiet
 from tokenizer.config import TokenizerConfig
+from tokenizer.special import SPECIALS
 from tokenizer.tokenizer import Tokenizer, load_pair
 
 COMMAND = ["tfm", "tokenize"]
@@ -83,7 +86,9 @@ def test_one_shared_vocabulary(data: DataConfig, tmp_path: Path) -> None:
     assert figures["longest_pieces"][:2] == [" katze", " matte"]
     (_, columns, measured), (_, _, longest) = heard.tables
     assert list(columns) == ["", "shared"]
-    assert [row[0] for row in measured] == ["vocabulary size", "tokens a word", "unknown tokens"]
+    assert [row[0] for row in measured] == [
+        *("vocabulary size", "tokens a word", "unknown tokens", "texts that come back otherwise"),
+    ]
     assert [row[0] for row in longest][:2] == ["␣katze", "␣matte"]
     assert len(longest) == len(figures["longest_pieces"]) == 20
 
@@ -184,5 +189,89 @@ def test_waiting_gives_the_result_or_the_error_of_the_work() -> None:
 def test_figures_are_plain_json(data: DataConfig, tmp_path: Path) -> None:
     tokenize(data, tmp_path / "tokenizer")
     document = json.loads((tmp_path / "tokenizer" / "manifest.json").read_text("utf-8"))
-    assert document["config"]["tokenizer"] == CONFIG.model_dump(mode="json", exclude={"source_from"})
+    assert document["config"]["tokenizer"] == CONFIG.model_dump(mode="json", exclude={"source_from", "file"})
     assert document["command"] == COMMAND
+
+
+def from_elsewhere(file: Path, specials: Sequence[str] = SPECIALS, **more: int) -> str:
+    """A tokenizer as others make them: words and punctuation, lower-cased, put together with spaces."""
+    words = ["the", "cat", "sat", "die", "katze", "."]
+    vocab = {piece: number for number, piece in enumerate([*specials, *words])} | more
+    whole = tokenizers.Tokenizer(models.WordLevel(vocab, unk_token=specials[1]))
+    whole.normalizer, whole.pre_tokenizer = normalizers.Lowercase(), pre_tokenizers.Whitespace()
+    whole.decoder = decoders.WordPiece()
+    whole.add_special_tokens(list(specials))
+    whole.enable_truncation(2)
+    whole.save(str(file))
+    return str(file)
+
+
+def test_a_tokenizer_from_elsewhere_is_taken_and_measured(data: DataConfig, tmp_path: Path) -> None:
+    out, config = tmp_path / "tokenizer", TokenizerConfig(file=from_elsewhere(tmp_path / "x.json"))
+    heard = tokenize(data, out, config)
+    manifest = open_artifact(out, "tokenize")
+    assert {label: each.path for label, each in manifest.inputs.items() if label == "file"} == {"file": config.file}
+    assert not any("train" in label for label in manifest.inputs)
+    taken = Tokenizer.load(out / "tokenizer.json")
+    assert taken.encode("The cat sat.") == [4, 5, 6, 9]  # whole: what cuts texts is left out
+    figures = manifest.figures["shared"]
+    assert (figures["vocabulary_size"], figures["unknown_rate"]) == (10, 2 / 8)
+    assert figures["changed_rate"] == 2 / 4  # "the cat Q" and "a cat"
+    assert ["texts that come back otherwise", "50.000%"] in [list(row) for row in heard.tables[0][2]]
+    assert "fresh" in tokenize(data, out, config).lines[0]
+    write(tmp_path / "train.en", ["the dog sat"] * 40)
+    assert "fresh" in tokenize(data, out, config).lines[0]
+    from_elsewhere(tmp_path / "x.json", dog=10)
+    assert "input file changed" in tokenize(data, out, config).lines[0]
+
+    text = tmp_path / "a.txt"
+    write(text, ["the cat", "the Q"])
+    tokenize_files([text], tmp_path / "other", config)
+    assert open_artifact(tmp_path / "other").figures["shared"]["unknown_rate"] == 1 / 4
+
+
+def test_a_taken_tokenizer_of_the_source_goes_with_a_learned_one_of_the_target(
+    data: DataConfig, tmp_path: Path
+) -> None:
+    out = tmp_path / "tokenizer"
+    file = from_elsewhere(tmp_path / "x.json")
+    tokenize(data, out, TokenizerConfig(file=file, shared=False, kind="char"))
+    source, target = load_pair(out)
+    assert source.encode("the cat") == [4, 5]
+    assert target.pieces("saß") == ["s", "a", "ß"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            ("[PAD]", "[UNK]", "[CLS]", "[SEP]"),
+            r"x\.json: .*control token <pad> has id None; expected 0.*the first <pad> 0",
+        ),
+        (("<unk>", "<pad>", "<s>", "</s>"), r"control token <pad> has id 1; expected 0"),
+        ({"far": 99}, r"its 11 pieces do not have the ids 0 to 10"),
+        ("{", r"x\.json: is not a tokenizer of ours"),
+        (None, r"x\.json: no such file"),
+    ],
+)
+def test_what_of_a_tokenizer_from_elsewhere_does_not_fit_is_said(
+    content: object, message: str, data: DataConfig, tmp_path: Path
+) -> None:
+    file = tmp_path / "x.json"
+    if isinstance(content, tuple):
+        from_elsewhere(file, content)
+    elif isinstance(content, dict):
+        from_elsewhere(file, **content)
+    elif isinstance(content, str):
+        file.write_text(content)
+    with pytest.raises(DataError, match=message):
+        tokenize(data, tmp_path / "tokenizer", TokenizerConfig(file=str(file)))
+    assert not (tmp_path / "tokenizer").exists()
+
+
+def test_what_says_how_to_learn_is_refused_where_nothing_is_learned() -> None:
+    for key, value in (("kind", "bpe"), ("vocab_size", 99), ("lowercase", False), ("min_frequency", 1)):
+        with pytest.raises(ValueError, match=f"nothing is learned: leave out {key}"):
+            TokenizerConfig.model_validate({"file": "x.json", key: value})
+    with pytest.raises(ValueError, match="leave one out"):
+        TokenizerConfig(file="x.json", source_from="y", shared=False)
