@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from pipeline.trained import Trained
 
 NOTHING = "–"
-WORDS = ("run", "architecture", "task", "differs")
+DIFFERS = "differs"
+WORDS = ("run", "architecture", "task")
 SAID = ("model.architecture", "model.task")  # they have columns of their own
-MARK = "*"  # beside a figure that does not compare with that of the first run
+MARK = "*"  # beside a figure that does not compare with that of the first row
 
 
 def compare(
@@ -24,7 +25,9 @@ def compare(
     sort: Annotated[
         str | None,
         typer.Option(
-            "--sort", metavar="METRIC", help="The best first: bleu, loss, seconds, ...; else as they are given."
+            "--sort",
+            metavar="METRIC",
+            help="The best first: loss, accuracy, bleu of validation, seconds, ..., test.bleu; else as they are given.",
         ),
     ] = None,
     plot: Annotated[
@@ -63,7 +66,7 @@ def table(found: "Comparison") -> tuple[list[str], list[list[str]]]:
     columns["task"] = [run.task for run in found.runs] if len({run.task for run in found.runs}) > 1 else []
     for name, (heading, shown) in _figures(found).items():
         columns[heading] = [_cell(found, run, name, shown) for run in found.runs]
-    columns["differs"] = [_differs(found.differs[run.name]) for run in found.runs]
+    columns[f"{DIFFERS} from {found.base}"] = [_differs(found.differs[run.name]) for run in found.runs]
     columns = {heading: cells for heading, cells in columns.items() if any(each not in ("", NOTHING) for each in cells)}
     return list(columns), [list(row) for row in zip(*columns.values(), strict=True)]
 
@@ -105,5 +108,5 @@ def _value(value: object) -> str:
 
 def in_markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """The lines of the table; figures stand to the right."""
-    lines = [columns, ["---" if each in WORDS else "---:" for each in columns], *rows]
+    lines = [columns, ["---" if each in WORDS or each.startswith(DIFFERS) else "---:" for each in columns], *rows]
     return ["| " + " | ".join(each.replace("|", "\\|") for each in line) + " |" for line in lines]

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -125,8 +126,8 @@ def _trained(model: Manifest) -> dict[str, Score]:
     """The figures in the manifest of a model."""
     config, validation = _table(model.config, "model"), _table(model.figures, "validation")
     on = {label: each.fingerprint[:SHORT] for label, each in model.inputs.items() if label == "dataset"}
-    of_words = ("architecture", "word_vectors") if config.get("task") == "word_vectors" else ()  # what is predicted
-    on |= {name: str(config[name]) for name in ("task", "block", *of_words) if config.get(name) is not None}
+    on |= {name: str(config[name]) for name in ("task", "block") if config.get(name) is not None}
+    on |= _predicted_words(config)
     bleu = f"{validation.get('bleu_signature')}|{_spelled(on)}"
     found = {
         "parameters": (_number(model.figures, "parameters"), ""),
@@ -136,6 +137,19 @@ def _trained(model: Manifest) -> dict[str, Score]:
         "valid.bleu": (_number(validation, "bleu"), bleu),
     }
     return {name: Score(value, signature) for name, (value, signature) in found.items() if value is not None}
+
+
+def _predicted_words(config: Mapping[str, Any]) -> dict[str, str]:
+    """Of word vectors, what is predicted in validation, which reads texts whole: nothing is left out of them."""
+    if config.get("task") != "word_vectors":
+        return {}
+    words = _table(config, "word_vectors")
+    window = f"1-to-{words.get('window')}" if words.get("shrink") else str(words.get("window"))
+    return {
+        "architecture": str(config.get("architecture")),
+        "window": window,
+        "noise-words": str(words.get("negatives") or "none"),
+    }
 
 
 def _spelled(parts: Mapping[str, object]) -> str:
@@ -196,11 +210,37 @@ def _texts(test: str, scores: Manifest, translations: Manifest | None) -> dict[s
 def _metrics(file: Path, model: Manifest, notes: list[str]) -> list[dict[str, object]]:
     """The lines of metrics.jsonl where they are of the training that the model came from."""
     lines = read_metrics(file) if file.exists() else []
-    steps, _ = points(lines, "valid", "loss")
-    if lines and (not steps or steps[-1] != model.figures.get("updates")):
+    if lines and not _are_of(lines, file, model):
         notes.append("training/ is of another training than model/: its curve and tokens/s are left out")
         return []
     return lines
+
+
+def _are_of(lines: Sequence[Mapping[str, object]], file: Path, model: Manifest) -> bool:
+    """Whether a metrics.jsonl is of the training that a model came from: the one that its manifest knows or, where it
+    is of before manifests knew that, one whose figures agree with the model's."""
+    if (known := model.figures.get("metrics_sha256")) is not None:
+        return sha256(file.read_bytes()).hexdigest() == str(known)
+    steps, losses = points(lines, "valid", "loss")
+    if not steps or steps[-1] != model.figures.get("updates"):
+        return False
+    validated = dict(zip(steps, losses, strict=True))
+    published, loss = model.figures.get("steps"), _number(_table(model.figures, "validation"), "loss")
+    if isinstance(published, list) and len(published) == 1 and loss is not None:
+        return bool(validated.get(published[0]) == loss)
+    return _seconds_agree(lines, model)
+
+
+def _seconds_agree(lines: Sequence[Mapping[str, object]], model: Manifest) -> bool:
+    """Whether a training could have taken as long as the model's: its clock goes on to the end of the last validation,
+    and nothing but updates comes in between."""
+    steps, clock = points(lines, "train", "seconds")
+    validated, taken = points(lines, "valid", "seconds")
+    total = _number(model.figures, "training_seconds")
+    if not steps or total is None:
+        return True
+    least = clock[-1] + sum(each for at, each in zip(validated, taken, strict=True) if at >= steps[-1])
+    return abs(total - least) < 0.01 if steps[-1] == validated[-1] else least < total + 0.01
 
 
 def _clock(metrics: Sequence[Mapping[str, object]], model: Manifest) -> tuple[list[int], list[float]]:

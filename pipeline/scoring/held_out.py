@@ -85,7 +85,8 @@ def _signature(config: ModelConfig, count: float) -> str:
     if config.task == "word_vectors":
         words, unit = config.word_vectors, "neighbour" if config.architecture == "skip_gram" else "word"
         noise = "none" if words.negatives is None else f"{words.negatives}-others"
-        return f"unit:{unit}|count:{count:.0f}|end:none|window:{words.window}|noise-words:{noise}"
+        window = f"1-to-{words.window}" if words.shrink else words.window  # drawn for each word
+        return f"unit:{unit}|count:{count:.0f}|end:none|window:{window}|noise-words:{noise}"
     unit = "chosen-token" if config.task == "masked_language_model" else "token"
     context = "line" if config.block is None else f"windows-of-{config.block}"
     return f"unit:{unit}|count:{count:.0f}|end:counted|context:{context}"

@@ -1,5 +1,6 @@
 """metrics.jsonl: one JSON object a line, of training or of a validation; and the same figures for TensorBoard."""
 
+import hashlib
 import json
 import math
 import os
@@ -51,6 +52,10 @@ class MetricsLog:
             stream.write(json.dumps(line) + "\n")
         for mirror in self.mirrors:
             mirror.append(line)
+
+    def sha256(self) -> str:
+        """Of the file as it is."""
+        return hashlib.sha256(self.file.read_bytes()).hexdigest()
 
     def sync(self) -> None:
         """Make sure that all lines are on the disk: before the checkpoint that counts on them."""

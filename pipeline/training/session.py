@@ -347,6 +347,7 @@ def publish_model(session: Session, trainer: Trainer, command: Sequence[str]) ->
             training_seconds=round(progress.seconds, 3),
             parameters=num_parameters(trainer.state.model),
             settings=progress.settings.model_dump(),
+            metrics_sha256=trainer.log.sha256(),  # by which `tfm compare` knows that the curve is this training's
         )
         if progress.changes:
             draft.figures["changed_during_training"] = [each.in_words() for each in progress.changes]

@@ -4,6 +4,7 @@ import json
 import math
 import shutil
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -180,7 +181,8 @@ def test_sorting_puts_the_best_first_and_those_without_last(tmp_path: Path) -> N
     runs = [worse, none, better]
     for metric, names in (
         (None, ["worse", "none", "better"]),
-        ("bleu", ["better", "worse", "none"]),
+        ("test.bleu", ["better", "worse", "none"]),
+        ("bleu", ["better", "worse", "none"]),  # validation has none here
         ("loss", ["none", "better", "worse"]),
         ("valid.accuracy", ["worse", "none", "better"]),
         ("seconds", ["worse", "none", "better"]),
@@ -190,12 +192,94 @@ def test_sorting_puts_the_best_first_and_those_without_last(tmp_path: Path) -> N
         compare_runs(runs, "rouge9")
 
 
-def test_sorting_changes_nothing_of_what_is_compared(tmp_path: Path) -> None:
+def test_a_bare_name_sorts_by_validation_and_by_the_test_set_it_is_warned(tmp_path: Path) -> None:
+    first, second = (
+        add_scores(
+            make_run(tmp_path / name, figures={"validation": {"accuracy": valid, "loss": 1.0}}),
+            30.0,
+            accuracy=Score(test, "stat:share*100"),
+        )
+        for name, valid, test in (("first", 0.9, 50.0), ("second", 0.8, 60.0))
+    )
+    for sort, best, warned in (
+        ("accuracy", "first", False),
+        ("valid.accuracy", "first", False),
+        ("test.accuracy", "second", True),
+        ("bleu", "second", True),  # equal: as they were given
+        (None, "second", False),
+    ):
+        found = compare_runs([second, first], sort)
+        assert found.runs[0].name == best, sort
+        assert any("uses it up" in note for note in found.notes) == warned, sort
+
+
+def test_sorting_changes_nothing_of_what_differs_and_marks_beside_the_first_row(tmp_path: Path) -> None:
     first = make_run(tmp_path / "first", loss=3.0, model={"norm": "pre"})
-    other = make_run(tmp_path / "other", loss=2.0, model={"norm": "post"})
-    found = compare_runs([first, other], "loss")
-    assert [run.name for run in found.runs] == ["other", "first"]
-    assert found.differs == {"first": {}, "other": {"model.norm": "post"}}
+    like = make_run(tmp_path / "like", loss=2.5, model={"norm": "pre"})
+    other = make_run(tmp_path / "other", loss=2.0, model={"norm": "post"}, dataset="another")
+    found = compare_runs([first, like, other], "loss")
+    assert [run.name for run in found.runs] == ["other", "like", "first"]
+    assert found.base == "first"
+    assert {name: set(each) for name, each in found.differs.items()} == {
+        "first": set(),
+        "like": set(),
+        "other": {"model.norm", "dataset"},
+    }
+    assert [found.compares(run, "valid.loss") for run in found.runs] == [True, False, False]
+    assert any(note.startswith("first: ") and "not comparable with other" in note for note in found.notes)
+    found = compare_runs([first, like, other])
+    assert [found.compares(run, "valid.loss") for run in found.runs] == [True, True, False]
+
+
+TEXT = "unit:code-point|count:2663|breaks:counted|unit:token|count:{}|end:counted|context:line{}"
+
+
+@pytest.mark.parametrize(
+    ("name", "one", "other", "compare"),
+    [
+        ("bits_per_character", TEXT.format(700, ""), TEXT.format(2663, ""), True),
+        ("bits_per_character", TEXT.format(700, ""), TEXT.format(700, "|unknown:9"), False),
+        ("bits_per_character", TEXT.format(700, ""), TEXT.format(700, "").replace("2663", "2600"), False),
+        ("bits_per_character", "unit:code-point|count:9|vocab:40", "unit:code-point|count:9|vocab:80", True),
+        ("word_perplexity", "unit:word|count:9|nrefs:1|vocab:40", "unit:word|count:9|nrefs:1|vocab:80", True),
+        ("word_perplexity", "unit:word|count:9|nrefs:1|vocab:40", "unit:word|count:9|nrefs:2|vocab:40", False),
+        ("perplexity", "unit:token|count:9|vocab:40", "unit:token|count:9|vocab:80", False),
+        ("perplexity", "unit:token|count:9|vocab:40", "unit:token|count:8|vocab:40", False),
+    ],
+)
+def test_figures_by_units_of_the_text_compare_across_tokenizers(
+    tmp_path: Path, name: str, one: str, other: str, compare: bool
+) -> None:
+    runs = [
+        add_scores(make_run(tmp_path / folder), 30.0, **{name: Score(1.0, signature)})
+        for folder, signature in (("one", one), ("other", other))
+    ]
+    found = compare_runs(runs)
+    assert found.compares(found.runs[1], f"test.{name}") == compare
+    assert any(f"test.{name}" in note for note in found.notes) != compare
+    assert not any("nothing instead of count" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("words", "compare"),
+    [
+        ({"subsample": 0.001}, True),  # validation reads texts whole
+        ({"shrink": True}, False),
+        ({"window": 3}, False),
+        ({"negatives": 5}, False),
+    ],
+)
+def test_of_word_vectors_what_is_predicted_is_compared(tmp_path: Path, words: dict[str, Any], compare: bool) -> None:
+    usual = {"window": 5, "shrink": False, "negatives": None, "subsample": None}
+    first, other = (
+        make_run(
+            tmp_path / name,
+            model={"architecture": "cbow", "task": "word_vectors", "word_vectors": {**usual, **changes}},
+        )
+        for name, changes in (("first", {}), ("other", words))
+    )
+    found = compare_runs([first, other])
+    assert found.compares(found.runs[1], "valid.loss") == compare
 
 
 def test_scores_of_another_model_are_left_out_and_it_is_said(tmp_path: Path) -> None:
@@ -214,6 +298,36 @@ def test_a_curve_of_another_training_is_left_out_and_it_is_said(tmp_path: Path) 
     assert found.runs[0].curve is None
     assert "tokens_per_second" not in found.runs[0].figures
     assert any("run: training/ is of another training" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("figures", "lines"),
+    [
+        # a training that is known by its file
+        ({"metrics_sha256": "0" * 64}, METRICS),
+        # those before: the published validation, or the clock, is another's; as many updates both
+        ({"steps": [25]}, [*METRICS[:3], METRICS[3] | {"loss": 2.0001}]),
+        ({"steps": [24]}, METRICS),
+        ({"steps": [10, 25], "training_seconds": 13.5}, METRICS),
+        ({"steps": [10, 25], "training_seconds": 17.0}, [*METRICS[:3], METRICS[2] | {"step": 25}, METRICS[3]]),
+    ],
+)
+def test_a_curve_of_another_training_of_as_many_updates_is_left_out(
+    tmp_path: Path, figures: dict[str, Any], lines: list[dict[str, Any]]
+) -> None:
+    found = compare_runs([make_run(tmp_path / "run", metrics=lines, figures=figures)]).runs[0]
+    assert found.curve is None
+    assert "tokens_per_second" not in found.figures
+    assert any("of another training" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("figures", [{}, {"steps": [25]}, {"steps": [10, 25]}])
+def test_a_curve_of_its_own_training_is_taken(tmp_path: Path, figures: dict[str, Any]) -> None:
+    run = make_run(tmp_path / "old", figures=figures)
+    assert compare_runs([run]).runs[0].curve is not None
+    digest = sha256((run / "training" / "metrics.jsonl").read_bytes()).hexdigest()
+    new = make_run(tmp_path / "new", figures={**figures, "metrics_sha256": digest})
+    assert compare_runs([new]).runs[0].curve is not None
 
 
 def test_errors_name_the_folder(tmp_path: Path) -> None:
