@@ -155,12 +155,13 @@ def tables(report: Mapping[str, Any]) -> list[Table]:
 
 
 def batches_line(report: Mapping[str, Any]) -> str:
-    """The cost of padding in a sentence."""
+    """The cost of padding in a sentence. A task of one side has other batches; another seed one more or less."""
     cost, corpora = report["batches"], report["splits"]["train"]["corpora"]
     return (
         f"{'the first' if any('epochs' in each for each in corpora) else 'an'} epoch: "
         f"{cost['rows_an_epoch']:,} pairs in {cost['batches_an_epoch']:,} batches of at most "
-        f"{cost['batch_tokens']:,} padded tokens a side; {cost['padding']:.1%} of the positions are padding"
+        f"{cost['batch_tokens']:,} padded tokens a side, as translation has them; {cost['padding']:.1%} of the "
+        "positions are padding"
     )
 
 

@@ -1,6 +1,7 @@
 """The five stages as a user types them, by flags alone."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -25,6 +26,17 @@ def test_each_stage_leaves_its_artifact(stages: Stages) -> None:
     for artifact in ("tokenizer", "dataset", "model"):
         manifest = json.loads((stages.folder / artifact / "manifest.json").read_text("utf-8"))
         assert manifest["command"][0] == "tfm"
+
+
+def test_preprocess_and_train_count_the_same_batches(stages: Stages) -> None:
+    counted, trained = (
+        re.search(r"([\d,]+) (?:pairs|examples) in ([\d,]+) batches", stages.said[stage].err)
+        for stage in ("preprocess", "train")
+    )
+    assert counted is not None
+    assert trained is not None
+    assert counted.groups() == trained.groups()
+    assert "as translation has them" in stages.said["preprocess"].err
 
 
 def test_stages_talk_on_stderr_only(stages: Stages) -> None:

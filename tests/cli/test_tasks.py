@@ -194,6 +194,34 @@ def test_a_decoder_alone_translates() -> None:
     assert scores("decoder")["exact_match"] == 100.0
 
 
+def test_a_decoder_that_learned_texts_goes_on_to_translate() -> None:
+    texts = run("lm", (*LINES, "training.max_steps=4"), source=None, target="sentence")
+    assert texts.code == 0, texts.err
+    for name in ("train", "test"):
+        rows = Path(f"{name}.tsv").read_text("utf-8").splitlines()[1:]
+        for side, column in (("de", 0), ("en", 0)):
+            lines = "".join(row.split("\t")[column] + "\n" for row in rows)
+            Path(f"{name}.{side}").write_text(lines, encoding="utf-8")
+    pairs = ("--train", "train.de", "train.en", "--valid", "test.de", "test.en", "--test", "test.de", "test.en")
+    wanted = ("--set", "model.task=translation", "--set", "model.architecture=decoder_only", "--max-steps", "2")
+    start = ("--init-from", "runs/lm", "--device", "cpu", *wanted, "--set", "training.schedule.warmup_steps=1")
+    made = tfm("tokenize", "train.de", "--kind", "char", "--out", "other/tokenizer")
+    assert made.code == 0, made.err
+    made = tfm("preprocess", *pairs, "--tokenizer", "other/tokenizer", "--out", "other/dataset")
+    assert made.code == 0, made.err
+    refused = tfm("train", "--data", "other/dataset", "--out", "other", *start)
+    assert refused.code == 65
+    advice = "tfm preprocess --tokenizer runs/lm/tokenizer"
+    assert advice in refused.err
+    made = tfm("preprocess", *pairs, *advice.split()[2:], "--out", "tuned/dataset")  # which can be followed
+    assert made.code == 0, made.err
+    trained = tfm("train", "--data", "tuned/dataset", "--out", "tuned", *start)
+    assert trained.code == 0, trained.err
+    assert "begins with all weights of runs/lm/model (language_model)" in trained.err
+    assert "anew" not in trained.err
+    assert json.loads(Path("tuned/model/config.json").read_text("utf-8"))["decoder"]["dim"] == 32
+
+
 def test_an_encoder_is_trained_on_masked_texts_and_then_on_labels() -> None:
     masked = run("masked", (*MASKED, "tokenizer.target_kind=word"))
     assert masked.code == 0, masked.err
