@@ -5,9 +5,9 @@ What is not in the table is used by every architecture, task and choice, or refu
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
-from pipeline.config import DecodingConfig
+from pipeline.config import DecodingConfig, EvaluationConfig, EvaluationMetric
 
 Test = Callable[[Any], bool]
 
@@ -34,6 +34,11 @@ def none_of(*values: object) -> Test:
     return lambda value: value not in values
 
 
+def without(*names: str) -> Test:
+    """Whether a list has none of these."""
+    return lambda values: not set(values) & set(names)
+
+
 def _of_files(corpus: Any) -> bool:
     return corpus is None or corpus.format != "huggingface"
 
@@ -43,6 +48,7 @@ HEADS = ("heads", "key_value_heads", "key_dim", "value_dim")
 WORD_VECTORS = {"model.architecture": one_of("skip_gram", "cbow")}
 RECURRENT = {"model.architecture": one_of("recurrent")}
 NO_TRANSLATION = {"model.task": none_of("translation")}
+LABELS = one_of("classification", "tagging")
 BY_PROBABILITY = {"model.task": one_of("language_model", "masked_language_model", "word_vectors")}
 
 MODEL = (
@@ -184,6 +190,26 @@ EVALUATION = (
         BY_PROBABILITY,
         ("evaluation",),
         "such a model is scored by how probable it finds the test sets, and has no hypotheses",
+    ),
+    Idle(
+        {"model.task": LABELS, "evaluation.metrics": one_of(EvaluationConfig().metrics)},
+        ("evaluation.bleu_tokenize", "evaluation.rouge_tokenize"),
+        "labels are scored by accuracy, macro_f1 and exact_match",
+    ),
+    Idle(
+        {"evaluation.metrics": without(*(name for name in get_args(EvaluationMetric) if name.startswith("rouge")))},
+        ("evaluation.rouge_tokenize",),
+        "no ROUGE is among them",
+    ),
+    Idle(
+        {"model.task": LABELS, "evaluation.metrics": without("bleu")},
+        ("evaluation.bleu_tokenize",),
+        "no BLEU is among them",
+    ),
+    Idle(
+        {"model.task": one_of("translation"), "evaluation.metrics": without("accuracy", "macro_f1")},
+        ("evaluation.labels",),
+        "it is for accuracy and macro_f1",
     ),
 )
 

@@ -378,6 +378,31 @@ def test_a_task_without_translations_takes_no_keys_of_them(base: Path, kind: tup
 
 
 @pytest.mark.parametrize(
+    ("setting", "metrics", "of_texts", "of_labels"),
+    [
+        ("evaluation.bleu_tokenize=char", None, True, False),
+        ("evaluation.bleu_tokenize=char", ["chrf"], True, False),  # BLEU by length, and that of validation
+        ("evaluation.bleu_tokenize=char", ["bleu", "accuracy"], True, True),
+        ("evaluation.rouge_tokenize=rouge-score", None, True, False),
+        ("evaluation.rouge_tokenize=rouge-score", ["rougeL"], True, True),
+        ("evaluation.rouge_tokenize=rouge-score", ["bleu"], False, False),
+        ("evaluation.labels=word", None, False, True),
+        ("evaluation.labels=word", ["accuracy"], True, True),
+        ("evaluation.lowercase=true", None, True, True),
+    ],
+)
+@pytest.mark.parametrize("kind", ["translation", "classification", "tagging"])
+def test_keys_of_scores_are_used_by_a_metric_or_refused(
+    base: Path, kind: str, setting: str, metrics: list[str] | None, of_texts: bool, of_labels: bool
+) -> None:
+    architecture = "transformer" if kind == "translation" else "encoder_only"
+    sets = [f"model.architecture={architecture}", f"model.task={kind}", setting]
+    sets += [f"evaluation.metrics={json.dumps(metrics)}"] if metrics else []
+    found = read(base_of(base, architecture), *sets)
+    assert isinstance(found, Recipe) == (of_texts if kind == "translation" else of_labels), found
+
+
+@pytest.mark.parametrize(
     ("setting", "over"),
     [
         ("data.source=de", ONE_SIDED),
