@@ -27,6 +27,10 @@ def evaluate(
     model: Annotated[
         Path | None, typer.Option("--model", metavar="DIR", help="Translates --source; also needed for perplexity.")
     ] = None,
+    ensemble: Annotated[
+        list[Path] | None,
+        typer.Option("--ensemble", metavar="MODEL", help="Another model, which translates together with --model."),
+    ] = None,
     source: Annotated[
         Path | None, typer.Option("--source", metavar="FILE", help="The source text, one sentence a line.")
     ] = None,
@@ -45,6 +49,16 @@ def evaluate(
         bool | None, typer.Option("--lowercase/--no-lowercase", help="Ignore case; the signature says so.")
     ] = None,
     beam: Annotated[int | None, typer.Option("--beam", metavar="W", help="Beam width of the model's search.")] = None,
+    forced: Annotated[
+        Path | None,
+        typer.Option("--forced", metavar="FILE", help="Line n's words, between tabs, come up in its translation."),
+    ] = None,
+    prefix: Annotated[
+        str | None, typer.Option("--prefix", metavar="TEXT", help="Every translation begins with this.")
+    ] = None,
+    prefixes: Annotated[
+        Path | None, typer.Option("--prefixes", metavar="FILE", help="Line n's translation begins with its line n.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the content of scores.json.")] = False,
     device: Device = None,
     seed: Seed = None,
@@ -56,14 +70,20 @@ def evaluate(
     The table goes to stdout; with --json the content of scores.json does.
     """
     files = {"--model": model, "--source": source, "--hypotheses": hypotheses, "--reference": reference}
+    search = {"--ensemble": ensemble, "--beam": beam, "--forced": forced, "--prefix": prefix, "--prefixes": prefixes}
     flags = {"evaluation.metrics": metric or None, "evaluation.lowercase": lowercase}
     if recipe is not None:
-        refuse({**files, "--beam": beam}, "with --recipe the recipe's translations are scored")
+        refuse({**files, **search}, "with --recipe the recipe's translations are scored")
         scores = _tests(recipe, sets, {**flags, "seed": seed, "training.device": device}, out, as_json)
     else:
         references = require(reference or None, "--reference")
         if hypotheses is None and (model is None or source is None):
             raise typer.BadParameter("give it, or --model and --source, or --recipe", param_hint="--hypotheses")
+        if hypotheses is not None:
+            refuse({**search, "--ensemble": None}, "with --hypotheses nothing is translated")
+        if model is None:
+            refuse({"--ensemble": ensemble}, "give --model as well")
+        refuse({"--prefixes": prefix and prefixes}, "give --prefix or --prefixes, not both")
         from cli.console import reporter
         from pipeline.config import DecodingConfig, EvaluationConfig
         from pipeline.evaluate import evaluate_files
@@ -72,9 +92,13 @@ def evaluate(
             part(EvaluationConfig, sets, flags, beside=("decoding",)),
             hypotheses=hypotheses,
             model=model_folder(model) if model is not None else None,
+            ensemble=[model_folder(each) for each in ensemble or ()],
             source=source,
             references=references,
             decoding=part(DecodingConfig, sets, {"decoding.beam": beam}, beside=("evaluation",)),
+            prefix=prefix,
+            prefixes=prefixes,
+            forced=forced,
             out=out,
             seed=seed_of(seed),
             command=argv(),

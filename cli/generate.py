@@ -2,8 +2,9 @@
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -55,6 +56,10 @@ def generate(
     ] = None,
     no_repeat_ngram: NoRepeat = None,
     forbidden: Forbidden = None,
+    forced: Annotated[
+        Path | None,
+        typer.Option("--forced", metavar="FILE", help="Line n's words, between tabs, come up after prompt n."),
+    ] = None,
     choices: Annotated[
         Path | None,
         typer.Option("--choices", metavar="FILE", help="Instead: how probable each line is after the prompt."),
@@ -87,7 +92,7 @@ def generate(
     if choices is not None:
         given = {f"--{key.partition('.')[2].replace('_', '-')}": value for key, value in flags.items()}
         given |= {"--samples": given.pop("--n-best"), "--max-tokens": given.pop("--max-length"), "--set": sets}
-        refuse(given, "with --choices nothing is written")
+        refuse({**given, "--forced": forced}, "with --choices nothing is written")
         _score(folders, _prompts(prompt), choices, through_ends, jsonl, device or "auto")
         return
     from cli.console import reporter
@@ -98,14 +103,15 @@ def generate(
     usual = [] if beam is not None else ["decoding.strategy=sample"]
     config = part(DecodingConfig, [*usual, *(sets or ())], flags)
     writer = Writer(Reader(load_ensemble(folders, device or "auto"), through_ends=through_ends), config, reporter())
-    streams = sys.stdout.isatty() and not jsonl and not writer.searches and config.n_best == 1
+    streams = sys.stdout.isatty() and not (jsonl or writer.searches or forced) and config.n_best == 1
     num_texts = 0
+    words = _words(forced)
     for each in _prompts(prompt):
         if streams:
             _stream(writer, each, apart=num_texts > 0)
             num_texts += 1
             continue
-        texts = writer.texts(each)
+        texts = writer.texts(each, next(words))
         if jsonl:
             _print(json.dumps({"prompt": each, "texts": [asdict(text) for text in texts]}, ensure_ascii=False))
             continue
@@ -151,6 +157,19 @@ def _prompts(prompt: str | None) -> Iterable[str]:
     if sys.stdin.isatty():
         print(PROMPT, file=sys.stderr)
     return stream_lines(sys.stdin.buffer, "stdin")
+
+
+def _words(file: Path | None) -> Iterator[list[str]]:
+    """For each prompt, the words and phrases that must come up after it."""
+    if file is None:
+        yield from repeat([])
+        return
+    from data.sources import open_lines
+    from pipeline.errors import DataError
+    from pipeline.translate import split_phrases
+
+    yield from map(split_phrases, open_lines(file))
+    raise DataError("has fewer lines than there are prompts: give one each, empty where none is wanted", file=file)
 
 
 def _print(text: str, end: str = "\n") -> None:

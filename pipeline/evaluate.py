@@ -86,9 +86,13 @@ def evaluate_files(
     *,
     hypotheses: Path | None,
     model: Path | None,
+    ensemble: Sequence[Path] = (),
     source: Path | None,
     references: Sequence[Path],
     decoding: DecodingConfig,
+    prefix: str | None = None,
+    prefixes: Path | None = None,
+    forced: Path | None = None,
     out: Path | None,
     seed: int = 1,
     command: Sequence[str] = (),
@@ -97,24 +101,26 @@ def evaluate_files(
 ) -> dict[str, Any]:
     """Scores the hypotheses in a file, or those that `model` gives for `source`, against one or more references.
 
-    Perplexity needs both `model` and `source`. With `out`, an artifact is published there, with the hypotheses if the
-    model made them. Returns the content of scores.json. Raises DataError where line counts differ, RecipeError
-    where nothing gives hypotheses.
+    Perplexity needs both `model` and `source`. `ensemble`, `prefixes` and `forced` are those of `tfm translate`, and
+    `prefix` is one for all lines. With `out`, an artifact is published there, with the hypotheses if the model made
+    them. Returns the content of scores.json. Raises DataError where line counts differ, RecipeError where nothing gives
+    hypotheses.
     """
     if not references:
         raise RecipeError("nothing to score against: give --reference FILE")
     _check(config)
     if hypotheses is None and (model is None or source is None):
         raise RecipeError("nothing to score: give --hypotheses FILE, or --model DIR and --source FILE")
-    files = {"source": source, "hypotheses": hypotheses}
+    files = {"source": source, "hypotheses": hypotheses, "prefixes": prefixes, "forced": forced}
     files |= {f"reference_{number}": reference for number, reference in enumerate(references, 1)}
     lines = _aligned({name: file for name, file in files.items() if file is not None})
 
     def work(folder: Path | None) -> list[Evaluation]:
         # without a source the model has nothing to do
-        loaded = None if model is None or source is None else _load(model, device)
+        loaded = None if model is None or source is None else _load(model, device, ensemble=ensemble)
         if loaded is not None and hypotheses is None:
-            lines["hypotheses"] = _translate(loaded, lines["source"], decoding, reporter)
+            starts = lines.get("prefixes", None if prefix is None else [prefix] * len(lines["source"]))
+            lines["hypotheses"] = _translate(loaded, lines["source"], decoding, reporter, starts, lines.get("forced"))
             if folder is not None:
                 text = "".join(hypothesis + "\n" for hypothesis in lines["hypotheses"])
                 (folder / "hypotheses.txt").write_text(text, encoding="utf-8", newline="\n")
@@ -139,9 +145,12 @@ def evaluate_files(
     inputs = {name: Input.of_file(file) for name, file in files.items() if file is not None}
     if model is not None:
         inputs["model"] = Input.of_artifact(model, "train")
+    inputs |= {f"model {number}": Input.of_artifact(other, "train") for number, other in enumerate(ensemble, 2)}
     resolved: dict[str, Any] = {"evaluation": config.model_dump(mode="json")}
     if hypotheses is None:
         resolved["decoding"] = decoding.model_dump(mode="json")
+    if prefix is not None:
+        resolved["prefix"] = prefix
     todo = Plan(stage="evaluate", folder=out, config=resolved, inputs=inputs, seed=seed)
     return _stage(todo, work, None, command, reporter)
 
@@ -268,20 +277,28 @@ def _assess(
     return assess(segments, config, seed=seed, reporter=reporter, extra=extra, missing=missing)
 
 
-def _load(model: Path, device: Device, known: Input | None = None) -> "LoadedModel":
+def _load(model: Path, device: Device, known: Input | None = None, *, ensemble: Sequence[Path] = ()) -> "LoadedModel":
+    from pipeline.decoding.ensemble import load_ensemble
     from pipeline.models import load_model
 
-    return load_model(model, device, known=known)
+    return load_ensemble([model, *ensemble], device) if ensemble else load_model(model, device, known=known)
 
 
 def _translate(
-    loaded: "LoadedModel", sources: Sequence[str], decoding: DecodingConfig, reporter: Reporter
+    loaded: "LoadedModel",
+    sources: Sequence[str],
+    decoding: DecodingConfig,
+    reporter: Reporter,
+    prefixes: Sequence[str] | None,
+    forced: Sequence[str] | None,
 ) -> list[str]:
     """The best hypothesis of each source, by the path of `tfm translate`."""
     from pipeline.translate import translate_lines
 
     with reporter.bar("translating", len(sources), "sentences") as bar:
-        found = translate_lines(loaded, sources, decoding, reporter=reporter, on_done=bar.advance)
+        found = translate_lines(
+            loaded, sources, decoding, reporter=reporter, prefixes=prefixes, forced=forced, on_done=bar.advance
+        )
         return [translations[0].text for translations in found]
 
 

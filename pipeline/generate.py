@@ -13,7 +13,7 @@ from pipeline.decoding.constraints import Bans
 from pipeline.decoding.decode import decode
 from pipeline.decoding.forced import stepped_log_probs
 from pipeline.decoding.hypothesis import Hypothesis, best_first
-from pipeline.decoding.phrases import Phrases
+from pipeline.decoding.phrases import FORCED_NEED_A_BEAM, Phrases
 from pipeline.decoding.rules import LENGTH_NORMS
 from pipeline.decoding.writing import Prompted, Written, read, write
 from pipeline.errors import DataError, RecipeError
@@ -101,11 +101,13 @@ class Writer:
         """The prompt as the model reads it."""
         return self._reader.decode(self._reader.encode(prompt))
 
-    def texts(self, prompt: str) -> list[Generated]:
-        """The `n_best` texts that follow a prompt, best first."""
+    def texts(self, prompt: str, forced: Sequence[str] = ()) -> list[Generated]:
+        """The `n_best` texts that follow a prompt, best first; `forced`: words and phrases that come up in them."""
+        if forced and not self.searches:
+            raise RecipeError(FORCED_NEED_A_BEAM)
         ids = self._reader.encode(prompt)
         head, found = self._reader.decode(ids), []
-        for each in self._search(ids) if self.searches else self._write_all(ids):
+        for each in self._search(ids, forced) if self.searches else self._write_all(ids):
             whole = self._reader.decode([*ids, *each.ids])
             text = whole[len(head) :] if whole.startswith(head) else self._reader.decode(each.ids)
             num_tokens = len(each.ids) if self._reader.through_ends else each.num_tokens
@@ -173,9 +175,10 @@ class Writer:
         found = zip(kept, sums, divisors, strict=True)
         return best_first([Hypothesis(tuple(each), total / norm, total) for each, total, norm in found], num_texts)
 
-    def _search(self, prompt: Sequence[int]) -> list[Hypothesis]:
+    def _search(self, prompt: Sequence[int], forced: Sequence[str]) -> list[Hypothesis]:
         reader, config, longest = self._reader, self._config, self._longest(prompt)
-        needed = sum(len(phrase) for phrases in self._phrases.forced or () for phrase in set(phrases))
+        wanted = Phrases.of(reader.tokenizer, config, 1, forced=[forced]) if forced else self._phrases
+        needed = sum(len(phrase) for phrases in wanted.forced or () for phrase in set(phrases))
         if needed > reader.context - 1 - len(prompt):
             raise DataError(f"the forced words have {needed} pieces, for which there is no room after the prompt")
         with products_in(reader.model, decoding_precision(config.precision, reader.device)):
@@ -184,7 +187,7 @@ class Writer:
                 [[BOS_ID]],
                 config.model_copy(update={"max_length": longest}),
                 device=reader.device,
-                phrases=replace(self._phrases, before=prompt),
+                phrases=replace(wanted, before=prompt),
             )
         self._warn_if_cut(prompt, [len(each.ids) for each in found])
         return found

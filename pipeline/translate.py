@@ -70,7 +70,7 @@ def translate_lines(
     A model that labels is asked for labels instead: the likeliest ones of each line, or one of each of its words.
     """
     from pipeline.decoding.decode import decode, is_too_long
-    from pipeline.decoding.phrases import Phrases
+    from pipeline.decoding.phrases import FORCED_NEED_A_BEAM, Phrases
     from pipeline.label import Cuts, label, labels_instead
 
     chunks = portions(zip(lines), chunk_lines, ready)
@@ -88,7 +88,7 @@ def translate_lines(
     device = next(model.parameters()).device
     starts, words = (None if each is None else iter(each) for each in (prefixes, forced))
     if words is not None and (config.strategy != "search" or config.beam == 1):
-        raise RecipeError('forced words are searched for by a beam: they need strategy = "search" and beam > 1')
+        raise RecipeError(FORCED_NEED_A_BEAM)
     num_lines = num_cut = 0
     for rows in chunks:
         chunk = [line for (line,) in rows]
@@ -130,7 +130,12 @@ def _split_words(forced: list[str], lines: list[str]) -> list[list[str]]:
     """The words and phrases of these lines."""
     if len(forced) < len(lines):
         raise DataError("there are fewer lines of forced words than lines: give one each, empty where none is wanted")
-    return [[phrase for phrase in each.split("\t") if phrase.strip()] for each in forced]
+    return [split_phrases(each) for each in forced]
+
+
+def split_phrases(line: str) -> list[str]:
+    """The words and phrases of a line of forced ones."""
+    return [phrase for phrase in line.split("\t") if phrase.strip()]
 
 
 def _check_room(phrases: "Phrases", prefixes: Sequence[Sequence[int]] | None, limit: int) -> None:

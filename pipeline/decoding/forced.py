@@ -1,7 +1,8 @@
 """Forced decoding: the log-probability that a model gives to a text that is already there."""
 
+import math
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,7 @@ from data.errors import DataError
 from model.layout import Layout
 from pipeline.decoding.greedy import exact_dtype
 from pipeline.decoding.steppers import StateT, Stepper
-from tokenizer.special import PAD_ID
+from tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
 TOKENS = 4096
 ROWS = 512
@@ -77,6 +78,19 @@ def stepped_log_probs(
         columns.append(predict(slice(None)).to(exact_dtype(tokens.device)).gather(1, tokens.unsqueeze(1)))
     found = torch.cat(columns, 1).tolist() if columns else [[] for _ in targets]
     return [row[: len(target)] for row, target in zip(found, targets, strict=True)]
+
+
+def forced_log_probs_by_steps(
+    stepper: Any, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], *, device: torch.device | str
+) -> npt.NDArray[np.float64]:
+    """What `forced_log_probs` says, of any `Stepper`: an ensemble has the mean of its members' probabilities."""
+    cut = [source[: stepper.max_length - 1] for source in sources]
+    batch = pairs_from_ids(cut, targets).to(device)
+    with torch.inference_mode():
+        state = stepper.start(batch.source, Layout.of(batch.source_lengths, device))
+    begins = torch.full((len(cut),), BOS_ID, device=device)
+    found = stepped_log_probs(stepper, state, begins, [[*target, EOS_ID] for target in targets])
+    return np.array([math.fsum(each) for each in found])
 
 
 def _batch_sums(model: Teachable, batch: PairBatch) -> Tensor:

@@ -17,6 +17,9 @@ from tokenizer.tokenizer import Tokenizer
 BEFORE = "a"
 
 
+FORCED_NEED_A_BEAM = 'forced words are searched for by a beam: they need strategy = "search" and beam > 1'
+
+
 @dataclass(frozen=True)
 class Phrases:
     """What may not come up, and what must.

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from data.errors import DataError
-from pipeline.decoding.forced import forced_log_probs
+from pipeline.decoding.ensemble import Ensemble
+from pipeline.decoding.forced import forced_log_probs, forced_log_probs_by_steps
 from pipeline.models import LoadedModel
 from pipeline.progress import Reporter
 from pipeline.scoring.characters import Characters, warn_of_unknown
@@ -110,13 +111,13 @@ def _log_probs(
 ) -> Iterator[float]:
     """log p(target, end | source) of each pair; sentences of like length share a batch."""
     device = next(loaded.model.parameters()).device
+    score = forced_log_probs_by_steps if isinstance(loaded.model, Ensemble) else forced_log_probs
     pairs = sorted(pairs, key=lambda pair: (len(pair[1]), len(pair[0])))
     with reporter.bar("perplexity", len(pairs), "segments") as bar:
         for start in range(0, len(pairs), _CHUNK):
             chunk = pairs[start : start + _CHUNK]
-            sums = forced_log_probs(
-                loaded.model, [source for source, _, _ in chunk], [target for _, target, _ in chunk], device=device
-            )
+            sources, targets = [source for source, _, _ in chunk], [target for _, target, _ in chunk]
+            sums = score(loaded.model, sources, targets, device=device)
             yield from (float(value) for value in sums)
             bar.advance(len(chunk))
 

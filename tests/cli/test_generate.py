@@ -181,6 +181,24 @@ def test_what_cannot_be_is_told(models: dict[str, Path], words: tuple[str, ...],
     assert reason in done.err
 
 
+def test_words_are_forced_prompt_by_prompt(models: dict[str, Path], tmp_path: Path) -> None:
+    words = write_lines(tmp_path / "words", ["owl", "", "bee\tnew"])
+    search = ("generate", models["lines"], "--device", "cpu", "--beam", "6")
+    done = tfm(*search, "--forced", words, stdin="the\nthe\nthe\n")
+    assert done.code == 0, done.err
+    first, free, last = done.out.splitlines()
+    assert "owl" in first
+    assert free == tfm(*search, "--prompt", "the").out.strip("\n")
+    assert "bee" in last
+    assert "new" in last
+    few = tfm(*search, "--forced", words, stdin="the\n" * 4)
+    assert few.code == 65
+    assert f"{words}: has fewer lines than there are prompts" in " ".join(few.err.split())
+    drawn = tfm("generate", models["lines"], "--forced", words, "--prompt", "the")
+    assert drawn.code == 2
+    assert "forced words are searched for by a beam" in drawn.err
+
+
 def test_a_model_of_translation_does_not_generate(stages: Stages) -> None:
     done = tfm("generate", stages.folder, "--prompt", "eins")
     assert done.code == 65
