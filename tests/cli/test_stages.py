@@ -201,6 +201,19 @@ def test_inspect_shows_where_a_model_comes_from(stages: Stages, corpora: Path) -
     assert "model.safetensors" in report["files"]
 
 
+def test_a_tokenizer_from_elsewhere_is_taken(stages: Stages, corpora: Path, tmp_path: Path) -> None:
+    file = stages.folder / "tokenizer" / "tokenizer.json"
+    done = tfm("tokenize", "--from", file, corpora / "test.de", "--out", tmp_path / "t")
+    assert done.code == 0, done.err
+    assert (tmp_path / "t" / "tokenizer.json").read_bytes() == file.read_bytes()
+    assert "file: sha256" in tfm("inspect", tmp_path / "t").out
+    refused = tfm("tokenize", "--from", file, corpora / "test.de", "--kind", "char", "--out", tmp_path / "u")
+    assert refused.code == 2
+    assert "leave out kind" in refused.err
+    other = write_lines(tmp_path / "x.json", ["{}"])
+    assert tfm("tokenize", "--from", other, corpora / "test.de", "--out", tmp_path / "u").code == 65
+
+
 def test_inspect_finds_a_changed_file(stages: Stages, corpora: Path, tmp_path: Path) -> None:
     assert tfm("tokenize", corpora / "train.de", "--kind", "char", "--out", tmp_path / "t").code == 0
     file = tmp_path / "t" / "tokenizer.json"
