@@ -153,6 +153,11 @@ class LimitsConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     max_length: int = Field(256, ge=1, description="longest side, in pieces")
+    cut_sources: bool | None = Field(
+        None,
+        description="true: sources longer than max_length are cut to it, in every split, and their pairs not dropped: "
+        "for summaries, whose sources say the most at the beginning",
+    )
     max_ratio: float | None = Field(None, gt=1, description="longer side over shorter side, in pieces; none: no limit")
     duplicates: Literal["keep", "drop"] = "keep"
     empty: Literal["keep", "drop"] = Field(

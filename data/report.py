@@ -72,7 +72,7 @@ class SplitCount:
     """What became of one split.
 
     pairs, sources, targets: keys of those that are kept. lengths: of those of the first epoch.
-    unwritable: of validation and test data.
+    unwritable: of validation and test data. cut: how many sources were, of those that were read.
     """
 
     pairs: Keys
@@ -84,6 +84,7 @@ class SplitCount:
     target: SideCount = field(default_factory=SideCount)
     lengths: Lengths = field(default_factory=Lengths)
     unwritable: Unwritable | None = None
+    cut: int = 0
 
     @property
     def rows(self) -> int:
@@ -117,6 +118,7 @@ class SplitCount:
             "rows": self.rows,
             "read": sum(each.read for each in self.corpora),
             "dropped": self.dropped,
+            "cut": self.cut,
             "repeated": self.pairs.repeated(),
             "corpora": corpora,
             "source": self.source.as_json(),

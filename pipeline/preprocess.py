@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -22,6 +23,7 @@ from data.tokenizers import load_pair
 from data.unseen import in_words, unseen
 from data.writable import Unwritable
 from pipeline.artifact import JSON, Input, Plan, is_fresh, publish, read_artifact
+from pipeline.errors import RecipeError
 from pipeline.progress import Bar, Reporter
 from tokenizer.tokenizer import Tokenizer, save_pair
 
@@ -54,6 +56,8 @@ def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequenc
     with publish(todo, command=command) as draft, ExitStack() as files:
         sizes = preflight(splits, online=data.online).values()
         tokenizers = read_artifact(tokenizer, lambda _: load_pair(tokenizer), known=todo.inputs["tokenizer"])
+        if data.limits.cut_sources and tokenizers[1].names == "tags":
+            raise RecipeError("data.limits.cut_sources: each word of a sentence has its tag, so that none is cut")
         total = None if None in sizes else sum(size or 0 for size in sizes)
         with reporter.bar("encoding", total, "pairs") as bar:
             counts = {
@@ -77,6 +81,9 @@ def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequenc
     for table in tables(report):
         reporter.table(*table)
     reporter.line(batches_line(report))
+    if cut := {name: count.cut for name, count in counts.items() if count.cut}:
+        found = ", ".join(f"{number:,} of {name}" for name, number in cut.items())
+        reporter.line(f"sources cut to data.limits.max_length = {data.limits.max_length} pieces: {found}")
     for warning in unknown:
         reporter.warn(warning)
     reporter.line(f"dataset: {out}")
@@ -113,6 +120,9 @@ def _encode(
             for chunk in encode(rows(corpus, online=data.online), *tokenizers, several=several):
                 count.corpora[-1].read += len(chunk)
                 bar.advance(len(chunk))
+                if data.limits.cut_sources:
+                    count.cut += int((chunk.source.lengths > data.limits.max_length).sum())
+                    chunk = replace(chunk, source=chunk.source.cut(data.limits.max_length))
                 if sieve:
                     chunk = sieve(chunk, has_source=corpus.has_source)
                     _check_budget(chunk, corpus, data.batch_tokens)

@@ -224,6 +224,11 @@ TEXT = (
         ("tokenizer.kind",),
         "the source's pieces are those of source_from, the target's are of target_kind",
     ),
+    Idle(
+        {"model.task": one_of("tagging")},
+        ("data.limits.cut_sources",),
+        "each word of a sentence has its tag, so that none is cut",
+    ),
     Idle({"data.path": one_of(None)}, ("data.source", "data.target"), "they are for data.path; a corpus has its own"),
     Idle(
         {"data.path": one_of(None), "data.valid": none_of(None), "data.tests": none_of({})},
@@ -242,12 +247,12 @@ TEXT = (
     ),
     Idle(
         {"data.path": one_of(None), "data.train": lambda corpora: all(not each.has_source for each in corpora)},
-        ("data.limits.max_ratio",),
+        ("data.limits.max_ratio", "data.limits.cut_sources"),
         "texts without a source have one side",
     ),
     Idle(
         {"data.path": none_of(None), "data.source": one_of(None)},
-        ("data.limits.max_ratio",),
+        ("data.limits.max_ratio", "data.limits.cut_sources"),
         "texts without a source have one side",
     ),
 )

@@ -387,3 +387,24 @@ def test_what_looks_like_a_split_and_is_not_used_is_warned_of(corpora, tokenizer
     run(corpora(), tokenizer, tmp_path / "two", heard)
     assert len(heard.warnings) == 1
     assert "not used: heldout (test data are cut from the training data)" in heard.warnings[0]
+
+
+def test_long_sources_are_cut_where_that_is_asked_for(corpora, tokenizer, tmp_path):
+    """In every split; targets are not, and what is too long on their side is dropped as ever."""
+    long = [("a b c d e f", "a"), ("a b c x", "b"), ("a b", "b"), ("a", "a b c d"), ("a b c d e f", "a")]
+    heard = Loud()
+    limits = {"max_length": 3, "cut_sources": True, "max_ratio": 3.0, "duplicates": "drop"}
+    config = {**corpora(train=long, valid=long, test=long[:1]), "limits": limits}
+    found = run(config, tokenizer, tmp_path / "dataset", heard)
+    source, _ = load_pair(tokenizer)
+    expected = [source.encode(text) for text in ("a b c", "a b c", "a b")]
+    assert found.train.source.lists() == expected
+    assert found.valid.source.lists() == [*expected, source.encode("a"), source.encode("a b c")]
+    assert found.valid.texts()[0] == [pair[0] for pair in long]
+    report = json.loads((tmp_path / "dataset" / "report.json").read_text("utf-8"))
+    assert {name: split["cut"] for name, split in report["splits"].items()} == {"train": 3, "valid": 3, "test": 1}
+    assert report["splits"]["train"]["dropped"] == {"empty": 0, "too long": 1, "length ratio": 0, "duplicate": 1}
+    assert "sources cut to data.limits.max_length = 3 pieces: 3 of train, 3 of valid, 1 of test" in heard.lines
+    run({**config, "limits": {"max_length": 3}}, tokenizer, tmp_path / "dropped")
+    report = json.loads((tmp_path / "dropped" / "report.json").read_text("utf-8"))
+    assert report["splits"]["train"]["dropped"]["too long"] == 4
