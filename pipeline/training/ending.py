@@ -39,7 +39,7 @@ def agree_on_end(
     asked = last_step(config, num_batches, world_size)
     if progress.step and config.schedule.name in WITH_AN_END:
         agreed = progress.total_steps
-        if agreed is None:  # a checkpoint of a version that did not write it down
+        if not agreed:  # a checkpoint of a version that did not write it down
             agreed = last_step(_ending_as(before, config), num_batches, world_size)
         if asked not in (agreed, progress.step):
             raise RecipeError(_refusal(progress.step, agreed, asked, config, folder))

@@ -89,7 +89,7 @@ class Progress(BaseModel):
     not_finite: int = Field(0, ge=0, description="updates in a row that were left out, up to now")
     validations: list[Validation] = Field(default_factory=list)
     saved: list[int] = Field(default_factory=list, description="steps of the kept last regular checkpoints, ascending")
-    total_steps: int | None = Field(None, ge=0, le=2**53, description="updates that the schedule counts towards")
+    total_steps: int = Field(0, ge=0, le=2**53, description="updates that the schedule counts towards; 0: not known")
     changes: list[Change] = Field(default_factory=list, description="made after the training began")
 
     @property
