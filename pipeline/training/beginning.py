@@ -1,5 +1,7 @@
-"""What a training begins with beside weights that are drawn: what its task has to know, and vectors made before."""
+"""What a training begins with beside weights that are drawn: another model's, what its task has to know, and vectors
+made before."""
 
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -7,8 +9,10 @@ from torch import nn
 
 from data.errors import DataError
 from data.store import Dataset
+from model.config import ModelConfig
 from model.word_vectors import table_of
-from pipeline.models import untied
+from pipeline.first_model import is_whole
+from pipeline.models import check_fit, load_model, load_weights, untied
 from pipeline.progress import Reporter
 from pipeline.tasks.task import About
 from pipeline.training.state import TrainState
@@ -30,6 +34,28 @@ def begin(state: TrainState, task: Any, about: About, data: Dataset, reporter: R
         kept = ", and are not trained" if side in about.model.frozen_sides else ""
         num_pieces = tokenizer.vocab_size - len(SPECIALS)
         reporter.line(f"training: {num_found:,} of {num_pieces:,} {side} pieces start from {place}{kept}")
+    if state.ema is not None:
+        state.ema.load(untied(state.model.state_dict()))
+
+
+def start_from(state: TrainState, model: ModelConfig, first: Path, reporter: Reporter) -> None:
+    """Give a training that begins the weights of a published model: all, or of another task's all but its head."""
+    loaded, own = load_model(first, "cpu"), untied(state.model.state_dict())
+    given = untied(loaded.model.state_dict())
+    whole = is_whole(loaded.config, model)
+    if whole:
+        load_weights(state.model, given, first)
+    else:
+        heads = ("head.", "output.")
+        body, theirs = ({n: w for n, w in each.items() if not n.startswith(heads)} for each in (own, given))
+        shapes, found = ({n: tuple(w.shape) for n, w in each.items()} for each in (body, theirs))
+        check_fit(shapes, found, first)
+        with torch.no_grad():
+            for name, tensor in body.items():
+                tensor.copy_(theirs[name])
+    what = f"all weights of {first}" if whole else f"the encoder of {first}"
+    anew = "" if whole else "; its head is drawn anew"
+    reporter.line(f"training: begins with {what} ({loaded.config.task}){anew}")
     if state.ema is not None:
         state.ema.load(untied(state.model.state_dict()))
 

@@ -19,22 +19,18 @@ from pipeline.artifact import Manifest, Plan, check_place, lock, publish, read_a
 from pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
 from pipeline.errors import DataError, RecipeError
 from pipeline.files import beginning, replace_bytes
-from pipeline.first_model import is_whole
 from pipeline.models import (
     PRECISIONS,
     TOKENIZER_FILES,
-    check_fit,
-    load_model,
     load_weights,
     resolve_device,
     save_model,
-    untied,
 )
 from pipeline.progress import Reporter
 from pipeline.tasks.task import About
 from pipeline.tasks.tasks import TASKS
 from pipeline.training.averaging import Ema, mean_weights
-from pipeline.training.beginning import begin
+from pipeline.training.beginning import begin, start_from
 from pipeline.training.budget import largest_budget
 from pipeline.training.checkpoint import Checkpoint, Checkpoints
 from pipeline.training.checks import check_adaptive, check_batch_norm, check_room
@@ -196,7 +192,7 @@ def start(state: TrainState, session: Session, task: Any, about: About) -> About
     """Give a training that begins what it begins with; what its task is about, its batches as large as they are now."""
     config = session.config
     if config.init_from is not None:
-        start_from(state, session, Path(config.init_from))
+        start_from(state, session.model, Path(config.init_from), session.reporter)
     begin(state, task, about, session.data, session.reporter)
     if config.batch_tokens == "auto":
         about = replace(about, batch_tokens=searched_budget(session, state.model, about))
@@ -250,28 +246,6 @@ def initial_state(session: Session, settings: Settings, about: About) -> TrainSt
     ema = None if config.ema is None else Ema(model, config.ema)
     progress = Progress(settings=settings, plan=plan_document(session.todo))
     return TrainState(model, make_optimizer(model, config.optimizer), ema, progress)
-
-
-def start_from(state: TrainState, session: Session, first: Path) -> None:
-    """Give a training that begins the weights of a published model: all, or of another task's all but its head."""
-    loaded, own = load_model(first, "cpu"), untied(state.model.state_dict())
-    given = untied(loaded.model.state_dict())
-    whole = is_whole(loaded.config, session.model)
-    if whole:
-        load_weights(state.model, given, first)
-    else:
-        heads = ("head.", "output.")
-        body, theirs = ({n: w for n, w in each.items() if not n.startswith(heads)} for each in (own, given))
-        shapes, found = ({n: tuple(w.shape) for n, w in each.items()} for each in (body, theirs))
-        check_fit(shapes, found, first)
-        with torch.no_grad():
-            for name, tensor in body.items():
-                tensor.copy_(theirs[name])
-    what = f"all weights of {first}" if whole else f"the encoder of {first}"
-    anew = "" if whole else "; its head is drawn anew"
-    session.reporter.line(f"training: begins with {what} ({loaded.config.task}){anew}")
-    if state.ema is not None:
-        state.ema.load(untied(state.model.state_dict()))
 
 
 def make_validator(
