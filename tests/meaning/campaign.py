@@ -46,6 +46,7 @@ max_length = 128
 max_epochs = 30
 precision = "fp32"
 device = "cpu"
+threads = 1
 log_every = 1
 label_smoothing = 0.0
 schedule = {{ name = "cosine", peak = 0.01, warmup_steps = 20, final = 0.001 }}

@@ -38,6 +38,7 @@ max_length = 300
 max_steps = 150
 precision = "fp32"
 device = "cpu"
+threads = 1
 label_smoothing = 0.0
 schedule = {{ name = "linear", peak = 0.01, warmup_steps = 5 }}
 validation = {{ every_steps = 50 }}

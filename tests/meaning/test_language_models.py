@@ -38,6 +38,7 @@ max_length = 64
 max_steps = 80
 precision = "fp32"
 device = "cpu"
+threads = 1
 label_smoothing = 0.0
 schedule = {{ name = "constant", peak = 0.005, warmup_steps = 10 }}
 validation = {{ every_steps = 40 }}
