@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from datasets import Dataset, DatasetDict
 
+from tests.cli.user import tfm
 from tests.meaning import campaign, scripts
 from tests.meaning.scripts import SCRIPTS
 from tests.meaning.test_same_data import prepared, report_of, texts_of
@@ -99,3 +100,19 @@ def test_a_saved_dataset_is_known_by_its_texts(record_property: Any) -> None:
     assert json.loads((dataset / "manifest.json").read_text("utf-8"))["fingerprint"] != before
     assert all(target.endswith("ๆ") for _, target in texts_of(dataset, "test"))
     record_property("datasets", 2)
+
+
+def test_a_tokenizer_from_elsewhere_gives_its_own_pieces() -> None:
+    """`tfm tokenize --from FILE`: a tokenizer.json that another library wrote."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    lines = [text for pair in SCRIPTS["Cyrillic"].pairs(200, 3) for text in pair]
+    made = Tokenizer(models.BPE(unk_token="<unk>"))
+    made.pre_tokenizer = pre_tokenizers.Metaspace()  # type: ignore[assignment]
+    specials = ["<pad>", "<unk>", "<s>", "</s>"]
+    made.train_from_iterator(lines, trainers.BpeTrainer(vocab_size=120, special_tokens=specials, show_progress=False))
+    made.save("elsewhere.json")
+    said = tfm("tokenize", "--from", "elsewhere.json", "--out", "taken")
+    assert said.code == 0, said.err
+    taken = Tokenizer.from_file("taken/tokenizer.json")
+    assert [taken.encode(line).tokens for line in lines] == [made.encode(line).tokens for line in lines]

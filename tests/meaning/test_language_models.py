@@ -128,6 +128,20 @@ def test_lines_longer_than_the_model(record_property: Any) -> None:
         record_property("figures", 1)
 
 
+def test_bits_a_character_compare_across_tokenizers() -> None:
+    """Of two models with other pieces perplexity by token says nothing; bits a character do, and are not starred."""
+    runs = []
+    lines = [target for _, target in SCRIPTS["Latin"].pairs(20, 6)]
+    for name, kind in (("chars", "char"), ("pieces", "bpe")):
+        said, _ = trained(SCRIPTS["Latin"], {"test": lines, "spaced": lines}, **{"name": name, "tokenizer.kind": kind})
+        assert said.code == 0, said.err
+        runs.append(f"runs/{name}")
+    found = json.loads(tfm("compare", *runs, "--json").out)["runs"]
+    of_second = {name: each["comparable"] for name, each in found[1]["figures"].items()}
+    assert not of_second["test.perplexity"]
+    assert of_second["test.bits_per_character"]
+
+
 def test_blank_lines_do_not_end_a_masked_language_model() -> None:
     lines = [line for _, target in SCRIPTS["Hangul"].pairs(60, 3) for line in (target, "")]
     write(dict.fromkeys(SPLITS, lines))
