@@ -21,6 +21,9 @@ SPACE = r"[\t-\r \x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x
 # A single plain space is left alone: a replacement costs far more than a look.
 _UNEVEN_SPACE = rf"{SPACE}{{2,}}|(?! ){SPACE}"
 
+# Lower-casing looks at each character by itself, and Σ at the end of a word is ς.
+FINAL_SIGMA = normalizers.Replace(Regex(r"(?<=[\p{L}\p{M}])Σ(?![\p{L}\p{M}])"), "ς")
+
 # What every normaliser ends with.
 ENDING = (normalizers.Replace(Regex(_UNEVEN_SPACE), " "), normalizers.Strip())
 
@@ -33,7 +36,7 @@ def normalizer(config: TokenizerConfig) -> Normalizer:
     steps: list[Normalizer] = [] if form is None else [form()]
     if config.lowercase:
         # Lower-casing can leave the normal form: İ̧ becomes i with two marks in the wrong order.
-        steps += [normalizers.Lowercase(), *steps]
+        steps += [FINAL_SIGMA, normalizers.Lowercase(), *steps]
     return normalizers.Sequence([*steps, *ENDING])
 
 

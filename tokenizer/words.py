@@ -13,7 +13,7 @@ import tokenizers
 from numpy.typing import NDArray
 
 from tokenizer.kinds import KINDS
-from tokenizer.normalization import ENDING, FORMS, WHITE_SPACE, spellable
+from tokenizer.normalization import ENDING, FINAL_SIGMA, FORMS, WHITE_SPACE, spellable
 
 FlatIds: TypeAlias = tuple[NDArray[np.int32], NDArray[np.int64]]
 # Beyond either, what was remembered is forgotten. In a script without spaces a "word" is a whole line.
@@ -116,7 +116,7 @@ def cuts_at_spaces(whole: tokenizers.Tokenizer) -> bool:
     return (
         (by_character or document["pre_tokenizer"] in ours)
         and steps[-2:] == [_spelled(step) for step in ENDING]
-        and {step["type"] for step in steps[:-2]} <= forms
+        and all(step["type"] in forms or step == _spelled(FINAL_SIGMA) for step in steps[:-2])
         and all(token["special"] for token in document["added_tokens"])
         and not (document["truncation"] or document["padding"] or document["model"].get("dropout"))
     )

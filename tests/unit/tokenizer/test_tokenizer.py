@@ -1,6 +1,7 @@
 """The tokenizer: its file is Hugging Face's own, a broken one is refused, a control token in text is text."""
 
 import json
+import unicodedata
 from pathlib import Path
 from typing import get_args
 
@@ -8,7 +9,7 @@ import pytest
 import tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from tokenizer.config import Kind, TokenizerConfig
+from tokenizer.config import Kind, Normalization, TokenizerConfig
 from tokenizer.special import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
 from tokenizer.tokenizer import Tokenizer, load_pair, save_pair
 from tokenizer.train import train
@@ -90,6 +91,15 @@ def test_normalised_text() -> None:
     assert normalized(text, normalization="nfd") == "ＡA\u0308 ﬁ x"
     assert normalized(text, normalization="nfkd", lowercase=True) == "aa\u0308 fi x"
     assert normalized("e\u0301", normalization="none") == "e\u0301"
+
+
+@pytest.mark.parametrize("text", ["ΔΡΌΜΟΣ", "Δρόμος ΟΔΌΣ.", "ΣΣ Σ", "ΟΣΟ", "μεσ' ΠΩΣ;", "Ο.Σ.Ε."])
+@pytest.mark.parametrize("form", ["none", "nfc", "nfd"])
+def test_a_sigma_is_lower_cased_by_its_place(text: str, form: Normalization) -> None:
+    """As Python has it, which knows Unicode's rule; what was a small letter stays as it is."""
+    given = text if form == "none" else unicodedata.normalize(form.upper(), text)  # type: ignore[arg-type]
+    made = train(["a"], TokenizerConfig(min_frequency=1, lowercase=True, normalization=form))
+    assert made.normalize(given) == given.lower()
 
 
 def test_a_pair_is_saved_and_loaded(tmp_path: Path) -> None:
