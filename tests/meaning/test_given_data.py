@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from datasets import Dataset, DatasetDict
 
-from tests.cli.user import tfm
+from tests.cli.user import tfm, write_lines
 from tests.meaning import campaign, scripts
 from tests.meaning.scripts import SCRIPTS
 from tests.meaning.test_same_data import prepared, report_of, texts_of
@@ -112,7 +112,7 @@ def test_a_tokenizer_from_elsewhere_gives_its_own_pieces() -> None:
     specials = ["<pad>", "<unk>", "<s>", "</s>"]
     made.train_from_iterator(lines, trainers.BpeTrainer(vocab_size=120, special_tokens=specials, show_progress=False))
     made.save("elsewhere.json")
-    said = tfm("tokenize", "--from", "elsewhere.json", "--out", "taken")
+    said = tfm("tokenize", "--from", "elsewhere.json", write_lines(Path("text"), lines), "--out", "taken")
     assert said.code == 0, said.err
     taken = Tokenizer.from_file("taken/tokenizer.json")
     assert [taken.encode(line).tokens for line in lines] == [made.encode(line).tokens for line in lines]

@@ -1,6 +1,7 @@
 """Figures of language models a second time, by a plain forward pass; and what they may not hide: pieces that are
 unknown, white space that no model reads, lines longer than the model."""
 
+import json
 import math
 from pathlib import Path
 from typing import Any

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from datasets import load_from_disk
+from tokenizers import Tokenizer
 
 from tests.cli.user import Result, tfm
 from tests.meaning import campaign, scripts
@@ -105,6 +106,23 @@ def test_duplicates_in_another_spelling_are_dropped(script: Script, record_prope
     train = report_of(dataset)["splits"]["train"]
     assert (train["rows"], train["dropped"]["duplicate"]) == (len(once), len(again))
     record_property("rows", len(again))
+
+
+@pytest.mark.parametrize("name", [name for name, script in SCRIPTS.items() if script.cased])
+def test_a_tokenizer_that_lower_cases_reads_capitals_as_small_letters(name: str, record_property: Any) -> None:
+    """Sentences in capitals are those of training, also where a capital has two small letters, as Σ has."""
+    train = [pair for pair in SCRIPTS[name].pairs(120, 11) if "ß" not in "".join(pair)]
+    tested = [(source.upper(), target.upper()) for source, target in train]
+    corpora = scripts.write_pairs(Path("corpora"), {"train": train, "valid": train[:9], "test": tested})
+    recipe = campaign.write_recipe(Path("capitals.toml"), corpora.folder, "bpe")
+    dataset, _ = prepared("capitals", recipe.read_text("utf-8"), "--set", "tokenizer.lowercase=true")
+    report = report_of(dataset)
+    assert report["overlap"]["test"]["pairs"] == len(tested)
+    found = load_from_disk(str(dataset / "test"))["target"]
+    tokenizer = Tokenizer.from_file(str(dataset / "tokenizer" / "tokenizer.json"))
+    written = [tokenizer.decode(ids) for ids in found]
+    assert [text.strip() for text in written] == [target.lower() for _, target in train]
+    record_property("rows", len(tested))
 
 
 def test_what_is_in_normal_form_c_comes_back(script: Script) -> None:
