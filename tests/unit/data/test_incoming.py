@@ -95,6 +95,25 @@ def test_portions_end_where_the_next_row_would_be_waited_for() -> None:
 
 
 def test_a_writer_that_is_at_work_fills_portions(pipe: tuple[int, int]) -> None:
+    """Its next line is waited for a little: what is translated together is sorted by length, and so is faster."""
+    reader, writer = pipe
+
+    def write() -> None:
+        for number in range(60):
+            os.write(writer, b"line %d\n" % number)
+            time.sleep(0.002)
+        os.close(writer)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    stream = Incoming(reader, lambda: None)
+    sizes = [len(each) for each in portions(zip(stream_lines(stream, "stdin")), 8192, stream.ready)]
+    thread.join()
+    assert sum(sizes) == 60
+    assert len(sizes) <= 15  # 1 on a machine that is not busy, and 60 without patience
+
+
+def test_a_long_text_is_read_in_whole_portions(pipe: tuple[int, int]) -> None:
     reader, writer = pipe
     content = b"".join(b"line %d\n" % number for number in range(50_000))
 
