@@ -36,7 +36,8 @@ class Part:
 
 def is_run(folder: Path) -> bool:
     """Whether a folder is that of a run: no artifact itself, it holds some, or a training."""
-    return not (folder / NAME).exists() and any(_parts(folder))
+    holds = ((part / NAME).exists() or TRAINING.fullmatch(part.name) for part in _parts(folder))
+    return not (folder / NAME).exists() and any(holds)
 
 
 def overview(folder: Path) -> list[Part]:

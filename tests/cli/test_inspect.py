@@ -106,7 +106,8 @@ def test_a_run_of_an_earlier_tfm(run: Path) -> None:
 
 def test_a_folder_that_is_no_run_is_said(tmp_path: Path) -> None:
     (tmp_path / "texts").mkdir()
-    for folder in (tmp_path, tmp_path / "absent"):
+    (tmp_path / "dataset" / "tokenizer").mkdir(parents=True)  # of a dataset whose manifest is gone
+    for folder in (tmp_path, tmp_path / "absent", tmp_path / "dataset"):
         refused = tfm("inspect", folder)
         assert refused.code == 65
         assert refused.out == ""
