@@ -9,7 +9,7 @@ from data.lines import evened
 from data.store import Ids, Ints
 from tokenizer.special import UNK_ID
 
-PERIOD = 1 << 16
+PERIOD = 1 << 16  # a power of two, so that a remainder is a mask
 _Bits = NDArray[np.uint64]
 
 
@@ -24,7 +24,7 @@ def row_keys(texts: list[str], ids: Ids, lengths: Ints) -> Ints:
     places = np.arange(len(ids)) - np.repeat(begins, lengths[rows])
     if len(rows):  # a sum of products with random numbers: one for each id, one for each place
         of_ids = _numbers(1 << max(int(ids.max()).bit_length(), 12))
-        keys[rows] = np.add.reduceat(of_ids[ids] * _of_places()[places % PERIOD], begins)
+        keys[rows] = np.add.reduceat(of_ids[ids] * _of_places()[places & (PERIOD - 1)], begins)
     is_unknown = ids == UNK_ID
     if is_unknown.any():
         for row in np.unique(np.repeat(np.arange(len(lengths)), lengths)[is_unknown]).tolist():
