@@ -41,8 +41,6 @@ def choose(checkpoints: Checkpoints, todo: Plan, config: TrainingConfig, reporte
     changes = differences(progress.plan, plan_document(todo))
     words = "; ".join(f"{_shown(key)} {old} -> {new}" for key, (old, new) in sorted(changes.items()))
     if changes.keys() <= MAY_CHANGE and not is_past(progress, config):
-        with_other = f", with another end ({words})" if words else ""
-        reporter.line(f"training: continues after step {progress.step:,}{with_other}")
         return progress.step
     folder = checkpoints.folder.parent
     aside = _free_name(folder)
@@ -61,6 +59,13 @@ def go_on(state: TrainState, checkpoint: Checkpoint, todo: Plan, settings: Setti
     made = [Change(step=progress.step, key=_shown(key), old=old, new=new) for key, (old, new) in changes]
     progress.changes, progress.plan, progress.settings = [*progress.changes, *made], plan, settings
     return before
+
+
+def continues(progress: Progress) -> str:
+    """What to say of a training that goes on, with what was changed just now."""
+    now = [f"{each.key} {each.old} -> {each.new}" for each in progress.changes if each.step == progress.step]
+    with_other = f", with another end ({'; '.join(now)})" if now else ""
+    return f"training: continues after step {progress.step:,}{with_other}"
 
 
 def _shown(key: str) -> str:

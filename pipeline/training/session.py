@@ -43,7 +43,7 @@ from pipeline.training.log import MetricsLog, TensorBoard
 from pipeline.training.loop import Trainer
 from pipeline.training.memory import fits
 from pipeline.training.optimizers import make_optimizer
-from pipeline.training.resume import choose, go_on, plan_document, resolve_settings
+from pipeline.training.resume import choose, continues, go_on, plan_document, resolve_settings
 from pipeline.training.signals import listen
 from pipeline.training.state import Progress, Settings, TrainState, published_weights
 from pipeline.training.threads import Watch
@@ -155,6 +155,8 @@ def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint 
         before = go_on(state, checkpoint, session.todo, settings)
     epochs = task.epochs(data.train, about.batch_tokens, seed)
     total_steps = agree_on_end(state.progress, config, epochs.num_batches, before=before, folder=session.folder)
+    if checkpoint is not None:
+        session.reporter.line(continues(state.progress))
     session.reporter.line(
         f"training: {num_parameters(state.model):,} parameters, {len(data.train):,} examples in "
         f"{epochs.num_batches(0):,} batches, at most {total_steps:,} updates; {state.progress.settings.in_words()}"

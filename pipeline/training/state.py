@@ -35,7 +35,8 @@ class Settings(BaseModel):
     def in_words(self) -> str:
         """The settings as a person reads them."""
         processes = f", {self.world_size} processes" if self.world_size > 1 else ""
-        return f"{self.precision} on {self.device}, {self.threads} threads{processes}"
+        threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
+        return f"{self.precision} on {self.device}, {threads}{processes}"
 
 
 class Line(BaseModel):

@@ -16,6 +16,7 @@ from pipeline.training.schedules import SCHEDULES, WITH_AN_END
 from tests.invariants.test_resume import SignalAt
 from tests.killing import Spoil, result
 from tests.tiny_training import run, training
+from tests.unit.pipeline.test_training_loop import Listening
 
 pytestmark = [pytest.mark.promise("resume"), pytest.mark.usefixtures("no_curves")]
 WITHOUT_BLEU = {"every_steps": 5, "bleu": False}
@@ -33,7 +34,9 @@ def everything(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("name", sorted(set(SCHEDULES) - WITH_AN_END))
 def test_a_schedule_without_an_end_goes_on_and_it_is_written_down(name: str, dataset: Path, tmp_path: Path) -> None:
     for steps in (10, 15, 20):
-        run(dataset, tmp_path, scheduled(name, max_steps=steps))
+        said = Listening()
+        run(dataset, tmp_path, scheduled(name, max_steps=steps), reporter=said)
+    assert "training: continues after step 15, with another end (training.max_steps 15 -> 20)" in said.lines
     run(dataset, tmp_path / "straight", scheduled(name, max_steps=20))
     assert result(tmp_path) == result(tmp_path / "straight")
     changes = ["after update 10: training.max_steps 10 -> 15", "after update 15: training.max_steps 15 -> 20"]
@@ -57,8 +60,10 @@ def test_a_schedule_with_an_end_is_not_given_another(name: str, steps: int, data
     run(dataset, tmp_path, scheduled(name))
     run(dataset, tmp_path / "straight", scheduled(name))
     assert result(tmp_path) == result(tmp_path / "straight")
+    said = Listening()
     with pytest.raises(RecipeError, match="10 of 10 updates"):
-        run(dataset, tmp_path, scheduled(name, max_steps=20))
+        run(dataset, tmp_path, scheduled(name, max_steps=20), reporter=said)
+    assert not any("continues" in line for line in said.lines)
 
 
 def test_a_training_under_way_is_published_as_it_is_and_still_ends_as_planned(dataset: Path, tmp_path: Path) -> None:
