@@ -8,6 +8,8 @@ import io
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
+from operator import not_
 from pathlib import Path
 
 import numpy as np
@@ -99,10 +101,17 @@ def read_classes(file: Path, words: Words) -> dict[str, str]:
 
 
 def frequent(words: Words) -> dict[str, str]:
-    """The words that the tokenizer numbered first, which are the most frequent ones of kind `word`; without a class."""
-    found = dict.fromkeys(list(words.rows)[:MOST_SHOWN], "")
+    """The words that the tokenizer numbered first, without a class: the most frequent ones of kind `word`, and about so
+    of those that cut words, whose alphabet comes first.
+
+    Pieces without a letter are no words, and single letters of alphabets that have capitals come last.
+    """
+    spelled = [word for word in words.rows if any(map(str.isalpha, word))]
+    of_alphabet = [len(word) == 1 and word.lower() != word.upper() for word in spelled]
+    ordered = [*compress(spelled, map(not_, of_alphabet)), *compress(spelled, of_alphabet)]
+    found = dict.fromkeys(ordered[:MOST_SHOWN], "")
     if len(found) < 2:
-        raise RecipeError("a picture needs two words or more, and the model has one")
+        raise RecipeError(f"a picture needs two words or more, and the model has {len(found)}")
     return found
 
 

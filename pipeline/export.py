@@ -1,6 +1,6 @@
 """A trained model in another engine's format: CTranslate2's, for serving and as a referee of our own decoding.
 
-What its format has no room for is refused with the reason, never approximated.
+What is not written is refused with the reason, never approximated.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "tanh": "Tanh"}  # by their names
 def export(model: Path, to: str, out: Path, *, command: Sequence[str], reporter: Reporter) -> None:
     """Publish the model in `model` at `out` in the format `to`, with its tokenizer beside.
 
-    Raises RecipeError where the format's package is not installed or has no room for this kind of model.
+    Raises RecipeError where the format's package is not installed, or for a kind of model that is not written.
     """
     todo = Plan("export", out, {"to": to}, {"model": Input.of_artifact(model, "train")}, 0)
     if is_fresh(todo, reporter):
@@ -46,8 +46,8 @@ def to_ctranslate2(loaded: LoadedModel, folder: Path) -> None:
     except ImportError:
         raise RecipeError('tfm export needs a package that is not installed: pip install "tfm[export]"') from None
     config, model = loaded.config, loaded.model
-    if reason := no_room(config):
-        raise RecipeError(f"{loaded.folder}: CTranslate2's format has no room for {reason}")
+    if part := not_written(config):
+        raise RecipeError(f"{loaded.folder}: `tfm export` does not write {part} for CTranslate2 yet")
     shape = {"pre_norm": config.norm == "pre", "activation": common_spec.Activation[ACTIVATIONS[config.activation]]}
     spec = transformer_spec.TransformerSpec(
         transformer_spec.TransformerEncoderSpec(config.encoder.layers, config.encoder.heads, **shape),
@@ -64,10 +64,11 @@ def to_ctranslate2(loaded: LoadedModel, folder: Path) -> None:
     spec.save(str(folder))
 
 
-def no_room(config: ModelConfig) -> str | None:
-    """What of a model CTranslate2's format cannot hold, in words; None where it holds all."""
+def not_written(config: ModelConfig) -> str | None:
+    """What of a model we do not write for CTranslate2, in words; None where we write all. Of some it has the like, such
+    as decoder-only models, of some, such as additive scores, not."""
     if config.architecture != "transformer":
-        return f'architecture = "{config.architecture}"'
+        return f'models of architecture = "{config.architecture}"'
     if config.embedding_dim not in (None, config.encoder.dim) or config.embedding_dim not in (None, config.decoder.dim):
         return f"embeddings of another width ({config.embedding_dim}) than their stack"
     if config.adaptive is not None:

@@ -71,10 +71,14 @@ def test_it_translates_and_scores_as_here(kind: str, tmp_path: Path) -> None:
     assert log_probs == pytest.approx(forced_log_probs(ours.model, sources, targets).tolist(), abs=1e-3)
 
 
-def test_what_the_format_has_no_room_for_is_refused(tmp_path: Path) -> None:
+def test_what_is_not_written_is_refused_and_it_is_said_that_it_is_we_who_do_not(tmp_path: Path) -> None:
     pytest.importorskip("ctranslate2", reason="needs the extra `export`")
-    with pytest.raises(RecipeError, match=r"no room for embeddings of another width \(8\)"):
-        to_ctranslate2(loaded(tmp_path, embedding_dim=8), tmp_path)
+    for changes, what in (
+        ({"embedding_dim": 8}, r"embeddings of another width \(8\)"),
+        ({"architecture": "decoder_only"}, 'models of architecture = "decoder_only"'),
+    ):
+        with pytest.raises(RecipeError, match=rf"`tfm export` does not write {what}.* for CTranslate2 yet"):
+            to_ctranslate2(loaded(tmp_path, **changes), tmp_path)
 
 
 LACKING: dict[str, dict[str, Any]] = {
@@ -91,9 +95,9 @@ LACKING: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("what", LACKING)
-def test_it_has_no_room_for_parts_it_does_not_know(what: str) -> None:
-    assert what in str(export.no_room(ModelConfig.model_validate(LACKING[what])))
-    assert export.no_room(ModelConfig()) is None
+def test_parts_that_are_not_written_are_named(what: str) -> None:
+    assert what in str(export.not_written(ModelConfig.model_validate(LACKING[what])))
+    assert export.not_written(ModelConfig()) is None
 
 
 def test_the_missing_package_is_named_with_the_command_that_installs_it(

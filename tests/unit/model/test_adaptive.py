@@ -20,7 +20,7 @@ from model.layout import Layout
 from model.linear import Linear, products_in
 from pipeline.decoding.forced import forced_log_probs, stepped_log_probs
 from pipeline.errors import RecipeError
-from pipeline.export import no_room
+from pipeline.export import not_written
 from pipeline.models import load_model, load_weights, shapes_of, untied
 from pipeline.recipe import load_recipe
 from pipeline.tasks.masked_language_model import MaskedLanguageModel
@@ -330,6 +330,6 @@ def test_a_recipe_that_smooths_is_refused(tmp_path: Path) -> None:
 
 def test_what_has_no_room_for_it_says_so() -> None:
     config = ModelConfig(encoder=STACK, decoder=STACK, adaptive=AdaptiveConfig(cutoffs=(9,)))
-    assert no_room(config) == "an adaptive softmax"
+    assert not_written(config) == "an adaptive softmax"
     with pytest.raises(RecipeError, match=r"model\.adaptive = .* not counted"):
         forward(config, V, Work.of([(3, 5)]))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data.errors import DataError
-from pipeline.embed import Words, picture, principal, read_classes
+from pipeline.embed import MOST_SHOWN, Words, frequent, picture, principal, read_classes
 from pipeline.errors import RecipeError
 from tests.tiny_model import tiny_model
 
@@ -73,6 +73,34 @@ def test_the_same_words_give_the_same_picture(kind: str, begins: bytes) -> None:
     if kind == ".svg":
         assert all(f">{text}<" in once.decode() for text in ("east", "north", "up", "side"))
         assert ">west<" not in once.decode()
+
+
+def test_a_picture_of_pieces_shows_words() -> None:
+    """Tokenizers that cut words number punctuation and their alphabet first."""
+    pieces = [
+        *".,!?()'-0123456789",
+        *"aAbBzéяЖω",
+        "—",
+        "«",
+        "...",
+        "’s",
+        "the",
+        "Haus",
+        "дом",
+        "的",
+        "ไป",
+        "कि",
+        "語",
+        "ب",
+    ]
+    found = list(frequent(Words({piece: row for row, piece in enumerate(pieces)}, np.eye(60, dtype=np.float32))))
+    assert found == ["’s", "the", "Haus", "дом", "的", "ไป", "कि", "語", "ب", *"aAbBzéяЖω"]
+    many = [*pieces, *(f"w{number}" for number in range(MOST_SHOWN))]
+    found = list(frequent(Words({piece: row for row, piece in enumerate(many)}, np.eye(200, dtype=np.float32))))
+    assert len(found) == MOST_SHOWN
+    assert "a" not in found
+    with pytest.raises(RecipeError, match="two words or more, and the model has 1"):
+        frequent(Words({".": 0, "a": 1}, np.eye(2, dtype=np.float32)))
 
 
 def test_strange_words_are_drawn_as_they_are() -> None:
