@@ -1,0 +1,178 @@
+"""What README.md and docs/ say and can be tried: commands parse, recipes, options and keys exist, snippets are recipes,
+errors read as they are shown, and the commands from files of one's own run."""
+
+import re
+import shlex
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from cli.app import app
+from pipeline.errors import RecipeError
+from pipeline.recipe import Recipe, load_recipe
+from pipeline.recipe_errors import field_at
+from tests.cli.user import TINY, tfm, write_corpora
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+COMMANDS: Mapping[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+UNFINISHED = ("MissingParameter", "BadOptionUsage")  # a command that is named in a sentence
+SECTIONS = "|".join(name for name in Recipe.model_fields if name not in ("name", "seed"))
+KEY = re.compile(rf"(?<![\w./-])((?:{SECTIONS})(?:\.[a-z_0-9]++)++)(?![\w/(*-]|\.[A-Z])")
+NO_KEYS = ("data.py", "model.py", "model.md", "model.safetensors", "tokenizer.json", "model.bin")
+
+
+def commands(page: Path) -> Iterator[str]:
+    """The commands of a page, each on one line: those that stand in blocks, and those that stand in text."""
+    text = page.read_text("utf-8").replace("\\\n", " ")
+    for found in re.findall(r"^ {4,}(?:\$ )?(?:echo .* \| )?((?:tfm|make) .*)", text, re.MULTILINE):
+        yield re.split(r"\s+#\s", found)[0].strip()
+    yield from (found.strip() for found in re.findall(r"`((?:tfm|make) [^`]+)`", text))
+
+
+def words_of(command: str) -> list[str]:
+    """The words of a command without what the shell does with its streams."""
+    return shlex.split(re.split(r" [<>|] | > | \d?>&\d", command)[0])
+
+
+ALL = [(page.name, command) for page in PAGES for command in dict.fromkeys(commands(page))]
+TFM = [each for each in ALL if each[1].startswith("tfm ") and not re.search(r"\.\.\.|…|\[|\| |^tfm -", each[1])]
+SYNOPSES = [each for each in ALL if each[1].startswith("tfm ") and each not in TFM]
+
+
+def test_there_is_something_to_hold() -> None:
+    assert len(TFM) > 40
+    assert {name for name, _ in TFM} > {"README.md", "recipes.md", "models.md", "decoding.md"}
+
+
+@pytest.mark.parametrize(("page", "command"), TFM, ids=[f"{page}: {command}" for page, command in TFM])
+def test_a_command_is_one_of_ours_with_its_options(page: str, command: str) -> None:
+    _, name, *words = words_of(command)
+    assert name in COMMANDS, command
+    stage = COMMANDS[name]
+    options = {option for parameter in stage.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    for word in words:
+        if re.fullmatch(r"--?[a-z][a-z-]*(=.*)?", word):
+            assert word.partition("=")[0] in (*options, "--help"), command
+    if {"--help", "--version"} & {*words} or not words:
+        return
+    try:
+        stage.make_context(name, ["1" if word == "N" else word for word in words])
+    except Exception as error:
+        if type(error).__name__ not in UNFINISHED:
+            raise
+
+
+@pytest.mark.parametrize(("page", "command"), TFM, ids=[f"{page}: {command}" for page, command in TFM])
+def test_recipes_of_a_command_are_there_and_take_what_it_sets(page: str, command: str) -> None:
+    words = words_of(command)
+    sets = [after for word, after in zip(words, words[1:], strict=False) if word == "--set"]
+    named = [word for word in words if word.startswith("recipes/") and word.endswith(".toml")]
+    for pattern in named:
+        files = sorted(ROOT.glob(pattern))
+        assert files, f"{page}: {pattern}"
+        if words[1] in ("run", "recipe") and len(files) == 1:
+            load_recipe(files[0], sets)
+    for setting in sets:
+        key = tuple(setting.partition("=")[0].split("."))
+        assert re.fullmatch(r"[a-z.]*\.\.\.", setting) or field_at(Recipe, key) is not None, f"{page}: {setting}"
+
+
+@pytest.mark.parametrize(("page", "command"), SYNOPSES, ids=[f"{page}: {command}" for page, command in SYNOPSES])
+def test_a_synopsis_names_options_that_there_are(page: str, command: str) -> None:
+    name = command.split()[1]
+    known = [option for each in COMMANDS.values() for parameter in each.params for option in parameter.opts]
+    if name in COMMANDS:
+        known = [option for parameter in COMMANDS[name].params for option in parameter.opts]
+    for option in re.findall(r"(?<![\w-])--[a-z][a-z-]+", command):
+        assert option in (*known, "--help", "--version", "--debug"), f"{page}: {command}"
+
+
+def test_goals_of_make_are_there() -> None:
+    goals = {
+        line.partition(":")[0] for line in (ROOT / "Makefile").read_text().splitlines() if re.match(r"[a-z-]+:", line)
+    }
+    named = [each for each in ALL if each[1].startswith("make ")]
+    assert named
+    for page, command in named:
+        for word in words_of(command)[1:]:
+            recipe = word.partition("=")[2]
+            assert word in goals or "=" in word, f"{page}: {command}"
+            assert not recipe.startswith("recipes/") or (ROOT / recipe).exists(), f"{page}: {command}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_keys_that_a_page_names_are_keys_of_recipes(page: Path) -> None:
+    named = {key for code in re.findall(r"`([^`\n]+)`", page.read_text("utf-8")) for key in KEY.findall(code)}
+    for key in sorted(named - {*NO_KEYS}):
+        parts = tuple(part for part in key.split(".") if not part.isdigit())
+        assert field_at(Recipe, parts) is not None or parts[:2] == ("data", "tests"), f"{page.name}: {key}"
+
+
+def snippets() -> Iterator[tuple[str, str]]:
+    """The parts of recipes that pages show."""
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        yield from ((page.name, found) for found in re.findall(r"```toml\n(.*?)```", text, re.DOTALL))
+        for block in re.findall(r"((?:^ {4}.*\n|^\n)+)", text, re.MULTILINE):
+            if re.match(rf"\n* {{4}}\[\[?({SECTIONS})", block):
+                yield page.name, re.sub(r"^ {4}", "", block, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize(("page", "snippet"), list(snippets()), ids=lambda each: each[:30])
+def test_a_snippet_is_part_of_a_recipe(tmp_path: Path, page: str, snippet: str) -> None:
+    content = tomllib.loads(snippet)
+    (tmp_path / "base.toml").write_text('[data]\npath = "corpus"\n')
+    data = content.get("data", {})
+    head = "" if {"path", "train"} & data.keys() or "extends" in content else 'extends = "base.toml"\n'
+    (tmp_path / "snippet.toml").write_text(head + snippet)
+    load_recipe(tmp_path / "snippet.toml")
+
+
+SHOWN = {
+    "tokenizer.vocab_sise": ("tokenizer.vocab_sise = 1", ()),
+    'tokenizer.kind = "bpee"': ('tokenizer.kind = "bpee"', ()),
+    "--set model.encoder.heads=3": ("", ("model.encoder.heads=3",)),
+    'model.norm = "post" changes nothing': ('model = { norm = "post", architecture = "recurrent" }', ()),
+}
+"""Errors of docs/recipes.md, by what they hold: the recipe, and what is set."""
+
+
+@pytest.mark.parametrize("part", SHOWN)
+def test_an_error_reads_as_it_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str) -> None:
+    text, sets = SHOWN[part]
+    monkeypatch.chdir(tmp_path)
+    Path("recipes").mkdir()
+    Path("recipes/mine.toml").write_text(f'data.path = "corpus"\n{text}\n')
+    with pytest.raises(RecipeError) as caught:
+        load_recipe(Path("recipes/mine.toml"), sets)
+    assert f"    {caught.value}\n" in (ROOT / "docs" / "recipes.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("command", ["tfm recipe recipes/demo.toml", "tfm recipe --schema"])
+def test_what_costs_nothing_runs(monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    assert command in [each for _, each in TFM]
+    monkeypatch.chdir(ROOT)
+    assert tfm(*words_of(command)[1:]).code == 0
+
+
+@pytest.mark.slow
+def test_the_five_commands_run_on_files_of_one_s_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the README has them, but for the size of the model and the number of updates."""
+    monkeypatch.chdir(tmp_path)
+    write_corpora(tmp_path)
+    smaller = {"tokenize": {"10000": "40"}, "train": {"5000": "20"}}
+    begin = [each for page, each in TFM if page == "README.md"].index(
+        "tfm tokenize train.en train.de --kind bpe --vocab-size 10000 --out run/tokenizer"
+    )
+    for command in [each for page, each in TFM if page == "README.md"][begin : begin + 5]:
+        _, name, *words = words_of(command)
+        words = [smaller.get(name, {}).get(word, word) for word in words]
+        words += TINY if name == "train" else ()
+        done = tfm(name, *words, stdin="one two\n")
+        assert done.code == 0, f"{command}\n{done.err}"
+        assert (name == "translate") == bool(done.out) or name == "evaluate"
