@@ -54,13 +54,11 @@ KINDS = [(architecture, task) for architecture in get_args(Architecture) for tas
 CHOICES: list[tuple[str, ...]] = [
     (),
     ("model.mixing=convolution", "model.positions=none"),
-    ("model.mixing=recurrent", "model.positions=none"),
     ("model.recurrent.attention=luong", "model.decoder.heads=2"),
     ("model.adaptive.cutoffs=[8, 12]", "model.adaptive.factor=2", "training.label_smoothing=0"),
     ("model.adaptive={}", "training.label_smoothing=0"),
     ("model.embedding_dim=4",),
     ("model.word_vectors.negatives=2", "training.label_smoothing=0"),
-    ("model.tie=none",),
 ]
 """Beside each architecture and task, what makes keys idle or wakes them; what does not go together is passed over."""
 MODEL: dict[str, tuple[object, ...]] = {
