@@ -1,20 +1,27 @@
 """Words and phrases that a recipe or a file names, as the pieces that a search looks for.
 
-A phrase is the pieces that the tokenizer cuts it into after a space. Cut in another way, as a model may, it is another
-phrase; and what is forbidden is so too where those pieces begin a longer word.
+A phrase is the pieces that the tokenizer cuts it into after a space; in a script that puts no spaces between words,
+after a letter. Cut in another way, as a model may, it is another phrase; and what is forbidden is so too where those
+pieces begin a longer word.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+import regex
+
 from data.errors import DataError, printable
 from pipeline.config import DecodingConfig
 from pipeline.decoding.constraints import Pieces
+from pipeline.scoring.scripts import SPACELESS
 from tokenizer.special import BOS_ID, UNK_ID
 from tokenizer.tokenizer import Tokenizer
 
 BEFORE = "a"
+_SPACELESS = regex.compile(SPACELESS, flags=regex.V1)
+# Thai and Lao am are letters by name and marks by use: they stand with the letter before them.
+_GOES_ON = regex.compile(rf"[\p{{M}}\u0E33\u0EB3]|(?!{SPACELESS})[\p{{L}}\p{{N}}]", flags=regex.V1)
 
 
 FORCED_NEED_A_BEAM = 'forced words are searched for by a beam: they need strategy = "search" and beam > 1'
@@ -55,12 +62,16 @@ class Phrases:
 
 @lru_cache(maxsize=8)
 def continuing_pieces(tokenizer: Tokenizer) -> tuple[int, ...]:
-    """The pieces that begin with a letter or a digit, and not with a space."""
-    return tuple(number for number in range(tokenizer.vocab_size) if tokenizer.surface(number)[:1].isalnum())
+    """The pieces that begin with a letter, a mark or a digit, and not with a space.
+
+    In a script without spaces between words a letter begins another word as well as it goes on with one: only marks do.
+    """
+    return tuple(number for number in range(tokenizer.vocab_size) if _GOES_ON.match(tokenizer.surface(number)))
 
 
 def forbidden_pieces(tokenizer: Tokenizer, phrases: Iterable[str]) -> list[Pieces]:
-    """What may not come up: each phrase after a space and, where it is cut otherwise there, at the beginning.
+    """What may not come up: each phrase after a space and, where it is cut otherwise there, at the beginning; in a
+    script without spaces after a letter, too.
 
     A phrase that the vocabulary cannot spell never comes up, and is left out. Raises DataError for an empty one.
     """
@@ -68,17 +79,19 @@ def forbidden_pieces(tokenizer: Tokenizer, phrases: Iterable[str]) -> list[Piece
     for phrase in phrases:
         inside, first = _cut(tokenizer, phrase)
         found += [inside] if inside == first else [inside, (BOS_ID, *first)]
+        if _SPACELESS.match(phrase):
+            found.append(_cut(tokenizer, phrase, space="")[0])
     return [pieces for pieces in dict.fromkeys(found) if UNK_ID not in pieces]
 
 
 def forced_pieces(tokenizer: Tokenizer, phrases: Iterable[str], forbidden: Sequence[Pieces] = ()) -> list[Pieces]:
-    """What must come up: each phrase after a space.
+    """What must come up: each phrase after a space; in a script without spaces after a letter, if it can be so.
 
     Raises DataError for an empty phrase, one that the vocabulary cannot spell, or one that holds what is forbidden.
     """
     found = []
     for phrase in phrases:
-        pieces, _ = _cut(tokenizer, phrase)
+        pieces, _ = _cut(tokenizer, phrase, space="" if _SPACELESS.match(phrase) else " ")
         if UNK_ID in pieces:
             raise DataError(f"the forced {_shown(phrase)} cannot be spelled by the model's vocabulary: leave it out")
         if any(_holds(pieces, other) for other in forbidden):
@@ -87,9 +100,9 @@ def forced_pieces(tokenizer: Tokenizer, phrases: Iterable[str], forbidden: Seque
     return found
 
 
-def _cut(tokenizer: Tokenizer, phrase: str) -> tuple[Pieces, Pieces]:
-    """The pieces of a phrase after a space, and at the beginning of a text."""
-    alone, before, inside = tokenizer.encode_batch([phrase, BEFORE, f"{BEFORE} {phrase}"])
+def _cut(tokenizer: Tokenizer, phrase: str, *, space: str = " ") -> tuple[Pieces, Pieces]:
+    """The pieces of a phrase after a word and a space (or none), and at the beginning of a text."""
+    alone, before, inside = tokenizer.encode_batch([phrase, BEFORE, f"{BEFORE}{space}{phrase}"])
     if not alone:
         raise DataError(f"the phrase {_shown(phrase)} has no pieces: leave it out")
     follows = inside[: len(before)] == before and len(inside) > len(before)

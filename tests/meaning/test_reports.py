@@ -53,3 +53,23 @@ def test_inspect_tells_how_long_training_took(case: Case) -> None:
     seconds = case.run.json("model/manifest.json")["figures"]["training_seconds"]
     assert seconds >= case.run.metrics("train")[-1]["seconds"]
     assert found["figures"]["training_seconds"] == seconds
+
+
+@pytest.mark.meaning("relations")
+def test_words_that_must_and_may_not_come_up(case: Case, record_property: Any) -> None:
+    """In scripts without spaces a word stands between letters; in others between spaces and marks."""
+    lines = case.corpora.sources("valid")[:15]
+    text = "".join(line + "\n" for line in lines)
+    for word in list(case.script.words.values())[1:3]:
+        for key in ("forbidden", "forced"):
+            asked = ("--beam", "4", "--set", f'decoding.{key}=["{word}"]')
+            said = tfm("translate", case.run.folder, *asked, stdin=text)
+            assert said.code == 0, said.err
+            found = said.out.removesuffix("\n").split("\n")
+            assert len(found) == len(lines)
+            holding = [line for line in found if (word in line if not case.script.space else word in line.split())]
+            if key == "forbidden":
+                assert not holding
+            else:
+                assert all(word in line for line in found)
+            record_property("translations", len(found))

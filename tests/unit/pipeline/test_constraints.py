@@ -198,6 +198,19 @@ def test_pieces_that_go_on_with_a_word():
     assert not any(piece.startswith((" ", ",", "<")) for piece in found)
 
 
+def test_phrases_of_scripts_that_put_no_spaces_between_words():
+    texts = ["我看猫。", "猫看狗。", "น้ำดี ทำดี", "घर घरों"]
+    cut = train(texts, TokenizerConfig(kind="char", vocab_size=60, min_frequency=1))
+    without = train(texts[:2], TokenizerConfig(kind="char", vocab_size=60, min_frequency=1))
+    for made in (cut, without):
+        cat = tuple(made.encode("猫"))
+        assert forced_pieces(made, ["猫"]) == [cat]
+        assert cat in forbidden_pieces(made, ["猫"])
+    goes_on = {cut.piece(number) for number in continuing_pieces(cut)}
+    assert {"घ", "ो", "ำ", "้"} <= goes_on
+    assert not goes_on & {"猫", "狗", "ท", "ด", "。", " "}
+
+
 def test_phrases_of_a_config_and_of_lines():
     cut = tokenizer("word")
     config = DecodingConfig(forced=("cat",), forbidden=("dog",))
