@@ -54,15 +54,15 @@ def _print_table(terminalreporter: pytest.TerminalReporter, kind: str, sentences
             properties = list(getattr(report, "user_properties", ()))
             for _, name in (each for each in properties if each[0] == kind):
                 outcomes[name][outcome] += 1
-                if report.when == "call":
-                    counted[name].update({what: count for what, count in properties if what not in TABLES})
+                for what, count in properties if report.when == "call" else ():
+                    counted[name][what] += 0 if what in TABLES else count
     terminalreporter.section(f"{kind}s", sep="=")
     terminalreporter.write_line(f"| {kind} | tests | counted | outcome |")
     terminalreporter.write_line("|---|---|---|---|")
     for name, sentence in sentences.items():
         found = outcomes[name]
         tests = found.total()
-        numbers = ", ".join(f"{count:,} {what}" for what, count in counted[name].items())
+        numbers = ", ".join(f"{count:,} {what}" for what, count in counted[name].items() if count)
         bad = [f"{found[each]} {each}" for each in ("failed", "error") if found[each]]
         skipped = [f"{found['skipped']} skipped"] if found["skipped"] else []
         outcome = ", ".join([*(bad or ["holds" if found["passed"] else "not tested"]), *skipped])

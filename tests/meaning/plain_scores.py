@@ -18,15 +18,16 @@ def ngrams(tokens: Sequence[str], order: int) -> dict[tuple[str, ...], int]:
 
 
 def bleu(
-    hypotheses: Sequence[Tokens], references: Sequence[Sequence[Tokens]], *, effective_order: bool = False
+    hypotheses: Sequence[Tokens], references: Sequence[Sequence[Tokens | None]], *, effective_order: bool = False
 ) -> float:
     """Papineni et al. 2002 for a corpus, orders 1 to 4; an order without a match counts 1/2, 1/4, ... of a match.
 
-    references: lists as long as `hypotheses`, one or more. effective_order: only orders that the hypotheses have.
+    references: lists as long as `hypotheses`, one or more; none where a segment has fewer than others. effective_order:
+    only orders that the hypotheses have.
     """
     right, total, length, wanted = [0] * 4, [0] * 4, 0, 0
     for number, hypothesis in enumerate(hypotheses):
-        of_segment = [reference[number] for reference in references]
+        of_segment = [each for reference in references if (each := reference[number]) is not None]
         length += len(hypothesis)
         wanted += min((abs(len(each) - len(hypothesis)), len(each)) for each in of_segment)[1]
         for order in range(1, 5):
@@ -47,7 +48,7 @@ def bleu(
     return 100 * brevity * math.exp(sum(logs) / len(logs))
 
 
-def chrf(hypotheses: Lines, references: Sequence[Lines], *, word_order: int = 0) -> float:
+def chrf(hypotheses: Lines, references: Sequence[Sequence[str | None]], *, word_order: int = 0) -> float:
     """Popović 2015 (2017 with words): F2 of the mean precision and recall of orders 1 to 6 of characters (and words).
 
     Orders that either side lacks are left out. Of several references of a segment the best one counts.
@@ -55,7 +56,8 @@ def chrf(hypotheses: Lines, references: Sequence[Lines], *, word_order: int = 0)
     orders = 6 + word_order
     sums = [[0, 0, 0] for _ in range(orders)]
     for number, hypothesis in enumerate(hypotheses):
-        candidates = [_counts(hypothesis, reference[number], word_order) for reference in references]
+        of_segment = [each for reference in references if (each := reference[number]) is not None]
+        candidates = [_counts(hypothesis, each, word_order) for each in of_segment]
         best = max(candidates, key=_f2)
         sums = [[a + b for a, b in zip(one, other, strict=True)] for one, other in zip(sums, best, strict=True)]
     return 100 * _f2(sums)
