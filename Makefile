@@ -35,7 +35,7 @@ help:
 	@echo 'make test                        the quick tests'
 	@echo 'make test-slow                   the tests that train, build and install'
 	@echo 'make test-faults                 kill it, fill its disk, feed it garbage: a table of what holds'
-	@echo 'make test-meaning                ten scripts, each printed figure computed a second time: a table of what holds'
+	@echo 'make test-meaning                ten scripts, scores, losses, rates and counts a second time: a table'
 	@echo 'make bench                       what is fast, on the built-in corpus, beside a plain loop'
 	@echo 'make variants                    every part a recipe can name, trained at one budget and compared'
 	@echo 'make check                       lint, format, strict types'
