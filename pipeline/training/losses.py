@@ -23,9 +23,7 @@ from torch import Tensor, nn
 from model.adaptive import AdaptiveSoftmax
 from model.linear import LOW_PRECISION, Linear, topped_up
 
-CHUNK = 256
-"""Rows at once on a CPU, whose cache holds their logits."""
-CHUNK_OF_GPU = 512
+CHUNK = 512
 TINY = 1e-37  # a probability that underflowed still has a finite logarithm
 
 
@@ -40,14 +38,14 @@ class _LinearCrossEntropy(torch.autograd.Function):
         dtype: torch.dtype,
         counts: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
-        low_weight, chunk_rows = weight.to(dtype), CHUNK if hidden.device.type == "cpu" else CHUNK_OF_GPU
+        low_weight = weight.to(dtype)
         chosen = weight.index_select(0, targets)
         for_hidden, for_weight = torch.empty_like(hidden), torch.zeros_like(weight)
         chosen_p = hidden.new_empty(len(hidden), 1)
-        errors = hidden.new_empty(0 if dtype == hidden.dtype else chunk_rows, len(weight))
+        errors = hidden.new_empty(0 if dtype == hidden.dtype else CHUNK, len(weight))
         rows = topped_up(hidden, dtype)
-        for first in range(0, len(hidden), chunk_rows):
-            chunk, low_hidden = slice(first, min(first + chunk_rows, len(hidden))), rows[first : first + chunk_rows]
+        for first in range(0, len(hidden), CHUNK):
+            chunk, low_hidden = slice(first, min(first + CHUNK, len(hidden))), rows[first : first + CHUNK]
             logits = low_hidden @ low_weight.t()
             z = logits if dtype == hidden.dtype else errors[: len(logits)].copy_(logits)
             p = torch.softmax(z, -1, out=z)[: chunk.stop - first]
