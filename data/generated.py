@@ -1,5 +1,6 @@
 """The built-in corpora by name: what makes their pairs, and what tells one version of them from another."""
 
+import ast
 import hashlib
 import sys
 from collections.abc import Callable, Iterator
@@ -25,19 +26,35 @@ def generate(corpus: CorpusConfig) -> Iterator[tuple[str, str]]:
 
 @cache
 def version(name: str) -> str:
-    """The seed of a built-in corpus, and sha256 of the source files that make it: of all that they import here."""
+    """The seed of a built-in corpus, and sha256 of the code that makes it: of all that its modules import here.
+
+    Names of files, imports and docstrings make no version of their own.
+    """
     waiting = list(_generator(name)[0])
     found = set(waiting)
     while waiting:
         for value in list(vars(waiting.pop()).values()):
             imported = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
-            if imported is not None and imported.startswith("data.") and (module := sys.modules[imported]) not in found:
+            if _makes_pairs(imported) and (module := sys.modules[str(imported)]) not in found:
                 found.add(module)
                 waiting.append(module)
-    digest = hashlib.sha256()
-    for file in sorted(str(module.__file__) for module in found):
-        digest.update(Path(file).read_bytes())
-    return f"seed {SEED} code {digest.hexdigest()}"
+    codes = sorted(code_of(Path(str(module.__file__)).read_text("utf-8")) for module in found)
+    return f"seed {SEED} code {hashlib.sha256(''.join(codes).encode()).hexdigest()}"
+
+
+def _makes_pairs(module: str | None) -> bool:
+    return module is not None and module.startswith("data.") and module != "data.errors"
+
+
+def code_of(source: str) -> str:
+    """The lines of a Python file without its imports, docstrings and blank lines."""
+    left_out: set[int] = set()
+    for node in ast.walk(ast.parse(source)):
+        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if is_text or isinstance(node, ast.Import | ast.ImportFrom):
+            left_out.update(range(node.lineno, node.end_lineno + 1))  # type: ignore[attr-defined]
+    lines = enumerate(source.splitlines(keepends=True), 1)
+    return "".join(line for number, line in lines if number not in left_out and line.strip())
 
 
 def _generator(name: str) -> tuple[tuple[ModuleType, ...], Callable[..., Iterator[tuple[str, str]]]]:
