@@ -14,7 +14,7 @@ from bench.processes import Failed
 from bench.softmax import softmax
 from bench.startup import startup
 from bench.train import train
-from pipeline.errors import TfmError
+from tfm.pipeline.errors import TfmError
 
 app = typer.Typer(
     name="bench",

@@ -61,7 +61,7 @@ def decode(
     """
     from bench.processes import tfm
     from bench.report import contest, write_json
-    from cli.options import model_folder
+    from tfm.cli.options import model_folder
 
     processes, rivals = workers_and_threads(layout), peers(against or [])
     if "huggingface" in rivals and kind not in ("float32", "bfloat16", "float16"):
@@ -107,11 +107,11 @@ def peers(against: Sequence[str]) -> dict[str, Path | None]:
 def for_huggingface(model: Path, lines: Sequence[str]) -> dict[str, Any]:
     """What Hugging Face is told: weights, sizes, ids. Raises RecipeError for a model that it does not have."""
     from bench.workload import Size
-    from data.tokenizers import load_pair
-    from model.config import ModelConfig
-    from pipeline.config import TrainingConfig
-    from pipeline.errors import RecipeError
-    from tokenizer.special import EOS_ID
+    from tfm.data.tokenizers import load_pair
+    from tfm.model.config import ModelConfig
+    from tfm.pipeline.config import TrainingConfig
+    from tfm.pipeline.errors import RecipeError
+    from tfm.tokenizer.special import EOS_ID
 
     config = ModelConfig.model_validate_json((model / "config.json").read_text("utf-8"))
     source, target = load_pair(model)
@@ -155,9 +155,9 @@ def scores(
     """Columns of BLEU, and of what it is more than the first one's; none without references."""
     if references is None:
         return {}
-    from data.tokenizers import load_pair
-    from pipeline.config import EvaluationConfig
-    from pipeline.scoring.metrics import bleu
+    from tfm.data.tokenizers import load_pair
+    from tfm.pipeline.config import EvaluationConfig
+    from tfm.pipeline.scoring.metrics import bleu
 
     _, target = load_pair(model)
     found = {
@@ -173,7 +173,7 @@ def scores(
 def read(source: Path, reference: Path | None, limit: int) -> tuple[list[str], list[str] | None]:
     """The first lines that are not blank, and the references of just these."""
     from bench.processes import Failed
-    from data.lines import open_lines
+    from tfm.data.lines import open_lines
 
     sources = list(open_lines(source))
     rows = [row for row, line in enumerate(sources) if line.strip()][:limit]

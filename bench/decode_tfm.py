@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.answering import answer
-from pipeline.config import DecodingConfig
-from pipeline.decoding.decode import decode
-from pipeline.models import load_model
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.decode import decode
+from tfm.pipeline.models import load_model
 
 
 def main(asked: dict[str, Any]) -> None:

@@ -26,8 +26,8 @@ whole vocabulary; the source is read once:
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from model.config import ModelConfig, StackConfig
-from pipeline.errors import RecipeError
+from tfm.model.config import ModelConfig, StackConfig
+from tfm.pipeline.errors import RecipeError
 
 MEGA, GIGA = 1e6, 1e9
 GATED = ("glu", "swiglu")

@@ -13,10 +13,10 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from bench.gemm import best_seconds
-from model.config import ModelConfig
-from model.layout import Layout
-from model.masks import padding_mask
-from model.parts import Parts
+from tfm.model.config import ModelConfig
+from tfm.model.layout import Layout
+from tfm.model.masks import padding_mask
+from tfm.model.parts import Parts
 
 MEMORY = "[memory]"
 

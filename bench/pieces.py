@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from data.store import Column, Split
-from tokenizer.special import SPECIALS
+from tfm.data.store import Column, Split
+from tfm.tokenizer.special import SPECIALS
 
 SOURCE, TARGET, VOCABULARY = "train.source", "train.target", "vocabulary.tsv"
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-TFM = (sys.executable, "-m", "cli.app")
+TFM = (sys.executable, "-m", "tfm.cli.app")
 MIB = 2**20
 _PEAK_UNIT = 1 if sys.platform == "darwin" else 1024
 

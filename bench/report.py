@@ -6,9 +6,9 @@ from pathlib import Path
 
 from bench import compare
 from bench.compare import Contestant, Figures
-from cli.console import reporter
-from pipeline.environment import git_commit, hardware, versions
-from pipeline.progress import Reporter
+from tfm.cli.console import reporter
+from tfm.pipeline.environment import git_commit, hardware, versions
+from tfm.pipeline.progress import Reporter
 
 Extra = Mapping[str, Mapping[str, object]]
 

@@ -11,10 +11,10 @@ import torch
 from torch import nn
 
 from bench.gemm import best_seconds
-from model.adaptive import AdaptiveSoftmax, clusters_of
-from model.config import AdaptiveConfig
-from model.linear import Linear
-from pipeline.training.losses import output_loss
+from tfm.model.adaptive import AdaptiveSoftmax, clusters_of
+from tfm.model.config import AdaptiveConfig
+from tfm.model.linear import Linear
+from tfm.pipeline.training.losses import output_loss
 
 
 def layer(options: dict[str, Any], dtype: torch.dtype) -> nn.Module:

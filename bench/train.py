@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bench.compare import Rounds as Found
     from bench.report import Extra
     from bench.workload import Workload
-    from model.config import ModelConfig
+    from tfm.model.config import ModelConfig
 
 
 def train(

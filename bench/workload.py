@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from bench.flops import Work, training
-from data.buckets import batches, padding
-from data.store import Dataset, Ints, load_dataset
-from data.tokenizers import load_pair
-from model.config import ModelConfig
-from pipeline.config import TrainingConfig
-from pipeline.errors import RecipeError
-from pipeline.recipe import from_flags, load_recipe
+from tfm.data.buckets import batches, padding
+from tfm.data.store import Dataset, Ints, load_dataset
+from tfm.data.tokenizers import load_pair
+from tfm.model.config import ModelConfig
+from tfm.pipeline.config import TrainingConfig
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.recipe import from_flags, load_recipe
 
 SEED = 1
 

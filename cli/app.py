@@ -13,23 +13,23 @@ from typing import Annotated, NoReturn, TextIO
 
 import typer
 
-from cli.attend import attend
-from cli.compare import compare
-from cli.embed import embed
-from cli.evaluate import evaluate
-from cli.export import export
-from cli.generate import generate
-from cli.inspect import inspect
-from cli.launched import first_speaks, has_no_part, stderr_of
-from cli.options import IO_ERROR, argv
-from cli.preprocess import preprocess
-from cli.recipe import recipe
-from cli.run import run
-from cli.streams import lead_nowhere
-from cli.tokenize import tokenize
-from cli.train import train
-from cli.translate import translate
-from pipeline.errors import Stopped, TfmError
+from tfm.cli.attend import attend
+from tfm.cli.compare import compare
+from tfm.cli.embed import embed
+from tfm.cli.evaluate import evaluate
+from tfm.cli.export import export
+from tfm.cli.generate import generate
+from tfm.cli.inspect import inspect
+from tfm.cli.launched import first_speaks, has_no_part, stderr_of
+from tfm.cli.options import IO_ERROR, argv
+from tfm.cli.preprocess import preprocess
+from tfm.cli.recipe import recipe
+from tfm.cli.run import run
+from tfm.cli.streams import lead_nowhere
+from tfm.cli.tokenize import tokenize
+from tfm.cli.train import train
+from tfm.cli.translate import translate
+from tfm.pipeline.errors import Stopped, TfmError
 
 
 @dataclass

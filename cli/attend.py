@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.options import Device, Sets, model_folder, part, refuse
+from tfm.cli.options import Device, Sets, model_folder, part, refuse
 
 if TYPE_CHECKING:
-    from pipeline.attend import Reading
-    from pipeline.attend_picture import View
-    from pipeline.heads import HeadReport
+    from tfm.pipeline.attend import Reading
+    from tfm.pipeline.attend_picture import View
+    from tfm.pipeline.heads import HeadReport
 
 PAGE = Path("attention.html")
 
@@ -67,13 +67,13 @@ def attend(
             raise typer.BadParameter("give it, or --head-report FILE", param_hint="SENTENCE")
         alone = {"--target": target, "--png": png, "--kind": kind, "--layer": layer, "--head": head}
         refuse(alone, "it shows one sentence: give SENTENCE")
-    from cli.console import reporter
-    from pipeline.attend import attend as attend_to
-    from pipeline.attend_picture import view_of
-    from pipeline.config import DecodingConfig
-    from pipeline.files import beginning, replace_bytes
-    from pipeline.heads import measure
-    from pipeline.models import load_model
+    from tfm.cli.console import reporter
+    from tfm.pipeline.attend import attend as attend_to
+    from tfm.pipeline.attend_picture import view_of
+    from tfm.pipeline.config import DecodingConfig
+    from tfm.pipeline.files import beginning, replace_bytes
+    from tfm.pipeline.heads import measure
+    from tfm.pipeline.models import load_model
 
     talk = reporter(tables_on_stdout=True)
     decoding = part(DecodingConfig, sets, {"decoding.beam": beam})
@@ -95,7 +95,7 @@ def attend(
 
 
 def _print_json(read: "Reading | None", report: "HeadReport | None") -> None:
-    from pipeline.attend import as_json
+    from tfm.pipeline.attend import as_json
 
     found = {} if read is None else as_json(read)
     if report is not None:
@@ -112,8 +112,8 @@ def _files(
     png: Path | None,
 ) -> Iterator[tuple[Path, bytes]]:
     """What is to be written, and where."""
-    from pipeline.attend_page import render
-    from pipeline.attend_picture import picture
+    from tfm.pipeline.attend_page import render
+    from tfm.pipeline.attend_picture import picture
 
     if png is not None and read is not None and view is not None:
         yield png, picture(read, view)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from pipeline.compare import Comparison
-    from pipeline.trained import Trained
+    from tfm.pipeline.compare import Comparison
+    from tfm.pipeline.trained import Trained
 
 NOTHING = "–"
 DIFFERS = "differs"
@@ -40,9 +40,9 @@ def compare(
     """Compare trained models: what differs between them, what they cost, how good they are."""
     if markdown and as_json:
         raise typer.BadParameter("--json is another way to print", param_hint="--markdown")
-    from cli.console import reporter
-    from pipeline.compare import compare_runs
-    from pipeline.compare_plot import draw
+    from tfm.cli.console import reporter
+    from tfm.pipeline.compare import compare_runs
+    from tfm.pipeline.compare_plot import draw
 
     found = compare_runs(runs, sort)
     if plot is not None:
@@ -73,8 +73,8 @@ def table(found: "Comparison") -> tuple[list[str], list[list[str]]]:
 
 def _figures(found: "Comparison") -> dict[str, tuple[str, Callable[[float], str]]]:
     """The figures of the table: heading, and how a value is shown."""
-    from cli.console import duration
-    from pipeline.scoring.report import label
+    from tfm.cli.console import duration
+    from tfm.pipeline.scoring.report import label
 
     shown: dict[str, tuple[str, Callable[[float], str]]] = {
         "parameters": ("parameters", "{:,.0f}".format),

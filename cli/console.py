@@ -13,8 +13,8 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from cli.streams import lead_nowhere
-from pipeline.progress import Bar, Reporter
+from tfm.cli.streams import lead_nowhere
+from tfm.pipeline.progress import Bar, Reporter
 
 SECONDS_BETWEEN_LINES = 10.0
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from cli.options import Device, model_folder, refuse
+from tfm.cli.options import Device, model_folder, refuse
 
 if TYPE_CHECKING:
-    from pipeline.embed import Neighbour, Words
+    from tfm.pipeline.embed import Neighbour, Words
 
 COUNT = 10
 Side = Literal["source", "target"]
@@ -59,10 +59,10 @@ def embed(
         refuse({"--count": count, "--json": as_json}, "it is of --nearest and --analogy: give one")
     if picture is None:
         refuse({"--words": words}, "it is of a picture: give --picture FILE")
-    from cli.console import reporter
-    from pipeline.embed import PICTURES, Words
-    from pipeline.files import beginning, replace_bytes
-    from pipeline.models import load_model
+    from tfm.cli.console import reporter
+    from tfm.pipeline.embed import PICTURES, Words
+    from tfm.pipeline.files import beginning, replace_bytes
+    from tfm.pipeline.models import load_model
 
     if picture is not None and picture.suffix not in PICTURES:
         raise typer.BadParameter(f"its name must end in {' or '.join(PICTURES)}", param_hint="--picture")
@@ -96,9 +96,9 @@ def _files(known: "Words", out: Path | None, picture: Path | None, words: Path |
     """What is to be written, and where."""
     import gzip
 
-    from pipeline.embed import frequent, read_classes
-    from pipeline.embed import picture as drawn
-    from pipeline.vectors import vectors_text
+    from tfm.pipeline.embed import frequent, read_classes
+    from tfm.pipeline.embed import picture as drawn
+    from tfm.pipeline.vectors import vectors_text
 
     if out is not None:
         content = vectors_text(known.rows, known.vectors).encode()

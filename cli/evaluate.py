@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.options import (
+from tfm.cli.options import (
     Device,
     Out,
     RecipeFile,
@@ -84,9 +84,9 @@ def evaluate(
         if model is None:
             refuse({"--ensemble": ensemble}, "give --model as well")
         refuse({"--prefixes": prefix and prefixes}, "give --prefix or --prefixes, not both")
-        from cli.console import reporter
-        from pipeline.config import DecodingConfig, EvaluationConfig
-        from pipeline.evaluate import evaluate_files
+        from tfm.cli.console import reporter
+        from tfm.pipeline.config import DecodingConfig, EvaluationConfig
+        from tfm.pipeline.evaluate import evaluate_files
 
         scores = evaluate_files(
             part(EvaluationConfig, sets, flags, beside=("decoding",)),
@@ -113,8 +113,8 @@ def _tests(
     recipe: Path, sets: list[str] | None, flags: dict[str, object], out: Path | None, as_json: bool
 ) -> dict[str, Any]:
     """Score the test sets of a recipe; the content of scores.json."""
-    from cli.console import reporter
-    from pipeline.recipe import run_folder
+    from tfm.cli.console import reporter
+    from tfm.pipeline.recipe import run_folder
 
     talk = reporter(tables_on_stdout=not as_json)
     resolved = stage_of_recipe("evaluate", recipe, sets, flags, out, reporter=talk)

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from cli.options import argv, model_folder
+from tfm.cli.options import argv, model_folder
 
 Format = Literal["ctranslate2"]
 
@@ -16,7 +16,7 @@ def export(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where it goes.")],
 ) -> None:
     """Write a model as another engine reads it (ctranslate2: `pip install "tfm[export]"`)."""
-    from cli.console import reporter
-    from pipeline.export import export as export_model
+    from tfm.cli.console import reporter
+    from tfm.pipeline.export import export as export_model
 
     export_model(model_folder(model), to, out, command=argv(), reporter=reporter())

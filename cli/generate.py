@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.options import (
+from tfm.cli.options import (
     Device,
     DeviceName,
     DrawSeed,
@@ -24,10 +24,10 @@ from cli.options import (
     part,
     refuse,
 )
-from cli.streams import PROMPT
+from tfm.cli.streams import PROMPT
 
 if TYPE_CHECKING:
-    from pipeline.generate import Writer
+    from tfm.pipeline.generate import Writer
 
 BETWEEN = "---"
 
@@ -95,10 +95,10 @@ def generate(
         refuse({**given, "--forced": forced}, "with --choices nothing is written")
         _score(folders, _prompts(prompt), choices, through_ends, jsonl, device or "auto")
         return
-    from cli.console import reporter
-    from pipeline.config import DecodingConfig
-    from pipeline.decoding.ensemble import load_ensemble
-    from pipeline.generate import Reader, Writer
+    from tfm.cli.console import reporter
+    from tfm.pipeline.config import DecodingConfig
+    from tfm.pipeline.decoding.ensemble import load_ensemble
+    from tfm.pipeline.generate import Reader, Writer
 
     usual = [] if beam is not None else ["decoding.strategy=sample"]
     config = part(DecodingConfig, [*usual, *(sets or ())], flags)
@@ -135,9 +135,9 @@ def _score(
     models: list[Path], prompts: Iterable[str], file: Path, through_ends: bool | None, jsonl: bool, device: DeviceName
 ) -> None:
     """How probable the lines of a file are after each prompt."""
-    from data.sources import open_lines
-    from pipeline.decoding.ensemble import load_ensemble
-    from pipeline.generate import score_continuations
+    from tfm.data.sources import open_lines
+    from tfm.pipeline.decoding.ensemble import load_ensemble
+    from tfm.pipeline.generate import score_continuations
 
     loaded, choices = load_ensemble(models, device), list(open_lines(file))
     for prompt in prompts:
@@ -152,7 +152,7 @@ def _prompts(prompt: str | None) -> Iterable[str]:
     """The prompt that was given, else the lines of stdin."""
     if prompt is not None:
         return [prompt]
-    from data.sources import stream_lines
+    from tfm.data.sources import stream_lines
 
     if sys.stdin.isatty():
         print(PROMPT, file=sys.stderr)
@@ -164,9 +164,9 @@ def _words(file: Path | None) -> Iterator[list[str]]:
     if file is None:
         yield from repeat([])
         return
-    from data.sources import open_lines
-    from pipeline.errors import DataError
-    from pipeline.translate import split_phrases
+    from tfm.data.sources import open_lines
+    from tfm.pipeline.errors import DataError
+    from tfm.pipeline.translate import split_phrases
 
     yield from map(split_phrases, open_lines(file))
     raise DataError("has fewer lines than there are prompts: give one each, empty where none is wanted", file=file)

@@ -22,8 +22,8 @@ def inspect(
     Of the folder of a run: every artifact in it, verified, its training, trainings that were set aside, and the room
     each takes.
     """
-    from pipeline.artifact import inspect as inspect_artifact
-    from pipeline.overview import is_run
+    from tfm.pipeline.artifact import inspect as inspect_artifact
+    from tfm.pipeline.overview import is_run
 
     if is_run(folder):
         _run(folder, as_json)
@@ -37,8 +37,8 @@ def inspect(
 
 def _run(folder: Path, as_json: bool) -> None:
     """What a run holds. An artifact in it that is damaged is an error, once all is told."""
-    from pipeline import overview
-    from pipeline.errors import DataError
+    from tfm.pipeline import overview
+    from tfm.pipeline.errors import DataError
 
     parts = overview.overview(folder)
     report = overview.as_json(folder, parts)
@@ -53,7 +53,7 @@ def _run(folder: Path, as_json: bool) -> None:
 
 def _lines_of_run(report: Mapping[str, Any]) -> Iterator[str]:
     """A run for people: a row a folder, and beneath it what is wrong with it or who writes it."""
-    from cli.console import table_lines
+    from tfm.cli.console import table_lines
 
     yield f"{report['path']}: {report['bytes']:,} bytes"
     rows = []
@@ -72,7 +72,7 @@ def _print_json(report: Mapping[str, Any]) -> None:
 
 
 def _print(found: Iterator[str]) -> None:
-    from pipeline.errors import printable
+    from tfm.pipeline.errors import printable
 
     print("\n".join(printable(line) for line in found))
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, suppress
 from typing import TextIO
 
-from pipeline.errors import Stopped, is_told_here
-from pipeline.processes import rank_and_size
+from tfm.pipeline.errors import Stopped, is_told_here
+from tfm.pipeline.processes import rank_and_size
 
 TOGETHER = ("train", "run")
 """Commands that all processes take part in. The others the first process does alone."""

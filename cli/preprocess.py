@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cli.options import Out, RecipeFile, Sets, argv, part, refuse, require, stage_of_recipe
+from tfm.cli.options import Out, RecipeFile, Sets, argv, part, refuse, require, stage_of_recipe
 
 Pair = tuple[Path, Path]
 
@@ -53,9 +53,9 @@ def preprocess(
         return
     require(train, "--train")
     tokenizer_folder, folder = require(tokenizer, "--tokenizer"), require(out, "--out")
-    from cli.console import reporter
-    from data.config import DataConfig
-    from pipeline.preprocess import preprocess as preprocess_stage
+    from tfm.cli.console import reporter
+    from tfm.data.config import DataConfig
+    from tfm.pipeline.preprocess import preprocess as preprocess_stage
 
     config = part(DataConfig, sets, flags)
     preprocess_stage(config, tokenizer_folder, folder, command=argv(), reporter=reporter())

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from cli.options import IO_ERROR, Device, Sets, argv
-from pipeline.errors import TfmError
+from tfm.cli.options import IO_ERROR, Device, Sets, argv
+from tfm.pipeline.errors import TfmError
 
 
 def run(
@@ -20,8 +20,8 @@ def run(
     sets: Sets = None,
 ) -> None:
     """Run the five stages of a recipe; those that are fresh are skipped."""
-    from cli.console import reporter
-    from pipeline.runs import load_recipes, run_recipes
+    from tfm.cli.console import reporter
+    from tfm.pipeline.runs import load_recipes, run_recipes
 
     loaded = load_recipes(recipes, sets or (), {"training.device": device})
     failed = run_recipes(loaded, keep_going=keep_going, command=argv(), reporter=reporter())

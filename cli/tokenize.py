@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cli.options import Out, RecipeFile, Sets, argv, part, refuse, require, stage_of_recipe
+from tfm.cli.options import Out, RecipeFile, Sets, argv, part, refuse, require, stage_of_recipe
 
 
 def tokenize(
@@ -52,9 +52,9 @@ def tokenize(
         stage_of_recipe("tokenize", recipe, sets, flags, out)
         return
     files, folder = require(corpora or None, "CORPUS"), require(out, "--out")
-    from cli.console import reporter
-    from pipeline.tokenize import tokenize_files
-    from tokenizer.config import TokenizerConfig
+    from tfm.cli.console import reporter
+    from tfm.pipeline.tokenize import tokenize_files
+    from tfm.tokenizer.config import TokenizerConfig
 
     config = part(TokenizerConfig, sets, flags)
     tokenize_files(config, files, folder, command=argv(), reporter=reporter())

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cli.options import (
+from tfm.cli.options import (
     Device,
     RecipeFile,
     Seed,
@@ -52,10 +52,10 @@ def train(
         stage_of_recipe("train", recipe, sets, {**flags, "seed": seed}, out)
         return
     dataset, folder = require(data, "--data"), require(out, "--out")
-    from cli.console import reporter
-    from model.config import ModelConfig
-    from pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
-    from pipeline.train import train as train_stage
+    from tfm.cli.console import reporter
+    from tfm.model.config import ModelConfig
+    from tfm.pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
+    from tfm.pipeline.train import train as train_stage
 
     parts = ("training", "model", "decoding", "evaluation")
     train_stage(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.options import (
+from tfm.cli.options import (
     Device,
     DeviceName,
     DrawSeed,
@@ -34,11 +34,11 @@ from cli.options import (
     require,
     stage_of_recipe,
 )
-from cli.streams import incoming
+from tfm.cli.streams import incoming
 
 if TYPE_CHECKING:
-    from pipeline.config import DecodingConfig
-    from pipeline.models import LoadedModel
+    from tfm.pipeline.config import DecodingConfig
+    from tfm.pipeline.models import LoadedModel
 
 STDIN = Path("-")
 
@@ -135,7 +135,7 @@ def translate(
         stage_of_recipe("translate", recipe, sets, {**flags, "training.device": device}, out)
         return
     first = require(model, "MODEL")
-    from pipeline.config import DecodingConfig
+    from tfm.pipeline.config import DecodingConfig
 
     decoding = part(DecodingConfig, sets, flags)
     refuse({"--prefixes": prefix and prefixes}, "give --prefix or --prefixes, not both")
@@ -166,7 +166,7 @@ def _text(file: Path | None, model: Path, held: ExitStack) -> Path:
         return file or STDIN
     words = str(file)
     if re.fullmatch(A_NAME, words, re.ASCII | re.DOTALL):
-        from pipeline.errors import DataError
+        from tfm.pipeline.errors import DataError
 
         raise DataError(f"no such file; to translate a text: echo TEXT | tfm translate {model}", file=file)
     text = Path(held.enter_context(TemporaryDirectory())) / "text"
@@ -175,13 +175,13 @@ def _text(file: Path | None, model: Path, held: ExitStack) -> Path:
 
 
 def _models(folders: list[Path], device: DeviceName) -> "LoadedModel":
-    from pipeline.decoding.ensemble import load_ensemble
+    from tfm.pipeline.decoding.ensemble import load_ensemble
 
     return load_ensemble(folders, device)
 
 
 def _checkpoint(run: Path, step: str, device: DeviceName) -> "LoadedModel":
-    from pipeline.unfinished import LAST, load_checkpoint
+    from tfm.pipeline.unfinished import LAST, load_checkpoint
 
     if step != LAST and not step.isdecimal():
         raise typer.BadParameter("give the number of a step, or last", param_hint="--step")
@@ -197,8 +197,8 @@ def _into_folder(
     device: DeviceName,
 ) -> None:
     """One text, into an artifact; beside: the files of prefixes and of forced words."""
-    from cli.console import reporter
-    from pipeline.translate import translate_file
+    from tfm.cli.console import reporter
+    from tfm.pipeline.translate import translate_file
 
     with TemporaryDirectory() as folder:
         if file == STDIN:
@@ -228,9 +228,9 @@ def _to_stdout(
     jsonl: bool,
 ) -> None:
     """One text, line by line: of a pipe or a terminal, lines are answered as soon as no further line waits."""
-    from cli.console import reporter
-    from data.sources import open_lines, stream_lines
-    from pipeline.translate import as_json, translate_lines
+    from tfm.cli.console import reporter
+    from tfm.data.sources import open_lines, stream_lines
+    from tfm.pipeline.translate import as_json, translate_lines
 
     loaded, talk = load(), reporter()
     stream = incoming(talk) if file == STDIN else None
@@ -265,6 +265,6 @@ def _starts(prefix: str | None, prefixes: Path | None) -> Iterable[str] | None:
 def _lines_of(file: Path | None) -> Iterable[str] | None:
     if file is None:
         return None
-    from data.sources import open_lines
+    from tfm.data.sources import open_lines
 
     return open_lines(file)

@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from data.store import Column, Ids, Ints, Split
-from tokenizer.special import BOS_ID, EOS_ID
+from tfm.data.store import Column, Ids, Ints, Split
+from tfm.tokenizer.special import BOS_ID, EOS_ID
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from data.errors import DataError
-from data.lines import open_lines
+from tfm.data.errors import DataError
+from tfm.data.lines import open_lines
 
 NUM_COLUMNS = 10
 # The source is the words, the target their universal parts of speech, where a recipe names no other column.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from data.errors import DataError
+from tfm.data.errors import DataError
 
 
 @dataclass(frozen=True)

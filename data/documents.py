@@ -5,7 +5,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from data.errors import DataError
+from tfm.data.errors import DataError
 
 MAX_BYTES = 16 * 2**20
 MAX_DEPTH = 200

@@ -7,13 +7,13 @@ from itertools import compress
 import numpy as np
 from numpy.typing import NDArray
 
-from data.config import LimitsConfig
-from data.lines import portions
-from data.references import Row
-from data.row_keys import joined, row_keys
-from data.store import Ids, Ints
-from tokenizer.tokenizer import Tokenizer
-from tokenizer.words import flat
+from tfm.data.config import LimitsConfig
+from tfm.data.lines import portions
+from tfm.data.references import Row
+from tfm.data.row_keys import joined, row_keys
+from tfm.data.store import Ids, Ints
+from tfm.tokenizer.tokenizer import Tokenizer
+from tfm.tokenizer.words import flat
 
 CHUNK_ROWS = 2_000
 REASONS = ("empty", "too long", "length ratio", "duplicate")

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from data.config import PARAMETERS, CorpusConfig
+from tfm.data.config import PARAMETERS, CorpusConfig
 
 # Built-in corpora are the same for every seed of training, so that scores compare.
 SEED = 1
@@ -43,7 +43,7 @@ def version(name: str) -> str:
 
 
 def _makes_pairs(module: str | None) -> bool:
-    return module is not None and module.startswith("data.") and module != "data.errors"
+    return module is not None and module.startswith("tfm.data.") and module != "tfm.data.errors"
 
 
 def code_of(source: str) -> str:
@@ -59,7 +59,7 @@ def code_of(source: str) -> str:
 
 def _generator(name: str) -> tuple[tuple[ModuleType, ...], Callable[..., Iterator[tuple[str, str]]]]:
     """The modules of a built-in corpus, and what makes its pairs of (split, size, seed, its parameters)."""
-    from data import grammar, programs, toys  # imported here: whoever only reads lines need not build a grammar
+    from tfm.data import grammar, programs, toys  # imported here: whoever only reads lines need not build a grammar
 
     if name in programs.PROGRAMS:
         return (programs,), programs.PROGRAMS[name]

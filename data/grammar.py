@@ -8,10 +8,10 @@ The constructions themselves are in data/language/: simple.py, relative.py, subo
 from collections.abc import Callable, Iterator
 from hashlib import blake2b
 
-from data.errors import DataError
-from data.language import lexicon, relative, simple, subordinate
-from data.language.phrases import Draw
-from data.language.sentence import Sentence
+from tfm.data.errors import DataError
+from tfm.data.language import lexicon, relative, simple, subordinate
+from tfm.data.language.phrases import Draw
+from tfm.data.language.sentence import Sentence
 
 SPLITS = ("train", "valid", "test", "combinations")
 

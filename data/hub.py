@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from data.errors import DataError
+from tfm.data.errors import DataError
 
 # What `datasets` and Arrow raise when they meet a file that is not what they wrote.
 AT_ONCE = 1000

@@ -4,7 +4,7 @@ import os
 import select
 from collections.abc import Callable
 
-from data.lines import MAX_LINE_BYTES
+from tfm.data.lines import MAX_LINE_BYTES
 
 SECONDS_OF_PATIENCE = 0.02  # a writer that is at work has its next line there by then
 BLOCK_BYTES = 1 << 20

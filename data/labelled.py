@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from data.errors import DataError
-from data.lines import open_lines
+from tfm.data.errors import DataError
+from tfm.data.lines import open_lines
 
 PREFIX = "__label__"
 IS_LABEL = {"text": False, "label": True, "source": False, "target": True}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 from unicodedata import normalize
 
-from data.errors import DataError
+from tfm.data.errors import DataError
 
 BLOCK_BYTES = 1 << 20
 # A line is held in memory; what goes on for longer is no text with a sentence a line.

@@ -1,10 +1,10 @@
 """What is wrong with a corpus, found before any work: a quick pass over the raw bytes and a look at the first pair."""
 
-from data import hub, sources
-from data.config import CorpusConfig
-from data.errors import DataError
-from data.lines import check_lines
-from data.splits import Corpus, Portion, Splits
+from tfm.data import hub, sources
+from tfm.data.config import CorpusConfig
+from tfm.data.errors import DataError
+from tfm.data.lines import check_lines
+from tfm.data.splits import Corpus, Portion, Splits
 
 LINE_FORMATS = ("text", "tsv", "csv", "jsonl", "labelled", "conllu")
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
-from data.errors import DataError
-from data.toys import SPLITS, split_of
+from tfm.data.errors import DataError
+from tfm.data.toys import SPLITS, split_of
 
 LINE_END = ";"
 NAMES = "abcdefghijklmnopqrstuvwyz"  # x counts the rounds of loops

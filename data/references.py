@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from data.errors import DataError
-from data.lines import evened, open_lines
+from tfm.data.errors import DataError
+from tfm.data.lines import evened, open_lines
 
 Row: TypeAlias = tuple[str, ...]  # source, target and, where there are more references, those
 

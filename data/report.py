@@ -7,15 +7,15 @@ from unicodedata import combining
 
 import numpy as np
 
-from data.epochs import Lengths, cost
-from data.examples import Chunk, Side
-from data.keys import Keys
-from data.row_keys import joined
-from data.sources import describe
-from data.splits import Corpus, shares
-from data.store import Ints
-from data.writable import Unwritable
-from tokenizer.special import UNK_ID
+from tfm.data.epochs import Lengths, cost
+from tfm.data.examples import Chunk, Side
+from tfm.data.keys import Keys
+from tfm.data.row_keys import joined
+from tfm.data.sources import describe
+from tfm.data.splits import Corpus, shares
+from tfm.data.store import Ints
+from tfm.data.writable import Unwritable
+from tfm.tokenizer.special import UNK_ID
 
 LENGTH_EDGES = (0, 1, 6, 11, 16, 21, 31, 41, 51, 76, 101, 151, 201, 301, 501, 1001)
 MOST_SHOWN = 8

@@ -5,9 +5,9 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from data.lines import evened
-from data.store import Ids, Ints
-from tokenizer.special import UNK_ID
+from tfm.data.lines import evened
+from tfm.data.store import Ids, Ints
+from tfm.tokenizer.special import UNK_ID
 
 PERIOD = 1 << 16  # a power of two, so that a remainder is a mask
 _Bits = NDArray[np.uint64]

@@ -13,16 +13,16 @@ from typing import Any, TypeAlias, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from data import generated, hub
-from data.config import CorpusConfig
-from data.conllu import read_conllu
-from data.errors import DataError, listed
-from data.incoming import Incoming
-from data.labelled import read_labelled
-from data.lines import check_lines, open_lines, opened, stream_lines
-from data.references import Row, merged
-from data.splits import Corpus, Portion, Splits, resolve
-from data.tables import all_of, damage_told, one_line, one_of, sides_of, table_rows, top_columns
+from tfm.data import generated, hub
+from tfm.data.config import CorpusConfig
+from tfm.data.conllu import read_conllu
+from tfm.data.errors import DataError, listed
+from tfm.data.incoming import Incoming
+from tfm.data.labelled import read_labelled
+from tfm.data.lines import check_lines, open_lines, opened, stream_lines
+from tfm.data.references import Row, merged
+from tfm.data.splits import Corpus, Portion, Splits, resolve
+from tfm.data.tables import all_of, damage_told, one_line, one_of, sides_of, table_rows, top_columns
 
 __all__ = [
     "READERS", "Incoming", "Splits", "describe", "files", "identity", "open_lines", "pairs", "resolve", "rows",

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from data import hub
-from data.config import CorpusConfig, DataConfig
-from data.errors import DataError, listed
-from data.lines import evened
-from data.split_names import TRAIN_NAME, VALID_NAMES, looks_like_a_split, must_be_whole, uses_of
+from tfm.data import hub
+from tfm.data.config import CorpusConfig, DataConfig
+from tfm.data.errors import DataError, listed
+from tfm.data.lines import evened
+from tfm.data.split_names import TRAIN_NAME, VALID_NAMES, looks_like_a_split, must_be_whole, uses_of
 
 
 @dataclass(frozen=True)

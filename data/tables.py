@@ -8,10 +8,10 @@ from typing import cast
 
 import pyarrow as pa
 
-from data import hub
-from data.config import CorpusConfig
-from data.errors import DataError, listed
-from data.references import Row
+from tfm.data import hub
+from tfm.data.config import CorpusConfig
+from tfm.data.errors import DataError, listed
+from tfm.data.references import Row
 
 
 def sides_of(corpus: CorpusConfig) -> list[str | None]:

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from data.errors import DataError
-from tokenizer import tokenizer
-from tokenizer.special import SPECIALS
-from tokenizer.tokenizer import Tokenizer
+from tfm.data.errors import DataError
+from tfm.tokenizer import tokenizer
+from tfm.tokenizer.special import SPECIALS
+from tfm.tokenizer.tokenizer import Tokenizer
 
 
 def load_file(file: Path) -> Tokenizer:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from hashlib import blake2b
 
-from data.errors import DataError
+from tfm.data.errors import DataError
 
 SPLITS = ("train", "valid", "test")
 SYMBOLS = "abcdefghijklmnop"

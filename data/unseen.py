@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from data.store import Split
-from tokenizer.labels import names_in
-from tokenizer.special import UNK_ID
-from tokenizer.tokenizer import Tokenizer
+from tfm.data.store import Split
+from tfm.tokenizer.labels import names_in
+from tfm.tokenizer.special import UNK_ID
+from tfm.tokenizer.tokenizer import Tokenizer
 
 NUM_NAMED = 5
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from data.examples import Side
-from tokenizer.normalization import WHITE_SPACE
-from tokenizer.tokenizer import Tokenizer
+from tfm.data.examples import Side
+from tfm.tokenizer.normalization import WHITE_SPACE
+from tfm.tokenizer.tokenizer import Tokenizer
 
 MOST_KEPT = 100
 _WITHOUT_SPACE = str.maketrans(dict.fromkeys(WHITE_SPACE))

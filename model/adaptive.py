@@ -21,9 +21,9 @@ from itertools import accumulate
 import torch
 from torch import Tensor, nn
 
-from model.config import AdaptiveConfig
-from model.linear import Linear
-from model.output import log_softmax
+from tfm.model.config import AdaptiveConfig
+from tfm.model.linear import Linear
+from tfm.model.output import log_softmax
 
 
 @dataclass(frozen=True)

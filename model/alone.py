@@ -12,13 +12,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from model import quick
-from model.blocks import DecoderLayer, EncoderLayer, LayerNorm, PreNorm
-from model.layout import Layout
-from model.linear import Linear
-from model.plain import is_plain_stack, is_ready
-from model.positions import Learned, NoInput, Sinusoidal
-from model.transformer import Embedding, EncoderDecoder
+from tfm.model import quick
+from tfm.model.blocks import DecoderLayer, EncoderLayer, LayerNorm, PreNorm
+from tfm.model.layout import Layout
+from tfm.model.linear import Linear
+from tfm.model.plain import is_plain_stack, is_ready
+from tfm.model.positions import Learned, NoInput, Sinusoidal
+from tfm.model.transformer import Embedding, EncoderDecoder
 
 Search = Callable[[Sequence[int], int, int], tuple[list[int], float]]
 """Source ids, the fewest pieces before the end token, the most -> ids, and the sum of their log-probabilities. Both ids
@@ -105,7 +105,7 @@ class _Weights:
 
 
 def _kernel() -> Any:
-    from model import alone_kernel
+    from tfm.model import alone_kernel
 
     return alone_kernel
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit, types
 
-from model.compiled import REORDERED, compiled, exp
+from tfm.model.compiled import REORDERED, compiled, exp
 
 Array = Any
 

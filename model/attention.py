@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from model.cache import KeysValues, Slots
-from model.layout import AnyLayout, Layout
-from model.linear import Linear
-from model.masks import Mask
-from model.mix import Mix
-from model.relative import AttentionPositions
+from tfm.model.cache import KeysValues, Slots
+from tfm.model.layout import AnyLayout, Layout
+from tfm.model.linear import Linear
+from tfm.model.masks import Mask
+from tfm.model.mix import Mix
+from tfm.model.relative import AttentionPositions
 
 NOWHERE = torch.empty(0, dtype=torch.long)  # across sequences there are no positions to relate
 

@@ -10,7 +10,7 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from model.compiled import compiled, exp
+from tfm.model.compiled import compiled, exp
 
 AT_ONCE = 4
 LINE = 16  # numbers that come from memory together

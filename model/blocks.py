@@ -11,14 +11,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model import quick
-from model.attention import CrossAttention
-from model.cache import KeysValues, Slots
-from model.layout import AnyLayout
-from model.linear import Linear
-from model.masks import Mask
-from model.mixing import Mixing
-from model.noise import Dropout
+from tfm.model import quick
+from tfm.model.attention import CrossAttention
+from tfm.model.cache import KeysValues, Slots
+from tfm.model.layout import AnyLayout
+from tfm.model.linear import Linear
+from tfm.model.masks import Mask
+from tfm.model.mixing import Mixing
+from tfm.model.noise import Dropout
 
 Sublayer = Callable[[Tensor], Tensor]
 

@@ -5,15 +5,15 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from model.config import ModelConfig
-from model.decoder_only import DecoderOnly
-from model.encoder_only import POOLINGS, EncoderOnly, RowHead, SentenceHead
-from model.linear import Linear
-from model.parts import Parts, embedding_table
-from model.recurrent import RecurrentEncoderDecoder
-from model.recurrent_parts import RecurrentParts
-from model.transformer import EncoderDecoder
-from model.word_vectors import READINGS, WordVectors, table_of
+from tfm.model.config import ModelConfig
+from tfm.model.decoder_only import DecoderOnly
+from tfm.model.encoder_only import POOLINGS, EncoderOnly, RowHead, SentenceHead
+from tfm.model.linear import Linear
+from tfm.model.parts import Parts, embedding_table
+from tfm.model.recurrent import RecurrentEncoderDecoder
+from tfm.model.recurrent_parts import RecurrentParts
+from tfm.model.transformer import EncoderDecoder
+from tfm.model.word_vectors import READINGS, WordVectors, table_of
 
 Model = EncoderDecoder | DecoderOnly | EncoderOnly | RecurrentEncoderDecoder | WordVectors
 

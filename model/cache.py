@@ -14,8 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from model import quick
-from model.masks import Mask
+from tfm.model import quick
+from tfm.model.masks import Mask
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,15 @@ Legend: N rows · B sentences · D width · E embedding width · V vocabulary ·
 import torch
 from torch import Tensor, nn
 
-from model.adaptive import OutputLayer
-from model.blocks import EncoderLayer
-from model.cache import KeysValues
-from model.layout import AnyLayout, Layout, joined
-from model.masks import Mask, causal_mask
-from model.noise import Noise
-from model.output import OfLogits, Predict, log_softmax
-from model.state import TransformerState
-from model.transformer import Embedding
+from tfm.model.adaptive import OutputLayer
+from tfm.model.blocks import EncoderLayer
+from tfm.model.cache import KeysValues
+from tfm.model.layout import AnyLayout, Layout, joined
+from tfm.model.masks import Mask, causal_mask
+from tfm.model.noise import Noise
+from tfm.model.output import OfLogits, Predict, log_softmax
+from tfm.model.state import TransformerState
+from tfm.model.transformer import Embedding
 
 
 class DecoderOnly(nn.Module):

@@ -8,13 +8,13 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from model.adaptive import OutputLayer
-from model.blocks import EncoderLayer
-from model.layout import AnyLayout
-from model.linear import Linear
-from model.masks import padding_mask
-from model.noise import Noise
-from model.transformer import Embedding
+from tfm.model.adaptive import OutputLayer
+from tfm.model.blocks import EncoderLayer
+from tfm.model.layout import AnyLayout
+from tfm.model.linear import Linear
+from tfm.model.masks import padding_mask
+from tfm.model.noise import Noise
+from tfm.model.transformer import Embedding
 
 
 class EncoderOnly(nn.Module):

@@ -8,9 +8,9 @@ alone, in one order whatever is beside it. Here are the norms; the other loops a
 import numpy as np
 from numba import njit
 
-from model.attention_kernel import AT_ONCE, attend, list_allowed, take_slots, write
-from model.compiled import compiled
-from model.output_kernel import best_of_logits, log_softmax
+from tfm.model.attention_kernel import AT_ONCE, attend, list_allowed, take_slots, write
+from tfm.model.compiled import compiled
+from tfm.model.output_kernel import best_of_logits, log_softmax
 
 __all__ = [
     "AT_ONCE",

@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model.int8 import int8_product, quantised
+from tfm.model.int8 import int8_product, quantised
 
 T = TypeVar("T")
 LOW_PRECISION = (torch.bfloat16, torch.float16)

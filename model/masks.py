@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from model.layout import AnyLayout, FlatLayout
+from tfm.model.layout import AnyLayout, FlatLayout
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from model import quick
-from model.layout import FlatLayout
-from model.linear import LOW_PRECISION
-from model.masks import Mask
-from model.noise import Dropout, Noise
-from model.relative import AttentionPositions
-from model.scores import ScaledDot
+from tfm.model import quick
+from tfm.model.layout import FlatLayout
+from tfm.model.linear import LOW_PRECISION
+from tfm.model.masks import Mask
+from tfm.model.noise import Dropout, Noise
+from tfm.model.relative import AttentionPositions
+from tfm.model.scores import ScaledDot
 
 FEW_QUERIES = 16
 FEW_LOGITS = 4096

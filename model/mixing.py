@@ -12,11 +12,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model.cache import KeysValues, Slots
-from model.layout import AnyLayout, FlatLayout, Layout
-from model.linear import Linear
-from model.masks import Mask
-from model.recurrent_cells import Recurrent, Steps
+from tfm.model.cache import KeysValues, Slots
+from tfm.model.layout import AnyLayout, FlatLayout, Layout
+from tfm.model.linear import Linear
+from tfm.model.masks import Mask
+from tfm.model.recurrent_cells import Recurrent, Steps
 
 
 class Mixing(Protocol):

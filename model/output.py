@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from model import quick
+from tfm.model import quick
 
 Predict = Callable[[slice], Tensor]
 """Of some rows (r,), log-probabilities (r, V) of the next piece, computed when asked for.

@@ -8,7 +8,7 @@ import math
 import numpy as np
 from numba import njit
 
-from model.compiled import REORDERED, compiled, exp
+from tfm.model.compiled import REORDERED, compiled, exp
 
 LANES = 64
 CHUNKS = 16

@@ -5,19 +5,19 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from model.adaptive import AdaptiveEmbedding, AdaptiveSoftmax, OutputLayer, Table, clusters_of
-from model.attention import CrossAttention, Heads, SelfAttention
-from model.blocks import ACTIVATIONS, NORMALIZATIONS, NORMS, DecoderLayer, EncoderLayer, FeedForward, Residual
-from model.config import CONVOLUTION_WINDOW, ModelConfig, StackConfig
-from model.linear import Linear
-from model.mix import BlockedMix, Way, choose_mix
-from model.mixing import Convolution, Mixing, RecurrentMixing
-from model.noise import Dropout, Noise
-from model.positions import JOINS, POSITIONS, Concatenated
-from model.recurrent_cells import CELLS
-from model.relative import AttentionPositions
-from model.scores import SCORES
-from model.transformer import Embedding
+from tfm.model.adaptive import AdaptiveEmbedding, AdaptiveSoftmax, OutputLayer, Table, clusters_of
+from tfm.model.attention import CrossAttention, Heads, SelfAttention
+from tfm.model.blocks import ACTIVATIONS, NORMALIZATIONS, NORMS, DecoderLayer, EncoderLayer, FeedForward, Residual
+from tfm.model.config import CONVOLUTION_WINDOW, ModelConfig, StackConfig
+from tfm.model.linear import Linear
+from tfm.model.mix import BlockedMix, Way, choose_mix
+from tfm.model.mixing import Convolution, Mixing, RecurrentMixing
+from tfm.model.noise import Dropout, Noise
+from tfm.model.positions import JOINS, POSITIONS, Concatenated
+from tfm.model.recurrent_cells import CELLS
+from tfm.model.relative import AttentionPositions
+from tfm.model.scores import SCORES
+from tfm.model.transformer import Embedding
 
 
 class Parts:

@@ -7,13 +7,13 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from model.attention import CrossAttention, SelfAttention
-from model.blocks import DecoderLayer, EncoderLayer, FeedForward, LayerNorm, PostNorm, PreNorm
-from model.linear import Linear
-from model.mix import ExplicitMix, FusedMix, VarlenMix
-from model.noise import Dropout
-from model.relative import AttentionPositions
-from model.scores import ScaledDot
+from tfm.model.attention import CrossAttention, SelfAttention
+from tfm.model.blocks import DecoderLayer, EncoderLayer, FeedForward, LayerNorm, PostNorm, PreNorm
+from tfm.model.linear import Linear
+from tfm.model.mix import ExplicitMix, FusedMix, VarlenMix
+from tfm.model.noise import Dropout
+from tfm.model.relative import AttentionPositions
+from tfm.model.scores import ScaledDot
 
 Layer = EncoderLayer | DecoderLayer
 

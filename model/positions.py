@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from model.relative import Alibi, AttentionPositions, Rotary, Shaw, TransformerXL
+from tfm.model.relative import Alibi, AttentionPositions, Rotary, Shaw, TransformerXL
 
 
 class NoInput(nn.Module):

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from model.masks import Mask
+from tfm.model.masks import Mask
 
 _loops: Any = None
 
@@ -37,7 +37,7 @@ def compiled_loops(wanted: bool) -> Iterator[None]:
 def _load() -> Any:
     """The module of the loops; None without numba."""
     try:
-        from model import kernels
+        from tfm.model import kernels
     except ImportError:
         return None
     return kernels

@@ -9,15 +9,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model.adaptive import OutputLayer
-from model.layout import AnyLayout, Layout
-from model.linear import Linear
-from model.noise import Dropout, Noise
-from model.output import OfLogits, Predict, log_softmax
-from model.recurrent_cells import Recurrent, States, Steps
-from model.recurrent_decoder import Decoder
-from model.recurrent_state import Memory, RecurrentState
-from model.transformer import Embedding
+from tfm.model.adaptive import OutputLayer
+from tfm.model.layout import AnyLayout, Layout
+from tfm.model.linear import Linear
+from tfm.model.noise import Dropout, Noise
+from tfm.model.output import OfLogits, Predict, log_softmax
+from tfm.model.recurrent_cells import Recurrent, States, Steps
+from tfm.model.recurrent_decoder import Decoder
+from tfm.model.recurrent_state import Memory, RecurrentState
+from tfm.model.transformer import Embedding
 
 
 class Encoder(nn.Module):

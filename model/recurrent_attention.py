@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from model.attention import NOWHERE, join_heads, split_heads
-from model.layout import Layout
-from model.masks import padding_mask
-from model.mix import ExplicitMix
-from model.noise import Dropout
-from model.recurrent_state import Memory
-from model.relative import AttentionPositions
-from model.scores import SCORES, Additive
+from tfm.model.attention import NOWHERE, join_heads, split_heads
+from tfm.model.layout import Layout
+from tfm.model.masks import padding_mask
+from tfm.model.mix import ExplicitMix
+from tfm.model.noise import Dropout
+from tfm.model.recurrent_state import Memory
+from tfm.model.relative import AttentionPositions
+from tfm.model.scores import SCORES, Additive
 
 
 class AdditiveOnce(Additive):

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from model.layout import Layout
-from model.linear import LOW_PRECISION, ROWS, Linear, topped_up
+from tfm.model.layout import Layout
+from tfm.model.linear import LOW_PRECISION, ROWS, Linear, topped_up
 
 States = tuple[Tensor, ...]
 """What a layer remembers, each (R, D): the hidden state h, which is also what it says, and an LSTM's cell c."""

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from model.layout import Layout
-from model.linear import Linear
-from model.noise import Dropout
-from model.recurrent_attention import MemoryAttention
-from model.recurrent_cells import Recurrent, States, Steps
-from model.recurrent_state import Memory
+from tfm.model.layout import Layout
+from tfm.model.linear import Linear
+from tfm.model.noise import Dropout
+from tfm.model.recurrent_attention import MemoryAttention
+from tfm.model.recurrent_cells import Recurrent, States, Steps
+from tfm.model.recurrent_state import Memory
 
 
 class Decoder(nn.Module):

@@ -5,13 +5,13 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from model.config import ModelConfig
-from model.linear import Linear
-from model.noise import Dropout, Noise
-from model.recurrent import Encoder, ProjectedStates, SameStates
-from model.recurrent_attention import MEMORY_SCORES, MemoryAttention
-from model.recurrent_cells import CELLS, Recurrent
-from model.recurrent_decoder import BahdanauDecoder, Decoder, LuongDecoder
+from tfm.model.config import ModelConfig
+from tfm.model.linear import Linear
+from tfm.model.noise import Dropout, Noise
+from tfm.model.recurrent import Encoder, ProjectedStates, SameStates
+from tfm.model.recurrent_attention import MEMORY_SCORES, MemoryAttention
+from tfm.model.recurrent_cells import CELLS, Recurrent
+from tfm.model.recurrent_decoder import BahdanauDecoder, Decoder, LuongDecoder
 
 
 class RecurrentParts:

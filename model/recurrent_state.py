@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from model.masks import Mask
-from model.recurrent_cells import States
+from tfm.model.masks import Mask
+from tfm.model.recurrent_cells import States
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from model import quick
-from model.cache import KeysValues, Slots
-from model.masks import Mask
+from tfm.model import quick
+from tfm.model.cache import KeysValues, Slots
+from tfm.model.masks import Mask
 
 
 @dataclass(frozen=True)

@@ -17,16 +17,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from model import quick
-from model.attention import Heads
-from model.blocks import DecoderLayer, PreNorm
-from model.cache import KeysValues, Slots
-from model.linear import EVEN
-from model.masks import Mask
-from model.output import OfLogits, Predict
-from model.plain import is_plain_stack, is_ready
-from model.state import TransformerState
-from model.transformer import EncoderDecoder
+from tfm.model import quick
+from tfm.model.attention import Heads
+from tfm.model.blocks import DecoderLayer, PreNorm
+from tfm.model.cache import KeysValues, Slots
+from tfm.model.linear import EVEN
+from tfm.model.masks import Mask
+from tfm.model.output import OfLogits, Predict
+from tfm.model.plain import is_plain_stack, is_ready
+from tfm.model.state import TransformerState
+from tfm.model.transformer import EncoderDecoder
 
 FEW_ROWS = 4 * EVEN
 """So few are left to the model: its products choose other kernels for them."""
@@ -78,7 +78,7 @@ class Together:
     """A `Stepper`: the model itself, but for a step of many rows."""
 
     def __init__(self, model: EncoderDecoder) -> None:
-        from model import kernels
+        from tfm.model import kernels
 
         loops: Any = kernels
         layers: list[Any] = list(model.decoder)

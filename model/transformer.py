@@ -8,14 +8,14 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from model.adaptive import OutputLayer, Table
-from model.blocks import DecoderLayer, EncoderLayer
-from model.cache import KeysValues
-from model.layout import AnyLayout, Layout
-from model.masks import causal_mask, padding_mask
-from model.noise import Dropout, Noise
-from model.output import OfLogits, Predict, log_softmax
-from model.state import TransformerState
+from tfm.model.adaptive import OutputLayer, Table
+from tfm.model.blocks import DecoderLayer, EncoderLayer
+from tfm.model.cache import KeysValues
+from tfm.model.layout import AnyLayout, Layout
+from tfm.model.masks import causal_mask, padding_mask
+from tfm.model.noise import Dropout, Noise
+from tfm.model.output import OfLogits, Predict, log_softmax
+from tfm.model.state import TransformerState
 
 
 class Embedding(nn.Module):

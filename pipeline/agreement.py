@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from data.documents import read_json
-from pipeline.errors import DataError
-from pipeline.manifest import Manifest
+from tfm.data.documents import read_json
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.manifest import Manifest
 
 SHOWN = 12  # digits of a sha256
 

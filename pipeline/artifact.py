@@ -19,11 +19,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pipeline import environment
-from pipeline.errors import CannotWrite, DataError
-from pipeline.files import beginning, exchange, real_place, remove, sha256_and_sync, sync, tree, writing
-from pipeline.lock import lock
-from pipeline.manifest import (
+from tfm.pipeline import environment
+from tfm.pipeline.errors import CannotWrite, DataError
+from tfm.pipeline.files import beginning, exchange, real_place, remove, sha256_and_sync, sync, tree, writing
+from tfm.pipeline.lock import lock
+from tfm.pipeline.manifest import (
     FORMAT,
     JSON,
     NAME,
@@ -39,7 +39,7 @@ from pipeline.manifest import (
     spell,
     was_ours,
 )
-from pipeline.progress import Reporter
+from tfm.pipeline.progress import Reporter
 
 __all__ = [
     "JSON", "Draft", "Input", "Manifest", "Plan", "check_place", "inspect", "is_fresh", "left_behind", "lock",

@@ -12,17 +12,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from data.batches import pairs_from_ids
-from data.errors import DataError
-from model.config import Architecture
-from model.layout import Layout
-from pipeline.attention import attentions, recording
-from pipeline.config import DecodingConfig
-from pipeline.decoding.decode import decode
-from pipeline.errors import RecipeError, printable
-from pipeline.models import LoadedModel
-from tokenizer.special import BOS_ID, EOS_ID, SPECIALS
-from tokenizer.tokenizer import Tokenizer
+from tfm.data.batches import pairs_from_ids
+from tfm.data.errors import DataError
+from tfm.model.config import Architecture
+from tfm.model.layout import Layout
+from tfm.pipeline.attention import attentions, recording
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.decode import decode
+from tfm.pipeline.errors import RecipeError, printable
+from tfm.pipeline.models import LoadedModel
+from tfm.tokenizer.special import BOS_ID, EOS_ID, SPECIALS
+from tfm.tokenizer.tokenizer import Tokenizer
 
 Kind = Literal["encoder", "decoder", "cross"]
 KINDS: dict[Kind, str] = {

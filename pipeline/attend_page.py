@@ -8,11 +8,11 @@ from string import Template
 
 import numpy as np
 
-from pipeline.attend import KINDS, SPACE, Reading
-from pipeline.attend_picture import View
-from pipeline.attend_script import SCRIPT
-from pipeline.errors import printable
-from pipeline.heads import HeadReport, Table
+from tfm.pipeline.attend import KINDS, SPACE, Reading
+from tfm.pipeline.attend_picture import View
+from tfm.pipeline.attend_script import SCRIPT
+from tfm.pipeline.errors import printable
+from tfm.pipeline.heads import HeadReport, Table
 
 # The policy makes a browser hold what the page promises: nothing is loaded, and only the script below runs.
 PAGE = Template("""<!doctype html>

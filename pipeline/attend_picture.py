@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.attend import KINDS, Kind, Reading, Token, Weights
-from pipeline.errors import RecipeError
+from tfm.pipeline.attend import KINDS, Kind, Reading, Token, Weights
+from tfm.pipeline.errors import RecipeError
 
 CELL = 0.24  # inches
 AXES: dict[Kind, tuple[str, str]] = {

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.errors import DataError, RecipeError
-from pipeline.processes import in_step
-from pipeline.progress import Reporter
-from pipeline.recipe import Recipe, run_folder
+from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.processes import in_step
+from tfm.pipeline.progress import Reporter
+from tfm.pipeline.recipe import Recipe, run_folder
 
 
 @dataclass(frozen=True)
@@ -53,21 +53,21 @@ class Order:
 
 
 def _tokenize(order: Order) -> None:
-    from pipeline.tokenize import tokenize
+    from tfm.pipeline.tokenize import tokenize
 
     recipe = order.recipe
     tokenize(recipe.tokenizer, recipe.data, order.out, command=order.command, reporter=order.reporter)
 
 
 def _preprocess(order: Order) -> None:
-    from pipeline.preprocess import preprocess
+    from tfm.pipeline.preprocess import preprocess
 
     recipe, tokenizer = order.recipe, order.run.tokenizer
     preprocess(recipe.data, tokenizer, order.out, command=order.command, reporter=order.reporter)
 
 
 def _train(order: Order) -> None:
-    from pipeline.train import train
+    from tfm.pipeline.train import train
 
     train(
         order.recipe.training,
@@ -83,7 +83,7 @@ def _train(order: Order) -> None:
 
 
 def _translate(order: Order) -> None:
-    from pipeline.translate import translate_tests
+    from tfm.pipeline.translate import translate_tests
 
     translate_tests(
         order.run.model,
@@ -98,7 +98,7 @@ def _translate(order: Order) -> None:
 
 
 def _evaluate(order: Order) -> None:
-    from pipeline.evaluate import evaluate_tests
+    from tfm.pipeline.evaluate import evaluate_tests
 
     evaluate_tests(
         order.run.model,

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import RecipeError
-from pipeline.manifest import plain
-from pipeline.scoring.report import LOWER_IS_BETTER
-from pipeline.trained import Trained, name_of, read_run
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.manifest import plain
+from tfm.pipeline.scoring.report import LOWER_IS_BETTER
+from tfm.pipeline.trained import Trained, name_of, read_run
 
 MAIN: Mapping[str, Sequence[str]] = {
     "translation": ("bleu", "exact_match"),

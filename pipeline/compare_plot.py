@@ -4,10 +4,10 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.errors import DataError, RecipeError
-from pipeline.files import beginning, replace_bytes
-from pipeline.trained import Trained
-from pipeline.training.curves import STYLE
+from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.files import beginning, replace_bytes
+from tfm.pipeline.trained import Trained
+from tfm.pipeline.training.curves import STYLE
 
 FORMATS = ("svg", "png")
 LINES = ("-", "--", ":", "-.")  # ten colours, then the same dashed

@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from data.errors import DataError
-from data.lines import open_lines
-from pipeline.errors import RecipeError
-from pipeline.models import LoadedModel
-from pipeline.vectors import Matrix, vectors_of
+from tfm.data.errors import DataError
+from tfm.data.lines import open_lines
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.models import LoadedModel
+from tfm.pipeline.vectors import Matrix, vectors_of
 
 MOST_SHOWN = 100
 PICTURES = (".png", ".svg")

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from pipeline.cpu import processor
+from tfm.pipeline.cpu import processor
 
 PACKAGES = ("tfm", "torch", "tokenizers")
 _ROOT = Path(__file__).resolve().parent.parent

@@ -11,7 +11,7 @@ TfmError
 import os
 from typing import TypeVar
 
-from data.errors import DataError, TfmError, printable
+from tfm.data.errors import DataError, TfmError, printable
 
 __all__ = ["CannotWrite", "DataError", "RecipeError", "Stopped", "TfmError", "is_told_here", "printable", "told_here"]
 

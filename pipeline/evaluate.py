@@ -5,27 +5,27 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from data.documents import read_json
-from data.errors import DataError
-from data.lines import open_lines
-from data.store import Dataset, load_dataset
-from pipeline.agreement import check_made_from, check_tokenizer, task_of
-from pipeline.artifact import Draft, Input, Plan, is_fresh, open_artifact, publish, read_artifact
-from pipeline.config import DecodingConfig, Device, EvaluationConfig
-from pipeline.errors import RecipeError
-from pipeline.progress import Reporter
-from pipeline.scoring.evaluation import Evaluation, Segments, as_json, assess, from_json
-from pipeline.scoring.label_tables import label_tables
-from pipeline.scoring.metrics import Score
-from pipeline.scoring.report import render, score_rows
-from pipeline.scoring.tokens import check_installed
-from pipeline.training.curves import read_metrics, svg
-from pipeline.translate import reference_file
+from tfm.data.documents import read_json
+from tfm.data.errors import DataError
+from tfm.data.lines import open_lines
+from tfm.data.store import Dataset, load_dataset
+from tfm.pipeline.agreement import check_made_from, check_tokenizer, task_of
+from tfm.pipeline.artifact import Draft, Input, Plan, is_fresh, open_artifact, publish, read_artifact
+from tfm.pipeline.config import DecodingConfig, Device, EvaluationConfig
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.progress import Reporter
+from tfm.pipeline.scoring.evaluation import Evaluation, Segments, as_json, assess, from_json
+from tfm.pipeline.scoring.label_tables import label_tables
+from tfm.pipeline.scoring.metrics import Score
+from tfm.pipeline.scoring.report import render, score_rows
+from tfm.pipeline.scoring.tokens import check_installed
+from tfm.pipeline.training.curves import read_metrics, svg
+from tfm.pipeline.translate import reference_file
 
 MOST_COLUMNS = 12  # of a confusion matrix on a terminal
 
 if TYPE_CHECKING:
-    from pipeline.models import LoadedModel
+    from tfm.pipeline.models import LoadedModel
 
 
 def plan(
@@ -131,7 +131,7 @@ def evaluate_files(
             references=[lines[name] for name in lines if name.startswith("reference_")],
         )
         if loaded is not None:
-            from pipeline.label import warn_of_unseen  # with the model torch is there anyway
+            from tfm.pipeline.label import warn_of_unseen  # with the model torch is there anyway
 
             warn_of_unseen(loaded, segments.references, reporter)
         asked = model is not None or "metrics" in config.model_fields_set
@@ -223,7 +223,7 @@ def _tests(dataset: Path, translations: Path) -> list[Segments]:
 
 def _held_out(loaded: "LoadedModel", data: Dataset, reporter: Reporter) -> list[Evaluation]:
     """Every test set of the dataset by how probable the model finds it, the main one first."""
-    from pipeline.scoring.held_out import held_out
+    from tfm.pipeline.scoring.held_out import held_out
 
     with reporter.bar("scoring", len(data.tests), "test sets") as bar:
         found = []
@@ -269,7 +269,7 @@ def _assess(
             missing["perplexity"] = f"of references there is none: the model learned {loaded.config.task}"
         elif loaded is not None and segments.sources is not None:
             # here, not at the top: scoring files alone needs no torch
-            from pipeline.scoring.perplexity import perplexity
+            from tfm.pipeline.scoring.perplexity import perplexity
 
             extra = perplexity(loaded, segments.sources, segments.references, reporter=reporter)
         elif asked:
@@ -278,8 +278,8 @@ def _assess(
 
 
 def _load(model: Path, device: Device, known: Input | None = None, *, ensemble: Sequence[Path] = ()) -> "LoadedModel":
-    from pipeline.decoding.ensemble import load_ensemble
-    from pipeline.models import load_model
+    from tfm.pipeline.decoding.ensemble import load_ensemble
+    from tfm.pipeline.models import load_model
 
     return load_ensemble([model, *ensemble], device) if ensemble else load_model(model, device, known=known)
 
@@ -293,7 +293,7 @@ def _translate(
     forced: Sequence[str] | None,
 ) -> list[str]:
     """The best hypothesis of each source, by the path of `tfm translate`."""
-    from pipeline.translate import translate_lines
+    from tfm.pipeline.translate import translate_lines
 
     with reporter.bar("translating", len(sources), "sentences") as bar:
         found = translate_lines(

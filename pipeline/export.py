@@ -10,16 +10,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from model.attention import CrossAttention, SelfAttention
-from model.blocks import FeedForward
-from model.config import ModelConfig
-from model.transformer import Embedding
-from pipeline.artifact import Input, Plan, is_fresh, publish
-from pipeline.errors import RecipeError
-from pipeline.models import LoadedModel, copy_tokenizer, load_model
-from pipeline.progress import Reporter
-from tokenizer.special import BOS, EOS, UNK
-from tokenizer.tokenizer import Tokenizer
+from tfm.model.attention import CrossAttention, SelfAttention
+from tfm.model.blocks import FeedForward
+from tfm.model.config import ModelConfig
+from tfm.model.transformer import Embedding
+from tfm.pipeline.artifact import Input, Plan, is_fresh, publish
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.models import LoadedModel, copy_tokenizer, load_model
+from tfm.pipeline.progress import Reporter
+from tfm.tokenizer.special import BOS, EOS, UNK
+from tfm.tokenizer.tokenizer import Tokenizer
 
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "tanh": "Tanh"}  # by their names there
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pipeline import hashes
-from pipeline.errors import CannotWrite, DataError
+from tfm.pipeline import hashes
+from tfm.pipeline.errors import CannotWrite, DataError
 
 # A file whose times are younger than this could be rewritten without its times changing (file systems
 # stamp coarsely), so its hash is not remembered yet.

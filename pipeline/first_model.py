@@ -5,11 +5,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from data.documents import read_json
-from model.config import ModelConfig
-from pipeline.agreement import check_source_tokenizer, check_tokenizer
-from pipeline.errors import DataError, RecipeError
-from pipeline.manifest import Manifest
+from tfm.data.documents import read_json
+from tfm.model.config import ModelConfig
+from tfm.pipeline.agreement import check_source_tokenizer, check_tokenizer
+from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.manifest import Manifest
 
 OWN = ("task", "dropout", "source_vectors", "target_vectors", "freeze_vectors")
 """Keys of [model] that are no shape: they are the recipe's, or have their default."""

@@ -7,20 +7,20 @@ from typing import Any
 
 import torch
 
-from model.linear import products_in
-from pipeline.config import DecodingConfig
-from pipeline.decoding.constraints import Bans
-from pipeline.decoding.decode import decode
-from pipeline.decoding.forced import stepped_log_probs
-from pipeline.decoding.hypothesis import Hypothesis, best_first
-from pipeline.decoding.phrases import FORCED_NEED_A_BEAM, Phrases
-from pipeline.decoding.rules import LENGTH_NORMS
-from pipeline.decoding.writing import Prompted, Written, read, write
-from pipeline.errors import DataError, RecipeError
-from pipeline.models import LoadedModel, decoding_precision
-from pipeline.progress import Reporter
-from tokenizer.special import BOS_ID, EOS_ID
-from tokenizer.tokenizer import Tokenizer
+from tfm.model.linear import products_in
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.constraints import Bans
+from tfm.pipeline.decoding.decode import decode
+from tfm.pipeline.decoding.forced import stepped_log_probs
+from tfm.pipeline.decoding.hypothesis import Hypothesis, best_first
+from tfm.pipeline.decoding.phrases import FORCED_NEED_A_BEAM, Phrases
+from tfm.pipeline.decoding.rules import LENGTH_NORMS
+from tfm.pipeline.decoding.writing import Prompted, Written, read, write
+from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.models import LoadedModel, decoding_precision
+from tfm.pipeline.progress import Reporter
+from tfm.tokenizer.special import BOS_ID, EOS_ID
+from tfm.tokenizer.tokenizer import Tokenizer
 
 TOKENS = 256
 """Pieces of a text at most, where `decoding.max_length` says nothing."""

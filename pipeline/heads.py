@@ -13,13 +13,24 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from data.errors import DataError
-from pipeline.attend import KINDS, Axes, Kind, Reading, Token, check_attends, hypotheses, reader, reading, translates
-from pipeline.config import DecodingConfig
-from pipeline.models import LoadedModel
-from pipeline.progress import Reporter
-from pipeline.tagged import Sentence, encode_tagged, read_sentences
-from tokenizer.special import BOS, EOS
+from tfm.data.errors import DataError
+from tfm.pipeline.attend import (
+    KINDS,
+    Axes,
+    Kind,
+    Reading,
+    Token,
+    check_attends,
+    hypotheses,
+    reader,
+    reading,
+    translates,
+)
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.models import LoadedModel
+from tfm.pipeline.progress import Reporter
+from tfm.pipeline.tagged import Sentence, encode_tagged, read_sentences
+from tfm.tokenizer.special import BOS, EOS
 
 CHUNK_SENTENCES = 512
 PLACES = {"previous": -1, "same": 0, "next": 1}

@@ -7,15 +7,15 @@ from itertools import accumulate, chain
 import numpy as np
 import torch
 
-from data.batches import PairBatch, pairs_from_ids
-from data.buckets import ordered_batches
-from data.unseen import in_words, unseen_in
-from pipeline.config import TrainingConfig
-from pipeline.errors import DataError
-from pipeline.models import LoadedModel
-from pipeline.progress import Reporter
-from pipeline.tasks.task import About, Labels
-from pipeline.tasks.tasks import TASKS
+from tfm.data.batches import PairBatch, pairs_from_ids
+from tfm.data.buckets import ordered_batches
+from tfm.data.unseen import in_words, unseen_in
+from tfm.pipeline.config import TrainingConfig
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.models import LoadedModel
+from tfm.pipeline.progress import Reporter
+from tfm.pipeline.tasks.task import About, Labels
+from tfm.pipeline.tasks.tasks import TASKS
 
 LABELLING = ("classification", "tagging")
 BY_WORDS = ("tagging",)

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pipeline.errors import CannotWrite
-from pipeline.files import beginning, real_place
+from tfm.pipeline.errors import CannotWrite
+from tfm.pipeline.files import beginning, real_place
 
 _held: set[int] = set()
 

@@ -15,9 +15,9 @@ from numbers import Integral, Real
 from pathlib import Path, PurePath
 from typing import Any, TypeAlias, TypeVar, Union
 
-from data.documents import parse_json, read_bounded
-from pipeline.errors import DataError
-from pipeline.files import sha256_of, tree
+from tfm.data.documents import parse_json, read_bounded
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.files import sha256_of, tree
 
 FORMAT = 1
 NAME = "manifest.json"

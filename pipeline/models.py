@@ -15,16 +15,16 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from data.documents import read_json
-from data.errors import DataError
-from data.tokenizers import load_pair
-from model.build import build
-from model.config import ModelConfig
-from model.int8 import what_int8_lacks
-from pipeline.config import DecodingPrecision
-from pipeline.errors import RecipeError
-from pipeline.manifest import Input, Manifest, read_artifact
-from tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
+from tfm.data.documents import read_json
+from tfm.data.errors import DataError
+from tfm.data.tokenizers import load_pair
+from tfm.model.build import build
+from tfm.model.config import ModelConfig
+from tfm.model.int8 import what_int8_lacks
+from tfm.pipeline.config import DecodingPrecision
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.manifest import Input, Manifest, read_artifact
+from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
 
 TOKENIZER_FILES = (SHARED, SOURCE, TARGET)
 MAX_HEADER = 16 * 2**20

@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pipeline.artifact import left_behind
-from pipeline.errors import DataError
-from pipeline.lock import writer
-from pipeline.manifest import NAME, Manifest, open_artifact
+from tfm.pipeline.artifact import left_behind
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.lock import writer
+from tfm.pipeline.manifest import NAME, Manifest, open_artifact
 
 ORDER = ("tokenizer", "dataset", "training", "model", "translations", "scores")
 TRAINING = re.compile(r"training(\.old-\d+)?")

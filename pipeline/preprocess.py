@@ -9,23 +9,23 @@ from tempfile import TemporaryFile
 
 import numpy as np
 
-from data.config import DataConfig
-from data.errors import DataError
-from data.examples import Chunk, Sieve, encode
-from data.keys import Keys
-from data.preflight import over_budget, preflight
-from data.references import Row, write_further
-from data.report import CorpusCount, SplitCount, batches_line, make_report, tables
-from data.sources import describe, identity, resolve, rows
-from data.splits import Corpus, Portion, unused_note
-from data.store import TOKENIZER_FOLDER, load_split, write_about, write_split
-from data.tokenizers import load_pair
-from data.unseen import in_words, unseen
-from data.writable import Unwritable
-from pipeline.artifact import JSON, Input, Plan, is_fresh, publish, read_artifact
-from pipeline.errors import RecipeError
-from pipeline.progress import Bar, Reporter
-from tokenizer.tokenizer import Tokenizer, save_pair
+from tfm.data.config import DataConfig
+from tfm.data.errors import DataError
+from tfm.data.examples import Chunk, Sieve, encode
+from tfm.data.keys import Keys
+from tfm.data.preflight import over_budget, preflight
+from tfm.data.references import Row, write_further
+from tfm.data.report import CorpusCount, SplitCount, batches_line, make_report, tables
+from tfm.data.sources import describe, identity, resolve, rows
+from tfm.data.splits import Corpus, Portion, unused_note
+from tfm.data.store import TOKENIZER_FOLDER, load_split, write_about, write_split
+from tfm.data.tokenizers import load_pair
+from tfm.data.unseen import in_words, unseen
+from tfm.data.writable import Unwritable
+from tfm.pipeline.artifact import JSON, Input, Plan, is_fresh, publish, read_artifact
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.progress import Bar, Reporter
+from tfm.tokenizer.tokenizer import Tokenizer, save_pair
 
 
 def plan(data: DataConfig, tokenizer: Path, out: Path) -> Plan:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from itertools import count
 from typing import Any
 
-from pipeline.errors import RecipeError, Stopped, TfmError, told_here
+from tfm.pipeline.errors import RecipeError, Stopped, TfmError, told_here
 
 SECONDS_BETWEEN_LOOKS = 0.1
 PATIENCE = 5.0  # for the others to have heard how it ended

@@ -16,15 +16,15 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from data.config import DataConfig
-from model.config import ONE_STACK, ModelConfig
-from pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
-from pipeline.errors import RecipeError
-from pipeline.recipe_errors import Key, Origin, Origins, explain, model_of, place_of
-from pipeline.recipe_idle import refuse_idle
-from pipeline.recipe_labels import add_names, check_names
-from pipeline.recipe_settings import Setting, put, settings_of
-from tokenizer.config import TokenizerConfig
+from tfm.data.config import DataConfig
+from tfm.model.config import ONE_STACK, ModelConfig
+from tfm.pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.recipe_errors import Key, Origin, Origins, explain, model_of, place_of
+from tfm.pipeline.recipe_idle import refuse_idle
+from tfm.pipeline.recipe_labels import add_names, check_names
+from tfm.pipeline.recipe_settings import Setting, put, settings_of
+from tfm.tokenizer.config import TokenizerConfig
 
 MAX_BYTES = 2**20
 COMMAND_LINE = 1  # the layer of what is said there; a recipe is 0, one that it extends less

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias, get_args
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from pipeline.errors import RecipeError
+from tfm.pipeline.errors import RecipeError
 
 Key: TypeAlias = tuple[str, ...]
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from pipeline.errors import RecipeError
-from pipeline.recipe_errors import Key, Origins, place_of, shown
-from pipeline.recipe_keys import IDLE, Idle
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.recipe_errors import Key, Origins, place_of, shown
+from tfm.pipeline.recipe_keys import IDLE, Idle
 
 MISSING = object()
 """What a key has that is of no part that was read."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from pipeline.config import DecodingConfig, EvaluationConfig, EvaluationMetric
+from tfm.pipeline.config import DecodingConfig, EvaluationConfig, EvaluationMetric
 
 Test = Callable[[Any], bool]
 

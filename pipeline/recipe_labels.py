@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tokenizer.config import LabelKind, TokenizerConfig
+from tfm.tokenizer.config import LabelKind, TokenizerConfig
 
 NAMES: dict[str, LabelKind] = {"classification": "label", "tagging": "tags"}
 FORMERLY = "word"

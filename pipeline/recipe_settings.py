@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from pipeline.errors import RecipeError
-from pipeline.recipe_errors import Key, field_at
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.recipe_errors import Key, field_at
 
 
 class Setting(NamedTuple):

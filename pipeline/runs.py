@@ -6,12 +6,12 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from pipeline import chain
-from pipeline.artifact import Manifest, Plan, open_artifact, publish, read_artifact, stale
-from pipeline.chain import Run
-from pipeline.errors import DataError, RecipeError, Stopped, TfmError
-from pipeline.progress import Reporter
-from pipeline.recipe import Recipe, load_recipe, run_folder
+from tfm.pipeline import chain
+from tfm.pipeline.artifact import Manifest, Plan, open_artifact, publish, read_artifact, stale
+from tfm.pipeline.chain import Run
+from tfm.pipeline.errors import DataError, RecipeError, Stopped, TfmError
+from tfm.pipeline.progress import Reporter
+from tfm.pipeline.recipe import Recipe, load_recipe, run_folder
 
 ROOT = Path("runs")
 
@@ -77,11 +77,11 @@ def in_words(error: TfmError | OSError) -> str:
 def plan_of(recipe: Recipe, stage: str, place: Run) -> Plan | None:
     """What a stage will make, where runs may share it and its inputs are there; else None."""
     if stage == "tokenize":
-        from pipeline import tokenize
+        from tfm.pipeline import tokenize
 
         return tokenize.plan(recipe.tokenizer, recipe.data, place.tokenizer)
     if stage == "preprocess":
-        from pipeline import preprocess
+        from tfm.pipeline import preprocess
 
         return preprocess.plan(recipe.data, place.tokenizer, place.dataset)
     return None

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from data.conllu import read_conllu
-from data.errors import DataError
-from data.lines import open_lines
-from tokenizer.tokenizer import Tokenizer
+from tfm.data.conllu import read_conllu
+from tfm.data.errors import DataError
+from tfm.data.lines import open_lines
+from tfm.tokenizer.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)

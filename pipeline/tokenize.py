@@ -9,20 +9,20 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
-from data.config import DataConfig
-from data.errors import DataError
-from data.lines import evened, portions
-from data.preflight import preflight
-from data.sources import describe, identity, open_lines, pairs, resolve
-from data.splits import Corpus, Portion
-from data.tokenizers import load_file, load_pair
-from pipeline.artifact import JSON, Draft, Input, Plan, is_fresh, publish
-from pipeline.errors import RecipeError
-from pipeline.progress import Bar, Reporter
-from tokenizer.config import LEARNED_BY, TokenizerConfig
-from tokenizer.special import SPECIALS, UNK_ID
-from tokenizer.tokenizer import Tokenizer, save_pair
-from tokenizer.train import NamesTrainer, TokenizerTrainer
+from tfm.data.config import DataConfig
+from tfm.data.errors import DataError
+from tfm.data.lines import evened, portions
+from tfm.data.preflight import preflight
+from tfm.data.sources import describe, identity, open_lines, pairs, resolve
+from tfm.data.splits import Corpus, Portion
+from tfm.data.tokenizers import load_file, load_pair
+from tfm.pipeline.artifact import JSON, Draft, Input, Plan, is_fresh, publish
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.progress import Bar, Reporter
+from tfm.tokenizer.config import LEARNED_BY, TokenizerConfig
+from tfm.tokenizer.special import SPECIALS, UNK_ID
+from tfm.tokenizer.tokenizer import Tokenizer, save_pair
+from tfm.tokenizer.train import NamesTrainer, TokenizerTrainer
 
 # Of text files, one line in so many is not trained on, so that the unknown rate means something.
 HELD_OUT_EVERY = 100

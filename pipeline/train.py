@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from model.config import ModelConfig
-from pipeline.artifact import Plan, is_fresh, open_artifact
-from pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
-from pipeline.first_model import check_fits, with_shape_of
-from pipeline.manifest import Manifest
-from pipeline.progress import Quiet, Reporter
-from pipeline.vectors import VECTORS, vectors_as_inputs
+from tfm.model.config import ModelConfig
+from tfm.pipeline.artifact import Plan, is_fresh, open_artifact
+from tfm.pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
+from tfm.pipeline.first_model import check_fits, with_shape_of
+from tfm.pipeline.manifest import Manifest
+from tfm.pipeline.progress import Quiet, Reporter
+from tfm.pipeline.vectors import VECTORS, vectors_as_inputs
 
 # Where training is done and what is shown of it does not change what is trained.
 BESIDE_THE_POINT = {"device", "threads", "log_every", "tensorboard", "init_from"}
@@ -70,8 +70,8 @@ def _scores_of_validation(evaluation: EvaluationConfig, dataset: Path) -> dict[s
     """
     parts = evaluation.model_dump(mode="json", include={"bleu_tokenize", "lowercase"})
     if evaluation.bleu_tokenize == "auto":
-        from data.store import load_dataset
-        from pipeline.scoring.scripts import choose_tokenizer
+        from tfm.data.store import load_dataset
+        from tfm.pipeline.scoring.scripts import choose_tokenizer
 
         if choose_tokenizer([load_dataset(dataset).valid.texts()[1]]).name == "13a":
             parts["bleu_tokenize"] = "13a"
@@ -102,6 +102,6 @@ def train(
     todo = plan(config, model, decoding, dataset, out, seed=seed, evaluation=evaluation, first=first)
     if is_fresh(todo, talk):
         return
-    from pipeline.training.session import make_model
+    from tfm.pipeline.training.session import make_model
 
     make_model(todo, config, model, decoding, evaluation, dataset, command=command, reporter=talk)

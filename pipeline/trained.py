@@ -14,12 +14,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from data.documents import read_json
-from pipeline.artifact import Manifest, open_artifact
-from pipeline.errors import DataError
-from pipeline.scoring.evaluation import from_json
-from pipeline.scoring.metrics import Score
-from pipeline.training.curves import points, read_metrics
+from tfm.data.documents import read_json
+from tfm.pipeline.artifact import Manifest, open_artifact
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.scoring.evaluation import from_json
+from tfm.pipeline.scoring.metrics import Score
+from tfm.pipeline.training.curves import points, read_metrics
 
 SHORT = 12  # digits of a fingerprint
 

@@ -10,18 +10,18 @@ from itertools import islice, tee
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from data.errors import DataError
-from data.lines import open_lines, portions
-from data.store import load_dataset
-from pipeline.agreement import check_tokenizer
-from pipeline.artifact import JSON, Draft, Input, Plan, is_fresh, open_artifact, publish, read_artifact
-from pipeline.config import DecodingConfig, Device
-from pipeline.errors import RecipeError
-from pipeline.progress import Reporter
+from tfm.data.errors import DataError
+from tfm.data.lines import open_lines, portions
+from tfm.data.store import load_dataset
+from tfm.pipeline.agreement import check_tokenizer
+from tfm.pipeline.artifact import JSON, Draft, Input, Plan, is_fresh, open_artifact, publish, read_artifact
+from tfm.pipeline.config import DecodingConfig, Device
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.progress import Reporter
 
 if TYPE_CHECKING:
-    from pipeline.decoding.phrases import Phrases
-    from pipeline.models import LoadedModel
+    from tfm.pipeline.decoding.phrases import Phrases
+    from tfm.pipeline.models import LoadedModel
 
 # torch is imported where it is needed: a stage that is fresh says so without it
 
@@ -69,9 +69,9 @@ def translate_lines(
     lines are done. Raises DataError where there are fewer prefixes or forced words than lines.
     A model that labels is asked for labels instead: the likeliest ones of each line, or one of each of its words.
     """
-    from pipeline.decoding.decode import decode, is_too_long
-    from pipeline.decoding.phrases import FORCED_NEED_A_BEAM, Phrases
-    from pipeline.label import Cuts, label, labels_instead
+    from tfm.pipeline.decoding.decode import decode, is_too_long
+    from tfm.pipeline.decoding.phrases import FORCED_NEED_A_BEAM, Phrases
+    from tfm.pipeline.label import Cuts, label, labels_instead
 
     chunks = portions(zip(lines), chunk_lines, ready)
     if labels_instead(loaded):
@@ -207,7 +207,7 @@ def translate_tests(
     todo = plan_tests(model, dataset, config, out, seed=seed)
     if is_fresh(todo, reporter):
         return
-    from pipeline.models import load_model
+    from tfm.pipeline.models import load_model
 
     with publish(todo, command=command) as draft:
         loaded = load_model(model, device, known=todo.inputs["model"])
@@ -249,7 +249,7 @@ def translate_file(
     todo = plan_file(model, source, config, out, seed=seed, prefixes=prefixes, forced=forced, ensemble=ensemble)
     if is_fresh(todo, reporter):
         return
-    from pipeline.decoding.ensemble import load_ensemble
+    from tfm.pipeline.decoding.ensemble import load_ensemble
 
     with publish(todo, command=command) as draft:
         loaded = load_ensemble([model, *ensemble], device)

@@ -5,15 +5,15 @@ from pathlib import Path
 import torch
 from pydantic import ValidationError
 
-from data.store import TOKENIZER_FOLDER
-from data.tokenizers import load_pair
-from model.config import ModelConfig
-from pipeline.errors import DataError
-from pipeline.manifest import Input, read_artifact
-from pipeline.models import LoadedModel, check_fit, put_together, shapes_of
-from pipeline.training.checkpoint import Checkpoint, Checkpoints
-from pipeline.training.state import Progress, published_weights, read_progress
-from tokenizer.tokenizer import Tokenizer
+from tfm.data.store import TOKENIZER_FOLDER
+from tfm.data.tokenizers import load_pair
+from tfm.model.config import ModelConfig
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.manifest import Input, read_artifact
+from tfm.pipeline.models import LoadedModel, check_fit, put_together, shapes_of
+from tfm.pipeline.training.checkpoint import Checkpoint, Checkpoints
+from tfm.pipeline.training.state import Progress, published_weights, read_progress
+from tfm.tokenizer.tokenizer import Tokenizer
 
 LAST = "last"
 

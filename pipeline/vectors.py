@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from data.errors import DataError
-from data.lines import open_lines
-from model.config import EMBEDS, ModelConfig
-from pipeline.artifact import Input
-from tokenizer.special import SPECIALS
-from tokenizer.tokenizer import Tokenizer
+from tfm.data.errors import DataError
+from tfm.data.lines import open_lines
+from tfm.model.config import EMBEDS, ModelConfig
+from tfm.pipeline.artifact import Input
+from tfm.tokenizer.special import SPECIALS
+from tfm.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from pipeline.models import LoadedModel
+    from tfm.pipeline.models import LoadedModel
 
 Matrix: TypeAlias = NDArray[np.float32]
 VECTORS = {"source": "source_vectors", "target": "target_vectors"}
@@ -64,7 +64,7 @@ def vectors_of(loaded: "LoadedModel", side: str) -> tuple[dict[str, int], Matrix
     """
     import torch
 
-    from model.word_vectors import table_of
+    from tfm.model.word_vectors import table_of
 
     read = EMBEDS.get(loaded.config.architecture, (side,))[0]
     tokenizer = loaded.source_tokenizer if read == "source" else loaded.target_tokenizer
@@ -79,7 +79,7 @@ def find_vectors(place: Path, side: str, width: int, wanted: Collection[str]) ->
     so wide."""
     if not place.is_dir():
         return read_vectors(place, width, wanted)
-    from pipeline.models import load_model
+    from tfm.pipeline.models import load_model
 
     words, vectors = vectors_of(load_model(place, "cpu"), side)
     if vectors.shape[1] != width:

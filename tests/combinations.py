@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from model.config import (
+from tfm.model.config import (
     Activation,
     DropoutConfig,
     Mixing,

@@ -21,8 +21,10 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 LOADED = (
-    "cli.app", "pipeline.tokenize", "pipeline.preprocess", "pipeline.train", "pipeline.translate", "pipeline.evaluate",
-    "pipeline.training.session", "pipeline.decoding.decode", "pipeline.scoring.perplexity", "cli.console",
+    "tfm.cli.app", "tfm.cli.console",
+    "tfm.pipeline.tokenize", "tfm.pipeline.preprocess", "tfm.pipeline.train",
+    "tfm.pipeline.translate", "tfm.pipeline.evaluate",
+    "tfm.pipeline.training.session", "tfm.pipeline.decoding.decode", "tfm.pipeline.scoring.perplexity",
     "sacrebleu", "matplotlib.figure", "matplotlib.backends.backend_svg",
 )  # fmt: skip
 
@@ -112,7 +114,7 @@ def become_command(request: dict[str, Any], counter: mmap.mmap, shim: str | None
     if shim is not None:
         place = ctypes.byref(ctypes.c_long.from_buffer(counter))
         ctypes.CDLL(shim).kill_at(place, ctypes.c_long(request["at_call"]), request["fails"])
-    from cli.app import main
+    from tfm.cli.app import main
 
     try:
         main()

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import torch
 
-from tokenizer.special import SPECIALS
+from tfm.tokenizer.special import SPECIALS
 
 DEEP = b"[" * 100_000
 DEEP_OBJECT = b'{"a":' * 100_000

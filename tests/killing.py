@@ -19,16 +19,16 @@ from typing import Any
 
 import pytest
 
-from model.config import ModelConfig
-from pipeline.config import TrainingConfig
-from pipeline.errors import TfmError, is_told_here
-from pipeline.models import save_model
-from pipeline.tasks.task import Loss
-from pipeline.tasks.translation import Translation
-from pipeline.training import checkpoint, session
-from pipeline.training.log import MetricsLog
-from pipeline.training.loop import Trainer
 from tests.tiny_training import MODEL, run
+from tfm.model.config import ModelConfig
+from tfm.pipeline.config import TrainingConfig
+from tfm.pipeline.errors import TfmError, is_told_here
+from tfm.pipeline.models import save_model
+from tfm.pipeline.tasks.task import Loss
+from tfm.pipeline.tasks.translation import Translation
+from tfm.pipeline.training import checkpoint, session
+from tfm.pipeline.training.log import MetricsLog
+from tfm.pipeline.training.loop import Trainer
 
 # A process is forked from one that has imported torch already, which saves it the seconds that this takes.
 CONTEXT = multiprocessing.get_context("forkserver")

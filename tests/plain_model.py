@@ -5,9 +5,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from model.build import build
-from model.config import DropoutConfig, ModelConfig, StackConfig
-from model.transformer import EncoderDecoder
+from tfm.model.build import build
+from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
+from tfm.model.transformer import EncoderDecoder
 
 VOCAB = 23
 STACK = StackConfig(layers=2, dim=24, heads=4, feed_forward_dim=36)

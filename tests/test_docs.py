@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import typer
 
-from cli.app import app
-from pipeline.errors import RecipeError
-from pipeline.recipe import Recipe, load_recipe
-from pipeline.recipe_errors import field_at
 from tests.cli.user import TINY, tfm, write_corpora
+from tfm.cli.app import app
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.recipe import Recipe, load_recipe
+from tfm.pipeline.recipe_errors import field_at
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -16,7 +16,7 @@ COMMANDS = (
 )
 PROGRAM = """
 import json, sys
-from cli.app import main
+from tfm.cli.app import main
 sys.argv = ["tfm", *json.loads(sys.argv[1])]
 try:
     main()
@@ -44,8 +44,8 @@ def test_knowing_a_model_s_shapes_does_not_load_torch_s_compiler() -> None:
     """It is a second of modules, which every `tfm translate` would wait for."""
     program = """
 import sys
-from model.config import ModelConfig
-from pipeline.models import shapes_of
+from tfm.model.config import ModelConfig
+from tfm.pipeline.models import shapes_of
 assert shapes_of(ModelConfig(), source_vocab=9, target_vocab=9)
 print("torch._dynamo" in sys.modules)
 """
@@ -55,7 +55,7 @@ print("torch._dynamo" in sys.modules)
 
 def test_help_names_every_command() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "cli.app", "--help"], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-m", "tfm.cli.app", "--help"], cwd=ROOT, capture_output=True, text=True, check=True
     )
     listed = {line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ")}
     assert set(COMMANDS) <= listed
@@ -66,7 +66,7 @@ def test_help_takes_a_third_of_a_second_at_most() -> None:
     seconds = []
     for _ in range(8):
         began = time.perf_counter()
-        subprocess.run([sys.executable, "-m", "cli.app", "--help"], cwd=ROOT, capture_output=True, check=True)
+        subprocess.run([sys.executable, "-m", "tfm.cli.app", "--help"], cwd=ROOT, capture_output=True, check=True)
         seconds.append(time.perf_counter() - began)
         if seconds[-1] <= 0.35:
             return

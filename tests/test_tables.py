@@ -6,9 +6,10 @@ from typing import get_args
 
 import pytest
 
-from cli.options import DeviceName
-from data.config import COLUMNS, PARAMETERS, CorpusConfig, Format, Generator
-from model.config import (
+from tests.cli.user import tfm
+from tfm.cli.options import DeviceName
+from tfm.data.config import COLUMNS, PARAMETERS, CorpusConfig, Format, Generator
+from tfm.model.config import (
     LEARNS,
     Activation,
     Architecture,
@@ -23,33 +24,32 @@ from model.config import (
     Score,
     Task,
 )
-from pipeline.config import Device, EvaluationMetric, LengthNorm, Optimizer, Schedule, Strategy
-from tests.cli.user import tfm
-from tokenizer.config import Kind
-from tokenizer.config import Normalization as Form
+from tfm.pipeline.config import Device, EvaluationMetric, LengthNorm, Optimizer, Schedule, Strategy
+from tfm.tokenizer.config import Kind
+from tfm.tokenizer.config import Normalization as Form
 
 ROOT = Path(__file__).parent.parent
 TABLES = [
-    (Kind, "tokenizer.kinds", "KINDS"),
-    (Form, "tokenizer.normalization", "FORMS"),
-    (Format, "data.sources", "READERS"),
-    (Architecture, "model.build", "ARCHITECTURES"),
-    (Pooling, "model.encoder_only", "POOLINGS"),
-    (Positions, "model.positions", "POSITIONS"),
-    (PositionsJoin, "model.positions", "JOINS"),
-    (Mixing, "model.parts", "MIXINGS"),
-    (Score, "model.scores", "SCORES"),
-    (Activation, "model.blocks", "ACTIVATIONS"),
-    (Norm, "model.blocks", "NORMS"),
-    (Normalization, "model.blocks", "NORMALIZATIONS"),
-    (Cell, "model.recurrent_cells", "CELLS"),
-    (RecurrentAttention, "model.recurrent_parts", "DECODERS"),
-    (Task, "pipeline.tasks.tasks", "TASKS"),
-    (Task, "pipeline.compare", "MAIN"),
-    (Optimizer, "pipeline.training.optimizers", "OPTIMIZERS"),
-    (Schedule, "pipeline.training.schedules", "SCHEDULES"),
-    (LengthNorm, "pipeline.decoding.rules", "LENGTH_NORMS"),
-    (Strategy, "pipeline.decoding.decode", "STRATEGIES"),
+    (Kind, "tfm.tokenizer.kinds", "KINDS"),
+    (Form, "tfm.tokenizer.normalization", "FORMS"),
+    (Format, "tfm.data.sources", "READERS"),
+    (Architecture, "tfm.model.build", "ARCHITECTURES"),
+    (Pooling, "tfm.model.encoder_only", "POOLINGS"),
+    (Positions, "tfm.model.positions", "POSITIONS"),
+    (PositionsJoin, "tfm.model.positions", "JOINS"),
+    (Mixing, "tfm.model.parts", "MIXINGS"),
+    (Score, "tfm.model.scores", "SCORES"),
+    (Activation, "tfm.model.blocks", "ACTIVATIONS"),
+    (Norm, "tfm.model.blocks", "NORMS"),
+    (Normalization, "tfm.model.blocks", "NORMALIZATIONS"),
+    (Cell, "tfm.model.recurrent_cells", "CELLS"),
+    (RecurrentAttention, "tfm.model.recurrent_parts", "DECODERS"),
+    (Task, "tfm.pipeline.tasks.tasks", "TASKS"),
+    (Task, "tfm.pipeline.compare", "MAIN"),
+    (Optimizer, "tfm.pipeline.training.optimizers", "OPTIMIZERS"),
+    (Schedule, "tfm.pipeline.training.schedules", "SCHEDULES"),
+    (LengthNorm, "tfm.pipeline.decoding.rules", "LENGTH_NORMS"),
+    (Strategy, "tfm.pipeline.decoding.decode", "STRATEGIES"),
 ]
 
 
@@ -61,7 +61,7 @@ def test_names_and_rows_are_the_same(names: object, module: str, table: str) -> 
 
 @pytest.mark.parametrize("name", get_args(Generator))
 def test_every_built_in_corpus_can_be_read(name: str) -> None:
-    from data.sources import pairs
+    from tfm.data.sources import pairs
 
     needs = {each: 2 for each in PARAMETERS.get(name, ()) if each != "mix"}
     found = list(pairs(CorpusConfig(format="generated", path=name, split="train", size=3, **needs)))
@@ -70,15 +70,15 @@ def test_every_built_in_corpus_can_be_read(name: str) -> None:
 
 
 def test_built_in_corpora_are_those_that_recipes_name() -> None:
-    from data.programs import PROGRAMS
-    from data.toys import TOYS
+    from tfm.data.programs import PROGRAMS
+    from tfm.data.toys import TOYS
 
     assert {*TOYS, *PROGRAMS, "grammar"} == set(get_args(Generator))
     assert PARAMETERS.keys() == PROGRAMS.keys()
 
 
 def test_columns_of_formats_are_those_that_recipes_name() -> None:
-    from data import conllu, labelled
+    from tfm.data import conllu, labelled
 
     assert {"conllu": set(conllu.PLACES), "labelled": set(labelled.IS_LABEL)} == {
         name: set(columns) for name, columns in COLUMNS.items()
@@ -91,7 +91,7 @@ def test_each_architecture_learns_something_and_each_task_is_learned_by_one() ->
 
 
 def test_metrics_are_the_table_and_perplexity() -> None:
-    from pipeline.scoring.metrics import METRICS
+    from tfm.pipeline.scoring.metrics import METRICS
 
     # Perplexity is no function of texts: it needs the model.
     assert {*METRICS, "perplexity"} == set(get_args(EvaluationMetric))

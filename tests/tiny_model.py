@@ -5,11 +5,11 @@ from typing import Any
 
 import torch
 
-from model.build import build
-from model.config import DropoutConfig, ModelConfig, StackConfig
-from pipeline.models import LoadedModel
-from tokenizer.config import TokenizerConfig
-from tokenizer.train import train
+from tfm.model.build import build
+from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
+from tfm.pipeline.models import LoadedModel
+from tfm.tokenizer.config import TokenizerConfig
+from tfm.tokenizer.train import train
 
 TEXTS = ("a dog runs through the snow .", "two dogs and a cat sit by the sea , asleep .", "the sea is cold !")
 STACK = StackConfig(layers=2, dim=16, heads=2, feed_forward_dim=24)

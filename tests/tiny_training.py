@@ -12,20 +12,20 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from data.errors import TfmError
-from data.store import load_dataset, write_about, write_split
-from model.build import build
-from model.config import DropoutConfig, ModelConfig, StackConfig
-from pipeline.artifact import Plan, publish
-from pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
-from pipeline.progress import Quiet, Reporter
-from pipeline.tasks.translation import Translation
-from pipeline.train import train
-from pipeline.training.distributed import World, join
-from pipeline.training.optimizers import make_optimizer, set_learning_rate
-from pipeline.training.update import Gradients, Rows
-from tokenizer.config import TokenizerConfig
-from tokenizer.train import train as train_tokenizer
+from tfm.data.errors import TfmError
+from tfm.data.store import load_dataset, write_about, write_split
+from tfm.model.build import build
+from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
+from tfm.pipeline.artifact import Plan, publish
+from tfm.pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
+from tfm.pipeline.progress import Quiet, Reporter
+from tfm.pipeline.tasks.translation import Translation
+from tfm.pipeline.train import train
+from tfm.pipeline.training.distributed import World, join
+from tfm.pipeline.training.optimizers import make_optimizer, set_learning_rate
+from tfm.pipeline.training.update import Gradients, Rows
+from tfm.tokenizer.config import TokenizerConfig
+from tfm.tokenizer.train import train as train_tokenizer
 
 WORDS = "one two three four five six seven eight nine ten"
 STACK = StackConfig(layers=1, dim=16, heads=2, feed_forward_dim=24)

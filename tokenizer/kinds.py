@@ -12,8 +12,8 @@ from tokenizers.decoders import Decoder
 from tokenizers.models import Model
 from tokenizers.pre_tokenizers import PreTokenizer
 
-from tokenizer.config import Kind, TokenizerConfig
-from tokenizer.learn import CONTINUES, learn_bpe, learn_byte, learn_char, learn_unigram, learn_word, learn_wordpiece
+from tfm.tokenizer.config import Kind, TokenizerConfig
+from tfm.tokenizer.learn import CONTINUES, learn_bpe, learn_byte, learn_char, learn_unigram, learn_word, learn_wordpiece
 
 
 @dataclass(frozen=True)

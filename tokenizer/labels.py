@@ -11,8 +11,8 @@ import tokenizers
 from tokenizers import Regex, normalizers
 from tokenizers.normalizers import Normalizer
 
-from tokenizer.config import LabelKind
-from tokenizer.normalization import SPACE, WHITE_SPACE
+from tfm.tokenizer.config import LabelKind
+from tfm.tokenizer.normalization import SPACE, WHITE_SPACE
 
 # What is outside of names. A tokenizer is known as one of names by it.
 NORMALIZERS: dict[LabelKind, Normalizer] = {

@@ -14,8 +14,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from tokenizers.models import Model
 from tokenizers.trainers import Trainer
 
-from tokenizer.config import TokenizerConfig
-from tokenizer.special import SPECIALS, UNK, UNK_ID
+from tfm.tokenizer.config import TokenizerConfig
+from tfm.tokenizer.special import SPECIALS, UNK, UNK_ID
 
 CONTINUES = "##"
 MAX_PIECE = 16

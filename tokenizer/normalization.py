@@ -5,7 +5,7 @@ import re
 from tokenizers import Regex, normalizers
 from tokenizers.normalizers import Normalizer
 
-from tokenizer.config import Normalization, TokenizerConfig
+from tfm.tokenizer.config import Normalization, TokenizerConfig
 
 FORMS: dict[Normalization, type[Normalizer] | None] = {
     "none": None,

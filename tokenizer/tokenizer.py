@@ -7,12 +7,12 @@ from pathlib import Path
 import tokenizers
 from tokenizers.models import WordLevel, WordPiece
 
-from tokenizer.config import LabelKind
-from tokenizer.labels import kind_of
-from tokenizer.normalization import spellable
-from tokenizer.special import SPECIALS, UNK_ID
-from tokenizer.word_pieces import WordPieces, Words
-from tokenizer.words import FlatIds, WordIds, cuts_at_spaces, encode_lists, flat
+from tfm.tokenizer.config import LabelKind
+from tfm.tokenizer.labels import kind_of
+from tfm.tokenizer.normalization import spellable
+from tfm.tokenizer.special import SPECIALS, UNK_ID
+from tfm.tokenizer.word_pieces import WordPieces, Words
+from tfm.tokenizer.words import FlatIds, WordIds, cuts_at_spaces, encode_lists, flat
 
 SHARED, SOURCE, TARGET = "tokenizer.json", "source.json", "target.json"
 MAX_BYTES = 64 * 2**20

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers
 
-from tokenizer.config import LabelKind, TokenizerConfig
-from tokenizer.kinds import KINDS
-from tokenizer.labels import NORMALIZERS, names_in
-from tokenizer.normalization import normalizer, spellable
-from tokenizer.special import SPECIALS, UNK
-from tokenizer.tokenizer import Tokenizer
+from tfm.tokenizer.config import LabelKind, TokenizerConfig
+from tfm.tokenizer.kinds import KINDS
+from tfm.tokenizer.labels import NORMALIZERS, names_in
+from tfm.tokenizer.normalization import normalizer, spellable
+from tfm.tokenizer.special import SPECIALS, UNK
+from tfm.tokenizer.tokenizer import Tokenizer
 
 # How many different unnormalised words may wait; in a script without spaces a "word" is a whole line.
 WAITING = 200_000

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import tokenizers
 
-from tokenizer.labels import words_of
-from tokenizer.special import UNK_ID
-from tokenizer.words import MAX_WORDS, encode_lists, for_later_words
+from tfm.tokenizer.labels import words_of
+from tfm.tokenizer.special import UNK_ID
+from tfm.tokenizer.words import MAX_WORDS, encode_lists, for_later_words
 
 Words = list[list[int]]  # the ids of each word of a sentence
 

@@ -12,8 +12,8 @@ import numpy as np
 import tokenizers
 from numpy.typing import NDArray
 
-from tokenizer.kinds import KINDS
-from tokenizer.normalization import ENDING, FINAL_SIGMA, FORMS, WHITE_SPACE, spellable
+from tfm.tokenizer.kinds import KINDS
+from tfm.tokenizer.normalization import ENDING, FINAL_SIGMA, FORMS, WHITE_SPACE, spellable
 
 FlatIds: TypeAlias = tuple[NDArray[np.int32], NDArray[np.int64]]
 # Beyond either, what was remembered is forgotten. In a script without spaces a "word" is a whole line.

@@ -18,10 +18,10 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from bench.workload import SEED, rows_of_batches
-from data.batches import make_pairs
-from data.store import load_dataset
-from model.positions import sinusoids
-from tokenizer.special import PAD_ID
+from tfm.data.batches import make_pairs
+from tfm.data.store import load_dataset
+from tfm.model.positions import sinusoids
+from tfm.tokenizer.special import PAD_ID
 
 
 class PlainTransformer(nn.Module):

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from data.language import english, german, words
-from data.language.german import ACCUSATIVE, DATIVE
+from tfm.data.language import english, german, words
+from tfm.data.language.german import ACCUSATIVE, DATIVE
 
 
 @dataclass(frozen=True, slots=True, eq=False)

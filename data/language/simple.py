@@ -1,7 +1,7 @@
 """Constructions of one clause: statements, negation, modal verbs, questions, being, numbers."""
 
-from data.language import expressions, lexicon, phrases
-from data.language.clauses import (
+from tfm.data.language import expressions, lexicon, phrases
+from tfm.data.language.clauses import (
     EVENTS,
     MODAL,
     NOTHING,
@@ -11,12 +11,12 @@ from data.language.clauses import (
     Tense,
     clause,
 )
-from data.language.complements import Complement, location
-from data.language.expressions import Modal, Words
-from data.language.german import ACCUSATIVE, DATIVE, NOMINATIVE
-from data.language.lexicon import BE, Verb
-from data.language.phrases import Draw, inflect, noun_phrase, subject_phrase
-from data.language.sentence import Sentence, sentence
+from tfm.data.language.complements import Complement, location
+from tfm.data.language.expressions import Modal, Words
+from tfm.data.language.german import ACCUSATIVE, DATIVE, NOMINATIVE
+from tfm.data.language.lexicon import BE, Verb
+from tfm.data.language.phrases import Draw, inflect, noun_phrase, subject_phrase
+from tfm.data.language.sentence import Sentence, sentence
 
 _ANY_TENSE: tuple[Tense, ...] = PLAIN * 2 + MODAL
 _OBJECT_VERBS = tuple(verb for verb in lexicon.VERBS if verb.frame in ("object", "dative"))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from data.language.clauses import (
+from tfm.data.language.clauses import (
     EVENTS,
     MODAL,
     NOTHING,
@@ -18,10 +18,10 @@ from data.language.clauses import (
     Tense,
     clause,
 )
-from data.language.expressions import WILL
-from data.language.lexicon import STRIVING, TELLING, WEATHER, Verb
-from data.language.phrases import OWNING, POSITIVE, Draw, Phrase, subject_phrase
-from data.language.sentence import Sentence, sentence
+from tfm.data.language.expressions import WILL
+from tfm.data.language.lexicon import STRIVING, TELLING, WEATHER, Verb
+from tfm.data.language.phrases import OWNING, POSITIVE, Draw, Phrase, subject_phrase
+from tfm.data.language.sentence import Sentence, sentence
 
 
 class Conjunction(NamedTuple):

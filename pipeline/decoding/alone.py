@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
-from model import alone
-from pipeline.decoding.hypothesis import Hypothesis, best_first
-from pipeline.decoding.rules import Rules
-from tokenizer.special import BOS_ID, EOS_ID, PAD_ID
+from tfm.model import alone
+from tfm.pipeline.decoding.hypothesis import Hypothesis, best_first
+from tfm.pipeline.decoding.rules import Rules
+from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
 
 def one_by_one(

@@ -12,11 +12,11 @@ Legend: B sentences · W hypotheses a sentence · V vocabulary · Q candidates.
 import torch
 from torch import Tensor
 
-from model.output import Predict
-from pipeline.decoding.candidates import best_candidates
-from pipeline.decoding.constraints import NEVER, Forced
-from pipeline.decoding.rules import Rules
-from tokenizer.special import EOS_ID
+from tfm.model.output import Predict
+from tfm.pipeline.decoding.candidates import best_candidates
+from tfm.pipeline.decoding.constraints import NEVER, Forced
+from tfm.pipeline.decoding.rules import Rules
+from tfm.tokenizer.special import EOS_ID
 
 
 def continuations_in_banks(

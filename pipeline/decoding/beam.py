@@ -23,17 +23,17 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from model.layout import Layout
-from model.output import Predict
-from pipeline.decoding.banks import best_that_may_end, continuations_in_banks
-from pipeline.decoding.candidates import best_continuations
-from pipeline.decoding.constraints import NEVER
-from pipeline.decoding.greedy import exact_dtype
-from pipeline.decoding.hypothesis import Hypothesis, best_first
-from pipeline.decoding.rules import Rules
-from pipeline.decoding.seats import Seats
-from pipeline.decoding.steppers import StateT, Stepper
-from tokenizer.special import BOS_ID, EOS_ID
+from tfm.model.layout import Layout
+from tfm.model.output import Predict
+from tfm.pipeline.decoding.banks import best_that_may_end, continuations_in_banks
+from tfm.pipeline.decoding.candidates import best_continuations
+from tfm.pipeline.decoding.constraints import NEVER
+from tfm.pipeline.decoding.greedy import exact_dtype
+from tfm.pipeline.decoding.hypothesis import Hypothesis, best_first
+from tfm.pipeline.decoding.rules import Rules
+from tfm.pipeline.decoding.seats import Seats
+from tfm.pipeline.decoding.steppers import StateT, Stepper
+from tfm.tokenizer.special import BOS_ID, EOS_ID
 
 Ids = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.floating[Any]]

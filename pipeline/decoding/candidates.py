@@ -4,9 +4,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from model import quick
-from model.output import OfLogits, Predict
-from pipeline.decoding.rules import NEVER_COME, Rules
+from tfm.model import quick
+from tfm.model.output import OfLogits, Predict
+from tfm.pipeline.decoding.rules import NEVER_COME, Rules
 
 BLOCK = 64
 ROWS = 160

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tokenizer.special import BOS_ID, PAD_ID
+from tfm.tokenizer.special import BOS_ID, PAD_ID
 
 NEVER = float("-inf")
 ANY = -1

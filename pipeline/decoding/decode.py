@@ -9,24 +9,24 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from model.layout import Layout
-from model.linear import linear_layers, products_in
-from model.quick import compiled_loops
-from model.together import quickest
-from pipeline.config import DecodingConfig
-from pipeline.decoding.alone import one_by_one
-from pipeline.decoding.beam import beam_search
-from pipeline.decoding.constraints import Bans
-from pipeline.decoding.greedy import piece_by_piece
-from pipeline.decoding.hypothesis import EMPTY, Hypothesis, best_first
-from pipeline.decoding.phrases import Phrases
-from pipeline.decoding.rules import Rules
-from pipeline.decoding.sampling import Sampling, key_of
-from pipeline.decoding.steppers import StateT, Stepper
-from pipeline.decoding.workers import num_workers, search_all
-from pipeline.errors import RecipeError
-from pipeline.models import decoding_precision
-from tokenizer.special import EOS_ID
+from tfm.model.layout import Layout
+from tfm.model.linear import linear_layers, products_in
+from tfm.model.quick import compiled_loops
+from tfm.model.together import quickest
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.alone import one_by_one
+from tfm.pipeline.decoding.beam import beam_search
+from tfm.pipeline.decoding.constraints import Bans
+from tfm.pipeline.decoding.greedy import piece_by_piece
+from tfm.pipeline.decoding.hypothesis import EMPTY, Hypothesis, best_first
+from tfm.pipeline.decoding.phrases import Phrases
+from tfm.pipeline.decoding.rules import Rules
+from tfm.pipeline.decoding.sampling import Sampling, key_of
+from tfm.pipeline.decoding.steppers import StateT, Stepper
+from tfm.pipeline.decoding.workers import num_workers, search_all
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.models import decoding_precision
+from tfm.tokenizer.special import EOS_ID
 
 SHARE = 1024
 """Sentences that are searched for in one go, of which `batch_sentences` side by side."""

@@ -14,12 +14,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from data.errors import DataError
-from model.layout import Layout
-from model.output import Predict
-from pipeline.manifest import Manifest, open_artifact
-from pipeline.models import LoadedModel, load_model
-from tokenizer.tokenizer import SHARED, SOURCE, TARGET
+from tfm.data.errors import DataError
+from tfm.model.layout import Layout
+from tfm.model.output import Predict
+from tfm.pipeline.manifest import Manifest, open_artifact
+from tfm.pipeline.models import LoadedModel, load_model
+from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET
 
 
 @dataclass(frozen=True)

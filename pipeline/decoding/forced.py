@@ -9,13 +9,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from data.batches import PairBatch, pairs_from_ids
-from data.buckets import ordered_batches
-from data.errors import DataError
-from model.layout import Layout
-from pipeline.decoding.greedy import exact_dtype
-from pipeline.decoding.steppers import StateT, Stepper
-from tokenizer.special import BOS_ID, EOS_ID, PAD_ID
+from tfm.data.batches import PairBatch, pairs_from_ids
+from tfm.data.buckets import ordered_batches
+from tfm.data.errors import DataError
+from tfm.model.layout import Layout
+from tfm.pipeline.decoding.greedy import exact_dtype
+from tfm.pipeline.decoding.steppers import StateT, Stepper
+from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
 TOKENS = 4096
 ROWS = 512

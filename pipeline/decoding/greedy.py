@@ -8,12 +8,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from model.layout import Layout
-from pipeline.decoding.hypothesis import Hypothesis, best_first
-from pipeline.decoding.rules import Rules
-from pipeline.decoding.seats import Seats
-from pipeline.decoding.steppers import StateT, Stepper
-from tokenizer.special import BOS_ID, EOS_ID
+from tfm.model.layout import Layout
+from tfm.pipeline.decoding.hypothesis import Hypothesis, best_first
+from tfm.pipeline.decoding.rules import Rules
+from tfm.pipeline.decoding.seats import Seats
+from tfm.pipeline.decoding.steppers import StateT, Stepper
+from tfm.tokenizer.special import BOS_ID, EOS_ID
 
 Choose = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 """Log-probabilities (B, V) of what may come, which sentences they are of (B,), -1 for none, and how many pieces these

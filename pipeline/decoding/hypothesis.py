@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from data.errors import DataError
+from tfm.data.errors import DataError
 
 BROKEN = "the model gives no finite probabilities: its weights are broken (did training diverge?)"
 

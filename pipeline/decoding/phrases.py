@@ -11,12 +11,12 @@ from functools import lru_cache
 
 import regex
 
-from data.errors import DataError, printable
-from pipeline.config import DecodingConfig
-from pipeline.decoding.constraints import Pieces
-from pipeline.scoring.scripts import SPACELESS
-from tokenizer.special import BOS_ID, UNK_ID
-from tokenizer.tokenizer import Tokenizer
+from tfm.data.errors import DataError, printable
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.constraints import Pieces
+from tfm.pipeline.scoring.scripts import SPACELESS
+from tfm.tokenizer.special import BOS_ID, UNK_ID
+from tfm.tokenizer.tokenizer import Tokenizer
 
 BEFORE = "a"
 _SPACELESS = regex.compile(SPACELESS, flags=regex.V1)

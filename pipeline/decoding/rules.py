@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pipeline.config import DecodingConfig
-from pipeline.decoding.constraints import NEVER, Bans, Forced, Pieces
-from tokenizer.special import BOS_ID, EOS_ID, PAD_ID
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.constraints import NEVER, Bans, Forced, Pieces
+from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
 
 def _none(lengths: Tensor, alpha: float) -> Tensor:

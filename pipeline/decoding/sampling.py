@@ -16,10 +16,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from model.noise import mix
-from pipeline.config import DecodingConfig
-from pipeline.decoding.candidates import largest
-from pipeline.decoding.greedy import exact_dtype
+from tfm.model.noise import mix
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.candidates import largest
+from tfm.pipeline.decoding.greedy import exact_dtype
 
 Keys = npt.NDArray[np.uint64]
 

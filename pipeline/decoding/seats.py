@@ -11,9 +11,9 @@ from typing import Generic
 import torch
 from torch import Tensor
 
-from model.layout import Layout
-from pipeline.decoding.rules import Rules
-from pipeline.decoding.steppers import StateT, Stepper
+from tfm.model.layout import Layout
+from tfm.pipeline.decoding.rules import Rules
+from tfm.pipeline.decoding.steppers import StateT, Stepper
 
 GROUP = 32
 NEVER_AGAIN = 1 << 62

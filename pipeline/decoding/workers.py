@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import torch
 
-from data.errors import DataError
+from tfm.data.errors import DataError
 
 T = TypeVar("T")
 Search: TypeAlias = Callable[[int, Callable[[int], None]], T]

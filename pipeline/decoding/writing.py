@@ -10,17 +10,17 @@ from typing import Generic
 import torch
 from torch import Tensor
 
-from data.errors import DataError
-from model.layout import Layout
-from model.output import Predict
-from pipeline.config import DecodingConfig
-from pipeline.decoding.constraints import NEVER, Bans
-from pipeline.decoding.greedy import Choose, likeliest
-from pipeline.decoding.hypothesis import BROKEN
-from pipeline.decoding.rules import Rules
-from pipeline.decoding.sampling import Sampling, key_of
-from pipeline.decoding.steppers import LanguageModel, StateT
-from tokenizer.special import BOS_ID, EOS_ID
+from tfm.data.errors import DataError
+from tfm.model.layout import Layout
+from tfm.model.output import Predict
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.constraints import NEVER, Bans
+from tfm.pipeline.decoding.greedy import Choose, likeliest
+from tfm.pipeline.decoding.hypothesis import BROKEN
+from tfm.pipeline.decoding.rules import Rules
+from tfm.pipeline.decoding.sampling import Sampling, key_of
+from tfm.pipeline.decoding.steppers import LanguageModel, StateT
+from tfm.tokenizer.special import BOS_ID, EOS_ID
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ import random
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline.config import EvaluationConfig
-from pipeline.scoring.labels import accuracy, line_accuracy
-from pipeline.scoring.metrics import Metric, Score, bleu_of_few, chrf, sentence_chrf
-from pipeline.scoring.scripts import num_words, resolved
+from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.scoring.labels import accuracy, line_accuracy
+from tfm.pipeline.scoring.metrics import Metric, Score, bleu_of_few, chrf, sentence_chrf
+from tfm.pipeline.scoring.scripts import num_words, resolved
 
 BY_LENGTH: Mapping[str, Metric] = {"accuracy": accuracy, "bleu": bleu_of_few, "chrf": chrf}
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
-from pipeline.progress import Reporter
-from tokenizer.tokenizer import Tokenizer
+from tfm.pipeline.progress import Reporter
+from tfm.tokenizer.tokenizer import Tokenizer
 
 WARN_OF_UNKNOWN = 0.01
 

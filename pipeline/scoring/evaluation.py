@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pipeline.config import EvaluationConfig
-from pipeline.progress import Reporter
-from pipeline.scoring.breakdown import (
+from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.progress import Reporter
+from tfm.pipeline.scoring.breakdown import (
     LengthBin,
     Sample,
     by_length,
@@ -15,10 +15,10 @@ from pipeline.scoring.breakdown import (
     scores_labels,
     worst_samples,
 )
-from pipeline.scoring.labels import LabelScore, LabelScores, label_scores
-from pipeline.scoring.left_out import left_out
-from pipeline.scoring.metrics import METRICS, Score, looks_tokenized, score_texts
-from pipeline.scoring.scripts import choose_tokenizer
+from tfm.pipeline.scoring.labels import LabelScore, LabelScores, label_scores
+from tfm.pipeline.scoring.left_out import left_out
+from tfm.pipeline.scoring.metrics import METRICS, Score, looks_tokenized, score_texts
+from tfm.pipeline.scoring.scripts import choose_tokenizer
 
 NUM_SHOWN = 5  # samples printed at the end of an evaluation
 

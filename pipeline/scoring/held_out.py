@@ -10,22 +10,22 @@ from typing import Any
 import numpy as np
 import torch
 
-from data.errors import DataError
-from data.store import Split
-from model.config import ModelConfig
-from pipeline.config import TrainingConfig
-from pipeline.models import LoadedModel
-from pipeline.progress import Reporter
-from pipeline.scoring.characters import Characters, warn_of_unknown
-from pipeline.scoring.evaluation import Evaluation
-from pipeline.scoring.metrics import Score
-from pipeline.scoring.perplexity import exp_or_inf
-from pipeline.tasks.language_model import LinesInWindows
-from pipeline.tasks.task import About
-from pipeline.tasks.tasks import TASKS
-from pipeline.training.distributed import World
-from pipeline.training.validation import Validator
-from tokenizer.special import UNK_ID
+from tfm.data.errors import DataError
+from tfm.data.store import Split
+from tfm.model.config import ModelConfig
+from tfm.pipeline.config import TrainingConfig
+from tfm.pipeline.models import LoadedModel
+from tfm.pipeline.progress import Reporter
+from tfm.pipeline.scoring.characters import Characters, warn_of_unknown
+from tfm.pipeline.scoring.evaluation import Evaluation
+from tfm.pipeline.scoring.metrics import Score
+from tfm.pipeline.scoring.perplexity import exp_or_inf
+from tfm.pipeline.tasks.language_model import LinesInWindows
+from tfm.pipeline.tasks.task import About
+from tfm.pipeline.tasks.tasks import TASKS
+from tfm.pipeline.training.distributed import World
+from tfm.pipeline.training.validation import Validator
+from tfm.tokenizer.special import UNK_ID
 
 
 def held_out(loaded: LoadedModel, name: str, split: Split, batch_tokens: int, reporter: Reporter) -> Evaluation:

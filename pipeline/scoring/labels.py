@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from pipeline.config import EvaluationConfig
-from pipeline.scoring.score import Score
+from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.scoring.score import Score
 
 NONE = ""
 """What stands for a label that one side lacks."""

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import regex
 
-from pipeline.config import EvaluationConfig
-from pipeline.scoring.scripts import SPACELESS, has_spaceless, resolved
-from pipeline.scoring.tokens import ROUGE_TOKENIZERS, Split, make_bleu, make_ter
+from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.scoring.scripts import SPACELESS, has_spaceless, resolved
+from tfm.pipeline.scoring.tokens import ROUGE_TOKENIZERS, Split, make_bleu, make_ter
 
 # What a metric can compare, in characters (BLEU, chrF) or tokens of a segment: what it takes grows with the square of a
 # segment's length, or is hundreds of bytes a character, so that one line of a million would take hours or gigabytes.

@@ -11,14 +11,14 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
-from data.errors import DataError
-from pipeline.config import EvaluationConfig
-from pipeline.scoring.labels import accuracy, macro_f1
-from pipeline.scoring.left_out import LONGEST, left_out
-from pipeline.scoring.rouge import rouge
-from pipeline.scoring.score import Score as Score
-from pipeline.scoring.scripts import resolved
-from pipeline.scoring.tokens import make_bleu, make_ter
+from tfm.data.errors import DataError
+from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.scoring.labels import accuracy, macro_f1
+from tfm.pipeline.scoring.left_out import LONGEST, left_out
+from tfm.pipeline.scoring.rouge import rouge
+from tfm.pipeline.scoring.score import Score as Score
+from tfm.pipeline.scoring.scripts import resolved
+from tfm.pipeline.scoring.tokens import make_bleu, make_ter
 
 Metric = Callable[[Sequence[str], Sequence[Sequence[str]], EvaluationConfig], Score]
 

@@ -4,14 +4,14 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from data.errors import DataError
-from pipeline.decoding.ensemble import Ensemble
-from pipeline.decoding.forced import forced_log_probs, forced_log_probs_by_steps
-from pipeline.models import LoadedModel
-from pipeline.progress import Reporter
-from pipeline.scoring.characters import Characters, warn_of_unknown
-from pipeline.scoring.metrics import Score
-from tokenizer.special import UNK_ID
+from tfm.data.errors import DataError
+from tfm.pipeline.decoding.ensemble import Ensemble
+from tfm.pipeline.decoding.forced import forced_log_probs, forced_log_probs_by_steps
+from tfm.pipeline.models import LoadedModel
+from tfm.pipeline.progress import Reporter
+from tfm.pipeline.scoring.characters import Characters, warn_of_unknown
+from tfm.pipeline.scoring.metrics import Score
+from tfm.tokenizer.special import UNK_ID
 
 _CHUNK = 256  # pairs between two moves of the progress bar
 

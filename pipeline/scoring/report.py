@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from pipeline.artifact import Input
-from pipeline.scoring.breakdown import Sample
-from pipeline.scoring.evaluation import Evaluation
-from pipeline.scoring.label_tables import label_tables
-from pipeline.scoring.page import PAGE
+from tfm.pipeline.artifact import Input
+from tfm.pipeline.scoring.breakdown import Sample
+from tfm.pipeline.scoring.evaluation import Evaluation
+from tfm.pipeline.scoring.label_tables import label_tables
+from tfm.pipeline.scoring.page import PAGE
 
 NAMES: Mapping[str, str] = {
     "bleu": "BLEU",

@@ -6,9 +6,9 @@ from functools import cache, lru_cache
 from importlib.metadata import version
 from typing import Any
 
-from pipeline.config import EvaluationConfig
-from pipeline.scoring.score import Score
-from pipeline.scoring.tokens import ROUGE_TOKENIZERS
+from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.scoring.score import Score
+from tfm.pipeline.scoring.tokens import ROUGE_TOKENIZERS
 
 SIGNED = {"unicode": "unicode-words|norm:nfc", "rouge-score": "[a-z0-9]+"}
 """How signatures name the tokenizers."""

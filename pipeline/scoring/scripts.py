@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 import regex
 
-from pipeline.config import EvaluationConfig
+from tfm.pipeline.config import EvaluationConfig
 
 # Marks of repetition and length, which Unicode counts to no single script, stand among kana.
 KANA = r"\p{sc=Hiragana}\p{sc=Katakana}\u3006\u3031-\u3035\u303C\u30FC\uFF70\uFF9E\uFF9F"

@@ -12,9 +12,9 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.ter import TER
 from sacrebleu.utils import SACREBLEU_DIR
 
-from pipeline.config import EvaluationConfig
-from pipeline.errors import RecipeError
-from pipeline.scoring.scripts import MECAB, SPACELESS, is_chinese_or_japanese, is_installed
+from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.scoring.scripts import MECAB, SPACELESS, is_chinese_or_japanese, is_installed
 
 Split = Callable[[str], Sequence[str]]
 FLORES_MODEL = os.path.join(SACREBLEU_DIR, "models", "flores200sacrebleuspm")

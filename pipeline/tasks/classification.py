@@ -5,13 +5,13 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from data.batches import PairBatch
-from data.errors import DataError
-from data.store import Dataset
-from model.config import ModelConfig
-from model.layout import Layout
-from pipeline.tasks.task import About, Counts, Labels, Loss, OfPairs, best_labels, check_known, counts_of_labels
-from pipeline.training.losses import output_loss
+from tfm.data.batches import PairBatch
+from tfm.data.errors import DataError
+from tfm.data.store import Dataset
+from tfm.model.config import ModelConfig
+from tfm.model.layout import Layout
+from tfm.pipeline.tasks.task import About, Counts, Labels, Loss, OfPairs, best_labels, check_known, counts_of_labels
+from tfm.pipeline.training.losses import output_loss
 
 
 class Classification(OfPairs):

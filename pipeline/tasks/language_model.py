@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from data.batches import TextBatch, make_texts, windows_of
-from data.buckets import cut, ordered_batches
-from data.errors import DataError
-from data.store import Dataset, Ids, Ints, Split
-from model.config import ModelConfig
-from model.layout import AnyLayout, FlatLayout, Layout
-from pipeline.tasks.task import About, Counts, Epochs, Loss, OfPairs, Rows
-from pipeline.tasks.translation import counts_of, flat_rows, real_rows
-from pipeline.training.losses import output_loss
+from tfm.data.batches import TextBatch, make_texts, windows_of
+from tfm.data.buckets import cut, ordered_batches
+from tfm.data.errors import DataError
+from tfm.data.store import Dataset, Ids, Ints, Split
+from tfm.model.config import ModelConfig
+from tfm.model.layout import AnyLayout, FlatLayout, Layout
+from tfm.pipeline.tasks.task import About, Counts, Epochs, Loss, OfPairs, Rows
+from tfm.pipeline.tasks.translation import counts_of, flat_rows, real_rows
+from tfm.pipeline.training.losses import output_loss
 
 _DRAW_WINDOWS = 3
 

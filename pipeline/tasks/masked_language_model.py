@@ -8,14 +8,14 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from data.batches import PairBatch
-from data.store import Ints, Split
-from model.layout import Layout
-from model.noise import mix
-from pipeline.tasks.task import About, Counts, Loss, OfPairs
-from pipeline.tasks.translation import counts_of
-from pipeline.training.losses import output_loss
-from tokenizer.special import PAD_ID, SPECIALS
+from tfm.data.batches import PairBatch
+from tfm.data.store import Ints, Split
+from tfm.model.layout import Layout
+from tfm.model.noise import mix
+from tfm.pipeline.tasks.task import About, Counts, Loss, OfPairs
+from tfm.pipeline.tasks.translation import counts_of
+from tfm.pipeline.training.losses import output_loss
+from tfm.tokenizer.special import PAD_ID, SPECIALS
 
 CHOSEN, HIDDEN, RANDOM = 0.15, 0.8, 0.1
 HIDDEN_ID = PAD_ID

@@ -9,14 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from data.batches import PairBatch
-from data.errors import DataError
-from data.store import Dataset, Ints, Split
-from model.config import ModelConfig
-from model.layout import Layout
-from pipeline.tasks.task import About, Counts, Labels, Loss, OfPairs, check_known, counts_of_labels, likeliest
-from pipeline.training.losses import output_loss
-from tokenizer.special import EOS_ID
+from tfm.data.batches import PairBatch
+from tfm.data.errors import DataError
+from tfm.data.store import Dataset, Ints, Split
+from tfm.model.config import ModelConfig
+from tfm.model.layout import Layout
+from tfm.pipeline.tasks.task import About, Counts, Labels, Loss, OfPairs, check_known, counts_of_labels, likeliest
+from tfm.pipeline.training.losses import output_loss
+from tfm.tokenizer.special import EOS_ID
 
 AGAIN = 'make tokenizer and dataset again, with model.task = "tagging" in the recipe'
 

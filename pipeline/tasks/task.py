@@ -12,15 +12,15 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from data.batches import make_pairs
-from data.buckets import batches, ordered_batches
-from data.epochs import epoch_sizes
-from data.errors import DataError
-from data.store import Dataset, Ints, Split
-from model.config import ModelConfig
-from pipeline.config import TrainingConfig
-from tokenizer.special import SPECIALS, UNK_ID
-from tokenizer.tokenizer import Tokenizer
+from tfm.data.batches import make_pairs
+from tfm.data.buckets import batches, ordered_batches
+from tfm.data.epochs import epoch_sizes
+from tfm.data.errors import DataError
+from tfm.data.store import Dataset, Ints, Split
+from tfm.model.config import ModelConfig
+from tfm.pipeline.config import TrainingConfig
+from tfm.tokenizer.special import SPECIALS, UNK_ID
+from tfm.tokenizer.tokenizer import Tokenizer
 
 Rows = NDArray[np.int64]
 

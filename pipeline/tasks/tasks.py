@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-from pipeline.tasks.classification import Classification
-from pipeline.tasks.language_model import LanguageModel
-from pipeline.tasks.masked_language_model import MaskedLanguageModel
-from pipeline.tasks.tagging import Tagging
-from pipeline.tasks.task import About
-from pipeline.tasks.translation import Translation
-from pipeline.tasks.word_vectors import Neighbours
+from tfm.pipeline.tasks.classification import Classification
+from tfm.pipeline.tasks.language_model import LanguageModel
+from tfm.pipeline.tasks.masked_language_model import MaskedLanguageModel
+from tfm.pipeline.tasks.tagging import Tagging
+from tfm.pipeline.tasks.task import About
+from tfm.pipeline.tasks.translation import Translation
+from tfm.pipeline.tasks.word_vectors import Neighbours
 
 TASKS: dict[str, Callable[[About], Any]] = {
     "translation": Translation.of,

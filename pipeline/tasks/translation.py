@@ -6,10 +6,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from data.batches import PairBatch
-from model.layout import AnyLayout, FlatLayout, Layout
-from pipeline.tasks.task import About, Counts, Loss, OfPairs
-from pipeline.training.losses import output_loss
+from tfm.data.batches import PairBatch
+from tfm.model.layout import AnyLayout, FlatLayout, Layout
+from tfm.pipeline.tasks.task import About, Counts, Loss, OfPairs
+from tfm.pipeline.training.losses import output_loss
 
 FILL = 128
 

@@ -15,16 +15,16 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
-from data.batches import TextBatch, make_texts
-from data.errors import DataError
-from data.store import Dataset, Ints, Split
-from model.config import ModelConfig, WordVectorsConfig
-from model.noise import mix
-from model.word_vectors import pairs_within
-from pipeline.tasks.task import About, Counts, Loss, OfPairs, Rows
-from pipeline.tasks.translation import counts_of
-from pipeline.training.losses import CHUNK, linear_cross_entropy
-from tokenizer.special import SPECIALS
+from tfm.data.batches import TextBatch, make_texts
+from tfm.data.errors import DataError
+from tfm.data.store import Dataset, Ints, Split
+from tfm.model.config import ModelConfig, WordVectorsConfig
+from tfm.model.noise import mix
+from tfm.model.word_vectors import pairs_within
+from tfm.pipeline.tasks.task import About, Counts, Loss, OfPairs, Rows
+from tfm.pipeline.tasks.translation import counts_of
+from tfm.pipeline.training.losses import CHUNK, linear_cross_entropy
+from tfm.tokenizer.special import SPECIALS
 
 NOISE_POWER = 0.75  # of frequencies, Mikolov et al. 2013b, section 2.2
 

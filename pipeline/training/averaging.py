@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from pipeline.models import untied
+from tfm.pipeline.models import untied
 
 
 class Ema:

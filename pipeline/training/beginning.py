@@ -7,18 +7,18 @@ from typing import Any
 import torch
 from torch import nn
 
-from data.errors import DataError
-from data.store import Dataset
-from model.config import ModelConfig
-from model.word_vectors import table_of
-from pipeline.first_model import is_whole
-from pipeline.models import check_fit, load_model, load_weights, untied
-from pipeline.progress import Reporter
-from pipeline.tasks.task import About
-from pipeline.training.state import TrainState
-from pipeline.vectors import find_vectors, places_of
-from tokenizer.special import SPECIALS
-from tokenizer.tokenizer import Tokenizer
+from tfm.data.errors import DataError
+from tfm.data.store import Dataset
+from tfm.model.config import ModelConfig
+from tfm.model.word_vectors import table_of
+from tfm.pipeline.first_model import is_whole
+from tfm.pipeline.models import check_fit, load_model, load_weights, untied
+from tfm.pipeline.progress import Reporter
+from tfm.pipeline.tasks.task import About
+from tfm.pipeline.training.state import TrainState
+from tfm.pipeline.vectors import find_vectors, places_of
+from tfm.tokenizer.special import SPECIALS
+from tfm.tokenizer.tokenizer import Tokenizer
 
 
 def begin(state: TrainState, task: Any, about: About, data: Dataset, reporter: Reporter) -> None:

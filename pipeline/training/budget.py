@@ -7,12 +7,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from data.store import Split
-from pipeline.config import TrainingConfig
-from pipeline.progress import Reporter
-from pipeline.training.distributed import World
-from pipeline.training.memory import is_out_of_memory
-from pipeline.training.update import Gradients, Rows
+from tfm.data.store import Split
+from tfm.pipeline.config import TrainingConfig
+from tfm.pipeline.progress import Reporter
+from tfm.pipeline.training.distributed import World
+from tfm.pipeline.training.memory import is_out_of_memory
+from tfm.pipeline.training.update import Gradients, Rows
 
 SEARCHED = ("cuda",)
 """Devices that say when their memory is full. A computer's own would slow down first, or kill the training."""

@@ -19,10 +19,10 @@ import safetensors.torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from data.documents import read_json
-from data.errors import DataError
-from pipeline.files import remove, sync, writing
-from pipeline.progress import Reporter
+from tfm.data.documents import read_json
+from tfm.data.errors import DataError
+from tfm.pipeline.files import remove, sync, writing
+from tfm.pipeline.progress import Reporter
 
 FORMAT = 1
 _NAME = re.compile(r"step-(\d{7,})")

@@ -3,8 +3,8 @@
 import shutil
 from pathlib import Path
 
-from pipeline.config import KeepConfig, TrainingConfig
-from pipeline.errors import CannotWrite, RecipeError
+from tfm.pipeline.config import KeepConfig, TrainingConfig
+from tfm.pipeline.errors import CannotWrite, RecipeError
 
 
 def check_batch_norm(normalization: str, config: TrainingConfig, num_processes: int) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.files import replace_text
+from tfm.pipeline.files import replace_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,9 +14,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from pipeline.errors import Stopped, TfmError, told_here
-from pipeline.processes import local_rank, meeting, rank_and_size
-from pipeline.training.memory import is_out_of_memory
+from tfm.pipeline.errors import Stopped, TfmError, told_here
+from tfm.pipeline.processes import local_rank, meeting, rank_and_size
+from tfm.pipeline.training.memory import is_out_of_memory
 
 T = TypeVar("T")
 

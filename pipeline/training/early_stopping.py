@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict
 
-from pipeline.config import Metric
+from tfm.pipeline.config import Metric
 
 HIGHER_IS_BETTER = frozenset({"accuracy", "bleu"})
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.config import TrainingConfig
-from pipeline.errors import RecipeError
-from pipeline.training.schedules import WITH_AN_END
-from pipeline.training.state import Progress
+from tfm.pipeline.config import TrainingConfig
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.training.schedules import WITH_AN_END
+from tfm.pipeline.training.state import Progress
 
 NumBatches = Callable[[int], int]
 """Of an epoch, by its number. Epochs may differ, so each is counted."""

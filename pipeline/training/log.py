@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from pipeline.errors import RecipeError
-from pipeline.files import beginning, replace_text, writing
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.files import beginning, replace_text, writing
 
 Figures = Mapping[str, Any]
 

@@ -6,18 +6,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from pipeline.config import TrainingConfig
-from pipeline.errors import DataError, Stopped
-from pipeline.progress import Bar, Reporter
-from pipeline.training.checkpoint import Checkpoints
-from pipeline.training.distributed import World
-from pipeline.training.early_stopping import Validation, best_first, is_exhausted
-from pipeline.training.log import MetricsLog
-from pipeline.training.optimizers import set_learning_rate
-from pipeline.training.schedules import SCHEDULES, Course
-from pipeline.training.signals import Stop
-from pipeline.training.state import Line, TrainState
-from pipeline.training.update import Gradients, Rows, Update
+from tfm.pipeline.config import TrainingConfig
+from tfm.pipeline.errors import DataError, Stopped
+from tfm.pipeline.progress import Bar, Reporter
+from tfm.pipeline.training.checkpoint import Checkpoints
+from tfm.pipeline.training.distributed import World
+from tfm.pipeline.training.early_stopping import Validation, best_first, is_exhausted
+from tfm.pipeline.training.log import MetricsLog
+from tfm.pipeline.training.optimizers import set_learning_rate
+from tfm.pipeline.training.schedules import SCHEDULES, Course
+from tfm.pipeline.training.signals import Stop
+from tfm.pipeline.training.state import Line, TrainState
+from tfm.pipeline.training.update import Gradients, Rows, Update
 
 NOT_FINITE_AT_MOST = 5
 SECONDS_BETWEEN_NOTES = 0.5

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import torch
 
-from pipeline.errors import DataError, told_here
+from tfm.pipeline.errors import DataError, told_here
 
 # How torch's allocators say it where they have no error of their own for it; Linux, macOS, C++, cuBLAS.
 _SIGNS = (

@@ -5,16 +5,16 @@ from typing import Any
 
 import torch
 
-from pipeline.artifact import Plan
-from pipeline.config import TrainingConfig
-from pipeline.errors import RecipeError
-from pipeline.manifest import differences, plain
-from pipeline.models import PRECISIONS, resolve_precision
-from pipeline.progress import Reporter
-from pipeline.training.checkpoint import Checkpoint, Checkpoints
-from pipeline.training.distributed import World
-from pipeline.training.state import Change, Progress, Settings, TrainState, read_progress
-from pipeline.training.threads import choose as choose_threads
+from tfm.pipeline.artifact import Plan
+from tfm.pipeline.config import TrainingConfig
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.manifest import differences, plain
+from tfm.pipeline.models import PRECISIONS, resolve_precision
+from tfm.pipeline.progress import Reporter
+from tfm.pipeline.training.checkpoint import Checkpoint, Checkpoints
+from tfm.pipeline.training.distributed import World
+from tfm.pipeline.training.state import Change, Progress, Settings, TrainState, read_progress
+from tfm.pipeline.training.threads import choose as choose_threads
 
 # A training may be given more time; anything else would make it another one.
 MAY_CHANGE = frozenset(

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from pipeline.config import ScheduleConfig
+from tfm.pipeline.config import ScheduleConfig
 
 
 @dataclass(frozen=True)

@@ -11,45 +11,45 @@ import numpy as np
 import torch
 from torch import nn
 
-from data.store import TOKENIZER_FOLDER, Dataset, check_ids, load_dataset
-from data.tokenizers import load_pair
-from model.build import Model, build, num_parameters
-from model.config import ModelConfig
-from pipeline.artifact import Manifest, Plan, check_place, lock, publish, read_artifact
-from pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
-from pipeline.errors import DataError, RecipeError
-from pipeline.files import beginning, replace_bytes
-from pipeline.models import (
+from tfm.data.store import TOKENIZER_FOLDER, Dataset, check_ids, load_dataset
+from tfm.data.tokenizers import load_pair
+from tfm.model.build import Model, build, num_parameters
+from tfm.model.config import ModelConfig
+from tfm.pipeline.artifact import Manifest, Plan, check_place, lock, publish, read_artifact
+from tfm.pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
+from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.files import beginning, replace_bytes
+from tfm.pipeline.models import (
     PRECISIONS,
     TOKENIZER_FILES,
     load_weights,
     resolve_device,
     save_model,
 )
-from pipeline.progress import Reporter
-from pipeline.tasks.task import About
-from pipeline.tasks.tasks import TASKS
-from pipeline.training.averaging import Ema, mean_weights
-from pipeline.training.beginning import begin, start_from
-from pipeline.training.budget import largest_budget
-from pipeline.training.checkpoint import Checkpoint, Checkpoints
-from pipeline.training.checks import check_adaptive, check_batch_norm, check_room
-from pipeline.training.curves import draw
-from pipeline.training.distributed import World, join
-from pipeline.training.doubts import doubts
-from pipeline.training.early_stopping import Validation, best_first
-from pipeline.training.ending import agree_on_end
-from pipeline.training.log import MetricsLog, TensorBoard
-from pipeline.training.loop import Trainer
-from pipeline.training.memory import fits
-from pipeline.training.optimizers import make_optimizer
-from pipeline.training.resume import choose, continues, go_on, plan_document, resolve_settings
-from pipeline.training.signals import listen
-from pipeline.training.state import Progress, Settings, TrainState, published_weights
-from pipeline.training.threads import Watch
-from pipeline.training.update import Gradients
-from pipeline.training.validation import Translator, Validator
-from tokenizer.tokenizer import Tokenizer
+from tfm.pipeline.progress import Reporter
+from tfm.pipeline.tasks.task import About
+from tfm.pipeline.tasks.tasks import TASKS
+from tfm.pipeline.training.averaging import Ema, mean_weights
+from tfm.pipeline.training.beginning import begin, start_from
+from tfm.pipeline.training.budget import largest_budget
+from tfm.pipeline.training.checkpoint import Checkpoint, Checkpoints
+from tfm.pipeline.training.checks import check_adaptive, check_batch_norm, check_room
+from tfm.pipeline.training.curves import draw
+from tfm.pipeline.training.distributed import World, join
+from tfm.pipeline.training.doubts import doubts
+from tfm.pipeline.training.early_stopping import Validation, best_first
+from tfm.pipeline.training.ending import agree_on_end
+from tfm.pipeline.training.log import MetricsLog, TensorBoard
+from tfm.pipeline.training.loop import Trainer
+from tfm.pipeline.training.memory import fits
+from tfm.pipeline.training.optimizers import make_optimizer
+from tfm.pipeline.training.resume import choose, continues, go_on, plan_document, resolve_settings
+from tfm.pipeline.training.signals import listen
+from tfm.pipeline.training.state import Progress, Settings, TrainState, published_weights
+from tfm.pipeline.training.threads import Watch
+from tfm.pipeline.training.update import Gradients
+from tfm.pipeline.training.validation import Translator, Validator
+from tfm.tokenizer.tokenizer import Tokenizer
 
 SECONDS_BETWEEN_CURVES = 30.0
 SECONDS_OF_ECHO = 2.0

@@ -12,12 +12,12 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from torch import Tensor, nn
 
-from data.errors import DataError
-from pipeline.models import load_weights, untied
-from pipeline.training.averaging import Ema
-from pipeline.training.checkpoint import Checkpoint
-from pipeline.training.early_stopping import Validation
-from pipeline.training.optimizers import restore_state, state_tensors
+from tfm.data.errors import DataError
+from tfm.pipeline.models import load_weights, untied
+from tfm.pipeline.training.averaging import Ema
+from tfm.pipeline.training.checkpoint import Checkpoint
+from tfm.pipeline.training.early_stopping import Validation
+from tfm.pipeline.training.optimizers import restore_state, state_tensors
 
 
 class Settings(BaseModel):

@@ -11,10 +11,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from pipeline.config import TrainingConfig
-from pipeline.errors import DataError
-from pipeline.training.distributed import World
-from pipeline.training.memory import is_out_of_memory, too_large
+from tfm.pipeline.config import TrainingConfig
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.training.distributed import World
+from tfm.pipeline.training.memory import is_out_of_memory, too_large
 
 Rows = NDArray[np.int64]
 

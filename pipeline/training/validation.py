@@ -7,17 +7,17 @@ from typing import Any, Protocol
 
 import torch
 
-from data.errors import DataError
-from pipeline.config import DecodingConfig, EvaluationConfig
-from pipeline.decoding.decode import decode
-from pipeline.scoring.left_out import left_out, too_long
-from pipeline.scoring.metrics import Score, bleu
-from pipeline.scoring.scripts import resolved, tokenizer_of
-from pipeline.training.distributed import World
-from pipeline.training.memory import fits, too_large
-from pipeline.training.update import Rows
-from pipeline.translate import one_line
-from tokenizer.tokenizer import Tokenizer
+from tfm.data.errors import DataError
+from tfm.pipeline.config import DecodingConfig, EvaluationConfig
+from tfm.pipeline.decoding.decode import decode
+from tfm.pipeline.scoring.left_out import left_out, too_long
+from tfm.pipeline.scoring.metrics import Score, bleu
+from tfm.pipeline.scoring.scripts import resolved, tokenizer_of
+from tfm.pipeline.training.distributed import World
+from tfm.pipeline.training.memory import fits, too_large
+from tfm.pipeline.training.update import Rows
+from tfm.pipeline.translate import one_line
+from tfm.tokenizer.tokenizer import Tokenizer
 
 
 class Task(Protocol):

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.artifact import Plan, open_artifact, stale
-from pipeline.errors import DataError
-from pipeline.progress import Quiet
-from pipeline.training.checkpoint import Checkpoints
 from tests.cli.user import RECIPE, Result, tfm, write_corpora
 from tests.damage import DAMAGES, damaged, files_of, listing
+from tfm.pipeline.artifact import Plan, open_artifact, stale
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.progress import Quiet
+from tfm.pipeline.training.checkpoint import Checkpoints
 
 pytestmark = pytest.mark.promise("damaged")
 READERS = {

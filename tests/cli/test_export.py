@@ -8,19 +8,19 @@ from typing import Any
 import pytest
 import torch
 
-from model.build import build
-from model.config import DropoutConfig, ModelConfig, StackConfig
-from pipeline import export
-from pipeline.config import DecodingConfig
-from pipeline.decoding.decode import decode
-from pipeline.decoding.forced import forced_log_probs
-from pipeline.errors import RecipeError
-from pipeline.export import to_ctranslate2, vocabulary
-from pipeline.models import LoadedModel
 from tests.cli.user import Stages, tfm
 from tests.tiny_training import WORDS
-from tokenizer.config import TokenizerConfig
-from tokenizer.train import train
+from tfm.model.build import build
+from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
+from tfm.pipeline import export
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.decode import decode
+from tfm.pipeline.decoding.forced import forced_log_probs
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.export import to_ctranslate2, vocabulary
+from tfm.pipeline.models import LoadedModel
+from tfm.tokenizer.config import TokenizerConfig
+from tfm.tokenizer.train import train
 
 KINDS: dict[str, dict[str, Any]] = {
     "pre-norm": {},

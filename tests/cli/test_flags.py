@@ -5,8 +5,8 @@ import re
 import pytest
 from typer.main import get_command
 
-from cli.app import app
 from tests.cli.user import ROOT
+from tfm.cli.app import app
 
 COMMANDS = ("translate", "evaluate", "generate")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.lock import lock
 from tests.cli.user import Stages, tfm
 from tests.tiny_artifact import as_link
+from tfm.pipeline.lock import lock
 
 
 @pytest.fixture

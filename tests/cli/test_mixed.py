@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.training.checkpoint import Checkpoints, _seal
 from tests.cli.user import RECIPE, Result, tfm, write_corpora
 from tests.damage import listing
 from tests.tiny_artifact import rewritten, signed
+from tfm.pipeline.training.checkpoint import Checkpoints, _seal
 
 pytestmark = pytest.mark.promise("mixed")
 READERS = {

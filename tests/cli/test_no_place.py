@@ -7,23 +7,20 @@ from pathlib import Path
 
 import pytest
 
-import pipeline.evaluate
-import pipeline.models
-import pipeline.preprocess
-import pipeline.tokenize
-from pipeline.errors import CannotWrite
-from pipeline.training import checks, session
-from pipeline.training.loop import Trainer
 from tests.cli.user import tfm
 from tests.tiny_stages import STAGES, make_runs
+from tfm.pipeline import evaluate, models, preprocess, tokenize
+from tfm.pipeline.errors import CannotWrite
+from tfm.pipeline.training import checks, session
+from tfm.pipeline.training.loop import Trainer
 
 pytestmark = pytest.mark.promise("place")
 WORK = (
-    (pipeline.tokenize, "_learn"),
-    (pipeline.preprocess, "load_pair"),
+    (tokenize, "_learn"),
+    (preprocess, "load_pair"),
     (Trainer, "run"),
-    (pipeline.models, "load_model"),
-    (pipeline.evaluate, "_load"),
+    (models, "load_model"),
+    (evaluate, "_load"),
 )
 
 

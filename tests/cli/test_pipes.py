@@ -57,7 +57,7 @@ def test_nobody_reads_at_all(command: str, stages: Stages, tmp_path: Path, recor
 
 
 def test_who_writes_to_us_may_stop_in_the_middle_of_a_line(stages: Stages, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "cli.app", "translate", str(stages.folder), "-"]
+    command = [sys.executable, "-m", "tfm.cli.app", "translate", str(stages.folder), "-"]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     whole, cut = (
         subprocess.run(command, input=text, cwd=tmp_path, env=environment, capture_output=True, check=True).stdout

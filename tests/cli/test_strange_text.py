@@ -9,10 +9,10 @@ from typing import Any, get_args
 
 import pytest
 
-from data import lines
-from data.store import load_dataset
 from tests.cli.user import ROOT, WORDS, Stages, tfm, write_lines
-from tokenizer.config import Kind
+from tfm.data import lines
+from tfm.data.store import load_dataset
+from tfm.tokenizer.config import Kind
 
 pytestmark = pytest.mark.promise("text")
 # What is no end of a line, whatever some libraries say, and a line without any word.
@@ -163,7 +163,7 @@ def test_an_empty_corpus_is_refused(stages: Stages, tmp_path: Path) -> None:
 
 PEAK = """
 import json, resource, sys
-from cli.app import app
+from tfm.cli.app import app
 try:
     app(json.loads(sys.argv[1]), prog_name="tfm")
 except SystemExit as end:

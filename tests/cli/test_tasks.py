@@ -265,7 +265,7 @@ def test_what_does_not_combine_is_refused_before_any_work(settings: tuple[str, .
 
 
 def test_a_curriculum_trains_each_corpus_in_its_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipeline.tasks.translation import Translation
+    from tfm.pipeline.tasks.translation import Translation
 
     seen: list[int] = []  # the smallest and largest row of each batch in turn
     batch = Translation.batch

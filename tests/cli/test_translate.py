@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from pipeline.artifact import open_artifact
-from pipeline.lock import lock
-from pipeline.models import load_model
-from pipeline.training.checkpoint import Checkpoints
-from pipeline.unfinished import load_checkpoint
 from tests.cli.user import TINY, Stages, tfm
 from tests.damage import listing
+from tfm.pipeline.artifact import open_artifact
+from tfm.pipeline.lock import lock
+from tfm.pipeline.models import load_model
+from tfm.pipeline.training.checkpoint import Checkpoints
+from tfm.pipeline.unfinished import load_checkpoint
 
 SEARCH = ("--beam", "1", "--device", "cpu")
 

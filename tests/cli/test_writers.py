@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.lock import lock
 from tests.cli.user import start, tfm, write_corpora
+from tfm.pipeline.lock import lock
 
 pytestmark = pytest.mark.promise("writers")
 

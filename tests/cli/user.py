@@ -10,7 +10,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from cli.app import app
+from tfm.cli.app import app
 
 ROOT = Path(__file__).parents[2]
 WORDS = {"eins": "one", "zwei": "two", "drei": "three", "vier": "four", "fünf": "five", "sechs": "six"}
@@ -84,7 +84,7 @@ def start(*words: str | Path, folder: Path, **options: object) -> subprocess.Pop
     """Start a `tfm` command as a process of its own, in `folder`."""
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
-    command = [sys.executable, "-m", "cli.app", *(str(word) for word in words)]
+    command = [sys.executable, "-m", "tfm.cli.app", *(str(word) for word in words)]
     return subprocess.Popen(command, cwd=folder, env=environment, text=True, **pipes)  # type: ignore[call-overload,no-any-return]
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.training import session
 from tests.tiny_training import write_dataset
+from tfm.pipeline.training import session
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,10 @@ import pytest
 from safetensors.torch import load_file
 from torch import Tensor
 
-from pipeline.config import TrainingConfig
-from pipeline.training.distributed import World
 from tests.killing import free_port
 from tests.tiny_training import gradients_in_float64, groups_of, run, training
+from tfm.pipeline.config import TrainingConfig
+from tfm.pipeline.training.distributed import World
 
 ROOT = Path(__file__).parents[2]
 EXACT = 1e-10

@@ -8,13 +8,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from pipeline.errors import RecipeError, Stopped
-from pipeline.models import load_model
-from pipeline.recipe import load_recipe
-from pipeline.training.checks import check_batch_norm
 from tests.invariants.test_resume import SignalAt
 from tests.killing import result
 from tests.tiny_training import MODEL, run, training
+from tfm.pipeline.errors import RecipeError, Stopped
+from tfm.pipeline.models import load_model
+from tfm.pipeline.recipe import load_recipe
+from tfm.pipeline.training.checks import check_batch_norm
 
 pytestmark = pytest.mark.usefixtures("no_curves")
 

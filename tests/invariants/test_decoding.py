@@ -16,21 +16,21 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from model import together
-from model.build import build
-from model.config import DropoutConfig, ModelConfig, StackConfig
-from model.layout import Layout
-from model.transformer import EncoderDecoder
-from pipeline.config import DecodingConfig
-from pipeline.decoding import decode as decoding
-from pipeline.decoding.beam import beam_search
-from pipeline.decoding.decode import decode
-from pipeline.decoding.ensemble import Ensemble
-from pipeline.decoding.forced import forced_log_probs, stepped_log_probs
-from pipeline.decoding.hypothesis import Hypothesis
-from pipeline.decoding.phrases import Phrases
-from pipeline.decoding.rules import LENGTH_NORMS, Rules
-from tokenizer.special import BOS_ID, EOS_ID, PAD_ID
+from tfm.model import together
+from tfm.model.build import build
+from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
+from tfm.model.layout import Layout
+from tfm.model.transformer import EncoderDecoder
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding import decode as decoding
+from tfm.pipeline.decoding.beam import beam_search
+from tfm.pipeline.decoding.decode import decode
+from tfm.pipeline.decoding.ensemble import Ensemble
+from tfm.pipeline.decoding.forced import forced_log_probs, stepped_log_probs
+from tfm.pipeline.decoding.hypothesis import Hypothesis
+from tfm.pipeline.decoding.phrases import Phrases
+from tfm.pipeline.decoding.rules import LENGTH_NORMS, Rules
+from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
 VOCAB = 40
 

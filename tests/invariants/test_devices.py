@@ -11,16 +11,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from data.store import Dataset, load_dataset
-from model.build import Model, build
-from model.config import DropoutConfig
-from pipeline.config import DecodingConfig
-from pipeline.decoding.decode import decode
-from pipeline.tasks.translation import Translation
-from pipeline.training.distributed import World
-from pipeline.training.update import Gradients
 from tests.killing import result
 from tests.tiny_training import MODEL, run, training
+from tfm.data.store import Dataset, load_dataset
+from tfm.model.build import Model, build
+from tfm.model.config import DropoutConfig
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.decode import decode
+from tfm.pipeline.tasks.translation import Translation
+from tfm.pipeline.training.distributed import World
+from tfm.pipeline.training.update import Gradients
 
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read once a process, at the first product on a GPU
 

@@ -14,12 +14,12 @@ import pytest
 import safetensors.torch
 import torch
 
-from data.documents import MAX_BYTES
-from pipeline.training.checkpoint import Checkpoints, _seal
 from tests import hostile
 from tests.cli.user import RECIPE, ROOT, tfm, write_corpora
 from tests.damage import listing
 from tests.tiny_artifact import rewritten, signed
+from tfm.data.documents import MAX_BYTES
+from tfm.pipeline.training.checkpoint import Checkpoints, _seal
 
 pytestmark = pytest.mark.promise("hostile")
 SECONDS = 20.0
@@ -310,7 +310,7 @@ PROGRAM = """
 import resource, runpy, sys
 sys.argv = ["tfm", *sys.argv[1:]]
 try:
-    runpy.run_module("cli.app", run_name="__main__")
+    runpy.run_module("tfm.cli.app", run_name="__main__")
 finally:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(f"peak {peak * (1 if sys.platform == 'darwin' else 1024)}", file=sys.stderr)

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from pipeline.artifact import open_artifact
-from pipeline.training import curves
 from tests.cli.user import Result, tfm, write_corpora
 from tests.faults import Faults, Killed, litter
 from tests.tiny_stages import STAGES, done, make_runs, result_of
+from tfm.pipeline.artifact import open_artifact
+from tfm.pipeline.training import curves
 
 EVERY = {"train": 7}  # its runs are longer
 HOWS: dict[str, str | int] = {"killed": "kill", "disk full": "full", "I/O error": errno.EIO}

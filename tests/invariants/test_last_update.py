@@ -9,21 +9,21 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.curriculum import Turn
-from data.store import Column, Split
-from model.config import WordVectorsConfig
-from pipeline.config import ScheduleConfig, TrainingConfig
-from pipeline.progress import Quiet
-from pipeline.tasks.language_model import RunningText
-from pipeline.tasks.task import OfPairs
-from pipeline.tasks.translation import Translation
-from pipeline.tasks.word_vectors import Neighbours, Softmax
-from pipeline.training.distributed import World
-from pipeline.training.ending import last_step
-from pipeline.training.loop import Trainer
-from pipeline.training.schedules import SCHEDULES, WITH_AN_END, Course
-from pipeline.training.state import Progress, Settings
-from pipeline.training.update import Update
+from tfm.data.curriculum import Turn
+from tfm.data.store import Column, Split
+from tfm.model.config import WordVectorsConfig
+from tfm.pipeline.config import ScheduleConfig, TrainingConfig
+from tfm.pipeline.progress import Quiet
+from tfm.pipeline.tasks.language_model import RunningText
+from tfm.pipeline.tasks.task import OfPairs
+from tfm.pipeline.tasks.translation import Translation
+from tfm.pipeline.tasks.word_vectors import Neighbours, Softmax
+from tfm.pipeline.training.distributed import World
+from tfm.pipeline.training.ending import last_step
+from tfm.pipeline.training.loop import Trainer
+from tfm.pipeline.training.schedules import SCHEDULES, WITH_AN_END, Course
+from tfm.pipeline.training.state import Progress, Settings
+from tfm.pipeline.training.update import Update
 
 SETTINGS = Settings(device="cpu", precision="fp32", threads=1, world_size=1, batch_tokens=64)
 schedules = st.builds(

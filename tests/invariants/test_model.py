@@ -6,17 +6,17 @@ import pytest
 import torch
 from torch import Tensor
 
-from model import mix
-from model.build import build
-from model.config import DropoutConfig, ModelConfig, Norm, Positions, StackConfig, Tie
-from model.layout import Layout
-from model.linear import Linear
-from model.masks import Mask
-from model.mix import ExplicitMix, FusedMix
-from model.noise import Dropout, Noise
-from model.relative import AttentionPositions
-from model.scores import ScaledDot
-from model.transformer import EncoderDecoder
+from tfm.model import mix
+from tfm.model.build import build
+from tfm.model.config import DropoutConfig, ModelConfig, Norm, Positions, StackConfig, Tie
+from tfm.model.layout import Layout
+from tfm.model.linear import Linear
+from tfm.model.masks import Mask
+from tfm.model.mix import ExplicitMix, FusedMix
+from tfm.model.noise import Dropout, Noise
+from tfm.model.relative import AttentionPositions
+from tfm.model.scores import ScaledDot
+from tfm.model.transformer import EncoderDecoder
 
 V = 23
 

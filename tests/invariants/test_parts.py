@@ -6,14 +6,23 @@ import pytest
 import torch
 from torch import Tensor
 
-from model import mix
-from model.build import build
-from model.config import Activation, ModelConfig, Norm, Normalization, Positions, RecurrentConfig, Score, StackConfig
-from model.layout import Layout
-from pipeline.config import DecodingConfig
-from pipeline.decoding.decode import decode
-from pipeline.models import shapes_of, untied
 from tests.invariants.test_decoding import Uncached, assert_same, draw_sources
+from tfm.model import mix
+from tfm.model.build import build
+from tfm.model.config import (
+    Activation,
+    ModelConfig,
+    Norm,
+    Normalization,
+    Positions,
+    RecurrentConfig,
+    Score,
+    StackConfig,
+)
+from tfm.model.layout import Layout
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.decode import decode
+from tfm.pipeline.models import shapes_of, untied
 
 V = 30
 RELATIVE = ("rotary", "alibi", "shaw", "transformer_xl")

@@ -5,15 +5,15 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from data.errors import DataError
-from data.store import Column, Dataset, Split
-from model.build import build
-from model.config import LEARNS, Architecture, ModelConfig, StackConfig
-from pipeline.config import TrainingConfig
-from pipeline.tasks.task import About
-from pipeline.tasks.tasks import TASKS
-from tokenizer.config import TokenizerConfig
-from tokenizer.train import train
+from tfm.data.errors import DataError
+from tfm.data.store import Column, Dataset, Split
+from tfm.model.build import build
+from tfm.model.config import LEARNS, Architecture, ModelConfig, StackConfig
+from tfm.pipeline.config import TrainingConfig
+from tfm.pipeline.tasks.task import About
+from tfm.pipeline.tasks.tasks import TASKS
+from tfm.tokenizer.config import TokenizerConfig
+from tfm.tokenizer.train import train
 
 STACK = StackConfig(layers=1, dim=8, heads=2, feed_forward_dim=8)
 TOKENIZER = train(["a b c d e f g h"], TokenizerConfig(kind="word", min_frequency=1, vocab_size=20))

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from pipeline.config import TrainingConfig
 from tests.cli.user import RECIPE, ROOT, TINY, write_corpora
 from tests.killing import ALL_THREE, MOMENTS, DieAt, SignalAt, Spoil, ends, result, start
 from tests.tiny_training import training
+from tfm.pipeline.config import TrainingConfig
 
 pytestmark = [pytest.mark.slow, pytest.mark.promise("ranks")]
 Count = Callable[[str, object], None]
@@ -116,7 +116,8 @@ def test_what_goes_wrong_in_one_process_ends_both_with_its_reason(room: bool, da
 
 def torchrun(*words: str | Path, folder: Path = ROOT, **more: Any) -> subprocess.Popen[str]:
     """Two processes of a `tfm` command in a folder; stderr is that of torchrun and of both."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "cli.app"]
+    start = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+    command = [*start, "-m", "tfm.cli.app"]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     pipes: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True, **more}
     return subprocess.Popen([*command, *map(str, words)], cwd=folder, env=environment, **pipes)

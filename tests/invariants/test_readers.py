@@ -15,18 +15,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from data import hub
-from data.config import CorpusConfig
-from data.lines import check_lines, open_lines
-from data.sources import identity, pairs
-from data.store import load_split, read_about
-from data.tokenizers import load_pair
-from pipeline.errors import DataError, RecipeError
-from pipeline.manifest import read_manifest
-from pipeline.recipe import load_recipe
-from pipeline.training.checkpoint import Checkpoints
-from pipeline.training.curves import read_metrics
 from tests.tiny_training import write_dataset
+from tfm.data import hub
+from tfm.data.config import CorpusConfig
+from tfm.data.lines import check_lines, open_lines
+from tfm.data.sources import identity, pairs
+from tfm.data.store import load_split, read_about
+from tfm.data.tokenizers import load_pair
+from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.manifest import read_manifest
+from tfm.pipeline.recipe import load_recipe
+from tfm.pipeline.training.checkpoint import Checkpoints
+from tfm.pipeline.training.curves import read_metrics
 
 NASTY = (
     b"\r\n", b"\r", b"\n", b"\0", b"\x0c", b"\x1c", b"\xc2\x85", b"\xe2\x80\xa8", b"\xef\xbb\xbf", b"\xff", b"\t", b",",
@@ -191,7 +191,7 @@ def test_lines_are_those_of_the_rule_whatever_the_blocks(
 ) -> None:
     content, file = b"".join(parts), tmp_path / "text"
     file.write_bytes(content)
-    monkeypatch.setattr("data.lines.BLOCK_BYTES", block)
+    monkeypatch.setattr("tfm.data.lines.BLOCK_BYTES", block)
     try:
         expected = lines_of(content)
     except UnicodeDecodeError as error:

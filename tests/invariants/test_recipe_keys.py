@@ -15,23 +15,23 @@ import torch
 from pydantic import BaseModel
 from torch import nn
 
-import model.noise
-from data.store import Dataset, load_dataset
-from data.tokenizers import load_pair
-from model.build import build
-from model.config import LEARNS, Architecture
-from pipeline.config import Optimizer, Schedule
-from pipeline.decoding.decode import decode
-from pipeline.decoding.phrases import Phrases
-from pipeline.errors import RecipeError
-from pipeline.recipe import Recipe, load_recipe
-from pipeline.tasks.task import About
-from pipeline.tasks.tasks import TASKS
-from pipeline.training.optimizers import make_optimizer, set_learning_rate
-from pipeline.training.schedules import SCHEDULES, Course
 from tests.tiny_model import tiny_model
 from tests.tiny_training import write_dataset
-from tokenizer.special import EOS_ID
+from tfm.data.store import Dataset, load_dataset
+from tfm.data.tokenizers import load_pair
+from tfm.model import noise
+from tfm.model.build import build
+from tfm.model.config import LEARNS, Architecture
+from tfm.pipeline.config import Optimizer, Schedule
+from tfm.pipeline.decoding.decode import decode
+from tfm.pipeline.decoding.phrases import Phrases
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.recipe import Recipe, load_recipe
+from tfm.pipeline.tasks.task import About
+from tfm.pipeline.tasks.tasks import TASKS
+from tfm.pipeline.training.optimizers import make_optimizer, set_learning_rate
+from tfm.pipeline.training.schedules import SCHEDULES, Course
+from tfm.tokenizer.special import EOS_ID
 
 ROOT = Path(__file__).parents[2]
 BASE = """
@@ -198,7 +198,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 
 @pytest.fixture(autouse=True)
 def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model.noise, "POOL_SIZE", 1 << 14)
+    monkeypatch.setattr(noise, "POOL_SIZE", 1 << 14)
 
 
 def read(file: Path, *sets: str) -> Recipe | str:

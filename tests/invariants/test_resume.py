@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from pipeline.config import TrainingConfig
-from pipeline.errors import DataError, RecipeError, Stopped
-from pipeline.progress import Bar, Quiet
-from pipeline.tasks.task import Counts
-from pipeline.tasks.translation import Translation
-from pipeline.training import state
-from pipeline.training.validation import Validator
 from tests.killing import Killed, result
 from tests.tiny_training import run, training
+from tfm.pipeline.config import TrainingConfig
+from tfm.pipeline.errors import DataError, RecipeError, Stopped
+from tfm.pipeline.progress import Bar, Quiet
+from tfm.pipeline.tasks.task import Counts
+from tfm.pipeline.tasks.translation import Translation
+from tfm.pipeline.training import state
+from tfm.pipeline.training.validation import Validator
 
 pytestmark = [pytest.mark.promise("resume"), pytest.mark.usefixtures("no_curves")]
 

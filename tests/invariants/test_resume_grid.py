@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pipeline.config import TrainingConfig
 from tests.killing import ALL_THREE, MOMENTS, DieAt, Killed, arrange, ends, result, start
 from tests.tiny_training import run, training
+from tfm.pipeline.config import TrainingConfig
 
 pytestmark = pytest.mark.usefixtures("no_curves")
 VARIANTS: dict[str, dict[str, Any]] = {

@@ -12,20 +12,20 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.examples import encode
-from data.store import Split, load_split, write_split
-from model.build import build
-from model.config import DropoutConfig, ModelConfig, StackConfig
-from pipeline.config import TrainingConfig
-from pipeline.label import Cuts, label
-from pipeline.models import LoadedModel
-from pipeline.tasks.tagging import Tagging
-from pipeline.tasks.task import About
-from tokenizer.config import Kind, Normalization, TokenizerConfig
-from tokenizer.labels import words_of
-from tokenizer.normalization import WHITE_SPACE
-from tokenizer.tokenizer import Tokenizer
-from tokenizer.train import NamesTrainer, train
+from tfm.data.examples import encode
+from tfm.data.store import Split, load_split, write_split
+from tfm.model.build import build
+from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
+from tfm.pipeline.config import TrainingConfig
+from tfm.pipeline.label import Cuts, label
+from tfm.pipeline.models import LoadedModel
+from tfm.pipeline.tasks.tagging import Tagging
+from tfm.pipeline.tasks.task import About
+from tfm.tokenizer.config import Kind, Normalization, TokenizerConfig
+from tfm.tokenizer.labels import words_of
+from tfm.tokenizer.normalization import WHITE_SPACE
+from tfm.tokenizer.tokenizer import Tokenizer
+from tfm.tokenizer.train import NamesTrainer, train
 
 STRANGE = (
     "´",

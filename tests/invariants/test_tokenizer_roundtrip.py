@@ -7,10 +7,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tokenizer.config import Kind, Normalization, TokenizerConfig
-from tokenizer.special import SPECIALS, UNK_ID
-from tokenizer.tokenizer import Tokenizer
-from tokenizer.train import train
+from tfm.tokenizer.config import Kind, Normalization, TokenizerConfig
+from tfm.tokenizer.special import SPECIALS, UNK_ID
+from tfm.tokenizer.tokenizer import Tokenizer
+from tfm.tokenizer.train import train
 
 KINDS = get_args(Kind)
 NASTY = (

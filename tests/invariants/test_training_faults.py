@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 import torch
 
-from model.config import StackConfig
-from pipeline.artifact import open_artifact
-from pipeline.errors import DataError
-from pipeline.progress import Quiet
-from pipeline.tasks import task
-from pipeline.tasks.task import Loss
-from pipeline.tasks.translation import Translation
-from pipeline.training import session, validation
-from pipeline.training.checkpoint import Checkpoints
-from pipeline.training.loop import Trainer
 from tests.killing import Hurry, LittleRoom, ends, result, start
 from tests.tiny_training import MODEL, run, training, write_dataset
+from tfm.model.config import StackConfig
+from tfm.pipeline.artifact import open_artifact
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.progress import Quiet
+from tfm.pipeline.tasks import task
+from tfm.pipeline.tasks.task import Loss
+from tfm.pipeline.tasks.translation import Translation
+from tfm.pipeline.training import session, validation
+from tfm.pipeline.training.checkpoint import Checkpoints
+from tfm.pipeline.training.loop import Trainer
 
 pytestmark = pytest.mark.usefixtures("no_curves")
 Count = Callable[[str, object], None]

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.attend import Attention, Axes, Kind, Reading, Token
-from pipeline.attend_page import render
-from pipeline.attend_picture import View
-from pipeline.heads import HeadReport, Measure
 from tests.browser import Browser, browsing, find_browser
+from tfm.pipeline.attend import Attention, Axes, Kind, Reading, Token
+from tfm.pipeline.attend_page import render
+from tfm.pipeline.attend_picture import View
+from tfm.pipeline.heads import HeadReport, Measure
 
 BROWSER = find_browser()
 pytestmark = [

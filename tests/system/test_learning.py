@@ -19,7 +19,12 @@ def tfm(*words: str, cwd: Path) -> str:
     """Run the command; its stdout. Threads are torch's own choice, as a user has it."""
     environment = {key: value for key, value in os.environ.items() if key != "OMP_NUM_THREADS"}
     done = subprocess.run(
-        [sys.executable, "-m", "cli.app", *words], cwd=cwd, capture_output=True, text=True, env=environment, check=False
+        [sys.executable, "-m", "tfm.cli.app", *words],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout

@@ -7,9 +7,9 @@ from typing import Any, get_args
 
 import pytest
 
-from model.config import Cell, DropoutConfig, ModelConfig, RecurrentConfig, StackConfig
 from tests.combinations import Choice, configured, covering
 from tests.tiny_training import run, training, write_dataset
+from tfm.model.config import Cell, DropoutConfig, ModelConfig, RecurrentConfig, StackConfig
 
 pytestmark = pytest.mark.slow
 

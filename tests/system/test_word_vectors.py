@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from data.language import lexicon
-from data.language.german import MIXED, STRONG, WEAK
 from tests.cli.user import ROOT, tfm
+from tfm.data.language import lexicon
+from tfm.data.language.german import MIXED, STRONG, WEAK
 
 pytestmark = pytest.mark.slow
 

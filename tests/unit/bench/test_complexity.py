@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from bench.__main__ import app
 from bench.complexity import doubling, draw, exponent, layers, tables
 from bench.layers import measure, passes, peak_of
-from model.config import ModelConfig
+from tfm.model.config import ModelConfig
 
 LENGTHS = [64, 128, 256, 512]
 STACK = {"layers": 1, "dim": 32, "heads": 2, "feed_forward_dim": 32}

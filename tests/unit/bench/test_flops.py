@@ -7,11 +7,11 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from bench.flops import Work, decoding, forward, training
-from data.batches import pairs_from_ids
-from model.build import build
-from model.config import ModelConfig, StackConfig
-from model.layout import Layout
-from pipeline.errors import RecipeError
+from tfm.data.batches import pairs_from_ids
+from tfm.model.build import build
+from tfm.model.config import ModelConfig, StackConfig
+from tfm.model.layout import Layout
+from tfm.pipeline.errors import RecipeError
 
 
 def model(layers: int, dim: int, inner: int, heads: int, **rest: object) -> ModelConfig:

@@ -10,11 +10,11 @@ from bench.pieces import write_pieces
 from bench.processes import Failed
 from bench.rivals import PEERS, figures_of_eole, figures_of_metrics
 from bench.workload import Size, configs, settings
-from data.store import Column, Split
-from model.config import ModelConfig
-from pipeline.config import TrainingConfig
-from pipeline.errors import RecipeError
-from pipeline.recipe import from_flags
+from tfm.data.store import Column, Split
+from tfm.model.config import ModelConfig
+from tfm.pipeline.config import TrainingConfig
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.recipe import from_flags
 
 EOLE_LOG = """
 [2026-11-21 08:01:02,345 INFO] Start training loop and validate every 1000000 steps...

@@ -6,8 +6,8 @@ import re
 import pytest
 from rich.console import Console
 
-from cli.console import Plain, Terminal, cell, duration, reporter, table_lines
-from pipeline.progress import Reporter
+from tfm.cli.console import Plain, Terminal, cell, duration, reporter, table_lines
+from tfm.pipeline.progress import Reporter
 
 
 class Clock:

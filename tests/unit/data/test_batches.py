@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import torch
 
-from data.batches import make_pairs, pairs_from_ids
-from data.store import Column, Split
-from tokenizer.special import BOS_ID, EOS_ID
+from tfm.data.batches import make_pairs, pairs_from_ids
+from tfm.data.store import Column, Split
+from tfm.tokenizer.special import BOS_ID, EOS_ID
 
 SOURCES = [[4, 5], [6], [7, 8, 9], []]
 TARGETS = [[10], [11, 12], [], [13]]

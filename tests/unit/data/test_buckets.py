@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from data.buckets import batches, copies, ordered_batches, padding
-from data.errors import DataError
+from tfm.data.buckets import batches, copies, ordered_batches, padding
+from tfm.data.errors import DataError
 
 
 def like_multi30k(num_rows=30_000, seed=0):

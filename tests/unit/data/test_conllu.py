@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from data.config import CorpusConfig
-from data.errors import DataError
-from data.preflight import preflight
-from data.sources import pairs
-from data.splits import Splits
+from tfm.data.config import CorpusConfig
+from tfm.data.errors import DataError
+from tfm.data.preflight import preflight
+from tfm.data.sources import pairs
+from tfm.data.splits import Splits
 
 
 def word(number: str, form: str, lemma: str = "_", upos: str = "X", xpos: str = "_", deprel: str = "dep") -> str:

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.buckets import batches
-from data.config import CorpusConfig, DataConfig
-from data.curriculum import Turn, read_turns, weights_of
-from data.errors import DataError
+from tfm.data.buckets import batches
+from tfm.data.config import CorpusConfig, DataConfig
+from tfm.data.curriculum import Turn, read_turns, weights_of
+from tfm.data.errors import DataError
 
 FILE = Path("dataset.json")
 ranges = st.none() | st.tuples(st.integers(1, 6), st.integers(0, 4)).map(lambda pair: (pair[0], sum(pair)))

@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data import epochs
-from data.buckets import batches, cut, padding
-from data.epochs import Cost, Lengths, cost, epoch_sizes
+from tfm.data import epochs
+from tfm.data.buckets import batches, cut, padding
+from tfm.data.epochs import Cost, Lengths, cost, epoch_sizes
 
 lengths = st.lists(st.tuples(st.integers(1, 20), st.integers(1, 20)), min_size=1, max_size=60)
 

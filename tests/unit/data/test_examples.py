@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from data import examples
-from data.config import LimitsConfig
-from data.examples import REASONS, Sieve, encode
-from tokenizer.config import TokenizerConfig
-from tokenizer.train import train
+from tfm.data import examples
+from tfm.data.config import LimitsConfig
+from tfm.data.examples import REASONS, Sieve, encode
+from tfm.tokenizer.config import TokenizerConfig
+from tfm.tokenizer.train import train
 
 
 @pytest.fixture(scope="module")

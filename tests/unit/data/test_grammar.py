@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from data import grammar
-from data.errors import DataError
-from data.language import lexicon, phrases, relative, simple, subordinate
-from data.language.german import ACCUSATIVE, DATIVE, GENITIVE, NOMINATIVE, contract
-from data.language.lexicon import Noun
-from data.language.phrases import Draw
-from data.language.sentence import Sentence
+from tfm.data import grammar
+from tfm.data.errors import DataError
+from tfm.data.language import lexicon, phrases, relative, simple, subordinate
+from tfm.data.language.german import ACCUSATIVE, DATIVE, GENITIVE, NOMINATIVE, contract
+from tfm.data.language.lexicon import Noun
+from tfm.data.language.phrases import Draw
+from tfm.data.language.sentence import Sentence
 
 NOUNS = {noun.lexeme: noun for noun in lexicon.NOUNS}
 ADJECTIVES = {adjective.lexeme: adjective for adjective in lexicon.ADJECTIVES}

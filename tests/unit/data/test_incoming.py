@@ -8,10 +8,10 @@ from contextlib import suppress
 
 import pytest
 
-from data import incoming, lines
-from data.errors import DataError
-from data.incoming import Incoming
-from data.lines import portions, stream_lines
+from tfm.data import incoming, lines
+from tfm.data.errors import DataError
+from tfm.data.incoming import Incoming
+from tfm.data.lines import portions, stream_lines
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data import keys
-from data.keys import Keys
+from tfm.data import keys
+from tfm.data.keys import Keys
 
 some = st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3), max_size=40)
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from data.config import CorpusConfig
-from data.errors import DataError
-from data.sources import pairs
+from tfm.data.config import CorpusConfig
+from tfm.data.errors import DataError
+from tfm.data.sources import pairs
 
 
 def read(folder: Path, text: str, **config: str | int | None) -> list[tuple[str, str]]:

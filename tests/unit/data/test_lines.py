@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data import lines
-from data.errors import DataError
-from data.lines import check_lines, open_lines, portions, stream_lines
+from tfm.data import lines
+from tfm.data.errors import DataError
+from tfm.data.lines import check_lines, open_lines, portions, stream_lines
 
 
 @pytest.fixture(params=["text.en", "text.en.gz"])

@@ -1,9 +1,9 @@
 import pytest
 
-from data.config import CorpusConfig, DataConfig
-from data.errors import DataError
-from data.preflight import preflight
-from data.splits import resolve
+from tfm.data.config import CorpusConfig, DataConfig
+from tfm.data.errors import DataError
+from tfm.data.preflight import preflight
+from tfm.data.splits import resolve
 
 
 @pytest.fixture

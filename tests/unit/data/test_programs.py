@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from data import programs as module
-from data.errors import DataError
-from data.programs import LINE_END, OPERATIONS, PROGRAMS, additions, programs
-from data.toys import split_of
-from pipeline.recipe import load_recipe
+from tfm.data import programs as module
+from tfm.data.errors import DataError
+from tfm.data.programs import LINE_END, OPERATIONS, PROGRAMS, additions, programs
+from tfm.data.toys import split_of
+from tfm.pipeline.recipe import load_recipe
 
 SHAPES = [(1, 1), (2, 3), (4, 3), (9, 6), (25, 2)]
 

@@ -5,11 +5,11 @@ import json
 import datasets
 import pytest
 
-from data.config import CorpusConfig, DataConfig
-from data.errors import DataError
-from data.preflight import preflight
-from data.references import merged, read_further, write_further
-from data.sources import files, identity, pairs, resolve, rows
+from tfm.data.config import CorpusConfig, DataConfig
+from tfm.data.errors import DataError
+from tfm.data.preflight import preflight
+from tfm.data.references import merged, read_further, write_further
+from tfm.data.sources import files, identity, pairs, resolve, rows
 
 ROWS = [("one", "eins", "ein", "1"), ("two", "zwei", "zwo", "2")]
 KEYS = ("en", "de", "de2", "de3")

@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data import row_keys as module
-from data.row_keys import joined, row_keys
-from tokenizer.special import UNK_ID
+from tfm.data import row_keys as module
+from tfm.data.row_keys import joined, row_keys
+from tfm.tokenizer.special import UNK_ID
 
 rows = st.lists(st.lists(st.integers(2, 6) | st.integers(4000, 300_000), max_size=5), min_size=1, max_size=30)
 

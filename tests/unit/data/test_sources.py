@@ -7,11 +7,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from data import generated, hub
-from data.config import CorpusConfig, DataConfig
-from data.errors import DataError
-from data.sources import READERS, describe, files, identity, pairs, resolve
-from data.splits import Portion
+from tfm.data import generated, hub
+from tfm.data.config import CorpusConfig, DataConfig
+from tfm.data.errors import DataError
+from tfm.data.sources import READERS, describe, files, identity, pairs, resolve
+from tfm.data.splits import Portion
 
 PAIRS = [("one\u2028two", "eins zwei"), ("", "drei"), ('the "big" dog, here', "der große Hund")]
 
@@ -257,7 +257,7 @@ def test_the_code_of_programs_is_not_that_of_other_built_in_corpora():
 
 
 def test_a_built_in_corpus_is_another_where_its_code_is_and_not_where_it_is_told_otherwise():
-    lines = ('"""What it is."""', "import re", "", "from data import (", "    grammar,", ")", "WORDS = 3  # all")
+    lines = ('"""What it is."""', "import re", "", "from tfm.data import (", "    grammar,", ")", "WORDS = 3  # all")
     function = ("def f():", '    """What it does."""', "    import os", "    return WORDS")
     code = generated.code_of("\n".join((*lines, *function)))
     assert code == "WORDS = 3  # all\ndef f():\n    return WORDS"

@@ -2,9 +2,9 @@ import datasets
 import numpy as np
 import pytest
 
-from data.config import CorpusConfig, DataConfig
-from data.errors import DataError
-from data.splits import Portion, draw, resolve, shares, unused_note
+from tfm.data.config import CorpusConfig, DataConfig
+from tfm.data.errors import DataError
+from tfm.data.splits import Portion, draw, resolve, shares, unused_note
 
 CORPUS = CorpusConfig(source="a.en", target="a.de")
 OTHER = CorpusConfig(source="b.en", target="b.de", weight=2.0)

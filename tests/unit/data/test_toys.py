@@ -4,8 +4,8 @@ from itertools import islice
 
 import pytest
 
-from data.errors import DataError
-from data.toys import MAX_LENGTH, MIN_LENGTH, TOYS
+from tfm.data.errors import DataError
+from tfm.data.toys import MAX_LENGTH, MIN_LENGTH, TOYS
 
 
 @pytest.mark.parametrize(

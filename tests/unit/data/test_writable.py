@@ -2,10 +2,10 @@ import unicodedata
 
 import pytest
 
-from data.examples import Side
-from data.writable import Unwritable
-from tokenizer.config import TokenizerConfig
-from tokenizer.train import train
+from tfm.data.examples import Side
+from tfm.data.writable import Unwritable
+from tfm.tokenizer.config import TokenizerConfig
+from tfm.tokenizer.train import train
 
 # Sentences of ten scripts with what normal forms change: ำ, full-width marks, ligatures, half-width kana, ª, ½, …
 SCRIPTS = {

@@ -12,22 +12,22 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from bench.flops import Work, forward
-from data.batches import pairs_from_ids
-from model.adaptive import AdaptiveEmbedding, AdaptiveSoftmax, Cluster, clusters_of
-from model.build import build, num_parameters
-from model.config import AdaptiveConfig, DropoutConfig, ModelConfig, StackConfig
-from model.layout import Layout
-from model.linear import Linear, products_in
-from pipeline.decoding.forced import forced_log_probs, stepped_log_probs
-from pipeline.errors import RecipeError
-from pipeline.export import not_written
-from pipeline.models import load_model, load_weights, shapes_of, untied
-from pipeline.recipe import load_recipe
-from pipeline.tasks.masked_language_model import MaskedLanguageModel
-from pipeline.tasks.translation import Translation
-from pipeline.training.losses import linear_cross_entropy, output_loss
 from tests.tiny_training import run, training, write_dataset
-from tokenizer.special import BOS_ID, EOS_ID
+from tfm.data.batches import pairs_from_ids
+from tfm.model.adaptive import AdaptiveEmbedding, AdaptiveSoftmax, Cluster, clusters_of
+from tfm.model.build import build, num_parameters
+from tfm.model.config import AdaptiveConfig, DropoutConfig, ModelConfig, StackConfig
+from tfm.model.layout import Layout
+from tfm.model.linear import Linear, products_in
+from tfm.pipeline.decoding.forced import forced_log_probs, stepped_log_probs
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.export import not_written
+from tfm.pipeline.models import load_model, load_weights, shapes_of, untied
+from tfm.pipeline.recipe import load_recipe
+from tfm.pipeline.tasks.masked_language_model import MaskedLanguageModel
+from tfm.pipeline.tasks.translation import Translation
+from tfm.pipeline.training.losses import linear_cross_entropy, output_loss
+from tfm.tokenizer.special import BOS_ID, EOS_ID
 
 V, E = 30, 16
 STACK = StackConfig(layers=1, dim=E, heads=2, feed_forward_dim=24)

@@ -8,14 +8,14 @@ import pytest
 import torch
 from torch import nn
 
-from model import alone, quick
-from model.config import DropoutConfig, StackConfig
-from model.layout import Layout
-from model.linear import products_in
-from model.transformer import EncoderDecoder
 from tests.plain_model import VOCAB, network
+from tfm.model import alone, quick
+from tfm.model.config import DropoutConfig, StackConfig
+from tfm.model.layout import Layout
+from tfm.model.linear import products_in
+from tfm.model.transformer import EncoderDecoder
 
-pytest.importorskip("model.alone_kernel", reason="numba is not installed (extra: fast)", exc_type=ImportError)
+pytest.importorskip("tfm.model.alone_kernel", reason="numba is not installed (extra: fast)", exc_type=ImportError)
 
 PAD, BEGIN, END = SPECIAL = 0, 2, 3
 LESS = StackConfig(layers=1, dim=24, heads=2, feed_forward_dim=20)

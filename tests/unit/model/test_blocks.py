@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from model.blocks import ACTIVATIONS, NORMALIZATIONS, NORMS, FeedForward
-from model.build import build
-from model.config import ModelConfig, StackConfig
-from model.noise import Dropout, Noise
+from tfm.model.blocks import ACTIVATIONS, NORMALIZATIONS, NORMS, FeedForward
+from tfm.model.build import build
+from tfm.model.config import ModelConfig, StackConfig
+from tfm.model.noise import Dropout, Noise
 
 EQUATIONS: dict[str, Callable[[float], float]] = {
     "relu": lambda x: max(0.0, x),

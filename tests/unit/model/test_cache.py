@@ -1,7 +1,7 @@
 import torch
 
-from model.cache import KeysValues, Slots
-from model.masks import Mask
+from tfm.model.cache import KeysValues, Slots
+from tfm.model.masks import Mask
 
 
 def slots(own: list[list[int]], used: int) -> Slots:

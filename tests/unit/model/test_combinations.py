@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import torch
 
-from model.build import build
-from model.layout import Layout
-from pipeline.models import shapes_of
 from tests.combinations import NAMES, Choice, configured, covering, every_pair, pairs, refusal
+from tfm.model.build import build
+from tfm.model.layout import Layout
+from tfm.pipeline.models import shapes_of
 
 COVERING = covering()
 

@@ -7,12 +7,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.build import build
-from model.config import DropoutConfig, ModelConfig, Positions, StackConfig
-from model.decoder_only import DecoderOnly
-from model.layout import FlatLayout, Layout, joined
-from pipeline.config import DecodingConfig
-from pipeline.decoding.decode import decode
+from tfm.model.build import build
+from tfm.model.config import DropoutConfig, ModelConfig, Positions, StackConfig
+from tfm.model.decoder_only import DecoderOnly
+from tfm.model.layout import FlatLayout, Layout, joined
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.decode import decode
 
 VOCAB = 24
 SOURCES = [[5, 6, 7, 8, 9, 3], [10, 3], [11, 12, 13, 3], [5, 5, 5, 3]]

@@ -5,10 +5,10 @@ from typing import Any, get_args
 import pytest
 import torch
 
-from model.build import build, num_parameters
-from model.config import ModelConfig, Pooling, StackConfig, Task
-from model.encoder_only import POOLINGS, EncoderOnly
-from model.layout import Layout
+from tfm.model.build import build, num_parameters
+from tfm.model.config import ModelConfig, Pooling, StackConfig, Task
+from tfm.model.encoder_only import POOLINGS, EncoderOnly
+from tfm.model.layout import Layout
 
 LAYOUT = Layout.of(torch.tensor([2, 1, 3]))
 ROWS = torch.tensor([[1.0, -4.0], [3.0, 2.0], [5.0, 5.0], [0.0, 1.0], [2.0, 0.0], [-2.0, 8.0]], dtype=torch.float64)

@@ -7,16 +7,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from data.batches import pairs_from_ids
-from model.build import build
-from model.config import DropoutConfig, ModelConfig, Positions, StackConfig
-from model.layout import AnyLayout, FlatLayout, Layout
-from model.masks import Mask, causal_mask, padding_mask
-from model.mix import FusedMix, VarlenMix, choose_mix, torchs_varlen_kernel
-from model.noise import Noise
-from model.relative import AttentionPositions
-from model.scores import ScaledDot
-from pipeline.tasks.translation import Translation
+from tfm.data.batches import pairs_from_ids
+from tfm.model.build import build
+from tfm.model.config import DropoutConfig, ModelConfig, Positions, StackConfig
+from tfm.model.layout import AnyLayout, FlatLayout, Layout
+from tfm.model.masks import Mask, causal_mask, padding_mask
+from tfm.model.mix import FusedMix, VarlenMix, choose_mix, torchs_varlen_kernel
+from tfm.model.noise import Noise
+from tfm.model.relative import AttentionPositions
+from tfm.model.scores import ScaledDot
+from tfm.pipeline.tasks.translation import Translation
 
 SOURCE, TARGET = torch.tensor([4, 1, 6]), torch.tensor([2, 5, 3])
 

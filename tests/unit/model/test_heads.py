@@ -6,18 +6,18 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from model import mix
-from model.attention import Heads, SelfAttention, parted, projection
-from model.build import build
-from model.cache import KeysValues, Slots
-from model.config import ModelConfig, StackConfig
-from model.layout import Layout
-from model.masks import Mask, causal_mask, padding_mask
-from model.mix import ExplicitMix, FusedMix, choose_mix
-from model.noise import Dropout, Noise
-from model.parts import Parts
-from model.relative import AttentionPositions
-from model.scores import SCORES, ScaledDot
+from tfm.model import mix
+from tfm.model.attention import Heads, SelfAttention, parted, projection
+from tfm.model.build import build
+from tfm.model.cache import KeysValues, Slots
+from tfm.model.config import ModelConfig, StackConfig
+from tfm.model.layout import Layout
+from tfm.model.masks import Mask, causal_mask, padding_mask
+from tfm.model.mix import ExplicitMix, FusedMix, choose_mix
+from tfm.model.noise import Dropout, Noise
+from tfm.model.parts import Parts
+from tfm.model.relative import AttentionPositions
+from tfm.model.scores import SCORES, ScaledDot
 
 F64 = torch.float64
 LAYOUT = Layout.of(torch.tensor([5, 2, 6]))

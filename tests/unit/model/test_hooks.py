@@ -3,11 +3,11 @@
 import torch
 from torch import Tensor, nn
 
-from model.masks import Mask
-from model.mix import ExplicitMix, FusedMix, choose_mix
-from model.noise import Noise
-from model.relative import AttentionPositions
-from model.scores import ScaledDot
+from tfm.model.masks import Mask
+from tfm.model.mix import ExplicitMix, FusedMix, choose_mix
+from tfm.model.noise import Noise
+from tfm.model.relative import AttentionPositions
+from tfm.model.scores import ScaledDot
 
 
 class Alibi(AttentionPositions):

@@ -2,7 +2,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.layout import Layout
+from tfm.model.layout import Layout
 
 LENGTHS = st.lists(st.integers(1, 9), min_size=1, max_size=7)
 

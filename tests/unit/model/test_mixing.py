@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from model.cache import KeysValues, Slots
-from model.config import ModelConfig, RecurrentConfig, StackConfig
-from model.layout import FlatLayout, Layout
-from model.masks import Mask, causal_mask, padding_mask
-from model.mixing import Convolution, windows
-from model.parts import Parts
+from tfm.model.cache import KeysValues, Slots
+from tfm.model.config import ModelConfig, RecurrentConfig, StackConfig
+from tfm.model.layout import FlatLayout, Layout
+from tfm.model.masks import Mask, causal_mask, padding_mask
+from tfm.model.mixing import Convolution, windows
+from tfm.model.parts import Parts
 
 F64, DIM = torch.float64, 6
 LENGTHS = st.lists(st.integers(1, 6), min_size=1, max_size=4)

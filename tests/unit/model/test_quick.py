@@ -10,13 +10,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model import quick
-from model.cache import KeysValues, Slots
-from model.masks import Mask
-from model.state import TransformerState
-from pipeline.decoding.candidates import best_candidates
+from tfm.model import quick
+from tfm.model.cache import KeysValues, Slots
+from tfm.model.masks import Mask
+from tfm.model.state import TransformerState
+from tfm.pipeline.decoding.candidates import best_candidates
 
-pytest.importorskip("model.kernels", reason="numba is not installed (extra: fast)", exc_type=ImportError)
+pytest.importorskip("tfm.model.kernels", reason="numba is not installed (extra: fast)", exc_type=ImportError)
 
 sizes = st.integers(1, 6)
 
@@ -92,7 +92,7 @@ def test_what_is_not_a_number_stays_none() -> None:
 
 
 def test_the_exponential_is_exact_to_two_units_in_the_last_place() -> None:
-    from model.compiled import exp
+    from tfm.model.compiled import exp
 
     x = torch.linspace(-87, 0, 100_001)
     found = torch.from_numpy(np.array([exp(number) for number in x.numpy()[::50]]))
@@ -191,7 +191,7 @@ def test_they_are_used_where_they_are_asked_for_alone() -> None:
 
 
 def test_without_numba_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "model.kernels", None)
-    monkeypatch.delattr("model.kernels", raising=False)
+    monkeypatch.setitem(sys.modules, "tfm.model.kernels", None)
+    monkeypatch.delattr("tfm.model.kernels", raising=False)
     with quick.compiled_loops(True):
         assert not quick.in_use()

@@ -9,18 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from data.batches import pairs_from_ids
-from model.build import build
-from model.config import Cell, DropoutConfig, ModelConfig, RecurrentAttention, RecurrentConfig, Score, StackConfig
-from model.layout import FlatLayout, Layout
-from model.linear import Linear
-from model.mix import ExplicitMix
-from model.recurrent import Encoder, ProjectedStates, RecurrentEncoderDecoder, SameStates
-from model.recurrent_cells import CELLS, Gru, Lstm, Recurrent, Steps
-from model.recurrent_decoder import BahdanauDecoder, Decoder, LuongDecoder
-from pipeline.config import DecodingConfig
-from pipeline.decoding.decode import decode
-from pipeline.tasks.translation import Translation
+from tfm.data.batches import pairs_from_ids
+from tfm.model.build import build
+from tfm.model.config import Cell, DropoutConfig, ModelConfig, RecurrentAttention, RecurrentConfig, Score, StackConfig
+from tfm.model.layout import FlatLayout, Layout
+from tfm.model.linear import Linear
+from tfm.model.mix import ExplicitMix
+from tfm.model.recurrent import Encoder, ProjectedStates, RecurrentEncoderDecoder, SameStates
+from tfm.model.recurrent_cells import CELLS, Gru, Lstm, Recurrent, Steps
+from tfm.model.recurrent_decoder import BahdanauDecoder, Decoder, LuongDecoder
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.decode import decode
+from tfm.pipeline.tasks.translation import Translation
 
 V, LENGTHS = 23, [3, 5, 1, 5]
 F64 = torch.float64

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from model import relative
-from model.masks import Mask
-from model.mix import choose_mix
-from model.noise import Noise
-from model.positions import POSITIONS, NoInput
-from model.relative import REACH, AttentionPositions, Rotary
-from model.scores import ScaledDot
+from tfm.model import relative
+from tfm.model.masks import Mask
+from tfm.model.mix import choose_mix
+from tfm.model.noise import Noise
+from tfm.model.positions import POSITIONS, NoInput
+from tfm.model.relative import REACH, AttentionPositions, Rotary
+from tfm.model.scores import ScaledDot
 
 HEADS, WIDTH, LENGTH = 2, 4, 5
 RELATIVE = [name for name, scheme in POSITIONS.items() if scheme.input is NoInput and name != "none"]

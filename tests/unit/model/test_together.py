@@ -8,16 +8,16 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from model import quick
-from model.config import StackConfig
-from model.layout import Layout
-from model.linear import products_in
-from model.state import TransformerState
-from model.together import FEW_ROWS, Together, quickest
-from model.transformer import EncoderDecoder
 from tests.plain_model import STACK, VOCAB, network
+from tfm.model import quick
+from tfm.model.config import StackConfig
+from tfm.model.layout import Layout
+from tfm.model.linear import products_in
+from tfm.model.state import TransformerState
+from tfm.model.together import FEW_ROWS, Together, quickest
+from tfm.model.transformer import EncoderDecoder
 
-pytest.importorskip("model.kernels", reason="numba is not installed (extra: fast)", exc_type=ImportError)
+pytest.importorskip("tfm.model.kernels", reason="numba is not installed (extra: fast)", exc_type=ImportError)
 
 STEPS = 7
 KINDS: list[dict[str, Any]] = [

@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from model import mix
-from model.cache import Slots
-from model.layout import FlatLayout, Layout
-from model.masks import Mask, causal_mask, padding_mask
-from model.mix import BlockedMix, ExplicitMix, FusedMix, choose_mix, in_blocks
-from model.noise import Noise
-from model.positions import POSITIONS
-from model.relative import AttentionPositions
-from model.scores import SCORES
+from tfm.model import mix
+from tfm.model.cache import Slots
+from tfm.model.layout import FlatLayout, Layout
+from tfm.model.masks import Mask, causal_mask, padding_mask
+from tfm.model.mix import BlockedMix, ExplicitMix, FusedMix, choose_mix, in_blocks
+from tfm.model.noise import Noise
+from tfm.model.positions import POSITIONS
+from tfm.model.relative import AttentionPositions
+from tfm.model.scores import SCORES
 
 F64 = torch.float64
 HEADS, WIDTH = 2, 4

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from model.build import build, num_parameters
-from model.config import ModelConfig, StackConfig
-from model.word_vectors import WordVectors, each_neighbour, mean_of_neighbours, pairs_within, table_of
+from tfm.model.build import build, num_parameters
+from tfm.model.config import ModelConfig, StackConfig
+from tfm.model.word_vectors import WordVectors, each_neighbour, mean_of_neighbours, pairs_within, table_of
 
 STACK = StackConfig(layers=1, dim=8, heads=2, feed_forward_dim=8)
 WORDS = torch.tensor([5, 7, 5, 9])

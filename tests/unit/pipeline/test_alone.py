@@ -6,19 +6,19 @@ from typing import Any
 import pytest
 import torch
 
-from data.errors import DataError
-from model import quick
-from model.transformer import EncoderDecoder
-from pipeline.config import DecodingConfig
-from pipeline.decoding import decode as decoding
-from pipeline.decoding.alone import one_by_one
-from pipeline.decoding.constraints import Bans
-from pipeline.decoding.decode import decode
-from pipeline.decoding.phrases import Phrases
-from pipeline.decoding.rules import Rules
 from tests.tiny_model import tiny_model
+from tfm.data.errors import DataError
+from tfm.model import quick
+from tfm.model.transformer import EncoderDecoder
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding import decode as decoding
+from tfm.pipeline.decoding.alone import one_by_one
+from tfm.pipeline.decoding.constraints import Bans
+from tfm.pipeline.decoding.decode import decode
+from tfm.pipeline.decoding.phrases import Phrases
+from tfm.pipeline.decoding.rules import Rules
 
-pytest.importorskip("model.alone_kernel", reason="numba is not installed (extra: fast)", exc_type=ImportError)
+pytest.importorskip("tfm.model.alone_kernel", reason="numba is not installed (extra: fast)", exc_type=ImportError)
 
 SOURCES = [[5, 9, 7], [], [8], [4, 5, 6, 7, 8, 9, 10], list(range(4, 34))]
 
@@ -104,8 +104,8 @@ def test_rules_that_look_back_are_not_for_it(model: Any) -> None:
 
 
 def test_without_numba_the_model_does_it(model: Any, steps: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "model.kernels", None)
-    monkeypatch.delattr("model.kernels", raising=False)
+    monkeypatch.setitem(sys.modules, "tfm.model.kernels", None)
+    monkeypatch.delattr("tfm.model.kernels", raising=False)
     decode(model, SOURCES[:1], DecodingConfig(beam=1, batch_sentences=1))
     assert steps
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from pipeline.artifact import Input, inspect, is_fresh, open_artifact, publish, stale
-from pipeline.errors import CannotWrite, DataError
-from pipeline.progress import Quiet
 from tests.tiny_artifact import around, make, plan_of
+from tfm.pipeline.artifact import Input, inspect, is_fresh, open_artifact, publish, stale
+from tfm.pipeline.errors import CannotWrite, DataError
+from tfm.pipeline.progress import Quiet
 
 
 class Lines(Quiet):

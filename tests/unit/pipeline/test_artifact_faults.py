@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from pipeline import artifact, files
-from pipeline.artifact import open_artifact, publish, stale
-from pipeline.errors import CannotWrite, DataError
 from tests.tiny_artifact import around, as_link, make, plan_of
+from tfm.pipeline import artifact, files
+from tfm.pipeline.artifact import open_artifact, publish, stale
+from tfm.pipeline.errors import CannotWrite, DataError
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import artifact, files
-from pipeline.artifact import open_artifact, publish, stale
-from pipeline.errors import CannotWrite
-from pipeline.progress import Quiet
 from tests.tiny_artifact import around, as_link, make, plan_of
+from tfm.pipeline import artifact, files
+from tfm.pipeline.artifact import open_artifact, publish, stale
+from tfm.pipeline.errors import CannotWrite
+from tfm.pipeline.progress import Quiet
 
 KINDS = pytest.mark.parametrize("kind", ["a folder", "a link"])
 

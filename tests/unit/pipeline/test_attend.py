@@ -14,19 +14,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.config import LEARNS, Architecture
-from pipeline.attend import KINDS, PASSES, Attention, Axes, Reading, Token, as_json, attend, token
-from pipeline.attend_page import in_script, render
-from pipeline.attend_picture import View, picture, title_of, view_of, weights_of
-from pipeline.config import DecodingConfig
-from pipeline.errors import DataError, RecipeError, printable
-from pipeline.heads import HeadReport, Measure
-from pipeline.progress import Quiet
-from pipeline.translate import translate_lines
 from tests.tiny_model import TEXTS, tiny_model
-from tokenizer.config import TokenizerConfig
-from tokenizer.special import BOS_ID, EOS_ID, UNK_ID
-from tokenizer.train import train
+from tfm.model.config import LEARNS, Architecture
+from tfm.pipeline.attend import KINDS, PASSES, Attention, Axes, Reading, Token, as_json, attend, token
+from tfm.pipeline.attend_page import in_script, render
+from tfm.pipeline.attend_picture import View, picture, title_of, view_of, weights_of
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.errors import DataError, RecipeError, printable
+from tfm.pipeline.heads import HeadReport, Measure
+from tfm.pipeline.progress import Quiet
+from tfm.pipeline.translate import translate_lines
+from tfm.tokenizer.config import TokenizerConfig
+from tfm.tokenizer.special import BOS_ID, EOS_ID, UNK_ID
+from tfm.tokenizer.train import train
 
 GREEDY = DecodingConfig(beam=1, max_length=9)
 SENTENCE = "a dog sleeps ."

@@ -7,13 +7,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from model.attention import CrossAttention, SelfAttention, join_heads
-from model.build import build
-from model.config import ModelConfig
-from model.layout import Layout
-from model.mix import ExplicitMix, VarlenMix, shared
-from pipeline.attention import attentions, recording
 from tests.tiny_model import STACK, tiny_model
+from tfm.model.attention import CrossAttention, SelfAttention, join_heads
+from tfm.model.build import build
+from tfm.model.config import ModelConfig
+from tfm.model.layout import Layout
+from tfm.model.mix import ExplicitMix, VarlenMix, shared
+from tfm.pipeline.attention import attentions, recording
 
 LENGTHS = {"source": [80, 3, 6], "target": [75, 7, 2]}
 VARIANTS: dict[str, dict[str, Any]] = {

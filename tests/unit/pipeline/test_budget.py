@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from data.store import load_dataset
-from pipeline.tasks.translation import Translation
-from pipeline.training import budget
-from pipeline.training.budget import largest
-from pipeline.training.checkpoint import Checkpoints
-from pipeline.training.state import Settings, read_progress
 from tests.tiny_training import MODEL, run, training, write_dataset
+from tfm.data.store import load_dataset
+from tfm.pipeline.tasks.translation import Translation
+from tfm.pipeline.training import budget
+from tfm.pipeline.training.budget import largest
+from tfm.pipeline.training.checkpoint import Checkpoints
+from tfm.pipeline.training.state import Settings, read_progress
 
 
 @pytest.fixture(scope="module")

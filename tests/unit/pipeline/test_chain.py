@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from pipeline import chain
-from pipeline.chain import STAGES, Run, run, run_stage
-from pipeline.errors import DataError
-from pipeline.progress import Quiet
-from pipeline.recipe import Recipe
+from tfm.pipeline import chain
+from tfm.pipeline.chain import STAGES, Run, run, run_stage
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.progress import Quiet
+from tfm.pipeline.recipe import Recipe
 
 RECIPE = Recipe.model_validate(
     {"name": "small", "seed": 7, "data": {"path": "corpus"}, "training": {"max_steps": 1, "device": "cpu"}}

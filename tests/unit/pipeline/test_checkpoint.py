@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from pipeline.errors import DataError
-from pipeline.progress import Quiet
-from pipeline.training.averaging import Ema, mean_weights
-from pipeline.training.checkpoint import Checkpoints
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.progress import Quiet
+from tfm.pipeline.training.averaging import Ema, mean_weights
+from tfm.pipeline.training.checkpoint import Checkpoints
 
 TENSORS = {"model": {"w": torch.arange(6.0).view(2, 3)}, "optimizer": {"w/step": torch.tensor(3.0)}}
 FILES = ("model.safetensors", "optimizer.safetensors", "state.json")

@@ -8,17 +8,17 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.errors import DataError
-from pipeline.config import DecodingConfig
-from pipeline.decoding.banks import take_turns
-from pipeline.decoding.constraints import Bans, Forced
-from pipeline.decoding.decode import decode
-from pipeline.decoding.phrases import Phrases, continuing_pieces, forbidden_pieces, forced_pieces
-from pipeline.decoding.rules import Rules
 from tests.invariants.test_decoding import HashModel
-from tokenizer.config import TokenizerConfig
-from tokenizer.special import BOS_ID, EOS_ID, PAD_ID, UNK_ID
-from tokenizer.train import train
+from tfm.data.errors import DataError
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.banks import take_turns
+from tfm.pipeline.decoding.constraints import Bans, Forced
+from tfm.pipeline.decoding.decode import decode
+from tfm.pipeline.decoding.phrases import Phrases, continuing_pieces, forbidden_pieces, forced_pieces
+from tfm.pipeline.decoding.rules import Rules
+from tfm.tokenizer.config import TokenizerConfig
+from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+from tfm.tokenizer.train import train
 
 VOCAB = 8
 PIECES = st.integers(4, VOCAB - 1)

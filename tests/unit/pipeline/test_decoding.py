@@ -9,17 +9,17 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.errors import DataError
-from model.build import build
-from model.config import ModelConfig, StackConfig
-from model.layout import Layout
-from pipeline.config import DecodingConfig
-from pipeline.decoding import decode as decoding
-from pipeline.decoding.candidates import best_candidates
-from pipeline.decoding.decode import decode, is_too_long
-from pipeline.decoding.forced import forced_log_probs
-from pipeline.decoding.rules import LENGTH_NORMS, Rules
-from tokenizer.special import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+from tfm.data.errors import DataError
+from tfm.model.build import build
+from tfm.model.config import ModelConfig, StackConfig
+from tfm.model.layout import Layout
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding import decode as decoding
+from tfm.pipeline.decoding.candidates import best_candidates
+from tfm.pipeline.decoding.decode import decode, is_too_long
+from tfm.pipeline.decoding.forced import forced_log_probs
+from tfm.pipeline.decoding.rules import LENGTH_NORMS, Rules
+from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 VOCAB = 8
 

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.config import ModelConfig
-from pipeline.config import ScheduleConfig
-from pipeline.recipe import load_recipe
-from pipeline.training.doubts import doubts
-from pipeline.training.schedules import SCHEDULES, Course
 from tests.tiny_training import run, training, write_dataset
 from tests.unit.pipeline.test_training_loop import Listening
+from tfm.model.config import ModelConfig
+from tfm.pipeline.config import ScheduleConfig
+from tfm.pipeline.recipe import load_recipe
+from tfm.pipeline.training.doubts import doubts
+from tfm.pipeline.training.schedules import SCHEDULES, Course
 
 ROOT = Path(__file__).parents[3]
 

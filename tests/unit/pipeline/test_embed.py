@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.errors import DataError
-from pipeline.embed import MOST_SHOWN, Words, frequent, picture, principal, read_classes
-from pipeline.errors import RecipeError
 from tests.tiny_model import tiny_model
+from tfm.data.errors import DataError
+from tfm.pipeline.embed import MOST_SHOWN, Words, frequent, picture, principal, read_classes
+from tfm.pipeline.errors import RecipeError
 
 WORDS = Words(
     {"east": 1, "north": 2, "nine": 3, "west": 4, "up": 5},

@@ -6,21 +6,21 @@ from pathlib import Path
 import pytest
 import torch
 
-from data.errors import DataError
-from model.build import build
-from model.config import ModelConfig, StackConfig
-from model.layout import Layout
-from pipeline.artifact import Plan, publish
-from pipeline.config import DecodingConfig
-from pipeline.decoding.ensemble import Ensemble, load_ensemble
-from pipeline.models import load_model, save_model
-from pipeline.progress import Quiet
-from pipeline.translate import plan_file, translate_file, translate_lines
 from tests.invariants.test_decoding import HashModel
-from tokenizer.config import TokenizerConfig
-from tokenizer.special import BOS_ID, EOS_ID
-from tokenizer.tokenizer import save_pair
-from tokenizer.train import train
+from tfm.data.errors import DataError
+from tfm.model.build import build
+from tfm.model.config import ModelConfig, StackConfig
+from tfm.model.layout import Layout
+from tfm.pipeline.artifact import Plan, publish
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.ensemble import Ensemble, load_ensemble
+from tfm.pipeline.models import load_model, save_model
+from tfm.pipeline.progress import Quiet
+from tfm.pipeline.translate import plan_file, translate_file, translate_lines
+from tfm.tokenizer.config import TokenizerConfig
+from tfm.tokenizer.special import BOS_ID, EOS_ID
+from tfm.tokenizer.tokenizer import save_pair
+from tfm.tokenizer.train import train
 
 LINES = ["a cat sat", "", "the dog", "a dog sat on the cat"]
 

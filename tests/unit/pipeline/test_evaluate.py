@@ -10,24 +10,24 @@ import numpy as np
 import pytest
 import torch
 
-from data.errors import DataError
-from data.store import Column, write_about, write_split
-from model.build import build
-from model.config import ModelConfig, StackConfig
-from pipeline.artifact import Plan, open_artifact, publish
-from pipeline.config import DecodingConfig, EvaluationConfig
-from pipeline.decoding.forced import forced_log_probs
-from pipeline.errors import RecipeError
-from pipeline.evaluate import evaluate_files, evaluate_tests
-from pipeline.models import LoadedModel, load_model, save_model
-from pipeline.progress import Quiet
-from pipeline.scoring.metrics import score_texts
-from pipeline.scoring.perplexity import perplexity
-from pipeline.translate import translate_lines, translate_tests
-from tokenizer.config import TokenizerConfig
-from tokenizer.special import UNK_ID
-from tokenizer.tokenizer import save_pair
-from tokenizer.train import train
+from tfm.data.errors import DataError
+from tfm.data.store import Column, write_about, write_split
+from tfm.model.build import build
+from tfm.model.config import ModelConfig, StackConfig
+from tfm.pipeline.artifact import Plan, open_artifact, publish
+from tfm.pipeline.config import DecodingConfig, EvaluationConfig
+from tfm.pipeline.decoding.forced import forced_log_probs
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.evaluate import evaluate_files, evaluate_tests
+from tfm.pipeline.models import LoadedModel, load_model, save_model
+from tfm.pipeline.progress import Quiet
+from tfm.pipeline.scoring.metrics import score_texts
+from tfm.pipeline.scoring.perplexity import perplexity
+from tfm.pipeline.translate import translate_lines, translate_tests
+from tfm.tokenizer.config import TokenizerConfig
+from tfm.tokenizer.special import UNK_ID
+from tfm.tokenizer.tokenizer import save_pair
+from tfm.tokenizer.train import train
 
 LINES = ["a cat sat", "the dog", "a dog sat on the cat", "the cat", "on it", "it sat"]
 REFERENCES = ["the cat sat", "a dog", "the dog sat on a cat", "the cat", "on it", "a cat"]

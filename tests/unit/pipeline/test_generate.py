@@ -6,21 +6,21 @@ from dataclasses import dataclass
 import pytest
 import torch
 
-from data.errors import DataError
-from model.layout import Layout
-from pipeline.config import DecodingConfig
-from pipeline.decoding import decode as decoding
-from pipeline.decoding.constraints import Bans
-from pipeline.decoding.decode import decode
-from pipeline.decoding.ensemble import Ensemble
-from pipeline.decoding.phrases import Phrases
-from pipeline.decoding.writing import Prompted, read, within, write
-from pipeline.errors import RecipeError
-from pipeline.generate import Reader, Writer, score_continuations
-from pipeline.progress import Quiet
 from tests.invariants.test_decoding import HashModel, decoder_only
 from tests.tiny_model import tiny_model
-from tokenizer.special import BOS_ID, EOS_ID, PAD_ID
+from tfm.data.errors import DataError
+from tfm.model.layout import Layout
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding import decode as decoding
+from tfm.pipeline.decoding.constraints import Bans
+from tfm.pipeline.decoding.decode import decode
+from tfm.pipeline.decoding.ensemble import Ensemble
+from tfm.pipeline.decoding.phrases import Phrases
+from tfm.pipeline.decoding.writing import Prompted, read, within, write
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.generate import Reader, Writer, score_continuations
+from tfm.pipeline.progress import Quiet
+from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
 CPU = torch.device("cpu")
 SAMPLE = DecodingConfig(strategy="sample", n_best=3, seed=4)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import files, hashes
+from tfm.pipeline import files, hashes
 
 CONTENT = b"x" * 1000
 

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.attend import KINDS, Axes, Token, attend
-from pipeline.config import DecodingConfig
-from pipeline.errors import DataError, RecipeError
-from pipeline.heads import PLACES, HeadReport, Measure, Sums, evenly, measure
-from pipeline.progress import Quiet
-from pipeline.tagged import Sentence, encode_tagged, read_sentences
 from tests.tiny_model import TEXTS, tiny_model
-from tokenizer.config import TokenizerConfig
-from tokenizer.train import train
+from tfm.pipeline.attend import KINDS, Axes, Token, attend
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.heads import PLACES, HeadReport, Measure, Sums, evenly, measure
+from tfm.pipeline.progress import Quiet
+from tfm.pipeline.tagged import Sentence, encode_tagged, read_sentences
+from tfm.tokenizer.config import TokenizerConfig
+from tfm.tokenizer.train import train
 
 GREEDY = DecodingConfig(beam=1, max_length=9)
 LINES = ["a dog runs .", "two dogs sit by the sea", "the cat is cold !"]

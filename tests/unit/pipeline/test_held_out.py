@@ -9,15 +9,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.store import Column, Split, load_split, write_split
-from model.layout import Layout
-from pipeline.models import LoadedModel
-from pipeline.progress import Quiet
-from pipeline.scoring.characters import Characters
-from pipeline.scoring.held_out import held_out
-from pipeline.tasks.language_model import running_text, windows_within
 from tests.tiny_model import tiny_model
-from tokenizer.special import BOS_ID, EOS_ID, UNK_ID
+from tfm.data.store import Column, Split, load_split, write_split
+from tfm.model.layout import Layout
+from tfm.pipeline.models import LoadedModel
+from tfm.pipeline.progress import Quiet
+from tfm.pipeline.scoring.characters import Characters
+from tfm.pipeline.scoring.held_out import held_out
+from tfm.pipeline.tasks.language_model import running_text, windows_within
+from tfm.tokenizer.special import BOS_ID, EOS_ID, UNK_ID
 
 LINES = [
     "a dog",

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from pipeline.config import EvaluationConfig
-from pipeline.progress import Quiet
-from pipeline.scoring.evaluation import Evaluation, Segments, as_json, assess, from_json
-from pipeline.scoring.label_tables import label_tables
-from pipeline.scoring.labels import accuracy, label_scores, macro_f1
-from pipeline.scoring.report import render
+from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.progress import Quiet
+from tfm.pipeline.scoring.evaluation import Evaluation, Segments, as_json, assess, from_json
+from tfm.pipeline.scoring.label_tables import label_tables
+from tfm.pipeline.scoring.labels import accuracy, label_scores, macro_f1
+from tfm.pipeline.scoring.report import render
 
 CONFIG = EvaluationConfig()
 LINES = EvaluationConfig(labels="line")

@@ -12,17 +12,17 @@ from typing import Any
 
 import pytest
 
-from pipeline.artifact import lock, open_artifact, publish
-from pipeline.errors import CannotWrite
 from tests.tiny_artifact import make, plan_of
+from tfm.pipeline.artifact import lock, open_artifact, publish
+from tfm.pipeline.errors import CannotWrite
 
 ROOT = Path(__file__).parents[3]
 # Publishes at the moment it is given, and then waits to be told so before it ends.
 WRITER = """
 import sys, time
 from pathlib import Path
-from pipeline.artifact import publish
-from pipeline.errors import CannotWrite
+from tfm.pipeline.artifact import publish
+from tfm.pipeline.errors import CannotWrite
 from tests.tiny_artifact import plan_of
 for line in sys.stdin:
     moment, text = line.split()

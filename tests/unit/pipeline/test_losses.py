@@ -4,12 +4,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from data.batches import pairs_from_ids
-from model.build import build
-from model.config import DropoutConfig, ModelConfig, StackConfig
-from pipeline.tasks.translation import Translation
-from pipeline.training import losses
-from pipeline.training.losses import linear_cross_entropy
+from tfm.data.batches import pairs_from_ids
+from tfm.model.build import build
+from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
+from tfm.pipeline.tasks.translation import Translation
+from tfm.pipeline.training import losses
+from tfm.pipeline.training.losses import linear_cross_entropy
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.artifact import open_artifact
-from pipeline.errors import DataError
 from tests.tiny_artifact import make, plan_of, rewritten
+from tfm.pipeline.artifact import open_artifact
+from tfm.pipeline.errors import DataError
 
 pytestmark = pytest.mark.promise("hostile")
 

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from pipeline import models
-from pipeline.errors import RecipeError
-from pipeline.models import bf16_is_faster, resolve_device, resolve_precision
+from tfm.pipeline import models
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.models import bf16_is_faster, resolve_device, resolve_precision
 
 CPU = torch.device("cpu")
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from pipeline.config import Optimizer, OptimizerConfig
-from pipeline.training.optimizers import (
+from tfm.pipeline.config import Optimizer, OptimizerConfig
+from tfm.pipeline.training.optimizers import (
     OPTIMIZERS,
     make_optimizer,
     restore_state,

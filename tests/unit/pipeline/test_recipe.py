@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.config import ModelConfig
-from pipeline.config import TrainingConfig
-from pipeline.errors import RecipeError
-from pipeline.recipe import Recipe, from_flags, load_recipe, run_folder, schema
-from tokenizer.config import TokenizerConfig
+from tfm.model.config import ModelConfig
+from tfm.pipeline.config import TrainingConfig
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.recipe import Recipe, from_flags, load_recipe, run_folder, schema
+from tfm.tokenizer.config import TokenizerConfig
 
 RECIPES = Path(__file__).parents[3] / "recipes"
 SMALL = """

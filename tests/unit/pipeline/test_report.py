@@ -4,13 +4,13 @@ import json
 import math
 from html.parser import HTMLParser
 
-from pipeline.artifact import Input
-from pipeline.config import EvaluationConfig
-from pipeline.progress import Quiet
-from pipeline.scoring.evaluation import Evaluation, Segments, as_json, assess, from_json
-from pipeline.scoring.metrics import Score
-from pipeline.scoring.report import render, score_rows
-from pipeline.training.curves import svg
+from tfm.pipeline.artifact import Input
+from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.progress import Quiet
+from tfm.pipeline.scoring.evaluation import Evaluation, Segments, as_json, assess, from_json
+from tfm.pipeline.scoring.metrics import Score
+from tfm.pipeline.scoring.report import render, score_rows
+from tfm.pipeline.training.curves import svg
 
 NASTY = '<script>alert("1")</script> & $title ${body} </dd>'
 METRICS: list[dict[str, object]] = [

@@ -5,14 +5,14 @@ from typing import Any, get_args
 
 import pytest
 
-from model.config import Mixing, Norm, Normalization, Positions, Score
-from pipeline import chain, runs
-from pipeline.artifact import open_artifact, stale
-from pipeline.errors import CannotWrite, DataError, RecipeError, Stopped
-from pipeline.progress import Quiet
-from pipeline.recipe import Recipe
-from pipeline.runs import load_recipes, run_recipes, take_over
 from tests.tiny_artifact import make, plan_of
+from tfm.model.config import Mixing, Norm, Normalization, Positions, Score
+from tfm.pipeline import chain, runs
+from tfm.pipeline.artifact import open_artifact, stale
+from tfm.pipeline.errors import CannotWrite, DataError, RecipeError, Stopped
+from tfm.pipeline.progress import Quiet
+from tfm.pipeline.recipe import Recipe
+from tfm.pipeline.runs import load_recipes, run_recipes, take_over
 
 VARIANTS = sorted((Path(__file__).parents[3] / "recipes" / "variants").glob("*.toml"))
 

@@ -8,12 +8,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.noise import mix
-from pipeline.config import DecodingConfig
-from pipeline.decoding.decode import decode
-from pipeline.decoding.sampling import Sampling, draw, key_of, uniforms
-from pipeline.errors import RecipeError
 from tests.invariants.test_decoding import HashModel
+from tfm.model.noise import mix
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.decode import decode
+from tfm.pipeline.decoding.sampling import Sampling, draw, key_of, uniforms
+from tfm.pipeline.errors import RecipeError
 
 GRID = (torch.arange(20_000, dtype=torch.float64) + 0.5) / 20_000
 

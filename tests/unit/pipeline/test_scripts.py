@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from pipeline.config import EvaluationConfig
-from pipeline.errors import RecipeError
-from pipeline.progress import Quiet
-from pipeline.scoring import scripts, tokens
-from pipeline.scoring.breakdown import by_length
-from pipeline.scoring.evaluation import Segments, assess
-from pipeline.scoring.left_out import LONGEST_WORD, left_out
-from pipeline.scoring.metrics import METRICS, score_texts
-from pipeline.scoring.report import render
-from pipeline.scoring.scripts import WITHOUT_SPACES, choose_tokenizer, num_words
-from pipeline.scoring.tokens import ROUGE_TOKENIZERS
+from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.progress import Quiet
+from tfm.pipeline.scoring import scripts, tokens
+from tfm.pipeline.scoring.breakdown import by_length
+from tfm.pipeline.scoring.evaluation import Segments, assess
+from tfm.pipeline.scoring.left_out import LONGEST_WORD, left_out
+from tfm.pipeline.scoring.metrics import METRICS, score_texts
+from tfm.pipeline.scoring.report import render
+from tfm.pipeline.scoring.scripts import WITHOUT_SPACES, choose_tokenizer, num_words
+from tfm.pipeline.scoring.tokens import ROUGE_TOKENIZERS
 
 TEXTS = {
     "Latin": "die schöne Köchin wäscht fünf Äpfel und übt",

@@ -7,22 +7,22 @@ import numpy as np
 import pytest
 import torch
 
-from data.batches import PairBatch, TextBatch
-from data.errors import DataError
-from data.store import Column, Dataset, Split
-from model.build import build
-from model.config import DropoutConfig, ModelConfig, StackConfig
-from pipeline.config import TrainingConfig
-from pipeline.tasks.classification import Classification
-from pipeline.tasks.language_model import RunningText
-from pipeline.tasks.masked_language_model import HIDDEN_ID, MaskedLanguageModel, masking
-from pipeline.tasks.tagging import Tagging
-from pipeline.tasks.task import About, counts_of_labels
-from pipeline.tasks.tasks import TASKS
-from tokenizer.config import TokenizerConfig
-from tokenizer.special import BOS_ID, EOS_ID, UNK_ID
-from tokenizer.tokenizer import Tokenizer
-from tokenizer.train import train
+from tfm.data.batches import PairBatch, TextBatch
+from tfm.data.errors import DataError
+from tfm.data.store import Column, Dataset, Split
+from tfm.model.build import build
+from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
+from tfm.pipeline.config import TrainingConfig
+from tfm.pipeline.tasks.classification import Classification
+from tfm.pipeline.tasks.language_model import RunningText
+from tfm.pipeline.tasks.masked_language_model import HIDDEN_ID, MaskedLanguageModel, masking
+from tfm.pipeline.tasks.tagging import Tagging
+from tfm.pipeline.tasks.task import About, counts_of_labels
+from tfm.pipeline.tasks.tasks import TASKS
+from tfm.tokenizer.config import TokenizerConfig
+from tfm.tokenizer.special import BOS_ID, EOS_ID, UNK_ID
+from tfm.tokenizer.tokenizer import Tokenizer
+from tfm.tokenizer.train import train
 
 LINES = ("the cat sees a small dog", "a dog sees the cat", "cats and dogs run")
 STACK = StackConfig(layers=1, dim=16, heads=2, feed_forward_dim=24)

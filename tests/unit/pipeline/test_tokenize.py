@@ -10,15 +10,15 @@ import pytest
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers
 
-from data.config import CorpusConfig, DataConfig
-from data.errors import DataError
-from pipeline import tokenize as stage
-from pipeline.artifact import open_artifact
-from pipeline.errors import RecipeError
-from pipeline.progress import Quiet
-from tokenizer.config import TokenizerConfig
-from tokenizer.special import SPECIALS
-from tokenizer.tokenizer import Tokenizer, load_pair
+from tfm.data.config import CorpusConfig, DataConfig
+from tfm.data.errors import DataError
+from tfm.pipeline import tokenize as stage
+from tfm.pipeline.artifact import open_artifact
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.progress import Quiet
+from tfm.tokenizer.config import TokenizerConfig
+from tfm.tokenizer.special import SPECIALS
+from tfm.tokenizer.tokenizer import Tokenizer, load_pair
 
 COMMAND = ["tfm", "tokenize"]
 CONFIG = TokenizerConfig(vocab_size=60)

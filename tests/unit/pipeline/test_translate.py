@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 import torch
 
-from data.errors import DataError
-from data.store import Column, write_about, write_split
-from model.build import build
-from model.config import ModelConfig, StackConfig
-from pipeline.artifact import Plan, open_artifact, publish
-from pipeline.config import DecodingConfig
-from pipeline.models import load_model, save_model
-from pipeline.progress import Quiet
-from pipeline.translate import one_line, translate_file, translate_lines, translate_tests
-from tokenizer.config import TokenizerConfig
-from tokenizer.tokenizer import save_pair
-from tokenizer.train import train
+from tfm.data.errors import DataError
+from tfm.data.store import Column, write_about, write_split
+from tfm.model.build import build
+from tfm.model.config import ModelConfig, StackConfig
+from tfm.pipeline.artifact import Plan, open_artifact, publish
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.models import load_model, save_model
+from tfm.pipeline.progress import Quiet
+from tfm.pipeline.translate import one_line, translate_file, translate_lines, translate_tests
+from tfm.tokenizer.config import TokenizerConfig
+from tfm.tokenizer.tokenizer import save_pair
+from tfm.tokenizer.train import train
 
 LINES = ["a cat sat", "", "the dog", "  ", "a dog sat on the cat", "the cat"]
 COMMAND = ["tfm", "translate"]

@@ -6,12 +6,12 @@ from typing import Any, cast
 
 import pytest
 
-from pipeline import train
-from pipeline.config import DecodingConfig, EvaluationConfig
-from pipeline.scoring import scripts
-from pipeline.scoring.metrics import bleu
-from pipeline.training.validation import Translator
 from tests.tiny_training import MODEL, training, write_dataset
+from tfm.pipeline import train
+from tfm.pipeline.config import DecodingConfig, EvaluationConfig
+from tfm.pipeline.scoring import scripts
+from tfm.pipeline.scoring.metrics import bleu
+from tfm.pipeline.training.validation import Translator
 
 CHINESE = " ".join("今天气很好我们去公园")
 

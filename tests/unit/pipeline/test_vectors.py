@@ -13,20 +13,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 
-from data.errors import DataError
-from data.tokenizers import load_pair
-from model.config import ModelConfig
-from pipeline.config import DecodingConfig, EvaluationConfig
-from pipeline.errors import RecipeError
-from pipeline.models import load_model
-from pipeline.progress import Quiet
-from pipeline.recipe import load_recipe
-from pipeline.train import plan
-from pipeline.vectors import read_vectors, vectors_of, vectors_text, words_of
 from tests.tiny_model import tiny_model
 from tests.tiny_training import MODEL, run, training, write_dataset
-from tokenizer.config import TokenizerConfig
-from tokenizer.train import train
+from tfm.data.errors import DataError
+from tfm.data.tokenizers import load_pair
+from tfm.model.config import ModelConfig
+from tfm.pipeline.config import DecodingConfig, EvaluationConfig
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.models import load_model
+from tfm.pipeline.progress import Quiet
+from tfm.pipeline.recipe import load_recipe
+from tfm.pipeline.train import plan
+from tfm.pipeline.vectors import read_vectors, vectors_of, vectors_text, words_of
+from tfm.tokenizer.config import TokenizerConfig
+from tfm.tokenizer.train import train
 
 DIM = 16
 UNTIED = MODEL.model_copy(update={"tie": "none"})

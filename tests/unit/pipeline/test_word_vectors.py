@@ -15,25 +15,25 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 from torch import Tensor
 
-from data.errors import DataError
-from data.store import Column, Dataset, Split, load_dataset
-from model.build import build
-from model.config import ModelConfig
-from model.noise import mix
-from pipeline.config import TrainingConfig
-from pipeline.errors import RecipeError
-from pipeline.label import labels_instead
-from pipeline.models import load_model
-from pipeline.progress import Quiet
-from pipeline.recipe import load_recipe
-from pipeline.scoring.held_out import held_out
-from pipeline.tasks import word_vectors
-from pipeline.tasks.task import About
-from pipeline.tasks.word_vectors import Neighbours, frequencies, keeping, losses_of, noise_words, num_words
-from pipeline.training.losses import CHUNK
 from tests.tiny_model import tiny_model
 from tests.tiny_training import run, training, write_dataset
-from tokenizer.special import UNK_ID
+from tfm.data.errors import DataError
+from tfm.data.store import Column, Dataset, Split, load_dataset
+from tfm.model.build import build
+from tfm.model.config import ModelConfig
+from tfm.model.noise import mix
+from tfm.pipeline.config import TrainingConfig
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.label import labels_instead
+from tfm.pipeline.models import load_model
+from tfm.pipeline.progress import Quiet
+from tfm.pipeline.recipe import load_recipe
+from tfm.pipeline.scoring.held_out import held_out
+from tfm.pipeline.tasks import word_vectors
+from tfm.pipeline.tasks.task import About
+from tfm.pipeline.tasks.word_vectors import Neighbours, frequencies, keeping, losses_of, noise_words, num_words
+from tfm.pipeline.training.losses import CHUNK
+from tfm.tokenizer.special import UNK_ID
 
 TEXTS = [[4, 5, 6, 4], [7, UNK_ID, 8], [5], [9, 4, 10, 11, 6]]
 KEY = 12345

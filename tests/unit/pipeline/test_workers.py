@@ -11,12 +11,12 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from data.errors import DataError
-from pipeline.config import DecodingConfig
-from pipeline.decoding import decode as decoding
-from pipeline.decoding.decode import decode
-from pipeline.decoding.workers import MIN_SENTENCES, num_workers, search_all
 from tests.invariants.test_decoding import HashModel, draw_sources, transformer
+from tfm.data.errors import DataError
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding import decode as decoding
+from tfm.pipeline.decoding.decode import decode
+from tfm.pipeline.decoding.workers import MIN_SENTENCES, num_workers, search_all
 
 Tell = Callable[[int], None]
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux alone")

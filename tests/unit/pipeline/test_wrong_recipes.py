@@ -11,10 +11,10 @@ import pytest
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from data.config import CorpusConfig
-from pipeline.errors import RecipeError
-from pipeline.recipe import Recipe, load_recipe
 from tests.cli.user import tfm
+from tfm.data.config import CorpusConfig
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.recipe import Recipe, load_recipe
 
 WRONG = {"text": '"some text"', "number": "-7.25", "flag": "true", "list": "[[1]]", "table": "{ zzz = 1 }"}
 # What a value of a type may be among WRONG: nothing else is.

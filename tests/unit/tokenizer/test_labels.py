@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tokenizer.config import LabelKind, TokenizerConfig
-from tokenizer.labels import words_of
-from tokenizer.normalization import WHITE_SPACE
-from tokenizer.special import SPECIALS, UNK_ID
-from tokenizer.tokenizer import Tokenizer
-from tokenizer.train import NamesTrainer, train
+from tfm.tokenizer.config import LabelKind, TokenizerConfig
+from tfm.tokenizer.labels import words_of
+from tfm.tokenizer.normalization import WHITE_SPACE
+from tfm.tokenizer.special import SPECIALS, UNK_ID
+from tfm.tokenizer.tokenizer import Tokenizer
+from tfm.tokenizer.train import NamesTrainer, train
 
 STRANGE = ("New York", "Good", "good", "ﬁ", "²", "İ", "<s>", "<unk>", "##x", "▁a", "e\u0301", "é", "好", "x" * 2000)
 no_space = st.text(st.characters(exclude_categories=["Cs"], exclude_characters=WHITE_SPACE), min_size=1, max_size=8)

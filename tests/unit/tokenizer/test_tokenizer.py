@@ -9,10 +9,10 @@ import pytest
 import tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from tokenizer.config import Kind, Normalization, TokenizerConfig
-from tokenizer.special import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
-from tokenizer.tokenizer import Tokenizer, load_pair, save_pair
-from tokenizer.train import train
+from tfm.tokenizer.config import Kind, Normalization, TokenizerConfig
+from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
+from tfm.tokenizer.tokenizer import Tokenizer, load_pair, save_pair
+from tfm.tokenizer.train import train
 
 KINDS = get_args(Kind)
 TRAINING = ["The cat sat on the mat, didn't it?", "Die Katze saß auf der Matte. 12 \u2581x ##y ①", "#a b</c> <d>"] * 3

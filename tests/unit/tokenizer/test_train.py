@@ -10,14 +10,14 @@ import tokenizers
 from pydantic import ValidationError
 from tokenizers import models, trainers
 
-import tokenizer.train
-from tokenizer.config import Kind, TokenizerConfig
-from tokenizer.kinds import KINDS
-from tokenizer.learn import CONTINUES
-from tokenizer.normalization import normalizer
-from tokenizer.special import SPECIALS, UNK_ID
-from tokenizer.tokenizer import Tokenizer
-from tokenizer.train import TokenizerTrainer, train
+from tfm.tokenizer import train as training
+from tfm.tokenizer.config import Kind, TokenizerConfig
+from tfm.tokenizer.kinds import KINDS
+from tfm.tokenizer.learn import CONTINUES
+from tfm.tokenizer.normalization import normalizer
+from tfm.tokenizer.special import SPECIALS, UNK_ID
+from tfm.tokenizer.tokenizer import Tokenizer
+from tfm.tokenizer.train import TokenizerTrainer, train
 
 ALL = get_args(Kind)
 # Unigram's expectation maximisation sums floats in whatever order its threads end.
@@ -134,7 +134,7 @@ def test_text_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """However often the waiting words are worked off, the result is the same."""
     config = TokenizerConfig(vocab_size=200)
     whole = train(lines(), config)
-    monkeypatch.setattr(tokenizer.train, "WAITING", 3)
+    monkeypatch.setattr(training, "WAITING", 3)
     trainer = TokenizerTrainer(config)
     for line in lines():
         trainer.add(line)

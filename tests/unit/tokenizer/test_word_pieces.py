@@ -3,8 +3,8 @@
 import tokenizers
 from tokenizers import models, normalizers, pre_tokenizers
 
-from tokenizer.special import SPECIALS, UNK_ID
-from tokenizer.tokenizer import Tokenizer
+from tfm.tokenizer.special import SPECIALS, UNK_ID
+from tfm.tokenizer.tokenizer import Tokenizer
 
 
 def test_a_word_of_which_a_normaliser_leaves_nothing_is_unknown() -> None:

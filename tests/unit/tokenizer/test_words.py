@@ -8,11 +8,11 @@ import tokenizers
 from tokenizers import AddedToken, normalizers, pre_tokenizers
 from tokenizers.models import BPE
 
-from tokenizer import words
-from tokenizer.config import Kind, TokenizerConfig
-from tokenizer.tokenizer import Tokenizer
-from tokenizer.train import train
-from tokenizer.words import WordIds, cuts_at_spaces
+from tfm.tokenizer import words
+from tfm.tokenizer.config import Kind, TokenizerConfig
+from tfm.tokenizer.tokenizer import Tokenizer
+from tfm.tokenizer.train import train
+from tfm.tokenizer.words import WordIds, cuts_at_spaces
 
 TEXTS = ["a cat sat", "the cat  sat on a mat.", "", "mat"]
 
