@@ -16,7 +16,7 @@ from bench.gemm import best_seconds
 from tfm.model.config import ModelConfig
 from tfm.model.layout import Layout
 from tfm.model.masks import padding_mask
-from tfm.model.parts import Parts
+from tfm.model.transformer.factory import Parts
 
 MEMORY = "[memory]"
 

@@ -11,9 +11,9 @@ import torch
 from torch import nn
 
 from bench.gemm import best_seconds
-from tfm.model.adaptive import AdaptiveSoftmax, clusters_of
 from tfm.model.config import AdaptiveConfig
-from tfm.model.linear import Linear
+from tfm.model.layers.adaptive_softmax import AdaptiveSoftmax, clusters_of
+from tfm.model.layers.linear import Linear
 from tfm.pipeline.training.losses import output_loss
 
 

@@ -6,13 +6,13 @@ import torch
 from torch import nn
 
 from tfm.model.config import ModelConfig
-from tfm.model.decoder_only import DecoderOnly
-from tfm.model.encoder_only import POOLINGS, EncoderOnly, RowHead, SentenceHead
-from tfm.model.linear import Linear
-from tfm.model.parts import Parts, embedding_table
-from tfm.model.recurrent import RecurrentEncoderDecoder
-from tfm.model.recurrent_parts import RecurrentParts
-from tfm.model.transformer import EncoderDecoder
+from tfm.model.layers.linear import Linear
+from tfm.model.recurrent.encoder_decoder import RecurrentEncoderDecoder
+from tfm.model.recurrent.factory import RecurrentParts
+from tfm.model.transformer.decoder_only import DecoderOnly
+from tfm.model.transformer.encoder_decoder import EncoderDecoder
+from tfm.model.transformer.encoder_only import POOLINGS, EncoderOnly, RowHead, SentenceHead
+from tfm.model.transformer.factory import Parts, embedding_table
 from tfm.model.word_vectors import READINGS, WordVectors, table_of
 
 Model = EncoderDecoder | DecoderOnly | EncoderOnly | RecurrentEncoderDecoder | WordVectors

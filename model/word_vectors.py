@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tfm.model.linear import Linear
-from tfm.model.noise import Noise
+from tfm.model.layers.dropout import Noise
+from tfm.model.layers.linear import Linear
 
 Reading = Callable[[nn.Embedding, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from tfm.model.mix import BlockedMix, ExplicitMix, FusedMix, VarlenMix
+from tfm.model.attention.inner_attention import BlockedMix, ExplicitMix, FusedMix, VarlenMix
 
 Way = ExplicitMix | FusedMix | VarlenMix | BlockedMix
 

@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tfm.model.attention import CrossAttention, SelfAttention
-from tfm.model.blocks import FeedForward
+from tfm.model.attention.multi_head import CrossAttention, SelfAttention
 from tfm.model.config import ModelConfig
-from tfm.model.transformer import Embedding
+from tfm.model.layers.embedding import Embedding
+from tfm.model.layers.feed_forward import FeedForward
 from tfm.pipeline.artifact import Input, Plan, is_fresh, publish
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.models import LoadedModel, copy_tokenizer, load_model

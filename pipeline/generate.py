@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from tfm.model.linear import products_in
+from tfm.model.layers.linear import products_in
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.constraints import Bans
 from tfm.pipeline.decoding.decode import decode

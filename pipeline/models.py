@@ -20,7 +20,7 @@ from tfm.data.errors import DataError
 from tfm.data.tokenizers import load_pair
 from tfm.model.build import build
 from tfm.model.config import ModelConfig
-from tfm.model.int8 import what_int8_lacks
+from tfm.model.layers.int8 import what_int8_lacks
 from tfm.pipeline.config import DecodingPrecision
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.manifest import Input, Manifest, read_artifact

@@ -7,7 +7,7 @@ from torch import nn
 
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
-from tfm.model.transformer import EncoderDecoder
+from tfm.model.transformer.encoder_decoder import EncoderDecoder
 
 VOCAB = 23
 STACK = StackConfig(layers=2, dim=24, heads=4, feed_forward_dim=36)

@@ -1,8 +1,8 @@
-"""Greedy search, one sentence after the other, where one compiled loop does it (`model/alone.py`)."""
+"""Greedy search, one sentence after the other, where one compiled loop does it (`model/fused/greedy_search.py`)."""
 
 from collections.abc import Callable, Sequence
 
-from tfm.model import alone
+from tfm.model.fused import greedy_search
 from tfm.pipeline.decoding.hypothesis import Hypothesis, best_first
 from tfm.pipeline.decoding.rules import Rules
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
@@ -17,7 +17,7 @@ def one_by_one(
     """
     if rules.bans is not None or rules.forced is not None or rules.prefixes.size(1):
         return None
-    search = alone.searcher(stepper, (PAD_ID, BOS_ID, EOS_ID))
+    search = greedy_search.searcher(stepper, (PAD_ID, BOS_ID, EOS_ID))
     if search is None:
         return None
     found = []

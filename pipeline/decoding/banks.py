@@ -12,7 +12,7 @@ Legend: B sentences · W hypotheses a sentence · V vocabulary · Q candidates.
 import torch
 from torch import Tensor
 
-from tfm.model.output import Predict
+from tfm.model.layers.log_probs import Predict
 from tfm.pipeline.decoding.candidates import best_candidates
 from tfm.pipeline.decoding.constraints import NEVER, Forced
 from tfm.pipeline.decoding.rules import Rules

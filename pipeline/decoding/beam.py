@@ -23,8 +23,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from tfm.model.layers.log_probs import Predict
 from tfm.model.layout import Layout
-from tfm.model.output import Predict
 from tfm.pipeline.decoding.banks import best_that_may_end, continuations_in_banks
 from tfm.pipeline.decoding.candidates import best_continuations
 from tfm.pipeline.decoding.constraints import NEVER

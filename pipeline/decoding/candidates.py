@@ -4,8 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tfm.model import quick
-from tfm.model.output import OfLogits, Predict
+from tfm.model.cpu_kernels import dispatch
+from tfm.model.layers.log_probs import OfLogits, Predict
 from tfm.pipeline.decoding.rules import NEVER_COME, Rules
 
 BLOCK = 64
@@ -22,12 +22,12 @@ def best_continuations(
     """
     num_sentences, beam = sums_BW.shape
     at_once = max(1, ROWS // beam) if sums_BW.device.type == "cpu" else num_sentences
-    is_idle = quick.in_use() and rules.are_idle(num_pieces)
+    is_idle = dispatch.in_use() and rules.are_idle(num_pieces)
     found = []
     for first in range(0, num_sentences, at_once):
         some = slice(first, min(first + at_once, num_sentences))
         rows, sums = slice(some.start * beam, some.stop * beam), sums_BW[some]
-        own = is_idle or (quick.in_use() and rules.select(some).are_idle(num_pieces[some]))
+        own = is_idle or (dispatch.in_use() and rules.select(some).are_idle(num_pieces[some]))
         best = _best_of_logits(predict, rows, sums, k) if own else None
         if best is None:
             log_probs_BWV = predict(rows).view(*sums.shape, -1)
@@ -43,7 +43,7 @@ def _best_of_logits(predict: Predict, rows: slice, sums_BW: Tensor, k: int) -> t
     """The same of some rows whose rules forbid nothing, straight from logits; None where there is no loop for that."""
     if not isinstance(predict, OfLogits):
         return None
-    return quick.best_of_logits(predict.logits(rows).view(*sums_BW.shape, -1), sums_BW, k, never=NEVER_COME)
+    return dispatch.best_of_logits(predict.logits(rows).view(*sums_BW.shape, -1), sums_BW, k, never=NEVER_COME)
 
 
 def best_candidates(log_probs_BWV: Tensor, sums_BW: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tfm.model.cpu_kernels.dispatch import compiled_loops
+from tfm.model.fused.decoder_step import quickest
+from tfm.model.layers.linear import linear_layers, products_in
 from tfm.model.layout import Layout
-from tfm.model.linear import linear_layers, products_in
-from tfm.model.quick import compiled_loops
-from tfm.model.together import quickest
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.alone import one_by_one
 from tfm.pipeline.decoding.beam import beam_search

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from tfm.data.errors import DataError
+from tfm.model.layers.log_probs import Predict
 from tfm.model.layout import Layout
-from tfm.model.output import Predict
 from tfm.pipeline.manifest import Manifest, open_artifact
 from tfm.pipeline.models import LoadedModel, load_model
 from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from tfm.model.noise import mix
+from tfm.model.layers.counter_rng import counter_hash
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.candidates import largest
 from tfm.pipeline.decoding.greedy import exact_dtype
@@ -43,11 +43,11 @@ class Sampling:
 
 def key_of(seed: int, source: Sequence[int], sample: int) -> int:
     """The key of a sample of a sentence: of what it is, not of where it stands."""
-    return mix(seed, *source, sample)
+    return counter_hash(seed, *source, sample)
 
 
 def uniforms(keys: Keys, steps: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """(B,) numbers in [0, 1): `mix(..., step)` after what each key is a mix of, its 53 highest bits."""
+    """(B,) numbers in [0, 1): the 53 highest bits of the `counter_hash` of what each key is one of, and the step."""
     state = keys + steps.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

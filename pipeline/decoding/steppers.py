@@ -8,8 +8,8 @@ from typing import Protocol, Self, TypeVar
 import torch
 from torch import Tensor
 
+from tfm.model.layers.log_probs import Predict
 from tfm.model.layout import Layout
-from tfm.model.output import Predict
 
 
 class State(Protocol):

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from tfm.data.errors import DataError
+from tfm.model.layers.log_probs import Predict
 from tfm.model.layout import Layout
-from tfm.model.output import Predict
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.constraints import NEVER, Bans
 from tfm.pipeline.decoding.greedy import Choose, likeliest

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from tfm.data.batches import PairBatch
 from tfm.data.store import Ints, Split
+from tfm.model.layers.counter_rng import counter_hash
 from tfm.model.layout import Layout
-from tfm.model.noise import mix
 from tfm.pipeline.tasks.task import About, Counts, Loss, OfPairs
 from tfm.pipeline.tasks.translation import counts_of
 from tfm.pipeline.training.losses import output_loss
@@ -50,7 +50,7 @@ class MaskedLanguageModel(OfPairs):
 
     def evaluate(self, model: Any, batch: PairBatch) -> Counts:
         """-log p and accuracy of the chosen tokens; which they are follows from the batch's rows."""
-        hidden, wanted = _predictions(model, batch, mix(*batch.rows.tolist()))
+        hidden, wanted = _predictions(model, batch, counter_hash(*batch.rows.tolist()))
         return counts_of(model.output(hidden), wanted)
 
 

@@ -19,7 +19,7 @@ from tfm.data.batches import TextBatch, make_texts
 from tfm.data.errors import DataError
 from tfm.data.store import Dataset, Ints, Split
 from tfm.model.config import ModelConfig, WordVectorsConfig
-from tfm.model.noise import mix
+from tfm.model.layers.counter_rng import counter_hash
 from tfm.model.word_vectors import pairs_within
 from tfm.pipeline.tasks.task import About, Counts, Loss, OfPairs, Rows
 from tfm.pipeline.tasks.translation import counts_of
@@ -78,7 +78,7 @@ class Neighbours(OfPairs):
 
     def evaluate(self, model: Any, batch: TextBatch) -> Counts:
         """The objective, and what is predicted right, of texts read whole; draws follow from the batch's rows."""
-        draws = _draws(mix(*batch.rows.tolist()))
+        draws = _draws(counter_hash(*batch.rows.tolist()))
         predictions = self._predictions(model, batch, is_word(batch.tokens_out), draws)
         return self.objective.counts(model, *predictions, draws)
 

@@ -20,8 +20,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tfm.model.adaptive import AdaptiveSoftmax
-from tfm.model.linear import LOW_PRECISION, Linear, topped_up
+from tfm.model.layers.adaptive_softmax import AdaptiveSoftmax
+from tfm.model.layers.linear import LOW_PRECISION, Linear, topped_up
 
 CHUNK = 512
 TINY = 1e-37  # a probability that underflowed still has a finite logarithm

@@ -16,11 +16,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tfm.model import together
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
+from tfm.model.fused import decoder_step
 from tfm.model.layout import Layout
-from tfm.model.transformer import EncoderDecoder
+from tfm.model.transformer.encoder_decoder import EncoderDecoder
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding import decode as decoding
 from tfm.pipeline.decoding.beam import beam_search
@@ -350,7 +350,7 @@ def test_the_search_is_beam_search_as_written_on_paper(data):
 @pytest.mark.parametrize("how", [{"beam": 4, "n_best": 4}, {"beam": 1}, {"beam": 3, "min_length": 4, "max_length": 6}])
 def test_compiled_loops_find_the_same(make, how, monkeypatch):
     pytest.importorskip("numba", reason="numba is not installed (extra: fast)")
-    monkeypatch.setattr(together, "FEW_ROWS", 0)
+    monkeypatch.setattr(decoder_step, "FEW_ROWS", 0)
     model, sources, config = make(2).float(), draw_sources(60), DecodingConfig(batch_sentences=16, **how)
     found = []
     for many in (1, 1 << 60):

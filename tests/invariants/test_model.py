@@ -6,17 +6,17 @@ import pytest
 import torch
 from torch import Tensor
 
-from tfm.model import mix
+from tfm.model.attention import inner_attention
+from tfm.model.attention.inner_attention import ExplicitMix, FusedMix
+from tfm.model.attention.relative_positions import AttentionPositions
+from tfm.model.attention.scores import ScaledDot
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, Norm, Positions, StackConfig, Tie
+from tfm.model.layers.dropout import Dropout, Noise
+from tfm.model.layers.linear import Linear
 from tfm.model.layout import Layout
-from tfm.model.linear import Linear
 from tfm.model.masks import Mask
-from tfm.model.mix import ExplicitMix, FusedMix
-from tfm.model.noise import Dropout, Noise
-from tfm.model.relative import AttentionPositions
-from tfm.model.scores import ScaledDot
-from tfm.model.transformer import EncoderDecoder
+from tfm.model.transformer.encoder_decoder import EncoderDecoder
 
 V = 23
 
@@ -47,7 +47,7 @@ def test_fused_equals_explicit(
     masked: Mask | str, few_keys: int, num_queries: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By torch's kernel, and by the gradients written out for short sentences."""
-    monkeypatch.setattr(mix, "FEW_KEYS", few_keys)
+    monkeypatch.setattr(inner_attention, "FEW_KEYS", few_keys)
     torch.manual_seed(0)
     query = torch.randn(3, 2, num_queries, 4, dtype=torch.float64, requires_grad=True)
     key, value = (torch.randn(3, 2, 6, 4, dtype=torch.float64, requires_grad=True) for _ in range(2))
@@ -69,7 +69,7 @@ def test_the_gradients_written_out_are_those_of_the_equation(bias: tuple[int, ..
     added = None if bias is None else torch.randn(bias, dtype=torch.float64)
     if added is not None:
         added[..., 1] = float("-inf")
-    assert torch.autograd.gradcheck(mix.ShortMix.apply, (query, key, value, added))
+    assert torch.autograd.gradcheck(inner_attention.ShortMix.apply, (query, key, value, added))
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])

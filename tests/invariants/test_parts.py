@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from tests.invariants.test_decoding import Uncached, assert_same, draw_sources
-from tfm.model import mix
+from tfm.model.attention import inner_attention
 from tfm.model.build import build
 from tfm.model.config import (
     Activation,
@@ -89,8 +89,8 @@ def close(found: Tensor, want: Tensor) -> None:
 def test_cached_equals_uncached_through_any_reordering(
     part: str, architecture: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mix, "BLOCK", 1)  # also where what is read at once goes by blocks
-    monkeypatch.setattr(mix, "BLOCKS", 1)
+    monkeypatch.setattr(inner_attention, "BLOCK", 1)  # also where what is read at once goes by blocks
+    monkeypatch.setattr(inner_attention, "BLOCKS", 1)
     model = network(architecture, **PARTS[part])
     source, layout = tokens([4, 7, 1], 1)
     sources = torch.split(source, layout.lengths.tolist())

@@ -19,9 +19,9 @@ from tests.tiny_model import tiny_model
 from tests.tiny_training import write_dataset
 from tfm.data.store import Dataset, load_dataset
 from tfm.data.tokenizers import load_pair
-from tfm.model import noise
 from tfm.model.build import build
 from tfm.model.config import LEARNS, Architecture
+from tfm.model.layers import dropout
 from tfm.pipeline.config import Optimizer, Schedule
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.decoding.phrases import Phrases
@@ -198,7 +198,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 
 @pytest.fixture(autouse=True)
 def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(noise, "POOL_SIZE", 1 << 14)
+    monkeypatch.setattr(dropout, "POOL_SIZE", 1 << 14)
 
 
 def read(file: Path, *sets: str) -> Recipe | str:

@@ -14,11 +14,11 @@ from torch import Tensor, nn
 from bench.flops import Work, forward
 from tests.tiny_training import run, training, write_dataset
 from tfm.data.batches import pairs_from_ids
-from tfm.model.adaptive import AdaptiveEmbedding, AdaptiveSoftmax, Cluster, clusters_of
 from tfm.model.build import build, num_parameters
 from tfm.model.config import AdaptiveConfig, DropoutConfig, ModelConfig, StackConfig
+from tfm.model.layers.adaptive_softmax import AdaptiveEmbedding, AdaptiveSoftmax, Cluster, clusters_of
+from tfm.model.layers.linear import Linear, products_in
 from tfm.model.layout import Layout
-from tfm.model.linear import Linear, products_in
 from tfm.pipeline.decoding.forced import forced_log_probs, stepped_log_probs
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.export import not_written

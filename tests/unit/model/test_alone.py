@@ -9,13 +9,14 @@ import torch
 from torch import nn
 
 from tests.plain_model import VOCAB, network
-from tfm.model import alone, quick
 from tfm.model.config import DropoutConfig, StackConfig
+from tfm.model.cpu_kernels import dispatch
+from tfm.model.fused import greedy_search
+from tfm.model.layers.linear import products_in
 from tfm.model.layout import Layout
-from tfm.model.linear import products_in
-from tfm.model.transformer import EncoderDecoder
+from tfm.model.transformer.encoder_decoder import EncoderDecoder
 
-pytest.importorskip("tfm.model.alone_kernel", reason="numba is not installed (extra: fast)", exc_type=ImportError)
+pytest.importorskip("tfm.model.cpu_kernels.greedy_search", reason="no numba (extra: fast)", exc_type=ImportError)
 
 PAD, BEGIN, END = SPECIAL = 0, 2, 3
 LESS = StackConfig(layers=1, dim=24, heads=2, feed_forward_dim=20)
@@ -24,7 +25,7 @@ SOURCES = ([5, END], [7, 4, 9, 11, END], [4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 
 
 @pytest.fixture(autouse=True)
 def _without_gradients() -> Iterator[None]:
-    with torch.no_grad(), quick.compiled_loops(True):
+    with torch.no_grad(), dispatch.compiled_loops(True):
         yield
 
 
@@ -59,7 +60,7 @@ def expected(model: EncoderDecoder, source: list[int], shortest: int, longest: i
 
 
 def searched(model: EncoderDecoder, source: list[int], shortest: int = 0, longest: int = 20) -> tuple[list[int], float]:
-    search = alone.searcher(model, SPECIAL)
+    search = greedy_search.searcher(model, SPECIAL)
     assert search is not None
     return search(source, shortest, longest)
 
@@ -131,17 +132,17 @@ def test_a_long_source_is_read_by_the_model_itself(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(model, "start", lambda *given: (calls.append(1), start(*given))[1])
     check(model)
     assert not calls
-    monkeypatch.setattr(alone, "MANY_PRODUCTS", 0)
+    monkeypatch.setattr(greedy_search, "MANY_PRODUCTS", 0)
     check(model)
     assert len(calls) == len(SOURCES)
 
 
 def test_several_threads_read_many_weights_faster(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alone, "MANY_WEIGHTS", 0)
+    monkeypatch.setattr(greedy_search, "MANY_WEIGHTS", 0)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
-    assert alone.searcher(network(), SPECIAL) is None
+    assert greedy_search.searcher(network(), SPECIAL) is None
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
-    assert alone.searcher(network(), SPECIAL) is not None
+    assert greedy_search.searcher(network(), SPECIAL) is not None
 
 
 def _add(model: EncoderDecoder) -> None:
@@ -223,37 +224,37 @@ def test_a_copy_has_weights_of_its_own() -> None:
     ids=str,
 )
 def test_other_parts_are_left_to_the_model(changes: dict[str, Any]) -> None:
-    assert alone.searcher(network(**changes), SPECIAL) is None
+    assert greedy_search.searcher(network(**changes), SPECIAL) is None
 
 
 @pytest.mark.parametrize("part", ["encoder.0", "decoder.1.attention", "output"])
 def test_a_hook_is_not_passed_over(part: str) -> None:
     model = network()
-    assert alone.searcher(model, SPECIAL) is not None
+    assert greedy_search.searcher(model, SPECIAL) is not None
     hook = model.get_submodule(part).register_forward_hook(lambda *given: None)
-    assert alone.searcher(model, SPECIAL) is None
+    assert greedy_search.searcher(model, SPECIAL) is None
     hook.remove()
-    assert alone.searcher(model, SPECIAL) is not None
+    assert greedy_search.searcher(model, SPECIAL) is not None
 
 
 def test_another_state_is_left_to_the_model() -> None:
     model = network()
-    assert alone.searcher(model, SPECIAL) is not None
+    assert greedy_search.searcher(model, SPECIAL) is not None
     for dtype in (torch.bfloat16, torch.int8):
         with products_in(model, dtype):
-            assert alone.searcher(model, SPECIAL) is None
+            assert greedy_search.searcher(model, SPECIAL) is None
     with products_in(model, torch.float32):
-        assert alone.searcher(model, SPECIAL) is not None
+        assert greedy_search.searcher(model, SPECIAL) is not None
     with torch.enable_grad():
-        assert alone.searcher(model, SPECIAL) is None
-    assert alone.searcher(model.train(), SPECIAL) is None
-    assert alone.searcher(model.eval().double(), SPECIAL) is None
-    assert alone.searcher(nn.Identity(), SPECIAL) is None
+        assert greedy_search.searcher(model, SPECIAL) is None
+    assert greedy_search.searcher(model.train(), SPECIAL) is None
+    assert greedy_search.searcher(model.eval().double(), SPECIAL) is None
+    assert greedy_search.searcher(nn.Identity(), SPECIAL) is None
 
 
 def test_without_numba_the_model_does_it() -> None:
-    with quick.compiled_loops(False):
-        assert alone.searcher(network(), SPECIAL) is None
+    with dispatch.compiled_loops(False):
+        assert greedy_search.searcher(network(), SPECIAL) is None
 
 
 def test_a_piece_beyond_the_vocabulary_is_an_error() -> None:

@@ -7,10 +7,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tfm.model.blocks import ACTIVATIONS, NORMALIZATIONS, NORMS, FeedForward
 from tfm.model.build import build
 from tfm.model.config import ModelConfig, StackConfig
-from tfm.model.noise import Dropout, Noise
+from tfm.model.layers.dropout import Dropout, Noise
+from tfm.model.layers.feed_forward import ACTIVATIONS, FeedForward
+from tfm.model.layers.normalization import NORMALIZATIONS
+from tfm.model.layers.residual import NORMS
 
 EQUATIONS: dict[str, Callable[[float], float]] = {
     "relu": lambda x: max(0.0, x),

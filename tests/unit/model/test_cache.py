@@ -1,6 +1,6 @@
 import torch
 
-from tfm.model.cache import KeysValues, Slots
+from tfm.model.attention.kv_cache import KeysValues, Slots
 from tfm.model.masks import Mask
 
 

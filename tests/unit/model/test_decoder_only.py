@@ -9,8 +9,8 @@ from torch import Tensor
 
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, Positions, StackConfig
-from tfm.model.decoder_only import DecoderOnly
 from tfm.model.layout import FlatLayout, Layout, joined
+from tfm.model.transformer.decoder_only import DecoderOnly
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
 

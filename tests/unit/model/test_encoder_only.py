@@ -7,8 +7,8 @@ import torch
 
 from tfm.model.build import build, num_parameters
 from tfm.model.config import ModelConfig, Pooling, StackConfig, Task
-from tfm.model.encoder_only import POOLINGS, EncoderOnly
 from tfm.model.layout import Layout
+from tfm.model.transformer.encoder_only import POOLINGS, EncoderOnly
 
 LAYOUT = Layout.of(torch.tensor([2, 1, 3]))
 ROWS = torch.tensor([[1.0, -4.0], [3.0, 2.0], [5.0, 5.0], [0.0, 1.0], [2.0, 0.0], [-2.0, 8.0]], dtype=torch.float64)

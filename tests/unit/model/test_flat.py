@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 
 from tfm.data.batches import pairs_from_ids
+from tfm.model.attention.inner_attention import FusedMix, VarlenMix, choose_mix, torchs_varlen_kernel
+from tfm.model.attention.relative_positions import AttentionPositions
+from tfm.model.attention.scores import ScaledDot
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, Positions, StackConfig
+from tfm.model.layers.dropout import Noise
 from tfm.model.layout import AnyLayout, FlatLayout, Layout
 from tfm.model.masks import Mask, causal_mask, padding_mask
-from tfm.model.mix import FusedMix, VarlenMix, choose_mix, torchs_varlen_kernel
-from tfm.model.noise import Noise
-from tfm.model.relative import AttentionPositions
-from tfm.model.scores import ScaledDot
 from tfm.pipeline.tasks.translation import Translation
 
 SOURCE, TARGET = torch.tensor([4, 1, 6]), torch.tensor([2, 5, 3])

@@ -6,18 +6,18 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tfm.model import mix
-from tfm.model.attention import Heads, SelfAttention, parted, projection
+from tfm.model.attention import inner_attention
+from tfm.model.attention.inner_attention import ExplicitMix, FusedMix, choose_mix
+from tfm.model.attention.kv_cache import KeysValues, Slots
+from tfm.model.attention.multi_head import Heads, SelfAttention, parted, projection
+from tfm.model.attention.relative_positions import AttentionPositions
+from tfm.model.attention.scores import SCORES, ScaledDot
 from tfm.model.build import build
-from tfm.model.cache import KeysValues, Slots
 from tfm.model.config import ModelConfig, StackConfig
+from tfm.model.layers.dropout import Dropout, Noise
 from tfm.model.layout import Layout
 from tfm.model.masks import Mask, causal_mask, padding_mask
-from tfm.model.mix import ExplicitMix, FusedMix, choose_mix
-from tfm.model.noise import Dropout, Noise
-from tfm.model.parts import Parts
-from tfm.model.relative import AttentionPositions
-from tfm.model.scores import SCORES, ScaledDot
+from tfm.model.transformer.factory import Parts
 
 F64 = torch.float64
 LAYOUT = Layout.of(torch.tensor([5, 2, 6]))
@@ -80,7 +80,7 @@ def test_self_attention_is_its_equation(
     name: str, causal: bool, few_keys: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By torch's kernel, by the gradients written out, by the equation, with gradients and without."""
-    monkeypatch.setattr(mix, "FEW_KEYS", few_keys)
+    monkeypatch.setattr(inner_attention, "FEW_KEYS", few_keys)
     made = attention(config(**VARIANTS[name]))
     assert isinstance(made.mix, FusedMix)
     x = torch.randn(LAYOUT.num_rows, 12, dtype=F64, requires_grad=True)
@@ -124,7 +124,7 @@ def test_gradients_written_out_take_values_of_another_width() -> None:
     torch.manual_seed(0)
     query, key = (torch.randn(2, 2, n, 4, dtype=F64, requires_grad=True) for n in (3, 5))
     value = torch.randn(2, 2, 5, 3, dtype=F64, requires_grad=True)
-    assert torch.autograd.gradcheck(mix.ShortMix.apply, (query, key, value, None))
+    assert torch.autograd.gradcheck(inner_attention.ShortMix.apply, (query, key, value, None))
 
 
 def test_gradients_of_all_together() -> None:

@@ -3,11 +3,11 @@
 import torch
 from torch import Tensor, nn
 
+from tfm.model.attention.inner_attention import ExplicitMix, FusedMix, choose_mix
+from tfm.model.attention.relative_positions import AttentionPositions
+from tfm.model.attention.scores import ScaledDot
+from tfm.model.layers.dropout import Noise
 from tfm.model.masks import Mask
-from tfm.model.mix import ExplicitMix, FusedMix, choose_mix
-from tfm.model.noise import Noise
-from tfm.model.relative import AttentionPositions
-from tfm.model.scores import ScaledDot
 
 
 class Alibi(AttentionPositions):

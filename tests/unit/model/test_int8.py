@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tfm.model import int8, linear
-from tfm.model.int8 import int8_product, quantised, what_int8_lacks
-from tfm.model.linear import Linear, products_in
+from tfm.model.layers import int8, linear
+from tfm.model.layers.int8 import int8_product, quantised, what_int8_lacks
+from tfm.model.layers.linear import Linear, products_in
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.models import decoding_precision
 

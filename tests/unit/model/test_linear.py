@@ -4,8 +4,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tfm.model import linear
-from tfm.model.linear import ROWS, Linear, can_pack, products_in, topped_up
+from tfm.model.layers import linear
+from tfm.model.layers.linear import ROWS, Linear, can_pack, products_in, topped_up
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from tfm.model.cache import KeysValues, Slots
+from tfm.model.attention.kv_cache import KeysValues, Slots
 from tfm.model.config import ModelConfig, RecurrentConfig, StackConfig
 from tfm.model.layout import FlatLayout, Layout
 from tfm.model.masks import Mask, causal_mask, padding_mask
-from tfm.model.mixing import Convolution, windows
-from tfm.model.parts import Parts
+from tfm.model.transformer.factory import Parts
+from tfm.model.transformer.token_mixing import Convolution, windows
 
 F64, DIM = torch.float64, 6
 LENGTHS = st.lists(st.integers(1, 6), min_size=1, max_size=4)

@@ -2,7 +2,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfm.model.noise import POOL_SIZE, Dropout, Noise
+from tfm.model.layers.dropout import POOL_SIZE, Dropout, Noise
 
 
 def masks(seed: int, step: int, micro: int = 0, rank: int = 0, noise: Noise | None = None) -> list[torch.Tensor]:

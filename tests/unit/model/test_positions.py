@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch import nn
 
+from tfm.model.attention.positions import JOINS, POSITIONS, NoInput, sinusoids
 from tfm.model.build import build
 from tfm.model.config import ModelConfig, StackConfig
-from tfm.model.positions import JOINS, POSITIONS, NoInput, sinusoids
 
 
 def test_sinusoids_are_the_papers_equation() -> None:

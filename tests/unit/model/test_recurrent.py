@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from tfm.data.batches import pairs_from_ids
+from tfm.model.attention.inner_attention import ExplicitMix
 from tfm.model.build import build
 from tfm.model.config import Cell, DropoutConfig, ModelConfig, RecurrentAttention, RecurrentConfig, Score, StackConfig
+from tfm.model.layers.linear import Linear
 from tfm.model.layout import FlatLayout, Layout
-from tfm.model.linear import Linear
-from tfm.model.mix import ExplicitMix
-from tfm.model.recurrent import Encoder, ProjectedStates, RecurrentEncoderDecoder, SameStates
-from tfm.model.recurrent_cells import CELLS, Gru, Lstm, Recurrent, Steps
-from tfm.model.recurrent_decoder import BahdanauDecoder, Decoder, LuongDecoder
+from tfm.model.recurrent.cells import CELLS, Gru, Lstm, Recurrent, Steps
+from tfm.model.recurrent.decoder import BahdanauDecoder, Decoder, LuongDecoder
+from tfm.model.recurrent.encoder_decoder import Encoder, ProjectedStates, RecurrentEncoderDecoder, SameStates
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.tasks.translation import Translation

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tfm.model import relative
+from tfm.model.attention import relative_positions
+from tfm.model.attention.inner_attention import choose_mix
+from tfm.model.attention.positions import POSITIONS, NoInput
+from tfm.model.attention.relative_positions import REACH, AttentionPositions, Rotary
+from tfm.model.attention.scores import ScaledDot
+from tfm.model.layers.dropout import Noise
 from tfm.model.masks import Mask
-from tfm.model.mix import choose_mix
-from tfm.model.noise import Noise
-from tfm.model.positions import POSITIONS, NoInput
-from tfm.model.relative import REACH, AttentionPositions, Rotary
-from tfm.model.scores import ScaledDot
 
 HEADS, WIDTH, LENGTH = 2, 4, 5
 RELATIVE = [name for name, scheme in POSITIONS.items() if scheme.input is NoInput and name != "none"]
@@ -71,7 +71,7 @@ def mixed(scheme: AttentionPositions, heads: tuple[Tensor, Tensor, Tensor], at: 
 @pytest.mark.parametrize("reach", [2, 16])
 @pytest.mark.parametrize("name", RELATIVE)
 def test_it_is_its_equation(name: str, reach: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(relative, "REACH", reach)
+    monkeypatch.setattr(relative_positions, "REACH", reach)
     monkeypatch.setattr(f"{__name__}.REACH", reach)
     scheme, query, key, value = made(name)
     got = mixed(scheme, (query, key, value), torch.arange(LENGTH))

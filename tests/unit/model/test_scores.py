@@ -7,12 +7,12 @@ import pytest
 import torch
 from torch import Tensor
 
+from tfm.model.attention.inner_attention import ExplicitMix, FusedMix, choose_mix
+from tfm.model.attention.relative_positions import AttentionPositions
+from tfm.model.attention.scores import SCORES
 from tfm.model.config import ModelConfig
+from tfm.model.layers.dropout import Dropout, Noise
 from tfm.model.masks import Mask
-from tfm.model.mix import ExplicitMix, FusedMix, choose_mix
-from tfm.model.noise import Dropout, Noise
-from tfm.model.relative import AttentionPositions
-from tfm.model.scores import SCORES
 
 HEADS, WIDTH = 3, 4
 EQUATIONS: dict[str, Callable[[Any, int, Tensor, Tensor], Tensor]] = {

@@ -6,14 +6,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tfm.model.attention import CrossAttention, SelfAttention
-from tfm.model.blocks import DecoderLayer, EncoderLayer
+from tfm.model.attention.multi_head import CrossAttention, SelfAttention
 from tfm.model.build import build
 from tfm.model.config import Activation, DropoutConfig, ModelConfig, Norm, StackConfig, Tie
+from tfm.model.layers.linear import Linear
 from tfm.model.layout import Layout
-from tfm.model.linear import Linear
 from tfm.model.masks import causal_mask, padding_mask
-from tfm.model.parts import Parts
+from tfm.model.transformer.factory import Parts
+from tfm.model.transformer.layers import DecoderLayer, EncoderLayer
 
 NO_DROPOUT = DropoutConfig(residual=0, embedding=0)
 

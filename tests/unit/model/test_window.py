@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from tfm.model import mix
-from tfm.model.cache import Slots
+from tfm.model.attention import inner_attention
+from tfm.model.attention.inner_attention import BlockedMix, ExplicitMix, FusedMix, choose_mix, in_blocks
+from tfm.model.attention.kv_cache import Slots
+from tfm.model.attention.positions import POSITIONS
+from tfm.model.attention.relative_positions import AttentionPositions
+from tfm.model.attention.scores import SCORES
+from tfm.model.layers.dropout import Noise
 from tfm.model.layout import FlatLayout, Layout
 from tfm.model.masks import Mask, causal_mask, padding_mask
-from tfm.model.mix import BlockedMix, ExplicitMix, FusedMix, choose_mix, in_blocks
-from tfm.model.noise import Noise
-from tfm.model.positions import POSITIONS
-from tfm.model.relative import AttentionPositions
-from tfm.model.scores import SCORES
 
 F64 = torch.float64
 HEADS, WIDTH = 2, 4
@@ -92,7 +92,7 @@ PAIRS = [
 @pytest.mark.parametrize("causal", [True, False])
 def test_blocks_are_the_whole(score: str, positions: str, causal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Gradients too, in every way of computing: block by block as the whole sentence within its mask."""
-    monkeypatch.setattr(mix, "BLOCK", 1)
+    monkeypatch.setattr(inner_attention, "BLOCK", 1)
     of_score, scheme, heads = made(score, positions)
     layout, at = Layout.of(torch.tensor([70, 41])), torch.arange(70)
     whole = choose_mix(of_score, scheme, 0.0, Noise())
@@ -125,7 +125,7 @@ def test_blocks_and_the_whole_are_the_equation(causal: bool) -> None:
 def test_only_long_sentences_go_by_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     monkeypatch.setattr(
-        mix, "in_blocks", lambda heads, size, parts: asked.append(size) or in_blocks(heads, size, parts)
+        inner_attention, "in_blocks", lambda heads, size, parts: asked.append(size) or in_blocks(heads, size, parts)
     )
     score, scheme, heads = made("scaled_dot", "none")
     blocked, at = BlockedMix(choose_mix(score, scheme, 0.0, Noise())), torch.arange(70)

@@ -8,8 +8,8 @@ import torch
 
 from tests.tiny_model import tiny_model
 from tfm.data.errors import DataError
-from tfm.model import quick
-from tfm.model.transformer import EncoderDecoder
+from tfm.model.cpu_kernels import dispatch
+from tfm.model.transformer.encoder_decoder import EncoderDecoder
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding import decode as decoding
 from tfm.pipeline.decoding.alone import one_by_one
@@ -18,7 +18,7 @@ from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.decoding.phrases import Phrases
 from tfm.pipeline.decoding.rules import Rules
 
-pytest.importorskip("tfm.model.alone_kernel", reason="numba is not installed (extra: fast)", exc_type=ImportError)
+pytest.importorskip("tfm.model.cpu_kernels.greedy_search", reason="no numba (extra: fast)", exc_type=ImportError)
 
 SOURCES = [[5, 9, 7], [], [8], [4, 5, 6, 7, 8, 9, 10], list(range(4, 34))]
 
@@ -93,7 +93,7 @@ def test_what_must_come_up_is_left_to_the_model(model: Any, steps: list[int]) ->
 
 def test_rules_that_look_back_are_not_for_it(model: Any) -> None:
     plain = Rules.of([4], DecodingConfig(), 96)
-    with torch.inference_mode(), quick.compiled_loops(True):
+    with torch.inference_mode(), dispatch.compiled_loops(True):
         assert one_by_one(model, [[5, 9, 7, 3]], plain, lambda _: None) is not None
         for rules in (
             Rules.of([4], DecodingConfig(), 96, bans=Bans.of(2, [], [])),
@@ -104,8 +104,8 @@ def test_rules_that_look_back_are_not_for_it(model: Any) -> None:
 
 
 def test_without_numba_the_model_does_it(model: Any, steps: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "tfm.model.kernels", None)
-    monkeypatch.delattr("tfm.model.kernels", raising=False)
+    monkeypatch.setitem(sys.modules, "tfm.model.cpu_kernels.library", None)
+    monkeypatch.delattr("tfm.model.cpu_kernels.library", raising=False)
     decode(model, SOURCES[:1], DecodingConfig(beam=1, batch_sentences=1))
     assert steps
 

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from tests.tiny_model import STACK, tiny_model
-from tfm.model.attention import CrossAttention, SelfAttention, join_heads
+from tfm.model.attention.inner_attention import ExplicitMix, VarlenMix, shared
+from tfm.model.attention.multi_head import CrossAttention, SelfAttention, join_heads
 from tfm.model.build import build
 from tfm.model.config import ModelConfig
 from tfm.model.layout import Layout
-from tfm.model.mix import ExplicitMix, VarlenMix, shared
 from tfm.pipeline.attention import attentions, recording
 
 LENGTHS = {"source": [80, 3, 6], "target": [75, 7, 2]}

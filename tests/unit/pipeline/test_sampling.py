@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.invariants.test_decoding import HashModel
-from tfm.model.noise import mix
+from tfm.model.layers.counter_rng import counter_hash
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.decoding.sampling import Sampling, draw, key_of, uniforms
@@ -79,7 +79,11 @@ def test_a_low_temperature_draws_the_likeliest():
 def test_uniform_numbers_are_a_hash_of_what_is_drawn():
     keys = np.array([key_of(seed, [4, 5], sample) for seed in range(3) for sample in range(2)], np.uint64)
     steps = np.arange(6)
-    wanted = [(mix(seed, 4, 5, sample, seed * 2 + sample) >> 11) * 2.0**-53 for seed in range(3) for sample in range(2)]
+    wanted = [
+        (counter_hash(seed, 4, 5, sample, seed * 2 + sample) >> 11) * 2.0**-53
+        for seed in range(3)
+        for sample in range(2)
+    ]
     assert uniforms(keys, steps).tolist() == wanted
     many = uniforms(np.arange(100_000, dtype=np.uint64), np.arange(100_000) % 7)
     counts, _ = np.histogram(many, bins=10, range=(0, 1))

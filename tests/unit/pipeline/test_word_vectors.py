@@ -21,7 +21,7 @@ from tfm.data.errors import DataError
 from tfm.data.store import Column, Dataset, Split, load_dataset
 from tfm.model.build import build
 from tfm.model.config import ModelConfig
-from tfm.model.noise import mix
+from tfm.model.layers.counter_rng import counter_hash
 from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.label import labels_instead
@@ -155,7 +155,7 @@ def test_validation_counts_each_prediction_that_is_the_likeliest_of_all(architec
 def test_validation_with_noise_words_counts_who_beats_them_all() -> None:
     task, model, batch = made(config_of(window=2, negatives=2))
     found = task.evaluate(model, batch)
-    draws = torch.Generator().manual_seed(mix(*range(len(TEXTS))) >> 1)
+    draws = torch.Generator().manual_seed(counter_hash(*range(len(TEXTS))) >> 1)
     hidden, wanted = task._predictions(model, batch, word_vectors.is_word(batch.tokens_out), draws)
     noise = noise_words(model.frequencies, wanted, 2, draws)
     true = [hidden[n] @ model.output.weight[wanted[n]] for n in range(found.count)]

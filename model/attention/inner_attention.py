@@ -1,0 +1,283 @@
+"""softmax(score(Q, K) + bias) V: written out, by torch's kernels, for short sentences, and within a window.
+
+Legend: B sentences · H heads · G heads of keys and values, which H / G heads each share · T queries · S keys ·
+K width of a head's queries and keys · V width of its values.
+"""
+
+import inspect
+from functools import cache
+from typing import Any, Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from tfm.model.attention.relative_positions import AttentionPositions
+from tfm.model.attention.scores import ScaledDot
+from tfm.model.cpu_kernels import dispatch
+from tfm.model.layers.dropout import Dropout, Noise
+from tfm.model.layers.linear import LOW_PRECISION
+from tfm.model.layout import FlatLayout
+from tfm.model.masks import Mask
+
+FEW_QUERIES = 16
+FEW_LOGITS = 4096
+FEW_KEYS = 64
+VECTOR = 16
+BLOCK = 16
+BLOCKS = 4
+FULL, CAUSAL = (-1, -1), (-1, 0)
+
+
+class Mix(Protocol):
+    """(query BHTK, key BGSK, value BGSV, mask, query positions T, key positions S) -> BHTV."""
+
+    def __call__(
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
+    ) -> Tensor: ...
+
+
+class VarlenKernel(Protocol):
+    """(query NHK, key MHK, value MHK, their layouts, how far a query sees back and ahead, -1 for all) -> NHK.
+
+    None where the kernel has no such window.
+    """
+
+    def __call__(
+        self, query: Tensor, key: Tensor, value: Tensor, queries: FlatLayout, keys: FlatLayout, window: tuple[int, int]
+    ) -> Tensor | None: ...
+
+
+class ExplicitMix(nn.Module):
+    """The equation written out: every score, every mask, every position hook, dropout on the weights."""
+
+    def __init__(self, score: nn.Module, positions: AttentionPositions, dropout: Dropout) -> None:
+        super().__init__()
+        self.score, self.positions, self.dropout = score, positions, dropout
+
+    def forward(
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
+    ) -> Tensor:
+        key, value = shared(key, query), shared(value, query)
+        logits = self.score(query, key)
+        of_positions = self.positions.bias(query, key, query_positions, key_positions)
+        if (bias := total(of_positions, mask.bias(query.shape[2], key.shape[2], query))) is not None:
+            logits = logits + bias
+        weights = self.dropout(softmax(logits))
+        mixed: Tensor = weights @ value
+        if (added := self.positions.values(weights, query_positions, key_positions)) is not None:
+            mixed = mixed + added
+        return mixed
+
+
+def shared(heads: Tensor, query: Tensor) -> Tensor:
+    """Keys or values (B, G, S, K) for every head of the query (B, H, T, K): (B, H, S, K)."""
+    return heads if heads.shape[1] == query.shape[1] else heads.repeat_interleave(query.shape[1] // heads.shape[1], 1)
+
+
+def total(of_positions: Tensor | None, of_mask: Tensor | None) -> Tensor | None:
+    """All that is added to the logits; None for nothing."""
+    if of_positions is None or of_mask is None:
+        return of_mask if of_positions is None else of_positions
+    return of_positions + of_mask
+
+
+def softmax(logits: Tensor) -> Tensor:
+    """exp(x) / sum of exp(x), over the last dimension.
+
+    On a CPU torch's is ten times as slow for fewer than 16 keys: they are topped up with -inf, which adds nothing.
+    """
+    num_keys = logits.shape[-1]
+    if num_keys >= VECTOR or logits.numel() < FEW_LOGITS or logits.device.type != "cpu":
+        return logits.softmax(-1)
+    return F.pad(logits, (0, VECTOR - num_keys), value=float("-inf")).softmax(-1)[..., :num_keys]
+
+
+class ShortMix(torch.autograd.Function):
+    """P V with P = softmax(Q K^T / sqrt(K) + bias), and its gradients:
+
+    dV = P^T dO     dP = dO V^T     dS = P * (dP - sum_s P dP)     dQ = dS K / sqrt(K)     dK = dS^T Q / sqrt(K)
+
+    P is kept, which torch's kernel avoids; where there are few keys that kernel takes twice as long.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None) -> Tensor:
+        batch, heads, num_queries, width = query.shape
+        query, key, value = (each.reshape(batch * heads, -1, each.shape[3]) for each in (query, key, value))
+        logits = query.new_empty(batch, heads, num_queries, key.shape[1])
+        logits.copy_(logits.new_zeros(()) if bias is None else bias)
+        logits = logits.flatten(0, 1).baddbmm_(query, key.transpose(1, 2), alpha=width**-0.5)
+        weights = softmax(logits)
+        ctx.save_for_backward(query, key, value, weights)
+        return (weights @ value).view(batch, heads, num_queries, -1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+        query, key, value, weights = ctx.saved_tensors
+        batch, heads = grad.shape[:2]
+        grad = grad.reshape(batch * heads, -1, grad.shape[3])
+        for_value = weights.transpose(1, 2) @ grad
+        for_weights = grad @ value.transpose(1, 2)
+        for_logits = for_weights.sub_((for_weights * weights).sum(-1, keepdim=True)).mul_(weights)
+        for_logits.mul_(query.shape[-1] ** -0.5)
+        for_query, for_key = for_logits @ key, for_logits.transpose(1, 2) @ query
+        return (*(each.view(batch, heads, -1, each.shape[-1]) for each in (for_query, for_key, for_value)), None)
+
+
+class FusedMix(nn.Module):
+    """torch's scaled dot-product kernel: the weights never leave the cache.
+
+    On a CPU that kernel is made for long sentences. For short ones, and for the one query a hypothesis of a decoding
+    step, the equation written out is faster.
+    """
+
+    def __init__(self, equation: ExplicitMix) -> None:
+        super().__init__()
+        self.equation = equation
+
+    def forward(
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
+    ) -> Tensor:
+        on_cpu = query.device.type == "cpu"
+        few = query.shape[2] <= FEW_QUERIES and on_cpu and not torch.is_grad_enabled()
+        if few and not self.equation.positions.has_bias:
+            done = dispatch.attend(query, key, value, mask, query.shape[3] ** -0.5)
+            if done is not None:
+                return done
+        if key.shape[1] < query.shape[1] and mask.is_plain and not self.equation.positions.has_bias:
+            return self._grouped(query, key, value, mask, query_positions, key_positions)
+        if few:
+            written_out: Tensor = self.equation(query, key, value, mask, query_positions, key_positions)
+            return written_out
+        key, value = shared(key, query), shared(value, query)
+        of_positions = self.equation.positions.bias(query, key, query_positions, key_positions)
+        trained = of_positions is not None and of_positions.requires_grad
+        short = on_cpu and key.shape[2] <= FEW_KEYS and not trained
+        only_causal = mask.causal and mask.allowed is None and mask.flat is None and mask.window is None
+        if of_positions is None and only_causal and not short:
+            return F.scaled_dot_product_attention(query, key, value, is_causal=True)
+        bias = total(of_positions, mask.bias(query.shape[2], key.shape[2], query))
+        if short:
+            return ShortMix.apply(query, key, value, bias)  # type: ignore[no-untyped-call,no-any-return]
+        return F.scaled_dot_product_attention(query, key, value, attn_mask=bias)
+
+    def _grouped(
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
+    ) -> Tensor:
+        """The queries of heads that share keys are further queries of one head: no key is multiplied out."""
+        batch, heads, length, width = query.shape
+        each, allowed = heads // key.shape[1], mask.allowed
+        if allowed is not None and allowed.shape[2] > 1:
+            mask = Mask(allowed=allowed.repeat(1, 1, each, 1))
+        mixed = self(query.reshape(batch, -1, each * length, width), key, value, mask, query_positions, key_positions)
+        return mixed.reshape(batch, heads, length, -1)  # type: ignore[no-any-return]
+
+
+class VarlenMix(nn.Module):
+    """torch's kernel for sentences that lie end to end (flash attention), where there is one: on NVIDIA's GPUs.
+
+    It multiplies in half precision alone. Whatever it does not do, `otherwise` does.
+    """
+
+    def __init__(self, otherwise: FusedMix, dtype: torch.dtype, kernel: VarlenKernel | None = None) -> None:
+        super().__init__()
+        self.otherwise, self.dtype, self.kernel = otherwise, dtype, kernel
+
+    def forward(
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
+    ) -> Tensor:
+        kernel = self.kernel or (torchs_varlen_kernel() if query.is_cuda else None)
+        alike = query.shape[3] == value.shape[3] and not self.otherwise.equation.positions.has_bias
+        mixed = None
+        if mask.flat is not None and kernel is not None and alike:
+            heads = query, shared(key, query), shared(value, query)
+            queries, keys, values = (each.squeeze(0).transpose(0, 1).to(self.dtype) for each in heads)
+            reach = -1 if mask.window is None else mask.window
+            mixed = kernel(queries, keys, values, *mask.flat, (reach, 0 if mask.causal else reach))
+        if mixed is None:
+            done: Tensor = self.otherwise(query, key, value, mask, query_positions, key_positions)
+            return done
+        return mixed.to(query.dtype).transpose(0, 1).unsqueeze(0)
+
+
+class BlockedMix(nn.Module):
+    """Long sentences within a window r: blocks of r queries or more see the block before theirs, theirs and the next.
+
+    Time and memory grow with the length S, not with S^2. Whatever is no long sentence, `otherwise` does whole.
+    """
+
+    def __init__(self, otherwise: "Way") -> None:
+        super().__init__()
+        self.otherwise = otherwise
+
+    def forward(
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
+    ) -> Tensor:
+        size, length = max(mask.window or 0, BLOCK), query.shape[2]
+        if mask.window is None or mask.flat is not None or length <= BLOCKS * size:
+            done: Tensor = self.otherwise(query, key, value, mask, query_positions, key_positions)
+            return done
+        parts = 2 if mask.causal else 3
+        at = torch.arange(parts * size, device=query.device)  # in a block: only distances count
+        mixed: Tensor = self.otherwise(
+            in_blocks(query, size, 1),
+            in_blocks(key, size, parts),
+            in_blocks(value, size, parts),
+            mask.in_blocks(size, parts, len(query), length, query.device),
+            at[size : 2 * size],
+            at,
+        )
+        by_block = mixed.view(len(query), -1, *mixed.shape[1:])
+        return by_block.transpose(1, 2).flatten(2, 3)[:, :, :length]
+
+
+def in_blocks(heads: Tensor, size: int, parts: int) -> Tensor:
+    """(B, H, S, K) in C blocks of `size` -> (B C, H, parts * size, K): each block, of several parts the second.
+
+    The others are those before and after it; beyond the ends are zeros.
+    """
+    length, (before, after) = heads.shape[2], (0, 0) if parts == 1 else (1, parts - 2)
+    num_blocks = -(-length // size)
+    padded = F.pad(heads, (0, 0, before * size, (num_blocks + after) * size - length))
+    blocks = padded.view(*padded.shape[:2], -1, size, padded.shape[3]).transpose(1, 2)  # (B, C, H, size, K)
+    return torch.cat([blocks[:, part : part + num_blocks] for part in range(parts)], dim=3).flatten(0, 1)
+
+
+@cache
+def torchs_varlen_kernel() -> VarlenKernel | None:
+    """(query, key, value (N, H, K), their layouts, causal) -> (N, H, K); None where this torch has none."""
+    try:
+        from torch.nn.attention.varlen import varlen_attn
+    except ImportError:
+        return None
+    names = inspect.signature(varlen_attn).parameters
+    has_windows = "window_size" in names
+
+    def kernel(
+        query: Tensor, key: Tensor, value: Tensor, queries: FlatLayout, keys: FlatLayout, window: tuple[int, int]
+    ) -> Tensor | None:
+        if not has_windows and window not in (FULL, CAUSAL):
+            return None
+        how: dict[str, Any] = {"window_size": window} if has_windows else {"is_causal": window == CAUSAL}
+        mixed = varlen_attn(query, key, value, queries.offsets, keys.offsets, queries.longest, keys.longest, **how)
+        assert isinstance(mixed, Tensor)
+        return mixed
+
+    return kernel
+
+
+Way = ExplicitMix | FusedMix | VarlenMix | BlockedMix
+
+
+def choose_mix(
+    score: nn.Module, positions: AttentionPositions, dropout: float, noise: Noise, dtype: torch.dtype = torch.float32
+) -> Way:
+    """torch's kernels where they compute the same, else the explicit equation. dtype: of products in training."""
+    equation = ExplicitMix(score, positions, Dropout(dropout, noise))
+    fusible = isinstance(score, ScaledDot) and not positions.needs_weights and dropout == 0
+    if not fusible:
+        return equation
+    return VarlenMix(FusedMix(equation), dtype) if dtype in LOW_PRECISION else FusedMix(equation)

@@ -1,0 +1,138 @@
+"""Keys and values of what has been decoded so far: written once, and never moved.
+
+Each sentence has slots, from some of which each of its hypotheses descends. A slot that none descends from any more is
+free, and a new row takes the lowest free one: so there are hardly more slots than are needed, and a beam is reordered
+by moving the mask that says who descends from what.
+
+Legend: B sentences · W hypotheses a sentence · S slots a sentence · H heads · K width of a head.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tfm.model.cpu_kernels import dispatch
+from tfm.model.masks import Mask
+
+
+@dataclass(frozen=True)
+class Slots:
+    """Where the new row of each hypothesis goes, and what it finds there.
+
+    own (B, W): the slot that a row takes; own_positions (B, W): its position. positions (B, S): those of all slots.
+    mask: the slots that each row attends to, its own among them.
+    """
+
+    own: Tensor
+    own_positions: Tensor
+    positions: Tensor
+    mask: Mask
+    _rows: dict[tuple[int, int], Tensor] = field(default_factory=dict, compare=False, repr=False)
+    _masks: dict[int, Mask] = field(default_factory=dict, compare=False, repr=False)
+    _before: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict, compare=False, repr=False)
+
+    def within(self, window: int) -> Mask:
+        """The mask of those that stand at most `window` positions before a row."""
+        if window not in self._masks:
+            near = (self.own_positions[:, :, None] - self.positions[:, None] <= window)[:, None]
+            self._masks[window] = Mask(allowed=near if self.mask.allowed is None else near & self.mask.allowed)
+        return self._masks[window]
+
+    def before(self, distance: int) -> tuple[Tensor, Tensor]:
+        """Where each row finds what it descends from that stands `distance` positions before it (B, W), and whether
+        there is any (B, W)."""
+        if distance not in self._before:
+            found = self.positions[:, None] == self.own_positions[:, :, None] - distance
+            if self.mask.allowed is not None:
+                found &= self.mask.allowed[:, 0]
+            self._before[distance] = found.to(torch.uint8).argmax(2), found.any(2)
+        return self._before[distance]
+
+    def rows(self, heads: int, capacity: int) -> Tensor:
+        """Which rows they are of a cache (B, H, capacity, K) seen as rows of K numbers: (B * H * W,)."""
+        if (heads, capacity) not in self._rows:
+            blocks = torch.arange(len(self.own) * heads, device=self.own.device).view(-1, heads, 1)
+            self._rows[heads, capacity] = (blocks * capacity + self.own[:, None]).flatten()
+        return self._rows[heads, capacity]
+
+
+class KeysValues:
+    """The cache of one layer's self-attention."""
+
+    def __init__(self) -> None:
+        self._key: Tensor | None = None
+        self._value: Tensor | None = None
+
+    def write(self, key: Tensor, value: Tensor, slots: Slots) -> tuple[Tensor, Tensor]:
+        """Put (B, H, W, K) keys and values where they belong; those of all slots (B, H, S, K)."""
+        keys, values = self.room(slots, key.shape[1], (key.shape[3], value.shape[3]), key)
+        if not dispatch.write(keys, values, key, value, slots.own):
+            rows = slots.rows(key.shape[1], keys.shape[2])
+            for cache, new in ((keys, key), (values, value)):
+                cache.view(cache.shape[:3].numel(), cache.shape[3]).index_copy_(0, rows, new.flatten(0, 2))
+        used = slots.positions.shape[1]
+        return keys[:, :, :used], values[:, :, :used]
+
+    def room(self, slots: Slots, heads: int, widths: tuple[int, int], like: Tensor) -> tuple[Tensor, Tensor]:
+        """All that there is, keys (B, H, S, K) and values (B, H, S, V), with room for these slots and some more.
+
+        widths: K and V. like: a tensor of the type and on the device of the cache.
+        """
+        used = slots.positions.shape[1]
+        batch, width = slots.own.shape
+        self._key = _with_room(self._key, used, like, (batch, heads, width, widths[0]))
+        self._value = _with_room(self._value, used, like, (batch, heads, width, widths[1]))
+        return self._key, self._value
+
+    def before(self, distance: int, slots: Slots) -> tuple[Tensor, Tensor] | None:
+        """Keys and values (R, H K) that stand `distance` positions before each row, zeros where there are none.
+
+        None where nothing was ever written.
+        """
+        if self._key is None or self._value is None:
+            return None
+        places, found = slots.before(distance)
+        sentences = torch.arange(len(places), device=places.device)[:, None]
+        key, value = (
+            (cache[sentences, :, places].flatten(2) * found[:, :, None]).flatten(0, 1)
+            for cache in (self._key, self._value)
+        )
+        return key, value
+
+    @classmethod
+    def of(cls, key: Tensor, value: Tensor) -> "KeysValues":
+        """A cache whose first slots hold these keys and values (B, H, S, K)."""
+        cache = cls()
+        cache._key, cache._value = key.contiguous(), value.contiguous()
+        return cache
+
+    def seat(self, sentences: Tensor, other: "KeysValues", used: int) -> None:
+        """Give the first `used` slots of these sentences (B',) what another cache, of them alone, has there."""
+        if self._key is None or self._value is None or other._key is None or other._value is None:
+            return  # nothing was written there yet
+        self._key = _with_room(self._key, used, other._key, other._key.shape)
+        self._value = _with_room(self._value, used, other._value, other._value.shape)
+        self._key[sentences, :, :used] = other._key[:, :, :used]
+        self._value[sentences, :, :used] = other._value[:, :, :used]
+
+    def keep(self, sentences: Tensor) -> "KeysValues":
+        """Only these sentences (B',), in this order."""
+        kept = KeysValues()
+        if self._key is not None and self._value is not None:
+            kept._key, kept._value = self._key.index_select(0, sentences), self._value.index_select(0, sentences)
+        return kept
+
+
+def _with_room(cache: Tensor | None, used: int, like: Tensor, new: Sequence[int]) -> Tensor:
+    """The cache with as many slots as are used, and then some. What was never written is zero: a mask hides it.
+
+    new: the shape (B, H, W, K) of what comes.
+    """
+    batch, heads, width, head_dim = new
+    if cache is None:
+        return like.new_zeros(batch, heads, max(used, 16 * width), head_dim)
+    missing = used - cache.shape[2]
+    return F.pad(cache, (0, 0, 0, max(missing, cache.shape[2] // 2))) if missing > 0 else cache

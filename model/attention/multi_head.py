@@ -1,0 +1,182 @@
+"""Multi-head attention over rows: self-attention and cross-attention, in training and step by step.
+
+Attention(Q, K, V) = softmax(score(Q, K) + bias) V   (Vaswani et al. 2017, eq. 1; `mix.py`)
+Legend: N rows · B sentences · T queries · S keys · D width · H heads · G heads of keys and values · K width of a head's
+queries and keys · V width of its values.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from tfm.model.attention.inner_attention import Mix
+from tfm.model.attention.kv_cache import KeysValues, Slots
+from tfm.model.attention.relative_positions import AttentionPositions
+from tfm.model.layers.linear import Linear
+from tfm.model.layout import AnyLayout, Layout
+from tfm.model.masks import Mask
+
+NOWHERE = torch.empty(0, dtype=torch.long)  # across sequences there are no positions to relate
+
+
+@dataclass(frozen=True)
+class Heads:
+    """The heads of an attention: how many (H), how many of keys and values (G), and their widths K and V.
+
+    H / G heads next to each other share keys and values: G = H is multi-head attention, G = 1 multi-query attention
+    (Shazeer 2019), between them lies grouped-query attention (Ainslie et al. 2023).
+    """
+
+    number: int
+    groups: int
+    key_dim: int
+    value_dim: int
+
+    @property
+    def query(self) -> tuple[int, int]:
+        return self.number, self.key_dim
+
+    @property
+    def key(self) -> tuple[int, int]:
+        return self.groups, self.key_dim
+
+    @property
+    def value(self) -> tuple[int, int]:
+        return self.groups, self.value_dim
+
+
+class SelfAttention(nn.Module):
+    """Queries, keys and values from the same rows.
+
+    norm: (K) -> what is done to each head's queries, and to its keys. window: how far a query sees; None for all.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        heads: Heads,
+        *,
+        mix: Mix,
+        positions: AttentionPositions,
+        norm: Callable[[int], nn.Module],
+        window: int | None,
+        compute_dtype: torch.dtype,
+    ) -> None:
+        super().__init__()
+        self.heads, self.window = heads, window
+        self.query_key_value = projection(dim, (heads.query, heads.key, heads.value), compute_dtype)
+        self.query_norm, self.key_norm = norm(heads.key_dim), norm(heads.key_dim)
+        self.output = Linear(heads.number * heads.value_dim, dim, compute_dtype=compute_dtype)
+        self.positions = positions
+        self.mix = mix
+
+    def forward(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> Tensor:
+        """(N, D) -> (N, D), mixing positions of each sentence as the mask allows."""
+        return self.read(rows, layout, mask)[0]
+
+    def read(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """The same, and the keys and values (B, G, S, ..) to which a `step` after these rows attends."""
+        query, key, value = self._heads(layout.pad(self.query_key_value(rows)), layout.columns)
+        mask = mask if self.window is None else mask.within(self.window)
+        mixed = self.mix(query, key, value, mask, layout.columns, layout.columns)
+        output: Tensor = self.output(layout.unpad(join_heads(mixed)))
+        return output, (key, value)
+
+    def step(self, rows: Tensor, cache: KeysValues, slots: Slots) -> Tensor:
+        """One new row a hypothesis (R, D) -> (R, D), attending to the cached rows it descends from."""
+        projected = self.query_key_value(rows).view(*slots.own.shape, -1)
+        query, key, value = self._heads(projected, slots.own_positions)
+        keys, values = cache.write(key, value, slots)
+        mask = slots.mask if self.window is None else slots.within(self.window)
+        mixed = self.mix(query, keys, values, mask, slots.own_positions, slots.positions)
+        output: Tensor = self.output(join_heads(mixed).flatten(0, 1))
+        return output
+
+    def _heads(self, projected: Tensor, positions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries (B, H, T, K), keys (B, G, T, K) and values (B, G, T, V) of rows at these positions."""
+        query, key, value = parted(projected, self.heads.query, self.heads.key, self.heads.value)
+        query, key = self.query_norm(query), self.key_norm(key)
+        return self.positions.rotate(query, positions), self.positions.rotate(key, positions), value
+
+
+class CrossAttention(nn.Module):
+    """Queries from the target, keys and values from the memory (the encoder's output)."""
+
+    def __init__(
+        self,
+        dim: int,
+        memory_dim: int,
+        heads: Heads,
+        *,
+        mix: Mix,
+        norm: Callable[[int], nn.Module],
+        compute_dtype: torch.dtype,
+    ) -> None:
+        super().__init__()
+        self.heads = heads
+        self.query = projection(dim, (heads.query,), compute_dtype)
+        self.key_value = projection(memory_dim, (heads.key, heads.value), compute_dtype)
+        self.query_norm, self.key_norm = norm(heads.key_dim), norm(heads.key_dim)
+        self.output = Linear(heads.number * heads.value_dim, dim, compute_dtype=compute_dtype)
+        self.mix = mix
+
+    def remember(self, memory: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
+        """Keys and values (B, G, S, ..) of memory (N, D): computed once a sentence."""
+        key, value = self._key_value(memory, layout)
+        return key.contiguous(), value.contiguous()
+
+    def forward(self, rows: Tensor, layout: AnyLayout, memory: Tensor, memory_layout: AnyLayout, mask: Mask) -> Tensor:
+        """(N, D) -> (N, D)."""
+        query = self._query(layout.pad(self.query(rows)))
+        key, value = self._key_value(memory, memory_layout)
+        mixed = self.mix(query, key, value, mask, NOWHERE, NOWHERE)
+        output: Tensor = self.output(layout.unpad(join_heads(mixed)))
+        return output
+
+    def step(self, rows: Tensor, remembered: tuple[Tensor, Tensor], mask: Mask) -> Tensor:
+        """(R, D) -> (R, D): the hypotheses of a sentence are further queries over its one memory."""
+        key, value = remembered
+        projected = self.query(rows)
+        query = self._query(projected.view(len(key), -1, projected.shape[1]))
+        mixed = self.mix(query, key, value, mask, NOWHERE, NOWHERE)
+        output: Tensor = self.output(join_heads(mixed).flatten(0, 1))
+        return output
+
+    def _query(self, projected: Tensor) -> Tensor:
+        (query,) = parted(projected, self.heads.query)
+        return self.query_norm(query)  # type: ignore[no-any-return]
+
+    def _key_value(self, memory: Tensor, layout: AnyLayout) -> tuple[Tensor, Tensor]:
+        key, value = parted(layout.pad(self.key_value(memory)), self.heads.key, self.heads.value)
+        return self.key_norm(key), value
+
+
+def projection(dim: int, heads: Sequence[tuple[int, int]], compute_dtype: torch.dtype) -> Linear:
+    """D -> the sum of H K of some (H, K), side by side, each Glorot-initialised by its own fan-out."""
+    widths = [number * width for number, width in heads]
+    linear = Linear(dim, sum(widths), compute_dtype=compute_dtype, num_parts=len(widths))
+    if len(set(widths)) > 1:
+        for part in torch.split(linear.weight.detach(), widths):
+            nn.init.xavier_uniform_(part)
+    return linear
+
+
+def parted(x: Tensor, *heads: tuple[int, int]) -> tuple[Tensor, ...]:
+    """(B, T, the sum of H K) -> for each of the (H, K) a tensor (B, H, T, K): views, nothing is copied."""
+    if len(set(heads)) == 1:
+        return split_heads(x, len(heads), heads[0][0])
+    parts = torch.split(x, [number * width for number, width in heads], dim=2)
+    return tuple(part.view(*x.shape[:2], *each).transpose(1, 2) for part, each in zip(parts, heads, strict=True))
+
+
+def split_heads(x: Tensor, num_parts: int, heads: int) -> tuple[Tensor, ...]:
+    """(B, T, P*D) -> P tensors (B, H, T, K): views, nothing is copied."""
+    batch, length, width = x.shape
+    return x.view(batch, length, num_parts, heads, width // num_parts // heads).permute(2, 0, 3, 1, 4).unbind(0)
+
+
+def join_heads(x: Tensor) -> Tensor:
+    """(B, H, T, K) -> (B, T, H K)."""
+    return x.transpose(1, 2).flatten(2)

@@ -1,0 +1,116 @@
+"""Position schemes: what is added to the input, and what attention does with positions.
+
+A scheme is one row of POSITIONS. The three hooks of `AttentionPositions` are where relative schemes enter
+(`relative.py`): rotary positions turn queries and keys, ALiBi biases the logits, Shaw et al. also add to the values.
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from tfm.model.attention.relative_positions import Alibi, AttentionPositions, Rotary, Shaw, TransformerXL
+
+
+class NoInput(nn.Module):
+    """Adds nothing to the input."""
+
+    def __init__(self, dim: int, max_length: int) -> None:
+        super().__init__()
+
+    def forward(self, rows: Tensor, positions: Tensor) -> Tensor:
+        return rows
+
+
+class Sinusoidal(nn.Module):
+    """PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(the same)   (Vaswani et al. 2017, sec. 3.5)."""
+
+    table: Tensor
+
+    def __init__(self, dim: int, max_length: int) -> None:
+        super().__init__()
+        self.register_buffer("table", sinusoids(dim, max_length).float(), persistent=False)
+
+    def forward(self, rows: Tensor, positions: Tensor) -> Tensor:
+        """(N, D), (N,) -> (N, D)."""
+        return rows + self.table.index_select(0, positions).to(rows.dtype)
+
+
+class Learned(nn.Module):
+    """One trained vector a position."""
+
+    def __init__(self, dim: int, max_length: int) -> None:
+        super().__init__()
+        self.table = nn.Embedding(max_length, dim)
+        nn.init.normal_(self.table.weight, std=dim**-0.5)
+
+    def forward(self, rows: Tensor, positions: Tensor) -> Tensor:
+        """(N, D), (N,) -> (N, D)."""
+        added: Tensor = self.table(positions)
+        return rows + added
+
+
+class Concatenated(nn.Module):
+    """[row ; vector of its position]: a scheme of the input beside the rows, not added to them.
+
+    width: of the vector, half of what comes out.
+    """
+
+    def __init__(self, scheme: Callable[[int, int], nn.Module], dim: int, max_length: int) -> None:
+        super().__init__()
+        self.width = dim // 2
+        self.scheme = scheme(self.width, max_length)
+
+    def forward(self, rows: Tensor, positions: Tensor) -> Tensor:
+        """(N, D - width), (N,) -> (N, D)."""
+        nothing = rows.new_zeros(len(rows), self.width)
+        return torch.cat([rows, self.scheme(nothing, positions)], dim=1)
+
+
+def sinusoids(dim: int, max_length: int) -> Tensor:
+    """The table of sines and cosines (max_length, D), float64."""
+    table = torch.empty(max_length, dim, dtype=torch.float64)
+    if table.is_meta:  # only its shape is asked for; to compute there would load a second of modules
+        return table
+    angle = torch.arange(max_length, dtype=torch.float64)[:, None] * torch.exp(
+        torch.arange(0, dim, 2, dtype=torch.float64) * (-math.log(10_000.0) / dim)
+    )
+    table[:, 0::2] = angle.sin()
+    table[:, 1::2] = angle.cos()[:, : dim // 2]
+    return table
+
+
+class Scheme(NamedTuple):
+    """One position scheme: a module for the input (dim, max_length), one for attention (heads, key_dim, value_dim)."""
+
+    input: Callable[[int, int], nn.Module]
+    attention: Callable[[int, int, int], AttentionPositions]
+
+
+def _neutral(heads: int, key_dim: int, value_dim: int) -> AttentionPositions:
+    return AttentionPositions()
+
+
+POSITIONS: dict[str, Scheme] = {
+    "none": Scheme(NoInput, _neutral),
+    "sinusoidal": Scheme(Sinusoidal, _neutral),
+    "learned": Scheme(Learned, _neutral),
+    "rotary": Scheme(NoInput, Rotary),
+    "alibi": Scheme(NoInput, Alibi),
+    "shaw": Scheme(NoInput, Shaw),
+    "transformer_xl": Scheme(NoInput, TransformerXL),
+}
+
+
+def added(scheme: Callable[[int, int], nn.Module], dim: int, max_length: int) -> nn.Module:
+    """A scheme of the input as it is: what it adds is as wide as the rows."""
+    return scheme(dim, max_length)
+
+
+JOINS: dict[str, Callable[[Callable[[int, int], nn.Module], int, int], nn.Module]] = {
+    "add": added,
+    "concatenate": Concatenated,
+}
+"""By name: (a scheme's `input`, dim, max_length) -> what makes rows of width dim of embeddings and positions."""

@@ -1,0 +1,153 @@
+"""The compiled loops of `library.py`: where they apply, and tensors handed to them.
+
+They are used within `compiled_loops` alone. Each function answers None, or False, where they do not apply: elsewhere,
+where gradients are asked for, on another device than a CPU, and in another type than fp32. The equation in torch then
+does the same.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from tfm.model.masks import Mask
+
+_loops: Any = None
+
+
+@contextmanager
+def compiled_loops(wanted: bool) -> Iterator[None]:
+    """Within, the compiled loops are used, if that is wanted and numba is installed (extra: fast).
+
+    Their first use in a process takes half a second, and the first of an installation compiles for some more.
+    """
+    global _loops
+    before, _loops = _loops, _load() if wanted else None
+    try:
+        yield
+    finally:
+        _loops = before
+
+
+def _load() -> Any:
+    """The module of the loops; None without numba."""
+    try:
+        from tfm.model.cpu_kernels import library
+    except ImportError:
+        return None
+    return library
+
+
+def in_use() -> bool:
+    """Whether compiled loops are used here."""
+    return _loops is not None and not torch.is_grad_enabled()
+
+
+def attend(query: Tensor, key: Tensor, value: Tensor, mask: Mask, scale: float) -> Tensor | None:
+    """softmax(Q K^T * scale + mask) V: query (B, H, T, K), key (B, G, S, K), value (B, G, S, V) -> (B, H, T, V)."""
+    if not mask.is_plain or not _applies(query):
+        return None
+    batch, heads, num_queries, _ = query.shape
+    mixed = query.new_empty(batch, num_queries, heads, value.shape[3])
+    heads_of_keys, none = (with_room(key), with_room(value)), torch.empty(batch, 0, dtype=torch.int64)
+    arrays = _as_rows(query), *heads_of_keys, none, *lists(mask, batch, key.shape[2])
+    _loops.attend(*map(Tensor.numpy, arrays), scale, mixed.numpy())
+    return mixed.transpose(1, 2)
+
+
+def lists(mask: Mask, batch: int, num_keys: int) -> tuple[Tensor, Tensor]:
+    """Which keys the queries of each sentence see (B, W, ..), and how many (B, W): listed once for all layers."""
+    if (batch, num_keys) not in mask.lists:
+        allowed = mask.allowed
+        if allowed is None:
+            allowed = torch.ones(batch, 1, 1, num_keys, dtype=torch.bool)
+        allowed = allowed.expand(batch, -1, -1, -1).squeeze(1).contiguous()
+        where = torch.zeros(*allowed.shape[:2], num_keys + _loops.AT_ONCE, dtype=torch.uint64)
+        counts = torch.empty(allowed.shape[:2], dtype=torch.int64)
+        _loops.list_allowed(allowed.numpy(), where.numpy(), counts.numpy())
+        mask.lists[batch, num_keys] = where, counts
+    return mask.lists[batch, num_keys]
+
+
+def layer_norm(rows: Tensor, gain: Tensor, bias: Tensor, eps: float) -> Tensor | None:
+    """(x - mean) / sqrt(var + eps) * gain + bias of each row x of (N, D)."""
+    if not _applies(rows) or rows.dim() != 2:
+        return None
+    normed = torch.empty_like(rows, memory_format=torch.contiguous_format)
+    _loops.layer_norm(rows.contiguous().numpy(), gain.numpy(), bias.numpy(), eps, normed.numpy())
+    return normed
+
+
+def log_softmax(logits: Tensor) -> bool:
+    """Whether logits (N, V) have become log-probabilities, in place."""
+    if not _applies(logits) or not logits.is_contiguous():
+        return False
+    _loops.log_softmax(logits.numpy())
+    return True
+
+
+def write(keys: Tensor, values: Tensor, key: Tensor, value: Tensor, slots: Tensor) -> bool:
+    """Whether key (B, G, W, K) and value (B, G, W, V) are in their slots (B, W) of keys (B, G, S, K) and values."""
+    if not _applies(key):
+        return False
+    for all_, new in ((keys, key), (values, value)):
+        _loops.write(all_.numpy(), _as_rows(new).numpy(), slots.contiguous().numpy())
+    return True
+
+
+def take_slots(descent: Tensor, positions: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor] | None:
+    """The slots (B, W) that the next rows take, and descent (B, W, S) and positions (B, S) with them."""
+    if not in_use() or descent.device.type != "cpu":
+        return None
+    batch, width, slots = descent.shape
+    own = positions.new_empty(batch, width)
+    grown, places = descent.new_empty(batch, width, slots + width), positions.new_empty(batch, slots + width)
+    before = descent.contiguous(), positions.contiguous(), lengths.contiguous()
+    used = _loops.take_slots(*map(Tensor.numpy, (*before, own, grown, places)))
+    return own, grown[..., :used], places[:, :used]
+
+
+def best_of_logits(
+    logits: Tensor, sums: Tensor, k: int, *, never: tuple[int, ...]
+) -> tuple[Tensor, Tensor, Tensor] | None:
+    """The k largest of sums (B, W) + log-softmax(logits (B, W, V)), as `pipeline.decoding.candidates` gives them.
+
+    What is `never` to come counts in the softmax, and is left out. The logits are used up.
+    """
+    if not _applies(logits):
+        return None
+    values = sums.new_empty(len(sums), k)
+    found = values, torch.empty_like(values, dtype=torch.int64), torch.empty_like(values, dtype=torch.int64)
+    given = logits.contiguous().numpy(), _as_array(never), sums.contiguous().numpy()
+    _loops.best_of_logits(*given, *map(Tensor.numpy, found))
+    return found
+
+
+@cache
+def _as_array(ids: tuple[int, ...]) -> npt.NDArray[np.int64]:
+    return np.array(ids, np.int64)
+
+
+def _applies(given: Tensor) -> bool:
+    """Whether the loops are for this tensor; what is given beside it is of the same type and device."""
+    return in_use() and given.dtype is torch.float32 and given.device.type == "cpu"
+
+
+def _as_rows(heads: Tensor) -> Tensor:
+    """(B, H, T, K) -> (B, T, H K), contiguous."""
+    return heads.transpose(1, 2).flatten(2).contiguous()
+
+
+def with_room(heads: Tensor) -> Tensor:
+    """Keys or values (B, G, S, K), contiguous; of a part of a cache, with all the slots that it has."""
+    batch, groups, _, width = heads.shape
+    room = heads.stride(1) // width if width else 0
+    whole = batch, groups, room, width
+    if room >= heads.shape[2] and heads.stride() == (groups * room * width, room * width, width, 1):
+        return heads.as_strided(whole, heads.stride())
+    return heads.contiguous()

@@ -1,0 +1,112 @@
+"""What becomes of logits in decoding: log-probabilities, or the best candidates straight away.
+
+Legend: N rows · B sentences · W hypotheses of each · V vocabulary.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from tfm.model.cpu_kernels.jit import REORDERED, compiled, exp
+
+LANES = 64
+CHUNKS = 16
+
+
+@njit(fastmath=REORDERED, error_model="numpy")
+def _largest(row, lanes):  # type: ignore[no-untyped-def]
+    """The largest number of a row, by way of one in each of LANES lanes, which are looked at side by side."""
+    whole = len(row) // LANES * LANES
+    lanes[:] = -np.inf
+    for first in range(0, whole, LANES):
+        some = row[first : first + LANES]
+        for lane in range(LANES):
+            lanes[lane] = some[lane] if some[lane] > lanes[lane] else lanes[lane]
+    largest = np.float32(-np.inf)
+    for lane in range(LANES):
+        largest = max(largest, lanes[lane])
+    for v in range(whole, len(row)):
+        largest = max(largest, row[v])
+    return largest
+
+
+@njit(fastmath=REORDERED, error_model="numpy")
+def _normaliser(row, largest):  # type: ignore[no-untyped-def]
+    """The log of the sum of e^x over a row of logits, the largest of which is given."""
+    total = np.float32(0.0)
+    for v in range(len(row)):
+        total += exp(row[v] - largest)
+    return np.float32(largest + math.log(total))
+
+
+@compiled("void(f4[:,::1])")
+def log_softmax(logits):  # type: ignore[no-untyped-def]
+    """Logits (N, V) -> log-probabilities, in place."""
+    lanes = np.empty(LANES, np.float32)
+    for n in range(len(logits)):
+        row = logits[n]
+        normaliser = _normaliser(row, _largest(row, lanes))
+        for v in range(len(row)):
+            row[v] -= normaliser
+
+
+@njit(inline="always")
+def _insert(values, beams, tokens, value, beam, token):  # type: ignore[no-untyped-def]
+    """Put a candidate where it belongs among the best ones, if it does."""
+    place = len(values)
+    while place > 0 and (
+        value > values[place - 1]
+        or (
+            value == values[place - 1]
+            and value > -np.inf
+            and (beam < beams[place - 1] or (beam == beams[place - 1] and token < tokens[place - 1]))
+        )
+    ):
+        place -= 1
+    if place == len(values):
+        return
+    for i in range(len(values) - 1, place, -1):
+        values[i], beams[i], tokens[i] = values[i - 1], beams[i - 1], tokens[i - 1]
+    values[place], beams[place], tokens[place] = value, beam, token
+
+
+@compiled("void(f4[:,:,::1], i8[::1], f8[:,::1], f8[:,::1], i8[:,::1], i8[:,::1])")
+def best_of_logits(logits, never, sums, values, beams, tokens):  # type: ignore[no-untyped-def]
+    """The largest of sums (B, W) + log-softmax(logits (B, W, V)) of each sentence into values, beams, tokens (B, k).
+
+    Best first; among equals lowest beam, then lowest token. Value -inf where there are fewer. What is `never` to come
+    counts in the softmax, and becomes -inf.
+    A row is looked at by the largest of CHUNKS pieces, each so far from the next that all such sets lie side by side.
+    """
+    batch, width, vocab = logits.shape
+    k = values.shape[1]
+    num_sets = vocab // CHUNKS
+    whole, step = CHUNKS * num_sets, max(1, num_sets)
+    largest, lanes = np.empty(num_sets, np.float32), np.empty(LANES, np.float32)
+    for b in range(batch):
+        values[b] = -np.inf
+        beams[b] = 0
+        tokens[b] = 0
+        for w in range(width):
+            row, total = logits[b, w], sums[b, w]
+            if not total > -np.inf:
+                continue
+            largest[:] = row[:num_sets]
+            for first in range(num_sets, whole, step):
+                chunk = row[first : first + num_sets]
+                for j in range(num_sets):
+                    largest[j] = chunk[j] if chunk[j] > largest[j] else largest[j]
+            normaliser = _normaliser(row, max(_largest(largest, lanes), _largest(row[whole:], lanes)))
+            for token in never:
+                row[token] = -np.inf
+            for j in range(num_sets):
+                if total + (largest[j] - normaliser) >= values[b, k - 1]:
+                    for token in range(j, whole, step):
+                        value = total + (row[token] - normaliser)
+                        if value >= values[b, k - 1]:
+                            _insert(values[b], beams[b], tokens[b], value, w, token)
+            for token in range(whole, vocab):
+                value = total + (row[token] - normaliser)
+                if value >= values[b, k - 1]:
+                    _insert(values[b], beams[b], tokens[b], value, w, token)

@@ -1,0 +1,166 @@
+"""A decoding step of many hypotheses side by side, with less asking: for decoders of plain parts (`plain.py`).
+
+torch does the products with weights, and the loops of `kernels.py` what lies between them, on the rows as they are. It
+is the step of `transformer.py`, `blocks.py` and `attention.py`, and a test holds it equal to that: there each part is
+found and asked in turn, which takes a twentieth of a small model's step.
+
+Legend: R hypotheses · N rows, R and some more · B sentences · W hypotheses of each · D width · H heads · G heads of
+keys and values · K width of a head's queries and keys · V width of its values.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tfm.model.attention.kv_cache import KeysValues, Slots
+from tfm.model.attention.multi_head import Heads
+from tfm.model.cpu_kernels import dispatch
+from tfm.model.fused.eligibility import is_plain_stack, is_ready
+from tfm.model.layers.linear import EVEN
+from tfm.model.layers.log_probs import OfLogits, Predict
+from tfm.model.layers.residual import PreNorm
+from tfm.model.masks import Mask
+from tfm.model.transformer.decoder_state import TransformerState
+from tfm.model.transformer.encoder_decoder import EncoderDecoder
+from tfm.model.transformer.layers import DecoderLayer
+
+FEW_ROWS = 4 * EVEN
+"""So few are left to the model: its products choose other kernels for them."""
+
+Array = Any
+Product = Callable[[Tensor], Tensor]
+
+
+def quickest(stepper: Any) -> Any:
+    """The stepper, or one that does the same sooner, with the weights as they are now."""
+    if type(stepper) is not EncoderDecoder or not dispatch.in_use():
+        return stepper
+    fits = is_ready(stepper) and is_plain_stack(stepper.decoder, stepper.decoder_norm, DecoderLayer)
+    return Together(stepper) if fits else stepper
+
+
+@dataclass(frozen=True)
+class _Norm:
+    gain: Array
+    bias: Array
+    eps: float
+
+    @classmethod
+    def of(cls, norm: Any) -> Self:
+        return cls(norm.weight.detach().numpy(), norm.bias.detach().numpy(), norm.eps)
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """A layer's products, and the norms that come after each of its three sublayers."""
+
+    query_key_value: Product
+    mixed: Product
+    query: Product
+    memory_mixed: Product
+    inner: Product
+    outer: Product
+    norms: list[_Norm]
+
+    @classmethod
+    def of(cls, layer: Any, norms: list[_Norm]) -> Self:
+        attention, memory, inner = layer.attention, layer.cross_attention, layer.feed_forward
+        products = attention.query_key_value, attention.output, memory.query, memory.output, inner.outer
+        first, second, third, fourth, last = (each.product() for each in products)
+        return cls(first, second, third, fourth, inner.inner.product("relu"), last, norms)
+
+
+class Together:
+    """A `Stepper`: the model itself, but for a step of many rows."""
+
+    def __init__(self, model: EncoderDecoder) -> None:
+        from tfm.model.cpu_kernels import library
+
+        loops: Any = library
+        layers: list[Any] = list(model.decoder)
+        residuals = [
+            residual
+            for layer in layers
+            for residual in (layer.around_attention, layer.around_cross_attention, layer.around_feed_forward)
+        ]
+        self._is_before = isinstance(residuals[0], PreNorm)
+        norms = [_Norm.of(residual.norm) for residual in residuals]
+        self._first = norms[0]
+        if self._is_before:
+            norms = [*norms[1:], _Norm.of(model.decoder_norm)]
+        self._layers = [_Layer.of(layer, norms[3 * i : 3 * i + 3]) for i, layer in enumerate(layers)]
+        self._model, self._heads, self._loops = model, layers[0].attention.heads, loops
+        self.max_length, self.start = model.max_length, model.start
+
+    def step(self, tokens: Tensor, state: TransformerState) -> tuple[Predict, TransformerState]:
+        """The next token of every row (R,), as `EncoderDecoder.step`."""
+        if len(tokens) <= FEW_ROWS:
+            return self._model.step(tokens, state)
+        model = self._model
+        embedded = model.target_embedding(tokens, state.row_positions)
+        rows = F.pad(embedded, (0, 0, 0, -len(tokens) % EVEN))  # a new tensor also where nothing is added
+        state, slots = state.grown()
+        attention = _Attention(self._loops, self._heads, state, slots, rows)
+        entering = self._enter(rows)
+        for layer, cache, remembered in zip(self._layers, state.caches, state.remembered, strict=True):
+            mixed = attention.to_target(layer.query_key_value(entering), cache)
+            rows, entering = self._leave(rows, layer.mixed(mixed), layer.norms[0])
+            mixed = attention.to_memory(layer.query(entering), remembered)
+            rows, entering = self._leave(rows, layer.memory_mixed(mixed), layer.norms[1])
+            rows, entering = self._leave(rows, layer.outer(layer.inner(entering)), layer.norms[2])
+        hidden: Tensor = model.narrow(entering)[: len(tokens)]
+        return OfLogits(lambda some: model.output(hidden[some])), state
+
+    def _enter(self, rows: Tensor) -> Tensor:
+        """What enters the first sublayer (N, D)."""
+        if not self._is_before:
+            return rows
+        normed, norm = torch.empty_like(rows), self._first
+        self._loops.layer_norm(rows.numpy(), norm.gain, norm.bias, norm.eps, normed.numpy())
+        return normed
+
+    def _leave(self, rows: Tensor, added: Tensor, norm: _Norm) -> tuple[Tensor, Tensor]:
+        """rows + added, or where norms stand after that normed; and what enters the next sublayer (N, D)."""
+        normed = torch.empty_like(rows)
+        self._loops.add_and_norm(rows.numpy(), added.numpy(), norm.gain, norm.bias, norm.eps, normed.numpy())
+        return rows if self._is_before else normed, normed
+
+
+class _Attention:
+    """What the hypotheses of one step attend to, in all layers; what comes of it goes to the same place (N, H V)."""
+
+    def __init__(self, loops: Any, heads: Heads, state: TransformerState, slots: Slots, rows: Tensor) -> None:
+        self._loops, self._heads, self._slots, self._own = loops, heads, slots, slots.own.contiguous().numpy()
+        batch, width = slots.own.shape
+        self._none = np.empty((batch, 0), np.int64)
+        self._of_target = _listed(slots.mask, batch, slots.positions.shape[1])
+        self._of_memory = _listed(state.memory_mask, batch, state.remembered[0][0].shape[2])
+        self._mixed = rows.new_zeros(len(rows), heads.number * heads.value_dim)
+        self._by_sentence = self._mixed[: batch * width].view(batch, width, heads.number, heads.value_dim).numpy()
+
+    def to_target(self, projected: Tensor, cache: KeysValues) -> Tensor:
+        """Of queries, keys and values (N, H K + G K + G V), the latter two written into the cache."""
+        heads = self._heads
+        keys, values = cache.room(self._slots, heads.groups, (heads.key_dim, heads.value_dim), projected)
+        return self._attend(projected, keys, values, self._own, self._of_target)
+
+    def to_memory(self, query: Tensor, remembered: tuple[Tensor, Tensor]) -> Tensor:
+        """Of queries (N, H K)."""
+        keys, values = map(dispatch.with_room, remembered)
+        return self._attend(query, keys, values, self._none, self._of_memory)
+
+    def _attend(self, rows: Tensor, keys: Tensor, values: Tensor, own: Array, listed: tuple[Array, Array]) -> Tensor:
+        batch, width = self._own.shape
+        query, scale = rows[: batch * width].view(batch, width, -1), self._heads.key_dim**-0.5
+        self._loops.attend(query.numpy(), keys.numpy(), values.numpy(), own, *listed, scale, self._by_sentence)
+        return self._mixed
+
+
+def _listed(mask: Mask, batch: int, num_keys: int) -> tuple[Array, Array]:
+    where, counts = dispatch.lists(mask, batch, num_keys)
+    return where.numpy(), counts.numpy()

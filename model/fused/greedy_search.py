@@ -1,0 +1,201 @@
+"""Greedy search of one sentence by itself: where one compiled loop (`alone_kernel.py`) does it, with which weights.
+
+A step of one row is a thousand small operations in torch, and what takes the time is to ask for them. The loop knows
+the parts that most Transformers are made of; for any other `searcher` answers None, and the model goes step by step.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tfm.model.attention.positions import Learned, NoInput, Sinusoidal
+from tfm.model.cpu_kernels import dispatch
+from tfm.model.fused.eligibility import is_plain_stack, is_ready
+from tfm.model.layers.embedding import Embedding
+from tfm.model.layers.linear import Linear
+from tfm.model.layers.normalization import LayerNorm
+from tfm.model.layers.residual import PreNorm
+from tfm.model.layout import Layout
+from tfm.model.transformer.encoder_decoder import EncoderDecoder
+from tfm.model.transformer.layers import DecoderLayer, EncoderLayer
+
+Search = Callable[[Sequence[int], int, int], tuple[list[int], float]]
+"""Source ids, the fewest pieces before the end token, the most -> ids, and the sum of their log-probabilities. Both ids
+with their end token."""
+MANY_PRODUCTS = 50_000_000
+"""So many are done faster by torch's kernels, however long it takes to ask for them: in reading a long source."""
+MANY_WEIGHTS = 1 << 24
+"""So many several threads read faster than the one of the loop."""
+
+
+def searcher(model: object, special: tuple[int, int, int]) -> Search | None:
+    """What searches greedily with this model as it is now; None where the loop does not apply.
+
+    special: padding, begin and end token.
+    """
+    if type(model) is not EncoderDecoder or not dispatch.in_use():
+        return None
+    if getattr(model.output, "inference_dtype", None) not in (None, torch.float32):
+        return None
+    if model.laid_out is None or not model.laid_out[0].is_as_it_was():
+        model.laid_out = _Seen(model), _Weights(model) if _fits(model) else None
+    weights = model.laid_out[1]
+    return None if weights is None else partial(weights.search, special)
+
+
+class _Seen:
+    """A model as it was when this was made: its parts, and where their tensors lie, in which version.
+
+    It is asked before every sentence: what it looks through is gathered once.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self._modules = list(model.modules())  # kept, so that no new one takes the identity of an old one
+        self._parts = [each._modules for each in self._modules if each._modules]
+        self._hooks = [hooks for each in self._modules for hooks in (each._forward_hooks, each._forward_pre_hooks)]
+        both: list[Any] = [tensors for each in self._modules for tensors in (each._parameters, each._buffers)]
+        self._tensors: list[dict[str, Tensor | None]] = [tensors for tensors in both if tensors]
+        self._was = self._look()
+
+    def is_as_it_was(self) -> bool:
+        return self._look() == self._was
+
+    def _look(self) -> tuple[list[int], list[int], list[int], bool]:
+        parts = [id(part) for parts in self._parts for part in parts.values()]
+        tensors = [tensor for tensors in self._tensors for tensor in tensors.values() if tensor is not None]
+        versions = [0 if each.is_inference() else each._version for each in tensors]
+        return parts, [each.data_ptr() for each in tensors], versions, any(self._hooks)
+
+
+class _Weights:
+    """The weights of a model as the loop reads them."""
+
+    def __init__(self, model: EncoderDecoder) -> None:
+        encoder: Any = model.encoder
+        decoder: Any = model.decoder
+        crosses = [layer.cross_attention for layer in decoder]
+        self._model, kernel = model, _kernel()
+        self._num_read = _size(encoder) + sum(_size(cross.key_value) for cross in crosses)
+        self._encoder = _stack(model.source_embedding, encoder, model.encoder_norm, model.max_length)
+        self._decoder = _stack(model.target_embedding, decoder, model.decoder_norm, model.max_length)
+        self._remember = _maps(cross.key_value for cross in crosses)
+        self._memory = kernel.Attention(
+            _maps(cross.query for cross in crosses),
+            _maps(cross.output for cross in crosses),
+            _norms(layer.around_cross_attention.norm for layer in decoder),
+        )
+        self._output = _array(model.output.weight)
+
+    def search(
+        self, special: tuple[int, int, int], source: Sequence[int], shortest: int, longest: int
+    ) -> tuple[list[int], float]:
+        """A `Search`, of these special tokens."""
+        if max(source) >= len(self._encoder.table):
+            raise IndexError(f"piece {max(source)} of a vocabulary of {len(self._encoder.table)}")
+        kernel, found, ids = _kernel(), np.empty(longest + 1, np.int64), np.array(source, np.int64)
+        if len(ids) * self._num_read > MANY_PRODUCTS:
+            keys, values = _remembered(self._model, ids)
+        else:
+            keys, values = kernel.encode(self._encoder, self._remember, self._decoder.how.heads, ids)
+        count, log_prob = kernel.greedy(
+            self._decoder, self._memory, self._output, keys, values, special, shortest, longest, found
+        )
+        return found[:count].tolist(), log_prob
+
+
+def _kernel() -> Any:
+    from tfm.model.cpu_kernels import greedy_search
+
+    return greedy_search
+
+
+def _stack(embedding: Embedding, layers: Any, last: nn.Module, max_length: int) -> Any:
+    kernel, first = _kernel(), layers[0]
+    table, heads, residual = _array(embedding.table.weight), first.attention.heads, first.around_attention
+    return kernel.Stack(
+        table,
+        _table_of(embedding.positions, max_length, table.shape[1]),
+        kernel.Attention(
+            _maps(layer.attention.query_key_value for layer in layers),
+            _maps(layer.attention.output for layer in layers),
+            _norms(layer.around_attention.norm for layer in layers),
+        ),
+        kernel.FeedForward(
+            _maps(layer.feed_forward.inner for layer in layers),
+            _maps(layer.feed_forward.outer for layer in layers),
+            _norms(layer.around_feed_forward.norm for layer in layers),
+        ),
+        _norms([last if isinstance(last, LayerNorm) else residual.norm]),
+        kernel.How(
+            (heads.number, heads.groups, heads.key_dim, heads.value_dim),
+            float(embedding.scale),
+            residual.norm.eps,
+            isinstance(residual, PreNorm),
+        ),
+    )
+
+
+def _maps(linears: Iterable[Any]) -> Any:
+    return _kernel().Maps(*_stacked(linears))
+
+
+def _norms(norms: Iterable[Any]) -> Any:
+    return _kernel().Norms(*_stacked(norms))
+
+
+def _size(module: nn.Module) -> int:
+    return sum(each.numel() for each in module.parameters())
+
+
+def _remembered(model: EncoderDecoder, source: Any) -> tuple[Any, Any]:
+    """What the decoder remembers of a source (S,), as the model itself reads it: (L, S, G K), (L, S, G V)."""
+    remembered = model.start(torch.from_numpy(source), Layout.of(torch.tensor([len(source)]))).remembered
+    keys, values = zip(*remembered, strict=True)
+    rows = (torch.cat(each).transpose(1, 2).flatten(2).contiguous().numpy() for each in (keys, values))
+    return next(rows), next(rows)
+
+
+def _array(tensor: Any) -> Any:
+    return tensor.detach().contiguous().numpy()
+
+
+def _stacked(modules: Iterable[Any]) -> tuple[Any, Any]:
+    """The weights (L, ..) and biases (L, ..) of some modules."""
+    weights, biases = zip(*((module.weight.detach(), module.bias.detach()) for module in modules), strict=True)
+    return torch.stack(weights).numpy(), torch.stack(biases).numpy()
+
+
+def _table_of(positions: nn.Module, max_length: int, dim: int) -> Any:
+    """What is added to the input (M, D)."""
+    if isinstance(positions, NoInput):
+        return np.zeros((max_length, dim), np.float32)
+    table: Any = positions.table
+    return _array(table if isinstance(positions, Sinusoidal) else table.weight)
+
+
+def _fits(model: EncoderDecoder) -> bool:
+    """Whether a model is in eval mode, in fp32, and of the parts that the loop knows."""
+    return (
+        is_ready(model)
+        and not any(each.is_inference() for each in model.parameters())  # these do not tell when they change
+        and _embeds_plainly(model.source_embedding)
+        and _embeds_plainly(model.target_embedding)
+        and is_plain_stack(model.encoder, model.encoder_norm, EncoderLayer)
+        and is_plain_stack(model.decoder, model.decoder_norm, DecoderLayer)
+        and type(model.narrow) is nn.Identity
+        and type(model.output) is Linear
+        and model.output.bias is None
+        and (torch.get_num_threads() == 1 or _size(model.decoder) + _size(model.output) < MANY_WEIGHTS)
+    )
+
+
+def _embeds_plainly(embedding: Embedding) -> bool:
+    return (
+        type(embedding.table) is nn.Embedding
+        and type(embedding.positions) in (NoInput, Sinusoidal, Learned)
+        and type(embedding.widen) is nn.Identity
+    )

@@ -1,0 +1,152 @@
+"""Embeddings and an output layer by clusters of pieces: the rarer they are, the narrower their vectors.
+
+Ids are taken as ranks, the most frequent first. Cluster 0 holds the n ids below the first cutoff, cluster i those from
+the i-th cutoff to the next, and its vectors W_i are E / factor^i wide.
+
+    adaptive softmax (Grave et al. 2017, section 4.3), C one row a cluster but the first, P_i from E to E / factor^i:
+        p(w | h) = softmax([W_0; C] h)_w                                   w in cluster 0
+        p(w | h) = softmax([W_0; C] h)_(n + i - 1)  softmax(W_i P_i h)_w   w in cluster i
+    adaptive inputs (Baevski and Auli 2019, section 3), Q_i from E / factor^i to E:
+        x(w) = W_0[w], or Q_i W_i[w]
+
+Tied, both have the W_i in common. Cluster 0 is as wide as E, and has no projection, where the paper gives it one: with
+one cluster these are the full softmax and the plain embedding.
+Legend: N rows · E width · V vocabulary.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+import torch
+from torch import Tensor, nn
+
+from tfm.model.config import AdaptiveConfig
+from tfm.model.layers.linear import Linear
+from tfm.model.layers.log_probs import log_softmax
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """How many pieces, and how wide the vector of each."""
+
+    size: int
+    width: int
+
+
+def clusters_of(config: AdaptiveConfig, dim: int, vocab: int) -> list[Cluster]:
+    """The clusters of a vocabulary, the first as wide as `dim`.
+
+    Raises ValueError where a cutoff lies beyond the vocabulary.
+    """
+    if config.cutoffs and config.cutoffs[-1] >= vocab:
+        raise ValueError(
+            f"model.adaptive.cutoffs: a cluster begins at id {config.cutoffs[-1]}, and the vocabulary has {vocab} "
+            "pieces: lower it, or leave it out"
+        )
+    begins, ends = (0, *config.cutoffs), (*config.cutoffs, vocab)
+    pairs = enumerate(zip(begins, ends, strict=True))
+    return [Cluster(end - begin, dim // config.factor**number) for number, (begin, end) in pairs]
+
+
+class AdaptiveEmbedding(nn.Module):
+    """Adaptive inputs, in the place of an nn.Embedding.
+
+    tables: of each cluster, the first as wide as E.
+    """
+
+    def __init__(self, tables: Sequence[nn.Embedding], *, compute_dtype: torch.dtype) -> None:
+        super().__init__()
+        sizes = [table.num_embeddings for table in tables]
+        self.num_embeddings, self.embedding_dim = sum(sizes), tables[0].embedding_dim
+        self.bounds = tuple(zip(accumulate(sizes, initial=0), accumulate(sizes), strict=False))
+        """The first id of each cluster, and the first that is beyond it."""
+        self.tables = nn.ModuleList(tables)
+        self.project = nn.ModuleList(
+            Linear(table.embedding_dim, self.embedding_dim, bias=False, compute_dtype=compute_dtype)
+            for table in tables[1:]
+        )
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Ids (N,) -> (N, E)."""
+        # every cluster for every row, zeros where it is another's: cheap, for they are narrow, and of one shape
+        first, *others = (self._vectors(tokens, number) for number in range(len(self.tables)))
+        for project, vectors in zip(self.project, others, strict=True):
+            first = first + project(vectors)
+        return first
+
+    def each_table(self) -> Iterator[nn.Embedding]:
+        """The tables, in the order of their ids."""
+        return iter(self.tables)  # type: ignore[arg-type]
+
+    def _vectors(self, tokens: Tensor, number: int) -> Tensor:
+        """The rows (N, E_i) of one cluster's table; zeros for tokens of another."""
+        begin, end = self.bounds[number]
+        inside = (tokens >= begin) & (tokens < end)
+        vectors: Tensor = self.tables[number](torch.where(inside, tokens - begin, 0))
+        return vectors * inside.unsqueeze(1)
+
+
+class Tail(nn.Module):
+    """The logits of the pieces of one cluster but the first   W_i P_i h."""
+
+    def __init__(self, dim: int, cluster: Cluster, *, compute_dtype: torch.dtype) -> None:
+        super().__init__()
+        self.project = Linear(dim, cluster.width, bias=False, compute_dtype=compute_dtype)
+        self.words = Linear(cluster.width, cluster.size, bias=False, compute_dtype=compute_dtype)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """(N, E) -> (N, n_i)."""
+        logits: Tensor = self.words(self.project(hidden))
+        return logits
+
+
+class AdaptiveSoftmax(nn.Module):
+    """An output layer that gives log-probabilities, which are logits as any others.
+
+    tables: of each cluster, the embeddings whose weights it shares; none: it has its own.
+    words: W_0. clusters: C; None where there are no tails.
+    """
+
+    def __init__(
+        self, clusters: Sequence[Cluster], tables: Iterable[nn.Embedding] = (), *, compute_dtype: torch.dtype
+    ) -> None:
+        super().__init__()
+        first, *others = clusters
+        dim, dtype = first.width, compute_dtype
+        self.words = Linear(dim, first.size, bias=False, compute_dtype=dtype)
+        self.clusters = Linear(dim, len(others), bias=False, compute_dtype=dtype) if others else None
+        self.tails = nn.ModuleList(Tail(dim, cluster, compute_dtype=dtype) for cluster in others)
+        self.begins = tuple(accumulate(cluster.size for cluster in clusters))[:-1]
+        """The first id of each tail."""
+        for layer, table in zip((self.words, *(tail.words for tail in self.each_tail())), tables, strict=False):
+            layer.weight = table.weight
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """What enters the output layer (N, E) -> log-probabilities (N, V)."""
+        if self.clusters is None:
+            return log_softmax(self.words(hidden))
+        head = log_softmax(torch.cat([self.words(hidden), self.clusters(hidden)], dim=1))
+        first, of_tails = torch.split(head, [self.begins[0], len(self.tails)], dim=1)
+        within = (log_softmax(tail(hidden)) for tail in self.each_tail())
+        tails = (inside + before for inside, before in zip(within, torch.split(of_tails, 1, dim=1), strict=True))
+        return torch.cat([first, *tails], dim=1)
+
+    def head_weight(self) -> Tensor:
+        """[W_0; C]: one row a piece of cluster 0, then one a tail."""
+        return self.words.weight if self.clusters is None else torch.cat([self.words.weight, self.clusters.weight])
+
+    def cluster_of(self, tokens: Tensor) -> Tensor:
+        """Ids -> the number of the cluster each one is in, of the same shape."""
+        number = torch.zeros_like(tokens)
+        for begin in self.begins:
+            number += tokens >= begin
+        return number
+
+    def each_tail(self) -> Iterator[Tail]:
+        """The tails, in the order of their ids."""
+        return iter(self.tails)  # type: ignore[arg-type]
+
+
+Table = nn.Embedding | AdaptiveEmbedding
+OutputLayer = Linear | AdaptiveSoftmax

@@ -1,0 +1,73 @@
+"""Dropout whose every draw is a pure function of (seed, step), with no generator state to keep.
+
+Masks are windows cut from a pool of random factors at drawn offsets, several times cheaper than drawing
+each element anew; the pool itself is drawn anew every POOL_STEPS steps.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from tfm.model.layers.counter_rng import counter_hash
+
+POOL_SIZE = 1 << 22
+POOL_STEPS = 64
+
+
+class Noise:
+    """The source of all dropout masks of a model. `begin` fixes every draw until the next `begin`."""
+
+    def __init__(self) -> None:
+        self._pools: dict[tuple[float, torch.dtype, torch.device], tuple[int, Tensor]] = {}
+        self.begin(0, 0, 0, 0)
+
+    def begin(self, seed: int, step: int, micro: int = 0, rank: int = 0) -> None:
+        """Start the forward pass of micro-batch `micro` of update `step` on process `rank`."""
+        self._pool_key = counter_hash(seed, step // POOL_STEPS)
+        self._key = counter_hash(seed, step, micro, rank)
+        self._draws = 0
+
+    def draw(self) -> int:
+        """The next of the pass's random numbers, 64 bits."""
+        self._draws += 1
+        return counter_hash(self._key, self._draws)
+
+    def mask(self, like: Tensor, rate: float) -> Tensor:
+        """Factors of like's shape: 0 with probability `rate`, else 1 / (1 - rate)."""
+        draw, size = self.draw(), like.numel()
+        if size > POOL_SIZE // 2:
+            return _factors(size, draw, rate, like).view_as(like)
+        offset = draw % (POOL_SIZE - size + 1)
+        return self._pool(rate, like)[offset : offset + size].view(like.shape)
+
+    def _pool(self, rate: float, like: Tensor) -> Tensor:
+        slot = (rate, like.dtype, like.device)
+        key, pool = self._pools.get(slot, (None, None))
+        if pool is None or key != self._pool_key:
+            pool = _factors(POOL_SIZE, self._pool_key, rate, like)
+            self._pools[slot] = (self._pool_key, pool)
+        return pool
+
+
+def _factors(size: int, key: int, rate: float, like: Tensor) -> Tensor:
+    # Drawn where they are needed, so that nothing waits for a copy; another kind of device draws others.
+    where = torch.device("cpu") if like.is_meta else like.device
+    generator = torch.Generator(where).manual_seed(key >> 1)
+    # Single-precision numbers whatever the dtype, so that a model in float64 drops the same elements.
+    kept = torch.rand(size, generator=generator, device=where) >= rate
+    return kept.to(like.device, like.dtype).mul_(1 / (1 - rate))
+
+
+class Dropout(nn.Module):
+    """Sets elements to zero at a rate and scales the others up, in training only (Srivastava et al. 2014)."""
+
+    def __init__(self, rate: float, noise: Noise) -> None:
+        super().__init__()
+        self.rate, self.noise = rate, noise
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training or self.rate == 0:
+            return x
+        return x * self.noise.mask(x, self.rate)
+
+    def extra_repr(self) -> str:
+        return str(self.rate)

@@ -1,0 +1,25 @@
+"""The embedding layer: token ids to rows, with what the scheme of positions adds to them.
+
+Legend: N rows · D width.
+"""
+
+from torch import Tensor, nn
+
+from tfm.model.layers.adaptive_softmax import Table
+from tfm.model.layers.dropout import Dropout
+
+
+class Embedding(nn.Module):
+    """Token ids with their positions -> rows as wide as a stack, scaled and with dropout."""
+
+    def __init__(
+        self, table: Table, dim: int, *, positions: nn.Module, scale: float, dropout: Dropout, widen: nn.Module
+    ) -> None:
+        super().__init__()
+        self.table, self.positions, self.dropout, self.widen = table, positions, dropout, widen
+        self.scale = scale
+
+    def forward(self, tokens: Tensor, positions: Tensor) -> Tensor:
+        """(N,), (N,) -> (N, D)."""
+        rows = self.widen(self.table(tokens) * self.scale)
+        return self.dropout(self.positions(rows, positions))  # type: ignore[no-any-return]

@@ -1,0 +1,180 @@
+"""y = x W^T + b, with operands of the matrix products in a chosen precision.
+
+Where a CPU or GPU multiplies bf16 several times faster than fp32, products take bf16 operands in training, and
+everything else stays fp32. In eval() products are in the weights' own precision, but within `products_in` another.
+
+A CPU's bf16 kernels are compiled for each shape they meet, and every batch has another number of rows: so
+rows are topped up with zeros to a multiple of ROWS, which changes no sum and leaves few shapes.
+
+Where no gradient is asked for on a CPU, weights are laid out once in the order in which the kernel reads them:
+the same product, several times faster for the few rows of a decoding step.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, Self, TypeVar, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tfm.model.layers.int8 import int8_product, quantised
+
+T = TypeVar("T")
+LOW_PRECISION = (torch.bfloat16, torch.float16)
+PACKED = (torch.float32, torch.bfloat16)
+ROWS = 128
+EVEN = 32
+"""Many rows are topped up to a multiple of so many: the packed kernel is prepared anew for each number of rows."""
+MANY_PRODUCTS = 700_000
+"""Fewer are done before the packed kernel, whose calls cost more, has begun."""
+MANY_WEIGHTS = 100_000
+"""With fewer, to round x to 8 bits takes as long as they gain."""
+
+
+def topped_up(rows: Tensor, dtype: torch.dtype) -> Tensor:
+    """Rows (N, D) in another precision, followed by zeros up to a multiple of ROWS."""
+    num_rows = len(rows)
+    result = rows.new_empty(-(-num_rows // ROWS) * ROWS, rows.shape[1], dtype=dtype)
+    result[:num_rows] = rows
+    result[num_rows:] = 0
+    return result
+
+
+class _LowPrecisionProduct(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:
+        low_x, low_weight = topped_up(x, dtype), weight.to(dtype)
+        ctx.save_for_backward(low_x, low_weight)
+        ctx.has_bias, ctx.out_dtype = bias is not None, x.dtype
+        y = F.linear(low_x, low_weight)[: len(x)].to(x.dtype)
+        return y if bias is None else y.add_(bias)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
+        low_x, low_weight = ctx.saved_tensors
+        low_grad = topped_up(grad, low_x.dtype)
+        for_x = (low_grad @ low_weight)[: len(grad)].to(ctx.out_dtype) if ctx.needs_input_grad[0] else None
+        for_weight = (low_grad.t() @ low_x).to(ctx.out_dtype) if ctx.needs_input_grad[1] else None
+        return for_x, for_weight, grad.sum(0) if ctx.has_bias else None, None
+
+
+@cache
+def can_pack() -> bool:
+    """Whether this build of torch lays out weights for its CPU kernels, and multiplies with them rightly."""
+    x, weight = torch.ones(2, 16), torch.eye(16)
+    try:
+        return torch.equal(_packed_product(x, _packed(weight), None), x)
+    except (AttributeError, RuntimeError):
+        return False
+
+
+def _packed(weight: Tensor) -> Tensor:
+    return torch.ops.mkldnn._reorder_linear_weight(weight, None)  # type: ignore[no-any-return]
+
+
+def _packed_product(x: Tensor, packed: Tensor, bias: Tensor | None, then: str = "none") -> Tensor:
+    return torch.ops.mkldnn._linear_pointwise(x, packed, bias, then, [], "")  # type: ignore[no-any-return]
+
+
+class Linear(nn.Module):
+    """A linear layer over rows (N, in) -> (N, out), Glorot-initialised.
+
+    compute_dtype: precision of the operands while training.
+    num_parts: how many matrices are stacked in the weight; each is initialised by its own fan-out.
+    """
+
+    def __init__(
+        self, in_dim: int, out_dim: int, *, bias: bool = True, compute_dtype: torch.dtype, num_parts: int = 1
+    ) -> None:
+        super().__init__()
+        self.compute_dtype = compute_dtype
+        self.inference_dtype: torch.dtype | None = None
+        self.weight: Tensor = nn.Parameter(torch.empty(out_dim, in_dim))
+        self.bias = nn.Parameter(torch.zeros(out_dim)) if bias else None
+        self._laid_out: tuple[tuple[int, int, torch.dtype], object] | None = None
+        for part in self.weight.detach().chunk(num_parts):
+            nn.init.xavier_uniform_(part)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(N, in) -> (N, out)."""
+        if self.training and self.compute_dtype in LOW_PRECISION:
+            return _LowPrecisionProduct.apply(x, self.weight, self.bias, self.compute_dtype)  # type: ignore[no-untyped-call,no-any-return]
+        if self.training or torch.is_grad_enabled():
+            return F.linear(x, self.weight, self.bias)
+        if self.inference_dtype is torch.int8 and self.weight.numel() >= MANY_WEIGHTS:
+            product = int8_product(x.float(), self._as_read(torch.int8, quantised)).to(x.dtype)
+            return product if self.bias is None else product.add_(self.bias)
+        if self.inference_dtype in LOW_PRECISION:
+            return self._infer(x.to(self.inference_dtype)).to(x.dtype)
+        return self._infer(x)
+
+    def _infer(self, x: Tensor) -> Tensor:
+        """(N, in) -> (N, out), multiplied in the type of x."""
+        weight, dtype, num_rows = self.weight, x.dtype, x.shape[0]
+        bias = None if self.bias is None else self.bias.to(dtype)
+        packs = num_rows * weight.numel() >= MANY_PRODUCTS or dtype in LOW_PRECISION
+        if packs and x.device.type == "cpu" and dtype in PACKED and can_pack():
+            more = -num_rows % EVEN if x.dim() == 2 and num_rows > 4 * EVEN else 0
+            product = _packed_product(F.pad(x, (0, 0, 0, more)) if more else x, self._packed_weight(dtype), bias)
+            return product[:num_rows] if more else product
+        return F.linear(x, weight.to(dtype), bias)
+
+    def _packed_weight(self, dtype: torch.dtype) -> Tensor:
+        return self._as_read(dtype, lambda weight: _packed(weight.to(dtype)))
+
+    def product(self, then: str = "none") -> Callable[[Tensor], Tensor]:
+        """(N, in) -> (N, out) with the weight as it is now: what a module call does, with fewer questions asked.
+
+        then: "relu", or nothing. For many rows, on a CPU, without gradients.
+        """
+        bias, dtype = self.bias, self.inference_dtype or self.weight.dtype
+        if dtype is torch.float32 and can_pack():
+            packed = self._packed_weight(dtype)
+            return lambda x: _packed_product(x, packed, bias, then)
+        return (lambda x: self(x).relu_()) if then == "relu" else self.__call__
+
+    def prepare(self) -> None:
+        """Lay the weight out now, before processes are forked that would each do so."""
+        dtype = self.inference_dtype or self.weight.dtype
+        if self.weight.device.type == "cpu" and dtype in PACKED and can_pack():
+            self._packed_weight(dtype)
+
+    def train(self, mode: bool = True) -> Self:
+        """Turn training on or off; what was laid out is forgotten, for fused optimisers change weights unseen."""
+        self._laid_out = None
+        return super().train(mode)
+
+    def _as_read(self, dtype: torch.dtype, lay_out: Callable[[Tensor], T]) -> T:
+        """The weight as a kernel for this type reads it, laid out anew when it has changed."""
+        weight = self.weight
+        state = weight.data_ptr(), weight._version, dtype
+        if self._laid_out is None or self._laid_out[0] != state:
+            self._laid_out = state, lay_out(weight.detach())
+        return cast(T, self._laid_out[1])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy has: what is laid out for a kernel cannot be copied, and is made anew."""
+        return {**self.__dict__, "_laid_out": None}
+
+    def extra_repr(self) -> str:
+        return f"{self.weight.shape[1]} -> {self.weight.shape[0]}, bias={self.bias is not None}"
+
+
+def linear_layers(model: object) -> list[Linear]:
+    """The linear layers of a model, if it has any."""
+    return [each for each in model.modules() if isinstance(each, Linear)] if isinstance(model, nn.Module) else []
+
+
+@contextmanager
+def products_in(model: object, dtype: torch.dtype) -> Iterator[None]:
+    """Within, a model's linear layers multiply operands of this type in eval() without gradients."""
+    layers = linear_layers(model) if dtype in (torch.int8, *LOW_PRECISION) else []
+    try:
+        for layer in layers:
+            layer.inference_dtype = dtype
+        yield
+    finally:
+        for layer in layers:
+            layer.inference_dtype = None

@@ -1,0 +1,34 @@
+"""What becomes of the logits of an output layer."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from tfm.model.cpu_kernels import dispatch
+
+Predict = Callable[[slice], Tensor]
+"""Of some rows (r,), log-probabilities (r, V) of the next piece, computed when asked for.
+
+What is given is the caller's to overwrite.
+"""
+
+
+@dataclass(frozen=True)
+class OfLogits:
+    """A `Predict` of the logits (r, V) that a model computes when asked for some rows (r,)."""
+
+    logits: Callable[[slice], Tensor]
+
+    def __call__(self, some: slice) -> Tensor:
+        """Their log-softmax."""
+        return log_softmax(self.logits(some))
+
+
+def log_softmax(logits: Tensor) -> Tensor:
+    """Logits (N, V) -> log-probabilities; the logits are used up where no gradient is asked for."""
+    if torch.is_grad_enabled():
+        return logits.log_softmax(-1)
+    # in place where it may be: with a large vocabulary the memory takes longer than the arithmetic
+    return logits if dispatch.log_softmax(logits) else torch.log_softmax(logits, -1, out=logits)

@@ -1,0 +1,60 @@
+"""Layer norm, RMS norm and batch norm.
+
+Legend: N rows · D width.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from tfm.model.cpu_kernels import dispatch
+
+
+class LayerNorm(nn.LayerNorm):
+    """(x - mean) / sqrt(var + eps) * g + b, mean and variance of each row   (Ba et al. 2016, eq. 3)."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(N, D) -> (N, D)."""
+        normed = dispatch.layer_norm(input, self.weight, self.bias, self.eps)
+        return super().forward(input) if normed is None else normed
+
+
+class BatchNorm(nn.Module):
+    """(x - mean) / sqrt(var + eps) * g + b, mean and variance of each column   (Ioffe and Szegedy 2015, alg. 1).
+
+    In training over the rows of the batch, of all its sentences and positions; else over those of training, running
+    averages of them, so that a row does not depend on others beside it.
+    """
+
+    mean: Tensor
+    variance: Tensor
+
+    def __init__(self, dim: int, *, eps: float = 1e-5, momentum: float = 0.1) -> None:
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight, self.bias = nn.Parameter(torch.ones(dim)), nn.Parameter(torch.zeros(dim))
+        self.register_buffer("mean", torch.zeros(dim))
+        self.register_buffer("variance", torch.ones(dim))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(N, D) -> (N, D)."""
+        if not self.training:
+            return (x - self.mean) * (self.variance + self.eps).rsqrt() * self.weight + self.bias
+        variance, mean = torch.var_mean(x, dim=0, correction=0)
+        self._remember(mean.detach(), variance.detach() * len(x) / max(1, len(x) - 1))
+        return (x - mean) * (variance + self.eps).rsqrt() * self.weight + self.bias
+
+    @torch.no_grad()
+    def _remember(self, mean: Tensor, variance: Tensor) -> None:
+        for running, new in ((self.mean, mean), (self.variance, variance)):
+            # an update that is not finite is left out, and leaves no trace here either
+            running.lerp_(torch.where(new.isfinite(), new, running), self.momentum)
+
+
+NORMALIZATIONS: dict[str, Callable[[int], nn.Module]] = {
+    "layer": LayerNorm,
+    "rms": partial(nn.RMSNorm, eps=1e-5),  # x / sqrt(mean(x^2) + eps) * g (Zhang and Sennrich 2019)
+    "batch": BatchNorm,
+}

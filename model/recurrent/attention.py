@@ -1,0 +1,63 @@
+"""Attention of a recurrent decoder: its states ask, those that the encoder went through answer.
+
+Legend: N rows · B sentences · T queries · R hypotheses · H heads · S keys · K width of a head · D width.
+"""
+
+from collections.abc import Callable
+
+from torch import Tensor, nn
+
+from tfm.model.attention.inner_attention import ExplicitMix
+from tfm.model.attention.multi_head import NOWHERE, join_heads, split_heads
+from tfm.model.attention.relative_positions import AttentionPositions
+from tfm.model.attention.scores import SCORES, Additive
+from tfm.model.layers.dropout import Dropout
+from tfm.model.layout import Layout
+from tfm.model.masks import padding_mask
+from tfm.model.recurrent.decoder_state import Memory
+
+
+class AdditiveOnce(Additive):
+    """The additive score, of keys that have been multiplied by W_k: once, though the queries come one by one."""
+
+    def project(self, key: Tensor) -> Tensor:
+        """(B, H, S, K) -> W_k k, of that shape."""
+        return key @ self.for_key
+
+    def forward(self, query: Tensor, projected: Tensor) -> Tensor:
+        """(B, H, T, K), W_k k (B, H, S, K) -> logits (B, H, T, S)."""
+        inner = (query @ self.for_query).unsqueeze(3) + projected.unsqueeze(2)
+        return (inner.tanh() * self.weight.mT.unsqueeze(1)).sum(-1)
+
+
+MEMORY_SCORES: dict[str, Callable[[int, int], nn.Module]] = {**SCORES, "additive": AdditiveOnce}
+"""By name: (heads, head_dim) -> a score of a query and what `MemoryAttention.remember` made the keys."""
+
+
+class MemoryAttention(nn.Module):
+    """context(q) = sum_s a_s h_s,   a = softmax over s of score(q, h_s): of the states h that the encoder went through.
+
+    fit: makes them as wide as the query. Heads are slices of both; there are no other projections than the score's.
+    """
+
+    def __init__(self, heads: int, *, fit: nn.Module, score: nn.Module, dropout: Dropout) -> None:
+        super().__init__()
+        self.heads, self.fit = heads, fit
+        self.mix = ExplicitMix(score, AttentionPositions(), dropout)
+
+    def remember(self, rows: Tensor, layout: Layout) -> Memory:
+        """What the encoder said (N, D), as it is attended to: made once a sentence."""
+        (values,) = split_heads(layout.pad(self.fit(rows)), 1, self.heads)
+        values, score = values.contiguous(), self.mix.score
+        keys = score.project(values) if isinstance(score, AdditiveOnce) else values
+        return Memory(keys, values, padding_mask(layout))
+
+    def forward(self, queries: Tensor, memory: Memory) -> Tensor:
+        """(B, T, D) -> contexts (B, T, D)."""
+        (query,) = split_heads(queries, 1, self.heads)
+        return join_heads(self.mix(query, memory.keys, memory.values, memory.mask, NOWHERE, NOWHERE))
+
+    def step(self, queries: Tensor, memory: Memory) -> Tensor:
+        """(R, D) -> contexts (R, D): the hypotheses of a sentence are further queries over its one memory."""
+        contexts: Tensor = self(queries.view(len(memory.keys), -1, queries.shape[1]), memory)
+        return contexts.flatten(0, 1)

@@ -1,0 +1,131 @@
+"""Recurrent decoders: without attention, with Luong's after the layers, with Bahdanau's before the first.
+
+Legend: N rows · B sentences · R hypotheses · D width.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from tfm.model.layers.dropout import Dropout
+from tfm.model.layers.linear import Linear
+from tfm.model.layout import Layout
+from tfm.model.recurrent.attention import MemoryAttention
+from tfm.model.recurrent.cells import Recurrent, States, Steps
+from tfm.model.recurrent.decoder_state import Memory
+
+
+class Decoder(nn.Module):
+    """Recurrent layers over the target, which know of the source the states they start from   (Sutskever et al. 2014).
+
+    There is dropout on what leaves a layer, never between its steps (Zaremba et al. 2014).
+    """
+
+    def __init__(self, layers: Sequence[Recurrent], *, dropout: Dropout) -> None:
+        super().__init__()
+        self.layers, self.dropout = nn.ModuleList(layers), dropout
+
+    def remember(self, rows: Tensor, layout: Layout) -> Memory | None:
+        """What the encoder said (N, D), as `forward` and `step` want it; None where it is not attended to."""
+        return None
+
+    def forward(self, rows: Tensor, layout: Layout, start: Sequence[States], memory: Memory | None) -> Tensor:
+        """Teacher forcing: rows (N, D) of the target and states (B, D) of each layer -> (N, D)."""
+        steps = Steps(layout)
+        return steps.restored(self.read(steps.arranged(rows), steps, start))
+
+    def read(self, rows: Tensor, steps: Steps, start: Sequence[States]) -> Tensor:
+        """Rows (N, D), arranged, through all layers."""
+        for layer, states in zip(self.layers, start, strict=True):
+            rows, _ = layer(rows, steps, tuple(steps.ranked(each) for each in states))
+            rows = self.dropout(rows)
+        return rows
+
+    def step(self, rows: Tensor, states: Sequence[States], memory: Memory | None) -> tuple[Tensor, tuple[States, ...]]:
+        """One row a hypothesis (R, D) -> (R, D), and what the layers remember then."""
+        after = list[States]()
+        for layer, old in zip(self.layers, states, strict=True):
+            after.append(layer.step(layer.input(rows), old))  # type: ignore[operator]
+            rows = after[-1][0]
+        return rows, tuple(after)
+
+
+class LuongDecoder(Decoder):
+    """Attention after the layers:  h~ = tanh(W_c [c; h]),  c = context(h)   (Luong et al. 2015, eq. 5).
+
+    h~ is not fed to the next step: so all steps are one reading, and attention one product.
+    """
+
+    def __init__(
+        self, layers: Sequence[Recurrent], *, attention: MemoryAttention, combine: Linear, dropout: Dropout
+    ) -> None:
+        super().__init__(layers, dropout=dropout)
+        self.attention, self.combine = attention, combine
+
+    def remember(self, rows: Tensor, layout: Layout) -> Memory | None:
+        return self.attention.remember(rows, layout)
+
+    def forward(self, rows: Tensor, layout: Layout, start: Sequence[States], memory: Memory | None) -> Tensor:
+        hidden = super().forward(rows, layout, start, memory)
+        return self._combined(layout.unpad(self.attention(layout.pad(hidden), memory)), hidden)
+
+    def step(self, rows: Tensor, states: Sequence[States], memory: Memory | None) -> tuple[Tensor, tuple[States, ...]]:
+        assert memory is not None  # what `remember` made
+        hidden, after = super().step(rows, states, memory)
+        return self._combined(self.attention.step(hidden, memory), hidden), after
+
+    def _combined(self, context: Tensor, hidden: Tensor) -> Tensor:
+        return self.dropout(self.combine(torch.cat([context, hidden], dim=-1)).tanh())  # type: ignore[no-any-return]
+
+
+class BahdanauDecoder(Decoder):
+    """Attention before the first layer, which reads the context beside the row   (Bahdanau et al. 2015, A.1.2, A.2.2):
+
+    c = context(s)     s' = cell([x; c], s)     then, above all layers, t = maxout(W [s'; c; x] + b)
+
+    x is the embedding of what was said last. Layers above the first read s' alone, so that they need no loop.
+    """
+
+    def __init__(
+        self,
+        layers: Sequence[Recurrent],
+        *,
+        attention: MemoryAttention,
+        context_gates: Linear,
+        combine: Linear,
+        dropout: Dropout,
+    ) -> None:
+        super().__init__(layers[1:], dropout=dropout)
+        self.first, self.context_gates = layers[0], context_gates
+        self.attention, self.combine = attention, combine
+
+    def remember(self, rows: Tensor, layout: Layout) -> Memory | None:
+        return self.attention.remember(rows, layout)
+
+    def forward(self, rows: Tensor, layout: Layout, start: Sequence[States], memory: Memory | None) -> Tensor:
+        assert memory is not None  # what `remember` made
+        steps = Steps(layout)
+        rows, memory = steps.arranged(rows), memory.select(steps.order)
+        states, hidden, contexts = tuple(steps.ranked(each) for each in start[0]), list[Tensor](), list[Tensor]()
+        for gates in self.first.input(rows).split(steps.sizes):
+            context, states = self._first(gates, tuple(each[: len(gates)] for each in states), memory.first(len(gates)))
+            hidden.append(states[0])
+            contexts.append(context)
+        top = self.read(self.dropout(torch.cat(hidden)), steps, start[1:])
+        return steps.restored(self._combined(top, torch.cat(contexts), rows))
+
+    def step(self, rows: Tensor, states: Sequence[States], memory: Memory | None) -> tuple[Tensor, tuple[States, ...]]:
+        assert memory is not None  # what `remember` made
+        context, first = self._first(self.first.input(rows), states[0], memory)
+        top, after = super().step(first[0], states[1:], memory)
+        return self._combined(top, context, rows), (first, *after)
+
+    def _first(self, gates: Tensor, states: States, memory: Memory) -> tuple[Tensor, States]:
+        """W x + b of the first layer (R, gates * D), and what it remembers -> its context (R, D), what it remembers."""
+        context = self.attention.step(states[0], memory)
+        return context, self.first.step(gates + self.context_gates(context), states)
+
+    def _combined(self, top: Tensor, context: Tensor, rows: Tensor) -> Tensor:
+        pairs = self.combine(torch.cat([top, context, rows], dim=-1)).unflatten(-1, (-1, 2))
+        return self.dropout(pairs.amax(-1))  # type: ignore[no-any-return]

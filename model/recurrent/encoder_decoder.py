@@ -1,0 +1,131 @@
+"""Recurrent sequence to sequence models: Sutskever et al. 2014, Bahdanau et al. 2015, Luong et al. 2015.
+
+Legend: N rows · B sentences · R hypotheses · D width · E width of what enters the output layer · V vocabulary.
+"""
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tfm.model.layers.adaptive_softmax import OutputLayer
+from tfm.model.layers.dropout import Dropout, Noise
+from tfm.model.layers.embedding import Embedding
+from tfm.model.layers.linear import Linear
+from tfm.model.layers.log_probs import OfLogits, Predict, log_softmax
+from tfm.model.layout import AnyLayout, Layout
+from tfm.model.recurrent.cells import Recurrent, States, Steps
+from tfm.model.recurrent.decoder import Decoder
+from tfm.model.recurrent.decoder_state import Memory, RecurrentState
+
+
+class Encoder(nn.Module):
+    """Recurrent layers, one upon the other, each in one direction or in two side by side.
+
+    layers: of each layer, one part a direction. backward: of each direction, whether it reads from the end.
+    """
+
+    def __init__(self, layers: Sequence[Sequence[Recurrent]], *, backward: Sequence[bool], dropout: Dropout) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.ModuleList(parts) for parts in layers)
+        self.backward, self.dropout = tuple(backward), dropout
+
+    def forward(self, rows: Tensor, layout: Layout) -> tuple[Tensor, list[States]]:
+        """(N, D) -> (N, D), in the order of the source, and of each layer the states (B, D) where its reading ended."""
+        directions, ends = [Steps(layout, backward=each) for each in self.backward], list[States]()
+        for parts in self.layers:
+            read = [
+                (steps, *part(steps.arranged(rows), steps))
+                for part, steps in zip(parts.children(), directions, strict=True)
+            ]
+            rows = self.dropout(torch.cat([steps.restored(hidden) for steps, hidden, _ in read], dim=-1))
+            last = [[steps.unranked(state) for state in states] for steps, _, states in read]
+            ends.append(tuple(torch.cat(states, dim=-1) for states in zip(*last, strict=True)))
+        return rows, ends
+
+
+class SameStates(nn.Module):
+    """Each layer of the decoder starts from the states in which the encoder's ended   (Sutskever et al. 2014)."""
+
+    def forward(self, ends: list[States]) -> list[States]:
+        return ends
+
+
+class ProjectedStates(nn.Module):
+    """tanh(W h + b), from h in which the encoder's last layer ended   (Bahdanau et al. 2015, appendix A.2.2)."""
+
+    def __init__(self, in_dim: int, dim: int, *, layers: int, num_states: int, compute_dtype: torch.dtype) -> None:
+        super().__init__()
+        self.num_states, parts = num_states, layers * num_states
+        self.project = Linear(in_dim, parts * dim, compute_dtype=compute_dtype, num_parts=parts)
+        self.num_parts = parts
+
+    def forward(self, ends: list[States]) -> list[States]:
+        states = self.project(ends[-1][0]).tanh().chunk(self.num_parts, dim=-1)
+        return [states[first : first + self.num_states] for first in range(0, self.num_parts, self.num_states)]
+
+
+class RecurrentEncoderDecoder(nn.Module):
+    """source -> encoder -> where its states ended, and memory; target so far -> decoder -> output layer.
+
+    `output` is the output layer (E -> V, no bias). `noise` fixes every dropout draw.
+    """
+
+    def __init__(
+        self,
+        *,
+        source_embedding: Embedding,
+        encoder: Encoder,
+        bridge: nn.Module,
+        target_embedding: Embedding,
+        decoder: Decoder,
+        narrow: nn.Module,
+        output: OutputLayer,
+        noise: Noise,
+        max_length: int,
+    ) -> None:
+        super().__init__()
+        self.source_embedding, self.target_embedding = source_embedding, target_embedding
+        self.encoder, self.bridge, self.decoder = encoder, bridge, decoder
+        self.narrow, self.output = narrow, output
+        self.noise, self.max_length = noise, max_length
+
+    def encode(self, source: Tensor, layout: Layout) -> tuple[list[States], Memory | None]:
+        """Source ids (N,) -> the states (B, D) that each layer of the decoder starts from, and what it attends to."""
+        rows, ends = self.encoder(self.source_embedding(source, layout.positions), layout)
+        return self.bridge(ends), self.decoder.remember(rows, layout)
+
+    def forward(self, source: Tensor, source_layout: AnyLayout, target: Tensor, target_layout: AnyLayout) -> Tensor:
+        """Teacher forcing: source and target ids -> what enters the output layer (N, E); zeros where filler is."""
+        source, source_layout = _without_filler(source, source_layout)
+        given, (target, target_layout) = len(target), _without_filler(target, target_layout)
+        states, memory = self.encode(source, source_layout)
+        rows = self.target_embedding(target, target_layout.positions)
+        hidden: Tensor = self.narrow(self.decoder(rows, target_layout, states, memory))
+        return F.pad(hidden, (0, 0, 0, given - len(hidden))) if len(hidden) < given else hidden
+
+    def start(self, source: Tensor, layout: Layout) -> RecurrentState:
+        """Read source ids (N,); a state of one row a sentence."""
+        states, memory = self.encode(source, layout)
+        return RecurrentState(tuple(states), memory)
+
+    def step(self, tokens: Tensor, state: RecurrentState) -> tuple[Predict, RecurrentState]:
+        """The next token of every row (R,) -> log-probabilities of what follows some rows (r, V), when asked for, and
+        the state after it."""
+        rows = self.target_embedding(tokens, torch.zeros_like(tokens))
+        hidden, layers = self.decoder.step(rows, state.layers, state.memory)
+        hidden = self.narrow(hidden)
+        return OfLogits(lambda some: self.output(hidden[some])), RecurrentState(layers, state.memory)
+
+    def log_probs(self, hidden: Tensor) -> Tensor:
+        """What enters the output layer (N, E) -> log-probabilities (N, V)."""
+        return log_softmax(self.output(hidden))
+
+
+def _without_filler(tokens: Tensor, layout: AnyLayout) -> tuple[Tensor, Layout]:
+    """The same sentences; steps follow from their lengths, so nothing is gained by one shape for all batches."""
+    if isinstance(layout, Layout):
+        return tokens, layout
+    real = Layout.of(layout.lengths, tokens.device)
+    return tokens[: real.num_rows], real

@@ -1,0 +1,97 @@
+"""Makes the recurrent parts of a network as its configuration names them."""
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from tfm.model.config import ModelConfig
+from tfm.model.layers.dropout import Dropout, Noise
+from tfm.model.layers.linear import Linear
+from tfm.model.recurrent.attention import MEMORY_SCORES, MemoryAttention
+from tfm.model.recurrent.cells import CELLS, Recurrent
+from tfm.model.recurrent.decoder import BahdanauDecoder, Decoder, LuongDecoder
+from tfm.model.recurrent.encoder_decoder import Encoder, ProjectedStates, SameStates
+
+
+class RecurrentParts:
+    """Makes encoder, bridge and decoder; they share a source of dropout masks."""
+
+    def __init__(self, config: ModelConfig, noise: Noise, compute_dtype: torch.dtype) -> None:
+        self.config, self.noise, self.compute_dtype = config, noise, compute_dtype
+
+    def encoder(self) -> Encoder:
+        stack, wanted = self.config.encoder, self.config.recurrent
+        backward = (False, True) if wanted.bidirectional else (wanted.reverse_source,)
+        layers = [[self.cell(stack.dim, stack.dim // len(backward)) for _ in backward] for _ in range(stack.layers)]
+        return Encoder(layers, backward=backward, dropout=self.dropout())
+
+    def bridge(self) -> nn.Module:
+        """What the decoder starts from: the encoder's last states, or where layers or widths differ a projection."""
+        encoder, decoder = self.config.encoder, self.config.decoder
+        if (encoder.layers, encoder.dim) == (decoder.layers, decoder.dim):
+            return SameStates()
+        return ProjectedStates(
+            encoder.dim,
+            decoder.dim,
+            layers=decoder.layers,
+            num_states=CELLS[self.config.recurrent.cell].num_states,
+            compute_dtype=self.compute_dtype,
+        )
+
+    def decoder(self) -> Decoder:
+        return DECODERS[self.config.recurrent.attention](self)
+
+    def plain_decoder(self) -> Decoder:
+        return Decoder(self.decoder_layers(), dropout=self.dropout())
+
+    def luong_decoder(self) -> Decoder:
+        dim = self.config.decoder.dim
+        return LuongDecoder(
+            self.decoder_layers(),
+            attention=self.attention(),
+            combine=self.linear(2 * dim, dim, bias=False),
+            dropout=self.dropout(),
+        )
+
+    def bahdanau_decoder(self) -> Decoder:
+        dim, layers = self.config.decoder.dim, self.decoder_layers()
+        gates = layers[0].num_gates
+        return BahdanauDecoder(
+            layers,
+            attention=self.attention(),
+            context_gates=self.linear(dim, gates * dim, bias=False, num_parts=gates),
+            combine=self.linear(3 * dim, 2 * dim),
+            dropout=self.dropout(),
+        )
+
+    def decoder_layers(self) -> list[Recurrent]:
+        stack = self.config.decoder
+        return [self.cell(stack.dim, stack.dim) for _ in range(stack.layers)]
+
+    def cell(self, in_dim: int, dim: int) -> Recurrent:
+        return CELLS[self.config.recurrent.cell](in_dim, dim, compute_dtype=self.compute_dtype)
+
+    def attention(self) -> MemoryAttention:
+        stack, memory_dim = self.config.decoder, self.config.encoder.dim
+        return MemoryAttention(
+            stack.heads,
+            fit=nn.Identity() if memory_dim == stack.dim else self.linear(memory_dim, stack.dim, bias=False),
+            score=MEMORY_SCORES[self.config.score](stack.heads, stack.dim // stack.heads),
+            dropout=Dropout(self.config.dropout.attention, self.noise),
+        )
+
+    def dropout(self) -> Dropout:
+        """Of what leaves a layer, as of what leaves a sublayer of a Transformer."""
+        return Dropout(self.config.dropout.residual, self.noise)
+
+    def linear(self, in_dim: int, out_dim: int, *, bias: bool = True, num_parts: int = 1) -> Linear:
+        return Linear(in_dim, out_dim, bias=bias, compute_dtype=self.compute_dtype, num_parts=num_parts)
+
+
+DECODERS: dict[str, Callable[[RecurrentParts], Decoder]] = {
+    "none": RecurrentParts.plain_decoder,
+    "bahdanau": RecurrentParts.bahdanau_decoder,
+    "luong": RecurrentParts.luong_decoder,
+}
+"""By the name of the attention."""

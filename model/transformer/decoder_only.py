@@ -1,0 +1,102 @@
+"""The decoder-only Transformer (Radford et al. 2018): one stack reads a source, if there is one, and what follows it.
+
+Legend: N rows · B sentences · D width · E embedding width · V vocabulary · R hypotheses.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from tfm.model.attention.kv_cache import KeysValues
+from tfm.model.layers.adaptive_softmax import OutputLayer
+from tfm.model.layers.dropout import Noise
+from tfm.model.layers.embedding import Embedding
+from tfm.model.layers.log_probs import OfLogits, Predict, log_softmax
+from tfm.model.layout import AnyLayout, Layout, joined
+from tfm.model.masks import Mask, causal_mask
+from tfm.model.transformer.decoder_state import TransformerState
+from tfm.model.transformer.layers import EncoderLayer
+
+
+class DecoderOnly(nn.Module):
+    """source, if any, then target so far -> layers in which each row sees those before it -> output layer.
+
+    A sentence is `source </s> <s> target`: the end of the source and the beginning of the target are what stands
+    between them. `output` is the output layer (E -> V, no bias). `noise` fixes every dropout draw.
+    """
+
+    def __init__(
+        self,
+        *,
+        embedding: Embedding,
+        layers: list[EncoderLayer],
+        norm: nn.Module,
+        narrow: nn.Module,
+        output: OutputLayer,
+        noise: Noise,
+        max_length: int,
+    ) -> None:
+        super().__init__()
+        self.embedding, self.layers, self.norm = embedding, nn.ModuleList(layers), norm
+        self.narrow, self.output = narrow, output
+        self.noise, self.max_length = noise, max_length
+
+    def read(self, tokens: Tensor, layout: AnyLayout) -> Tensor:
+        """Ids (N,) of texts, begin token first -> what enters the output layer (N, E)."""
+        return self._finish(self._rows(tokens, layout))
+
+    def forward(self, source: Tensor, source_layout: AnyLayout, target: Tensor, target_layout: AnyLayout) -> Tensor:
+        """Teacher forcing: source and target ids -> what enters the output layer at each target row (N_t, E)."""
+        layout, order = joined(source_layout, target_layout)
+        rows = self._rows(torch.cat([source, target])[order], layout)
+        places = torch.empty_like(order)
+        places[order] = torch.arange(len(order), device=order.device)
+        return self._finish(rows.index_select(0, places[len(source) :]))
+
+    def begin(self, batch: int, device: torch.device | str = "cpu") -> TransformerState:
+        """A state of one row for each of so many texts, of which nothing has been read."""
+        nothing = torch.zeros(batch, 0, dtype=torch.long, device=device)
+        lengths = torch.zeros(batch, dtype=torch.long, device=device)
+        return TransformerState(tuple(KeysValues() for _ in self.layers), (), Mask(), lengths, nothing)
+
+    def start(self, source: Tensor, layout: Layout) -> TransformerState:
+        """Read source ids (N,); a state of one row a sentence."""
+        rows, caches, mask = self.embedding(source, layout.positions), [], causal_mask(layout)
+        for layer in self._layers():
+            rows, cache = layer.read(rows, layout, mask)
+            caches.append(cache)
+        return TransformerState(
+            caches=tuple(caches),
+            remembered=(),
+            memory_mask=Mask(),
+            lengths=layout.lengths.to(source.device),
+            positions=layout.columns.expand(layout.batch, -1),
+            descent=None if layout.is_even else layout.mask[:, None],
+        )
+
+    def step(self, tokens: Tensor, state: TransformerState) -> tuple[Predict, TransformerState]:
+        """The next token of every row (R,) -> log-probabilities of what follows some rows (r, V), when asked for, and
+        the state after it."""
+        rows = self.embedding(tokens, state.row_positions)
+        state, slots = state.grown()
+        for layer, cache in zip(self._layers(), state.caches, strict=True):
+            rows = layer.step(rows, cache, slots)
+        hidden = self._finish(rows)
+        return OfLogits(lambda some: self.output(hidden[some])), state
+
+    def log_probs(self, hidden: Tensor) -> Tensor:
+        """What enters the output layer (N, E) -> log-probabilities (N, V)."""
+        return log_softmax(self.output(hidden))
+
+    def _rows(self, tokens: Tensor, layout: AnyLayout) -> Tensor:
+        rows: Tensor = self.embedding(tokens, layout.positions)
+        mask = causal_mask(layout)
+        for layer in self.layers:
+            rows = layer(rows, layout, mask)
+        return rows
+
+    def _finish(self, rows: Tensor) -> Tensor:
+        hidden: Tensor = self.narrow(self.norm(rows))
+        return hidden
+
+    def _layers(self) -> list[EncoderLayer]:
+        return list(self.layers)  # type: ignore[arg-type]

@@ -1,0 +1,149 @@
+"""What decoding keeps between steps.
+
+Rows are hypotheses; the rows of a sentence lie next to each other, equally many (W) for each.
+A step consumes its state: it appends to caches that the state before shares.
+"""
+
+from dataclasses import dataclass, replace
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tfm.model.attention.kv_cache import KeysValues, Slots
+from tfm.model.cpu_kernels import dispatch
+from tfm.model.masks import Mask
+
+
+@dataclass(frozen=True)
+class TransformerState:
+    """Caches of a Transformer decoder, of B sentences.
+
+    caches: one a layer. remembered: keys and values of the memory, one pair a layer, each (B, H, S, K); none where
+    there is one stack, which reads source and target alike.
+    memory_mask: which source rows are real. lengths (B,): the tokens that each sentence's rows have read.
+    positions (B, S): the position of each cached slot. descent (B, W, S): the cached slots each row descends from; None
+    while there is one row a sentence and it descends from all.
+    """
+
+    caches: tuple[KeysValues, ...]
+    remembered: tuple[tuple[Tensor, Tensor], ...]
+    memory_mask: Mask
+    lengths: Tensor
+    positions: Tensor
+    descent: Tensor | None = None
+
+    @property
+    def width(self) -> int:
+        """W: rows a sentence."""
+        return 1 if self.descent is None else self.descent.shape[1]
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.lengths) * self.width
+
+    @property
+    def row_positions(self) -> Tensor:
+        """(R,) the position of what each row reads next."""
+        return self.lengths[:, None].expand(-1, self.width).flatten()
+
+    def select(self, rows: Tensor) -> "TransformerState":
+        """The state whose row i is row rows[i] of this one (R',); rows of a sentence stay together."""
+        sentences = torch.unique_consecutive(rows // self.width)
+        state = self
+        if self.descent is not None or len(rows) > len(sentences):
+            descent = self._descent().flatten(0, 1).index_select(0, rows)
+            width = len(rows) // len(sentences)
+            state = replace(self, descent=descent.view(len(sentences), width, descent.shape[1]))
+        if len(sentences) == len(self.lengths):
+            return state
+        allowed = self.memory_mask.allowed
+        return replace(
+            state,
+            caches=tuple(cache.keep(sentences) for cache in self.caches),
+            remembered=tuple((k.index_select(0, sentences), v.index_select(0, sentences)) for k, v in self.remembered),
+            memory_mask=Mask(allowed=None if allowed is None else allowed.index_select(0, sentences)),
+            lengths=self.lengths.index_select(0, sentences),
+            positions=self.positions.index_select(0, sentences),
+        )
+
+    def replace(self, rows: Tensor, other: "TransformerState") -> "TransformerState":
+        """The state in which `rows`, whole sentences, have given their places to those of `other`, which is new.
+
+        Nothing moves: the slots of who was there are free, or taken by what the new ones have read.
+        """
+        sentences = rows.view(-1, self.width)[:, 0] // self.width
+        used = other.positions.shape[1]
+        missing = max(0, used - self.positions.shape[1])
+        descent, positions = F.pad(self._descent(), (0, missing)), self.positions
+        descent = descent.clone() if missing == 0 else descent
+        descent[sentences] = False
+        if used:
+            descent[sentences, :, :used] = other._descent()
+            positions = F.pad(positions, (0, missing)).clone()
+            positions[sentences, :used] = other.positions
+            for cache, new in zip(self.caches, other.caches, strict=True):
+                cache.seat(sentences, new, used)
+        state = replace(
+            self,
+            lengths=self.lengths.index_copy(0, sentences, other.lengths),
+            positions=positions,
+            descent=descent,
+        )
+        return state._remembering(sentences, other) if self.remembered else state
+
+    def _remembering(self, sentences: Tensor, other: "TransformerState") -> "TransformerState":
+        """The state with the memory of `other` in the places of these sentences."""
+        width = max(self.remembered[0][0].shape[2], other.remembered[0][0].shape[2])
+        real, new_real = self._real(), other._real()
+        allowed = F.pad(real, (0, width - real.shape[3])).index_copy(
+            0, sentences, F.pad(new_real, (0, width - new_real.shape[3]))
+        )
+        longest = int(allowed.sum(3).max())
+        remembered = tuple(
+            (
+                _seated(keys, sentences, new_keys, width)[:, :, :longest],
+                _seated(values, sentences, new_values, width)[:, :, :longest],
+            )
+            for (keys, values), (new_keys, new_values) in zip(self.remembered, other.remembered, strict=True)
+        )
+        return replace(self, remembered=remembered, memory_mask=Mask(allowed=allowed[..., :longest]))
+
+    def grown(self) -> tuple["TransformerState", Slots]:
+        """The state in which each row has read one more, and the slot that this takes: the lowest free one."""
+        batch, width = len(self.lengths), self.width
+        own_positions = self.lengths[:, None].expand(batch, width)
+        if self.descent is None:
+            own, descent = torch.full_like(own_positions, self.positions.shape[1]), None
+            positions = torch.cat([self.positions, own_positions], dim=1)
+        elif (taken := dispatch.take_slots(self.descent, self.positions, self.lengths)) is not None:
+            own, descent, positions = taken
+        else:
+            free = F.pad(~self.descent.any(1), (0, width), value=True)
+            own = free.to(torch.uint8).sort(dim=1, descending=True, stable=True).indices[:, :width]
+            used = int(free.scatter_(1, own, False).all(0).logical_not_().nonzero()[-1]) + 1
+            descent = F.pad(self.descent, (0, width)).scatter_(2, own.unsqueeze(2), True)[..., :used]
+            positions = F.pad(self.positions, (0, width)).scatter_(1, own, own_positions)[:, :used]
+        mask = Mask() if descent is None else Mask(allowed=descent[:, None])
+        state = replace(self, positions=positions, descent=descent, lengths=self.lengths + 1)
+        return state, Slots(own, own_positions, positions, mask)
+
+    def _descent(self) -> Tensor:
+        if self.descent is not None:
+            return self.descent
+        batch, slots = self.positions.shape
+        return torch.ones(batch, 1, slots, dtype=torch.bool, device=self.positions.device)
+
+    def _real(self) -> Tensor:
+        """(B, 1, 1, S): which rows of the memory are real."""
+        if self.memory_mask.allowed is not None:
+            return self.memory_mask.allowed
+        keys = self.remembered[0][0]
+        return torch.ones(len(keys), 1, 1, keys.shape[2], dtype=torch.bool, device=keys.device)
+
+
+def _seated(old: Tensor, sentences: Tensor, new: Tensor, width: int) -> Tensor:
+    """What is remembered of all sentences (B, H, S, K), with that of some (B', H, S', K) in their places."""
+    result = F.pad(old, (0, 0, 0, width - old.shape[2])) if width > old.shape[2] else old
+    result[sentences, :, : new.shape[2]] = new
+    return result

@@ -1,0 +1,101 @@
+"""The encoder-decoder Transformer (Vaswani et al. 2017) over rows.
+
+Legend: N rows · B sentences · D width · E embedding width · V vocabulary · R hypotheses.
+"""
+
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from tfm.model.attention.kv_cache import KeysValues
+from tfm.model.layers.adaptive_softmax import OutputLayer
+from tfm.model.layers.dropout import Noise
+from tfm.model.layers.embedding import Embedding
+from tfm.model.layers.log_probs import OfLogits, Predict, log_softmax
+from tfm.model.layout import AnyLayout, Layout
+from tfm.model.masks import causal_mask, padding_mask
+from tfm.model.transformer.decoder_state import TransformerState
+from tfm.model.transformer.layers import DecoderLayer, EncoderLayer
+
+
+class EncoderDecoder(nn.Module):
+    """source -> encoder -> memory; target so far and memory -> decoder -> output layer.
+
+    `output` is the output layer (E -> V, no bias). `noise` fixes every dropout draw.
+    """
+
+    def __init__(
+        self,
+        *,
+        source_embedding: Embedding,
+        encoder: list[EncoderLayer],
+        encoder_norm: nn.Module,
+        target_embedding: Embedding,
+        decoder: list[DecoderLayer],
+        decoder_norm: nn.Module,
+        narrow: nn.Module,
+        output: OutputLayer,
+        noise: Noise,
+        max_length: int,
+    ) -> None:
+        super().__init__()
+        self.source_embedding, self.target_embedding = source_embedding, target_embedding
+        self.encoder, self.encoder_norm = nn.ModuleList(encoder), encoder_norm
+        self.decoder, self.decoder_norm = nn.ModuleList(decoder), decoder_norm
+        self.narrow, self.output = narrow, output
+        self.noise, self.max_length = noise, max_length
+        self.laid_out: tuple[Any, Any] | None = None  # by `alone.py`
+
+    def train(self, mode: bool = True) -> Self:
+        """Turn training on or off; what was laid out is forgotten, for fused optimisers change weights unseen."""
+        self.laid_out = None
+        return super().train(mode)
+
+    def encode(self, source: Tensor, layout: AnyLayout) -> Tensor:
+        """Source ids (N,) -> memory (N, D)."""
+        rows = self.source_embedding(source, layout.positions)
+        mask = padding_mask(layout)
+        for layer in self.encoder:
+            rows = layer(rows, layout, mask)
+        return self.encoder_norm(rows)  # type: ignore[no-any-return]
+
+    def decode(self, target: Tensor, layout: AnyLayout, memory: Tensor, memory_layout: AnyLayout) -> Tensor:
+        """Target ids (N,), begin token first -> what enters the output layer (N, E)."""
+        rows = self.target_embedding(target, layout.positions)
+        mask, memory_mask = causal_mask(layout), padding_mask(memory_layout, layout)
+        for layer in self.decoder:
+            rows = layer(rows, layout, mask, memory, memory_layout, memory_mask)
+        return self.narrow(self.decoder_norm(rows))  # type: ignore[no-any-return]
+
+    def forward(self, source: Tensor, source_layout: AnyLayout, target: Tensor, target_layout: AnyLayout) -> Tensor:
+        """Teacher forcing: source and target ids -> what enters the output layer (N, E)."""
+        return self.decode(target, target_layout, self.encode(source, source_layout), source_layout)
+
+    def start(self, source: Tensor, layout: Layout) -> TransformerState:
+        """Read source ids (N,); a state of one row a sentence."""
+        memory = self.encode(source, layout)
+        return TransformerState(
+            caches=tuple(KeysValues() for _ in self.decoder),
+            remembered=tuple(layer.cross_attention.remember(memory, layout) for layer in self._decoder_layers()),
+            memory_mask=padding_mask(layout),
+            lengths=torch.zeros(layout.batch, dtype=torch.long, device=source.device),
+            positions=torch.zeros(layout.batch, 0, dtype=torch.long, device=source.device),
+        )
+
+    def step(self, tokens: Tensor, state: TransformerState) -> tuple[Predict, TransformerState]:
+        """The next token of every row (R,) -> log-probabilities of what follows some rows (r, V), when asked for, and
+        the state after it."""
+        rows = self.target_embedding(tokens, state.row_positions)
+        state, slots = state.grown()
+        for layer, cache, remembered in zip(self._decoder_layers(), state.caches, state.remembered, strict=True):
+            rows = layer.step(rows, cache, slots, remembered, state.memory_mask)
+        hidden: Tensor = self.narrow(self.decoder_norm(rows))
+        return OfLogits(lambda some: self.output(hidden[some])), state
+
+    def log_probs(self, hidden: Tensor) -> Tensor:
+        """What enters the output layer (N, E) -> log-probabilities (N, V)."""
+        return log_softmax(self.output(hidden))
+
+    def _decoder_layers(self) -> list[DecoderLayer]:
+        return list(self.decoder)  # type: ignore[arg-type]

@@ -1,0 +1,102 @@
+"""The encoder-only Transformer (Devlin et al. 2019): every row sees the whole sentence; a head says what is asked.
+
+Legend: N rows · B sentences · D width · E embedding width · V vocabulary · C classes.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from tfm.model.layers.adaptive_softmax import OutputLayer
+from tfm.model.layers.dropout import Noise
+from tfm.model.layers.embedding import Embedding
+from tfm.model.layers.linear import Linear
+from tfm.model.layout import AnyLayout
+from tfm.model.masks import padding_mask
+from tfm.model.transformer.layers import EncoderLayer
+
+
+class EncoderOnly(nn.Module):
+    """source -> encoder -> head -> output layer, of rows or, where the head pools, of sentences.
+
+    head: (rows (N, D), layout) -> what enters the output layer (N or B, E). `output`: the output layer. `noise` fixes
+    every dropout draw.
+    """
+
+    def __init__(
+        self,
+        *,
+        embedding: Embedding,
+        encoder: list[EncoderLayer],
+        encoder_norm: nn.Module,
+        head: "Head",
+        output: OutputLayer,
+        noise: Noise,
+        max_length: int,
+    ) -> None:
+        super().__init__()
+        self.embedding, self.encoder, self.encoder_norm = embedding, nn.ModuleList(encoder), encoder_norm
+        self.head, self.output = head, output
+        self.noise, self.max_length = noise, max_length
+
+    def encode(self, source: Tensor, layout: AnyLayout) -> Tensor:
+        """Source ids (N,) -> (N, D)."""
+        rows = self.embedding(source, layout.positions)
+        mask = padding_mask(layout)
+        for layer in self.encoder:
+            rows = layer(rows, layout, mask)
+        return self.encoder_norm(rows)  # type: ignore[no-any-return]
+
+    def forward(self, source: Tensor, layout: AnyLayout) -> Tensor:
+        """Source ids (N,) -> what enters the output layer (N or B, E)."""
+        return self.head(self.encode(source, layout), layout)  # type: ignore[no-any-return]
+
+
+class RowHead(nn.Module):
+    """Each row by itself: of masked tokens, or of tags."""
+
+    def __init__(self, narrow: nn.Module) -> None:
+        super().__init__()
+        self.narrow = narrow
+
+    def forward(self, rows: Tensor, layout: AnyLayout) -> Tensor:
+        """(N, D) -> (N, E)."""
+        return self.narrow(rows)  # type: ignore[no-any-return]
+
+
+class SentenceHead(nn.Module):
+    """tanh(W pooled + b): one row a sentence   (Devlin et al. 2019, whose pooling is `first`)."""
+
+    def __init__(self, pool: Callable[[Tensor, AnyLayout], Tensor], inner: Linear) -> None:
+        super().__init__()
+        self.pool, self.inner = pool, inner
+
+    def forward(self, rows: Tensor, layout: AnyLayout) -> Tensor:
+        """(N, D) -> (B, D)."""
+        return torch.tanh(self.inner(self.pool(rows, layout)))
+
+
+Head = RowHead | SentenceHead
+
+
+def mean(rows: Tensor, layout: AnyLayout) -> Tensor:
+    """The mean of each sentence's rows (B, D)."""
+    lengths = layout.lengths.to(rows.device, rows.dtype)
+    sums = rows.new_zeros(len(lengths), rows.shape[1]).index_add_(0, layout.sentence, rows)
+    return sums / lengths.unsqueeze(1)
+
+
+def largest(rows: Tensor, layout: AnyLayout) -> Tensor:
+    """The largest of each sentence's rows in each dimension (B, D)."""
+    places = layout.sentence.unsqueeze(1).expand_as(rows)
+    empty = rows.new_full((len(layout.lengths), rows.shape[1]), float("-inf"))
+    return empty.scatter_reduce(0, places, rows, "amax")
+
+
+def first(rows: Tensor, layout: AnyLayout) -> Tensor:
+    """The first of each sentence's rows (B, D)."""
+    return rows.index_select(0, (layout.lengths.cumsum(0) - layout.lengths).to(rows.device))
+
+
+POOLINGS: dict[str, Callable[[Tensor, AnyLayout], Tensor]] = {"mean": mean, "max": largest, "first": first}

@@ -1,0 +1,180 @@
+"""The parts of one network, each made as its configuration names it: the rows of the tables come together here."""
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from tfm.model.attention.inner_attention import BlockedMix, Way, choose_mix
+from tfm.model.attention.multi_head import CrossAttention, Heads, SelfAttention
+from tfm.model.attention.positions import JOINS, POSITIONS, Concatenated
+from tfm.model.attention.relative_positions import AttentionPositions
+from tfm.model.attention.scores import SCORES
+from tfm.model.config import CONVOLUTION_WINDOW, ModelConfig, StackConfig
+from tfm.model.layers.adaptive_softmax import AdaptiveEmbedding, AdaptiveSoftmax, OutputLayer, Table, clusters_of
+from tfm.model.layers.dropout import Dropout, Noise
+from tfm.model.layers.embedding import Embedding
+from tfm.model.layers.feed_forward import ACTIVATIONS, FeedForward
+from tfm.model.layers.linear import Linear
+from tfm.model.layers.normalization import NORMALIZATIONS
+from tfm.model.layers.residual import NORMS, Residual
+from tfm.model.recurrent.cells import CELLS
+from tfm.model.transformer.layers import DecoderLayer, EncoderLayer
+from tfm.model.transformer.token_mixing import Convolution, Mixing, RecurrentMixing
+
+
+class Parts:
+    """Makes the parts of one network; they share its source of dropout masks."""
+
+    def __init__(self, config: ModelConfig, compute_dtype: torch.dtype) -> None:
+        self.config, self.compute_dtype, self.noise = config, compute_dtype, Noise()
+
+    def layer(self, stack: StackConfig, *, causal: bool = False) -> EncoderLayer:
+        """A layer without cross-attention. causal: in a stack in which no row sees those after it."""
+        return EncoderLayer(self.mixing(stack, causal=causal), self.feed_forward(stack), self.residual(stack))
+
+    def decoder_layer(self) -> DecoderLayer:
+        stack, memory_dim = self.config.decoder, self.config.encoder.dim
+        return DecoderLayer(
+            self.mixing(stack, causal=True),
+            self.cross_attention(stack, memory_dim),
+            self.feed_forward(stack),
+            self.residual(stack),
+        )
+
+    def mixing(self, stack: StackConfig, *, causal: bool) -> Mixing:
+        """What mixes the positions of a sentence: self-attention, or a rival in its place."""
+        return MIXINGS[self.config.mixing](self, stack, causal)
+
+    def self_attention(self, stack: StackConfig, causal: bool) -> SelfAttention:
+        """The same in causal stacks and others: masks say who sees whom."""
+        heads, window = self.heads(stack), self.config.window
+        positions = POSITIONS[self.config.positions].attention(heads.number, heads.key_dim, heads.value_dim)
+        mix = self.mix(heads, positions)
+        return SelfAttention(
+            stack.dim,
+            heads,
+            mix=mix if window is None else BlockedMix(mix),
+            positions=positions,
+            norm=self.query_key_norm,
+            window=window,
+            compute_dtype=self.compute_dtype,
+        )
+
+    def recurrent_mixing(self, stack: StackConfig, causal: bool) -> RecurrentMixing:
+        widths = (stack.dim,) if causal else (stack.dim - stack.dim // 2, stack.dim // 2)
+        cell = CELLS[self.config.recurrent.cell]
+        return RecurrentMixing([cell(stack.dim, width, compute_dtype=self.compute_dtype) for width in widths])
+
+    def convolution(self, stack: StackConfig, causal: bool) -> Convolution:
+        reach = self.config.window or CONVOLUTION_WINDOW
+        return Convolution(stack.dim, reach, causal=causal, compute_dtype=self.compute_dtype)
+
+    def cross_attention(self, stack: StackConfig, memory_dim: int) -> CrossAttention:
+        heads = self.heads(stack)
+        return CrossAttention(
+            stack.dim,
+            memory_dim,
+            heads,
+            mix=self.mix(heads, AttentionPositions()),
+            norm=self.query_key_norm,
+            compute_dtype=self.compute_dtype,
+        )
+
+    def heads(self, stack: StackConfig) -> Heads:
+        even = stack.dim // stack.heads
+        groups = stack.key_value_heads or stack.heads
+        return Heads(stack.heads, groups, stack.key_dim or even, stack.value_dim or even)
+
+    def mix(self, heads: Heads, positions: AttentionPositions) -> Way:
+        score = SCORES[self.config.score](heads.number, heads.key_dim)
+        return choose_mix(score, positions, self.config.dropout.attention, self.noise, self.compute_dtype)
+
+    def query_key_norm(self, key_dim: int) -> nn.Module:
+        return NORMALIZATIONS["rms"](key_dim) if self.config.qk_norm else nn.Identity()
+
+    def feed_forward(self, stack: StackConfig) -> FeedForward:
+        return FeedForward(
+            stack.dim,
+            stack.feed_forward_dim,
+            activation=ACTIVATIONS[self.config.activation],
+            dropout=Dropout(self.config.dropout.feed_forward, self.noise),
+            compute_dtype=self.compute_dtype,
+        )
+
+    def residual(self, stack: StackConfig) -> Callable[[], Residual]:
+        normalization = NORMALIZATIONS[self.config.normalization]
+        dropout = Dropout(self.config.dropout.residual, self.noise)
+        return lambda: NORMS[self.config.norm](normalization(stack.dim), dropout)
+
+    def final_norm(self, stack: StackConfig) -> nn.Module:
+        """What a stack ends with."""
+        ends_normed = NORMS[self.config.norm].ends_normed
+        return nn.Identity() if ends_normed else NORMALIZATIONS[self.config.normalization](stack.dim)
+
+    def embedding(self, table: Table, stack: StackConfig, max_length: int | None = None) -> Embedding:
+        scheme, join = POSITIONS[self.config.positions].input, JOINS[self.config.positions_join]
+        positions = join(scheme, stack.dim, max_length or self.config.max_length)
+        beside = positions.width if isinstance(positions, Concatenated) else 0
+        return Embedding(
+            table,
+            stack.dim,
+            positions=positions,
+            scale=table.embedding_dim**0.5 if self.config.scale_embedding else 1.0,
+            dropout=Dropout(self.config.dropout.embedding, self.noise),
+            widen=self.resize(table.embedding_dim, stack.dim - beside),
+        )
+
+    def tables(self, source_vocab: int, target_vocab: int) -> tuple[Table, Table]:
+        """The embeddings of source and target, which may be one."""
+        config = self.config
+        source = self.table(source_vocab, config.embedding_dim or config.encoder.dim)
+        if config.tie not in ("embeddings", "all"):
+            return source, self.table(target_vocab, config.embedding_dim or config.decoder.dim)
+        if source_vocab != target_vocab:
+            raise ValueError(
+                f'tie = "{config.tie}" needs one vocabulary for source and target (tokenizer.shared = true)'
+            )
+        return source, source
+
+    def table(self, vocab: int, dim: int) -> Table:
+        """A vector for each piece, of the same width, or of clusters."""
+        adaptive = self.config.adaptive
+        if adaptive is None or not adaptive.inputs:
+            return embedding_table(vocab, dim)
+        tables = [embedding_table(cluster.size, cluster.width) for cluster in clusters_of(adaptive, dim, vocab)]
+        return AdaptiveEmbedding(tables, compute_dtype=self.compute_dtype)
+
+    def output(self, table: Table, vocab: int) -> OutputLayer:
+        """The output layer, whose weight may be that of the embeddings."""
+        adaptive, tied = self.config.adaptive, self.config.tie in ("output", "all")
+        if adaptive is not None:
+            clusters = clusters_of(adaptive, table.embedding_dim, vocab)
+            tables = table.each_table() if tied and isinstance(table, AdaptiveEmbedding) else ()
+            return AdaptiveSoftmax(clusters, tables, compute_dtype=self.compute_dtype)
+        output = self.product(table.embedding_dim, vocab)
+        if tied and isinstance(table, nn.Embedding):
+            output.weight = table.weight
+        return output
+
+    def resize(self, in_dim: int, out_dim: int) -> nn.Module:
+        """A projection between widths, where they differ."""
+        return nn.Identity() if in_dim == out_dim else self.product(in_dim, out_dim)
+
+    def product(self, in_dim: int, out_dim: int) -> Linear:
+        return Linear(in_dim, out_dim, bias=False, compute_dtype=self.compute_dtype)
+
+
+def embedding_table(vocab: int, dim: int) -> nn.Embedding:
+    """One row a piece, of unit length in expectation."""
+    table = nn.Embedding(vocab, dim)
+    nn.init.normal_(table.weight, std=dim**-0.5)
+    return table
+
+
+MIXINGS: dict[str, Callable[[Parts, StackConfig, bool], Mixing]] = {
+    "attention": Parts.self_attention,
+    "recurrent": Parts.recurrent_mixing,
+    "convolution": Parts.convolution,
+}
+"""By name: (parts, stack, whether it is causal) -> what stands in self-attention's place."""

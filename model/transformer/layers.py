@@ -1,0 +1,96 @@
+"""The layers of the Transformer: attention and feed-forward, each in its residual connection.
+
+Legend: N rows · D width · R hypotheses.
+"""
+
+from collections.abc import Callable
+
+from torch import Tensor, nn
+
+from tfm.model.attention.kv_cache import KeysValues, Slots
+from tfm.model.attention.multi_head import CrossAttention
+from tfm.model.layers.feed_forward import FeedForward
+from tfm.model.layers.residual import Residual, Sublayer
+from tfm.model.layout import AnyLayout
+from tfm.model.masks import Mask
+from tfm.model.transformer.token_mixing import Mixing
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then feed-forward, each in its residual; with a causal mask the layer of a decoder-only model.
+
+    attention: self-attention, or what mixes positions in its place.
+    """
+
+    def __init__(self, attention: Mixing, feed_forward: FeedForward, residual: Callable[[], Residual]) -> None:
+        super().__init__()
+        self.attention, self.feed_forward = attention, feed_forward
+        self.around_attention, self.around_feed_forward = residual(), residual()
+
+    def forward(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> Tensor:
+        """(N, D) -> (N, D)."""
+        return self._sublayers(rows, lambda x: self.attention(x, layout, mask))
+
+    def read(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> tuple[Tensor, KeysValues]:
+        """The same, and the cache with which `step` goes on after these rows."""
+        caches = []
+
+        def attend(x: Tensor) -> Tensor:
+            mixed, key_value = self.attention.read(x, layout, mask)
+            caches.append(KeysValues.of(*key_value))
+            return mixed
+
+        return self._sublayers(rows, attend), caches[0]
+
+    def step(self, rows: Tensor, cache: KeysValues, slots: Slots) -> Tensor:
+        """One new row a hypothesis (R, D) -> (R, D)."""
+        return self._sublayers(rows, lambda x: self.attention.step(x, cache, slots))
+
+    def _sublayers(self, rows: Tensor, attend: Sublayer) -> Tensor:
+        rows = self.around_attention(rows, attend)
+        return self.around_feed_forward(rows, self.feed_forward)  # type: ignore[no-any-return]
+
+
+class DecoderLayer(nn.Module):
+    """Masked self-attention, cross-attention, feed-forward, each in its residual."""
+
+    def __init__(
+        self,
+        attention: Mixing,
+        cross_attention: CrossAttention,
+        feed_forward: FeedForward,
+        residual: Callable[[], Residual],
+    ) -> None:
+        super().__init__()
+        self.attention, self.cross_attention, self.feed_forward = attention, cross_attention, feed_forward
+        self.around_attention, self.around_cross_attention, self.around_feed_forward = (residual() for _ in range(3))
+
+    def forward(
+        self, rows: Tensor, layout: AnyLayout, mask: Mask, memory: Tensor, memory_layout: AnyLayout, memory_mask: Mask
+    ) -> Tensor:
+        """(N, D) -> (N, D)."""
+        return self._sublayers(
+            rows,
+            lambda x: self.attention(x, layout, mask),
+            lambda x: self.cross_attention(x, layout, memory, memory_layout, memory_mask),
+        )
+
+    def step(
+        self,
+        rows: Tensor,
+        cache: KeysValues,
+        slots: Slots,
+        remembered: tuple[Tensor, Tensor],
+        memory_mask: Mask,
+    ) -> Tensor:
+        """One new row a hypothesis (R, D) -> (R, D)."""
+        return self._sublayers(
+            rows,
+            lambda x: self.attention.step(x, cache, slots),
+            lambda x: self.cross_attention.step(x, remembered, memory_mask),
+        )
+
+    def _sublayers(self, rows: Tensor, attend: Sublayer, attend_memory: Sublayer) -> Tensor:
+        rows = self.around_attention(rows, attend)
+        rows = self.around_cross_attention(rows, attend_memory)
+        return self.around_feed_forward(rows, self.feed_forward)  # type: ignore[no-any-return]

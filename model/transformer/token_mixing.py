@@ -1,0 +1,128 @@
+"""Rivals of self-attention, in its place: a recurrent layer and a convolution over a window of words.
+
+Both take rows as self-attention does, at once or step by step. What a step needs of the past lies in the same cache:
+of a recurrent layer the state after each row, of a convolution the rows themselves.
+Legend: N rows · B sentences · W hypotheses a sentence · R hypotheses · D width · r how far a convolution sees.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tfm.model.attention.kv_cache import KeysValues, Slots
+from tfm.model.layers.linear import Linear
+from tfm.model.layout import AnyLayout, FlatLayout, Layout
+from tfm.model.masks import Mask
+from tfm.model.recurrent.cells import Recurrent, Steps
+
+
+class Mixing(Protocol):
+    """What mixes the positions of each sentence: (N, D) -> (N, D), row by row where the mask is causal."""
+
+    def __call__(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> Tensor: ...
+
+    def read(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> tuple[Tensor, tuple[Tensor, Tensor]]: ...
+
+    def step(self, rows: Tensor, cache: KeysValues, slots: Slots) -> Tensor: ...
+
+
+class RecurrentMixing(nn.Module):
+    """h_i = cell(x_i, h_{i-1}); with a second cell [h_i ; g_i], where g_i = cell(x_i, g_{i+1}).
+
+    cells: forward, then backward where a row may see those after it. n D^2 multiplications, one row after the other.
+    """
+
+    def __init__(self, cells: Sequence[Recurrent]) -> None:
+        super().__init__()
+        self.cells = nn.ModuleList(cells)
+
+    def forward(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> Tensor:
+        """(N, D) -> (N, D)."""
+        assert mask.causal == (len(self.cells) == 1), "one cell sees nothing ahead, two see all"
+        real = Layout.of(layout.lengths, rows.device) if isinstance(layout, FlatLayout) else layout
+        hidden = []
+        for cell, backward in zip(self.cells, (False, True), strict=False):
+            steps = Steps(real, backward=backward)
+            read, _ = cell(steps.arranged(rows[: real.num_rows]), steps)
+            hidden.append(steps.restored(read))
+        return F.pad(torch.cat(hidden, dim=1), (0, 0, 0, len(rows) - real.num_rows))
+
+    def read(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """The same, and the states (B, 1, S, D) from which a `step` after these rows goes on."""
+        assert isinstance(layout, Layout)
+        assert mask.causal
+        steps, cell = Steps(layout), self._cell
+        read, ends = cell(steps.arranged(rows), steps)
+        hidden = steps.restored(read)
+        padded = layout.pad(hidden)
+        others = torch.zeros_like(padded) if len(ends) == 2 else padded[..., :0]
+        if len(ends) == 2:  # of the cell state only the last is ever asked for
+            others[torch.arange(layout.batch), layout.lengths - 1] = steps.unranked(ends[1])
+        return hidden, (padded.unsqueeze(1), others.unsqueeze(1))
+
+    def step(self, rows: Tensor, cache: KeysValues, slots: Slots) -> Tensor:
+        """One new row a hypothesis (R, D) -> (R, D), from the state of the row it follows."""
+        cell = self._cell
+        before = cache.before(1, slots)
+        states = cell.zeros(rows, len(rows)) if before is None else before[: cell.num_states]
+        states = cell.step(cell.input(rows), states)
+        hidden, other = states if len(states) == 2 else (states[0], states[0][:, :0])
+        key, value = (each.view(*slots.own.shape, each.shape[1]).unsqueeze(1) for each in (hidden, other))
+        cache.write(key, value, slots)
+        return hidden
+
+    @property
+    def _cell(self) -> Recurrent:
+        cell = self.cells[0]
+        assert isinstance(cell, Recurrent)
+        return cell
+
+
+class Convolution(nn.Module):
+    """y_i = W [x_{i-r} ; ... ; x_{i+r}] + b, and where a row sees none after it W [x_{i-r} ; ... ; x_i] + b.
+
+    Beyond the ends of a sentence are zeros. n (2 r + 1) D^2 multiplications   (Vaswani et al. 2017, table 1).
+    """
+
+    def __init__(self, dim: int, reach: int, *, causal: bool, compute_dtype: torch.dtype) -> None:
+        super().__init__()
+        self.reach, self.causal = reach, causal
+        self.offsets = range(-reach, 1 if causal else reach + 1)
+        self.words = Linear(len(self.offsets) * dim, dim, compute_dtype=compute_dtype)
+
+    def forward(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> Tensor:
+        """(N, D) -> (N, D)."""
+        assert mask.causal == self.causal
+        output: Tensor = self.words(windows(rows, layout.positions, self.offsets))
+        return output
+
+    def read(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """The same, and the rows (B, 1, S, D) that a `step` after them sees."""
+        padded = layout.pad(rows).unsqueeze(1)
+        return self(rows, layout, mask), (padded, padded[..., :0])
+
+    def step(self, rows: Tensor, cache: KeysValues, slots: Slots) -> Tensor:
+        """One new row a hypothesis (R, D) -> (R, D), seeing the rows it descends from."""
+        new = rows.view(*slots.own.shape, -1).unsqueeze(1)
+        cache.write(new, new[..., :0], slots)
+        seen = [cache.before(-offset, slots) for offset in self.offsets]
+        output: Tensor = self.words(torch.cat([each[0] for each in seen if each is not None], dim=1))
+        return output
+
+
+def windows(rows: Tensor, positions: Tensor, offsets: range) -> Tensor:
+    """For each of the rows (N, D) at these positions (N,) those around it, side by side: (N, D * offsets).
+
+    Where its sentence has none, zeros.
+    """
+    reach, num_rows = max(-offsets.start, offsets.stop - 1), len(rows)
+    around, places = F.pad(rows, (0, 0, reach, reach)), F.pad(positions, (reach, reach))
+    found = []
+    for offset in offsets:
+        there = slice(reach + offset, reach + offset + num_rows)
+        is_of_sentence = places[there] == positions + offset  # a row of another one stands nearer to its beginning
+        found.append(around[there] * is_of_sentence.unsqueeze(1))
+    return torch.cat(found, dim=1)
