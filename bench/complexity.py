@@ -147,7 +147,7 @@ def draw(found: Mapping[str, Figures], lengths: Sequence[int], file: Path) -> No
     import matplotlib
     from matplotlib.figure import Figure
 
-    from tfm.pipeline.training.curves import STYLE
+    from tfm.pipeline.reports.training_curves import STYLE
 
     with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
         figure = Figure(figsize=(10, 4.2), layout="constrained")

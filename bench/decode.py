@@ -157,7 +157,7 @@ def scores(
         return {}
     from tfm.data.tokenizers import load_pair
     from tfm.pipeline.config import EvaluationConfig
-    from tfm.pipeline.scoring.metrics import bleu
+    from tfm.pipeline.scoring.metrics.registry import bleu
 
     _, target = load_pair(model)
     found = {

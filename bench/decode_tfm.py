@@ -11,7 +11,7 @@ from typing import Any
 from bench.answering import answer
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
-from tfm.pipeline.models import load_model
+from tfm.pipeline.model_io.loaded_model import load_model
 
 
 def main(asked: dict[str, Any]) -> None:

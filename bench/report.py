@@ -7,8 +7,8 @@ from pathlib import Path
 from bench import compare
 from bench.compare import Contestant, Figures
 from tfm.cli.console import reporter
-from tfm.pipeline.environment import git_commit, hardware, versions
-from tfm.pipeline.progress import Reporter
+from tfm.pipeline.artifacts.provenance import git_commit, hardware, versions
+from tfm.pipeline.runtime.progress import Reporter
 
 Extra = Mapping[str, Mapping[str, object]]
 

@@ -14,7 +14,7 @@ from bench.gemm import best_seconds
 from tfm.model.config import AdaptiveConfig
 from tfm.model.layers.adaptive_softmax import AdaptiveSoftmax, clusters_of
 from tfm.model.layers.linear import Linear
-from tfm.pipeline.training.losses import output_loss
+from tfm.pipeline.tasks.losses import output_loss
 
 
 def layer(options: dict[str, Any], dtype: torch.dtype) -> nn.Module:

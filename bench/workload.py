@@ -14,7 +14,7 @@ from tfm.data.tokenizers import load_pair
 from tfm.model.config import ModelConfig
 from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.recipe import from_flags, load_recipe
+from tfm.pipeline.recipes.recipe import from_flags, load_recipe
 
 SEED = 1
 

@@ -10,9 +10,9 @@ import typer
 from tfm.cli.options import Device, Sets, model_folder, part, refuse
 
 if TYPE_CHECKING:
-    from tfm.pipeline.attend import Reading
-    from tfm.pipeline.attend_picture import View
-    from tfm.pipeline.heads import HeadReport
+    from tfm.pipeline.attention_page.head_statistics import HeadReport
+    from tfm.pipeline.attention_page.picture import View
+    from tfm.pipeline.attention_page.reading import Reading
 
 PAGE = Path("attention.html")
 
@@ -68,12 +68,12 @@ def attend(
         alone = {"--target": target, "--png": png, "--kind": kind, "--layer": layer, "--head": head}
         refuse(alone, "it shows one sentence: give SENTENCE")
     from tfm.cli.console import reporter
-    from tfm.pipeline.attend import attend as attend_to
-    from tfm.pipeline.attend_picture import view_of
+    from tfm.pipeline.artifacts.files import beginning, replace_bytes
+    from tfm.pipeline.attention_page.head_statistics import measure
+    from tfm.pipeline.attention_page.picture import view_of
+    from tfm.pipeline.attention_page.reading import attend as attend_to
     from tfm.pipeline.config import DecodingConfig
-    from tfm.pipeline.files import beginning, replace_bytes
-    from tfm.pipeline.heads import measure
-    from tfm.pipeline.models import load_model
+    from tfm.pipeline.model_io.loaded_model import load_model
 
     talk = reporter(tables_on_stdout=True)
     decoding = part(DecodingConfig, sets, {"decoding.beam": beam})
@@ -95,7 +95,7 @@ def attend(
 
 
 def _print_json(read: "Reading | None", report: "HeadReport | None") -> None:
-    from tfm.pipeline.attend import as_json
+    from tfm.pipeline.attention_page.reading import as_json
 
     found = {} if read is None else as_json(read)
     if report is not None:
@@ -112,8 +112,8 @@ def _files(
     png: Path | None,
 ) -> Iterator[tuple[Path, bytes]]:
     """What is to be written, and where."""
-    from tfm.pipeline.attend_page import render
-    from tfm.pipeline.attend_picture import picture
+    from tfm.pipeline.attention_page.page import render
+    from tfm.pipeline.attention_page.picture import picture
 
     if png is not None and read is not None and view is not None:
         yield png, picture(read, view)

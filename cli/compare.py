@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from tfm.pipeline.compare import Comparison
-    from tfm.pipeline.trained import Trained
+    from tfm.pipeline.reports.comparison import Comparison
+    from tfm.pipeline.reports.run_summary import Trained
 
 NOTHING = "–"
 DIFFERS = "differs"
@@ -41,8 +41,8 @@ def compare(
     if markdown and as_json:
         raise typer.BadParameter("--json is another way to print", param_hint="--markdown")
     from tfm.cli.console import reporter
-    from tfm.pipeline.compare import compare_runs
-    from tfm.pipeline.compare_plot import draw
+    from tfm.pipeline.reports.comparison import compare_runs
+    from tfm.pipeline.reports.comparison_plot import draw
 
     found = compare_runs(runs, sort)
     if plot is not None:
@@ -74,7 +74,7 @@ def table(found: "Comparison") -> tuple[list[str], list[list[str]]]:
 def _figures(found: "Comparison") -> dict[str, tuple[str, Callable[[float], str]]]:
     """The figures of the table: heading, and how a value is shown."""
     from tfm.cli.console import duration
-    from tfm.pipeline.scoring.report import label
+    from tfm.pipeline.reports.evaluation_report import label
 
     shown: dict[str, tuple[str, Callable[[float], str]]] = {
         "parameters": ("parameters", "{:,.0f}".format),

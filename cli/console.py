@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tfm.cli.streams import lead_nowhere
-from tfm.pipeline.progress import Bar, Reporter
+from tfm.pipeline.runtime.progress import Bar, Reporter
 
 SECONDS_BETWEEN_LINES = 10.0
 

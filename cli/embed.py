@@ -10,7 +10,7 @@ import typer
 from tfm.cli.options import Device, model_folder, refuse
 
 if TYPE_CHECKING:
-    from tfm.pipeline.embed import Neighbour, Words
+    from tfm.pipeline.inference.neighbours import Neighbour, Words
 
 COUNT = 10
 Side = Literal["source", "target"]
@@ -60,9 +60,9 @@ def embed(
     if picture is None:
         refuse({"--words": words}, "it is of a picture: give --picture FILE")
     from tfm.cli.console import reporter
-    from tfm.pipeline.embed import PICTURES, Words
-    from tfm.pipeline.files import beginning, replace_bytes
-    from tfm.pipeline.models import load_model
+    from tfm.pipeline.artifacts.files import beginning, replace_bytes
+    from tfm.pipeline.inference.neighbours import PICTURES, Words
+    from tfm.pipeline.model_io.loaded_model import load_model
 
     if picture is not None and picture.suffix not in PICTURES:
         raise typer.BadParameter(f"its name must end in {' or '.join(PICTURES)}", param_hint="--picture")
@@ -96,9 +96,9 @@ def _files(known: "Words", out: Path | None, picture: Path | None, words: Path |
     """What is to be written, and where."""
     import gzip
 
-    from tfm.pipeline.embed import frequent, read_classes
-    from tfm.pipeline.embed import picture as drawn
-    from tfm.pipeline.vectors import vectors_text
+    from tfm.pipeline.inference.neighbours import frequent, read_classes
+    from tfm.pipeline.inference.neighbours import picture as drawn
+    from tfm.pipeline.model_io.pretrained_vectors import vectors_text
 
     if out is not None:
         content = vectors_text(known.rows, known.vectors).encode()

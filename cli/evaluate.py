@@ -86,7 +86,7 @@ def evaluate(
         refuse({"--prefixes": prefix and prefixes}, "give --prefix or --prefixes, not both")
         from tfm.cli.console import reporter
         from tfm.pipeline.config import DecodingConfig, EvaluationConfig
-        from tfm.pipeline.evaluate import evaluate_files
+        from tfm.pipeline.stages.evaluate import evaluate_files
 
         scores = evaluate_files(
             part(EvaluationConfig, sets, flags, beside=("decoding",)),
@@ -114,7 +114,7 @@ def _tests(
 ) -> dict[str, Any]:
     """Score the test sets of a recipe; the content of scores.json."""
     from tfm.cli.console import reporter
-    from tfm.pipeline.recipe import run_folder
+    from tfm.pipeline.recipes.recipe import run_folder
 
     talk = reporter(tables_on_stdout=not as_json)
     resolved = stage_of_recipe("evaluate", recipe, sets, flags, out, reporter=talk)

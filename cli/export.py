@@ -17,6 +17,6 @@ def export(
 ) -> None:
     """Write a model as another engine reads it (ctranslate2: `pip install "tfm[export]"`)."""
     from tfm.cli.console import reporter
-    from tfm.pipeline.export import export as export_model
+    from tfm.pipeline.model_io.export import export as export_model
 
     export_model(model_folder(model), to, out, command=argv(), reporter=reporter())

@@ -27,7 +27,7 @@ from tfm.cli.options import (
 from tfm.cli.streams import PROMPT
 
 if TYPE_CHECKING:
-    from tfm.pipeline.generate import Writer
+    from tfm.pipeline.inference.generation import Writer
 
 BETWEEN = "---"
 
@@ -97,8 +97,8 @@ def generate(
         return
     from tfm.cli.console import reporter
     from tfm.pipeline.config import DecodingConfig
-    from tfm.pipeline.decoding.ensemble import load_ensemble
-    from tfm.pipeline.generate import Reader, Writer
+    from tfm.pipeline.inference.generation import Reader, Writer
+    from tfm.pipeline.model_io.ensemble import load_ensemble
 
     usual = [] if beam is not None else ["decoding.strategy=sample"]
     config = part(DecodingConfig, [*usual, *(sets or ())], flags)
@@ -136,8 +136,8 @@ def _score(
 ) -> None:
     """How probable the lines of a file are after each prompt."""
     from tfm.data.sources import open_lines
-    from tfm.pipeline.decoding.ensemble import load_ensemble
-    from tfm.pipeline.generate import score_continuations
+    from tfm.pipeline.inference.generation import score_continuations
+    from tfm.pipeline.model_io.ensemble import load_ensemble
 
     loaded, choices = load_ensemble(models, device), list(open_lines(file))
     for prompt in prompts:
@@ -166,7 +166,7 @@ def _words(file: Path | None) -> Iterator[list[str]]:
         return
     from tfm.data.sources import open_lines
     from tfm.pipeline.errors import DataError
-    from tfm.pipeline.translate import split_phrases
+    from tfm.pipeline.inference.translation import split_phrases
 
     yield from map(split_phrases, open_lines(file))
     raise DataError("has fewer lines than there are prompts: give one each, empty where none is wanted", file=file)

@@ -22,8 +22,8 @@ def inspect(
     Of the folder of a run: every artifact in it, verified, its training, trainings that were set aside, and the room
     each takes.
     """
-    from tfm.pipeline.artifact import inspect as inspect_artifact
-    from tfm.pipeline.overview import is_run
+    from tfm.pipeline.artifacts.artifact import inspect as inspect_artifact
+    from tfm.pipeline.reports.run_folder import is_run
 
     if is_run(folder):
         _run(folder, as_json)
@@ -37,16 +37,16 @@ def inspect(
 
 def _run(folder: Path, as_json: bool) -> None:
     """What a run holds. An artifact in it that is damaged is an error, once all is told."""
-    from tfm.pipeline import overview
     from tfm.pipeline.errors import DataError
+    from tfm.pipeline.reports import run_folder
 
-    parts = overview.overview(folder)
-    report = overview.as_json(folder, parts)
+    parts = run_folder.overview(folder)
+    report = run_folder.as_json(folder, parts)
     if as_json:
         _print_json(report)
     else:
         _print(_lines_of_run(report))
-    damaged = [each.name for each in parts if each.kind == overview.DAMAGED]
+    damaged = [each.name for each in parts if each.kind == run_folder.DAMAGED]
     if damaged:
         raise DataError(f"damaged: {', '.join(damaged)}; make them again", file=folder)
 

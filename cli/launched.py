@@ -9,7 +9,7 @@ from contextlib import contextmanager, redirect_stderr, suppress
 from typing import TextIO
 
 from tfm.pipeline.errors import Stopped, is_told_here
-from tfm.pipeline.processes import rank_and_size
+from tfm.pipeline.runtime.torchrun import rank_and_size
 
 TOGETHER = ("train", "run")
 """Commands that all processes take part in. The others the first process does alone."""

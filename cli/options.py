@@ -10,8 +10,8 @@ import typer
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from tfm.pipeline.progress import Reporter
-    from tfm.pipeline.recipe import Recipe
+    from tfm.pipeline.recipes.recipe import Recipe
+    from tfm.pipeline.runtime.progress import Reporter
 
     Section = TypeVar("Section", bound=BaseModel)
 
@@ -77,8 +77,8 @@ def stage_of_recipe(
 ) -> "Recipe":
     """Run one stage of a recipe; the recipe as it is with `sets` and, over those, `flags` (by dotted key)."""
     from tfm.cli import console
-    from tfm.pipeline.chain import run_stage
-    from tfm.pipeline.recipe import load_recipe
+    from tfm.pipeline.recipes.chain import run_stage
+    from tfm.pipeline.recipes.recipe import load_recipe
 
     resolved = load_recipe(recipe, sets or (), flags)
     talk = reporter or console.reporter()
@@ -94,7 +94,7 @@ def part(
     beside: Sequence[str] = (),
 ) -> "Section":
     """One part of a recipe from flags and `sets` alone, without a recipe; `beside`: what else the command takes."""
-    from tfm.pipeline.recipe import from_flags
+    from tfm.pipeline.recipes.recipe import from_flags
 
     for text in sets or ():
         if text.partition("=")[0].strip() == "seed":
@@ -109,7 +109,7 @@ def part(
 
 def seed_of(flag: int | None) -> int:
     """The seed where no recipe is given."""
-    from tfm.pipeline.recipe import Recipe
+    from tfm.pipeline.recipes.recipe import Recipe
 
     return int(Recipe.model_fields["seed"].default) if flag is None else flag
 

@@ -55,7 +55,7 @@ def preprocess(
     tokenizer_folder, folder = require(tokenizer, "--tokenizer"), require(out, "--out")
     from tfm.cli.console import reporter
     from tfm.data.config import DataConfig
-    from tfm.pipeline.preprocess import preprocess as preprocess_stage
+    from tfm.pipeline.stages.preprocess import preprocess as preprocess_stage
 
     config = part(DataConfig, sets, flags)
     preprocess_stage(config, tokenizer_folder, folder, command=argv(), reporter=reporter())

@@ -19,8 +19,8 @@ def recipe(
         refuse({"RECIPE": file, "--set": sets}, "--schema is the same for all recipes")
     elif file is None:
         raise typer.BadParameter("give a recipe, or --schema", param_hint="RECIPE")
-    from tfm.pipeline.recipe import load_recipe
-    from tfm.pipeline.recipe import schema as recipe_schema
+    from tfm.pipeline.recipes.recipe import load_recipe
+    from tfm.pipeline.recipes.recipe import schema as recipe_schema
 
     content = recipe_schema() if file is None else load_recipe(file, sets or ()).model_dump(mode="json")
     print(json.dumps(content, ensure_ascii=False, indent=2))

@@ -21,7 +21,7 @@ def run(
 ) -> None:
     """Run the five stages of a recipe; those that are fresh are skipped."""
     from tfm.cli.console import reporter
-    from tfm.pipeline.runs import load_recipes, run_recipes
+    from tfm.pipeline.recipes.several_recipes import load_recipes, run_recipes
 
     loaded = load_recipes(recipes, sets or (), {"training.device": device})
     failed = run_recipes(loaded, keep_going=keep_going, command=argv(), reporter=reporter())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from tfm.data.sources import Incoming
-    from tfm.pipeline.progress import Reporter
+    from tfm.pipeline.runtime.progress import Reporter
 
 PROMPT = "one text a line; Ctrl-D ends"
 

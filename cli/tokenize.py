@@ -53,7 +53,7 @@ def tokenize(
         return
     files, folder = require(corpora or None, "CORPUS"), require(out, "--out")
     from tfm.cli.console import reporter
-    from tfm.pipeline.tokenize import tokenize_files
+    from tfm.pipeline.stages.tokenize import tokenize_files
     from tfm.tokenizer.config import TokenizerConfig
 
     config = part(TokenizerConfig, sets, flags)

@@ -55,7 +55,7 @@ def train(
     from tfm.cli.console import reporter
     from tfm.model.config import ModelConfig
     from tfm.pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
-    from tfm.pipeline.train import train as train_stage
+    from tfm.pipeline.stages.train import train as train_stage
 
     parts = ("training", "model", "decoding", "evaluation")
     train_stage(

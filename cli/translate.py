@@ -38,7 +38,7 @@ from tfm.cli.streams import incoming
 
 if TYPE_CHECKING:
     from tfm.pipeline.config import DecodingConfig
-    from tfm.pipeline.models import LoadedModel
+    from tfm.pipeline.model_io.loaded_model import LoadedModel
 
 STDIN = Path("-")
 
@@ -175,13 +175,13 @@ def _text(file: Path | None, model: Path, held: ExitStack) -> Path:
 
 
 def _models(folders: list[Path], device: DeviceName) -> "LoadedModel":
-    from tfm.pipeline.decoding.ensemble import load_ensemble
+    from tfm.pipeline.model_io.ensemble import load_ensemble
 
     return load_ensemble(folders, device)
 
 
 def _checkpoint(run: Path, step: str, device: DeviceName) -> "LoadedModel":
-    from tfm.pipeline.unfinished import LAST, load_checkpoint
+    from tfm.pipeline.training.checkpoints.unfinished_model import LAST, load_checkpoint
 
     if step != LAST and not step.isdecimal():
         raise typer.BadParameter("give the number of a step, or last", param_hint="--step")
@@ -198,7 +198,7 @@ def _into_folder(
 ) -> None:
     """One text, into an artifact; beside: the files of prefixes and of forced words."""
     from tfm.cli.console import reporter
-    from tfm.pipeline.translate import translate_file
+    from tfm.pipeline.stages.translate import translate_file
 
     with TemporaryDirectory() as folder:
         if file == STDIN:
@@ -230,7 +230,7 @@ def _to_stdout(
     """One text, line by line: of a pipe or a terminal, lines are answered as soon as no further line waits."""
     from tfm.cli.console import reporter
     from tfm.data.sources import open_lines, stream_lines
-    from tfm.pipeline.translate import as_json, translate_lines
+    from tfm.pipeline.inference.translation import as_json, translate_lines
 
     loaded, talk = load(), reporter()
     stream = incoming(talk) if file == STDIN else None

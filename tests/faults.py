@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tfm.pipeline import artifact
+from tfm.pipeline.artifacts import artifact
 
 CALLS = (
     "mkdir", "rmdir", "unlink", "remove", "rename", "replace", "symlink", "link", "truncate", "ftruncate", "fsync",

@@ -22,8 +22,8 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 LOADED = (
     "tfm.cli.app", "tfm.cli.console",
-    "tfm.pipeline.tokenize", "tfm.pipeline.preprocess", "tfm.pipeline.train",
-    "tfm.pipeline.translate", "tfm.pipeline.evaluate",
+    "tfm.pipeline.stages.tokenize", "tfm.pipeline.stages.preprocess", "tfm.pipeline.stages.train",
+    "tfm.pipeline.stages.translate", "tfm.pipeline.stages.evaluate",
     "tfm.pipeline.training.session", "tfm.pipeline.decoding.decode", "tfm.pipeline.scoring.perplexity",
     "sacrebleu", "matplotlib.figure", "matplotlib.backends.backend_svg",
 )  # fmt: skip

@@ -23,12 +23,13 @@ from tests.tiny_training import MODEL, run
 from tfm.model.config import ModelConfig
 from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.errors import TfmError, is_told_here
-from tfm.pipeline.models import save_model
+from tfm.pipeline.model_io.loaded_model import save_model
 from tfm.pipeline.tasks.task import Loss
 from tfm.pipeline.tasks.translation import Translation
-from tfm.pipeline.training import checkpoint, session
-from tfm.pipeline.training.log import MetricsLog
+from tfm.pipeline.training import session
+from tfm.pipeline.training.checkpoints import checkpoint
 from tfm.pipeline.training.loop import Trainer
+from tfm.pipeline.training.metrics_log import MetricsLog
 
 # A process is forked from one that has imported torch already, which saves it the seconds that this takes.
 CONTEXT = multiprocessing.get_context("forkserver")

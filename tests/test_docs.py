@@ -14,8 +14,8 @@ import typer
 from tests.cli.user import TINY, tfm, write_corpora
 from tfm.cli.app import app
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.recipe import Recipe, load_recipe
-from tfm.pipeline.recipe_errors import field_at
+from tfm.pipeline.recipes.error_messages import field_at
+from tfm.pipeline.recipes.recipe import Recipe, load_recipe
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

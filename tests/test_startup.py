@@ -45,7 +45,7 @@ def test_knowing_a_model_s_shapes_does_not_load_torch_s_compiler() -> None:
     program = """
 import sys
 from tfm.model.config import ModelConfig
-from tfm.pipeline.models import shapes_of
+from tfm.pipeline.model_io.loaded_model import shapes_of
 assert shapes_of(ModelConfig(), source_vocab=9, target_vocab=9)
 print("torch._dynamo" in sys.modules)
 """

@@ -44,11 +44,11 @@ TABLES = [
     (Normalization, "tfm.model.layers.normalization", "NORMALIZATIONS"),
     (Cell, "tfm.model.recurrent.cells", "CELLS"),
     (RecurrentAttention, "tfm.model.recurrent.factory", "DECODERS"),
-    (Task, "tfm.pipeline.tasks.tasks", "TASKS"),
-    (Task, "tfm.pipeline.compare", "MAIN"),
+    (Task, "tfm.pipeline.tasks.registry", "TASKS"),
+    (Task, "tfm.pipeline.reports.comparison", "MAIN"),
     (Optimizer, "tfm.pipeline.training.optimizers", "OPTIMIZERS"),
     (Schedule, "tfm.pipeline.training.schedules", "SCHEDULES"),
-    (LengthNorm, "tfm.pipeline.decoding.rules", "LENGTH_NORMS"),
+    (LengthNorm, "tfm.pipeline.decoding.constraints.logits_processor", "LENGTH_NORMS"),
     (Strategy, "tfm.pipeline.decoding.decode", "STRATEGIES"),
 ]
 
@@ -91,7 +91,7 @@ def test_each_architecture_learns_something_and_each_task_is_learned_by_one() ->
 
 
 def test_metrics_are_the_table_and_perplexity() -> None:
-    from tfm.pipeline.scoring.metrics import METRICS
+    from tfm.pipeline.scoring.metrics.registry import METRICS
 
     # Perplexity is no function of texts: it needs the model.
     assert {*METRICS, "perplexity"} == set(get_args(EvaluationMetric))

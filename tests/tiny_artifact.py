@@ -7,9 +7,9 @@ import secrets
 from pathlib import Path
 from typing import Any
 
-from tfm.pipeline import manifest
-from tfm.pipeline.artifact import Input, Plan, publish
-from tfm.pipeline.files import tree
+from tfm.pipeline.artifacts import manifest
+from tfm.pipeline.artifacts.artifact import Input, Plan, publish
+from tfm.pipeline.artifacts.files import tree
 
 
 def plan_of(

@@ -7,7 +7,7 @@ import torch
 
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
-from tfm.pipeline.models import LoadedModel
+from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.train import train
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.cli.user import TINY, Result, commands_of, tfm
 from tests.faults import names
-from tfm.pipeline.artifact import open_artifact
+from tfm.pipeline.artifacts.artifact import open_artifact
 
 TIMES = {"seconds", "tokens_per_second"}
 Words = tuple[str | Path, ...]

@@ -16,14 +16,15 @@ from tfm.data.errors import TfmError
 from tfm.data.store import load_dataset, write_about, write_split
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
-from tfm.pipeline.artifact import Plan, publish
+from tfm.pipeline.artifacts.artifact import Plan, publish
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
-from tfm.pipeline.progress import Quiet, Reporter
+from tfm.pipeline.runtime.distributed import World, join
+from tfm.pipeline.runtime.progress import Quiet, Reporter
+from tfm.pipeline.stages.train import train
+from tfm.pipeline.tasks.task import Rows
 from tfm.pipeline.tasks.translation import Translation
-from tfm.pipeline.train import train
-from tfm.pipeline.training.distributed import World, join
 from tfm.pipeline.training.optimizers import make_optimizer, set_learning_rate
-from tfm.pipeline.training.update import Gradients, Rows
+from tfm.pipeline.training.update import Gradients
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.train import train as train_tokenizer
 

@@ -1,6 +1,6 @@
 """Loops of a decoding step that torch does slowly where there are few queries a sentence, compiled by numba.
 
-Each has its equation in torch (`mix.py`, `output.py`, `cache.py`, `blocks.py`, `pipeline/decoding/candidates.py`),
+Each has its equation in torch (`mix.py`, `output.py`, `cache.py`, `blocks.py`, `pipeline/decoding/search/top_k.py`),
 which takes its place where numba is not installed; a test holds the two equal. A row is worked out from that row
 alone, in one order whatever is beside it. Here are the norms; the other loops are gathered.
 """

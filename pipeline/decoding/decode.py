@@ -14,18 +14,18 @@ from tfm.model.fused.decoder_step import quickest
 from tfm.model.layers.linear import linear_layers, products_in
 from tfm.model.layout import Layout
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.decoding.alone import one_by_one
-from tfm.pipeline.decoding.beam import beam_search
-from tfm.pipeline.decoding.constraints import Bans
-from tfm.pipeline.decoding.greedy import piece_by_piece
-from tfm.pipeline.decoding.hypothesis import EMPTY, Hypothesis, best_first
-from tfm.pipeline.decoding.phrases import Phrases
-from tfm.pipeline.decoding.rules import Rules
-from tfm.pipeline.decoding.sampling import Sampling, key_of
-from tfm.pipeline.decoding.steppers import StateT, Stepper
+from tfm.pipeline.decoding.constraints.lexical import Bans
+from tfm.pipeline.decoding.constraints.logits_processor import Rules
+from tfm.pipeline.decoding.constraints.phrases import Phrases
+from tfm.pipeline.decoding.search.beam import beam_search
+from tfm.pipeline.decoding.search.greedy import piece_by_piece
+from tfm.pipeline.decoding.search.hypothesis import EMPTY, Hypothesis, best_first
+from tfm.pipeline.decoding.search.one_sentence import one_by_one
+from tfm.pipeline.decoding.search.sampling import Sampling, key_of
+from tfm.pipeline.decoding.stepper import StateT, Stepper
 from tfm.pipeline.decoding.workers import num_workers, search_all
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.models import decoding_precision
+from tfm.pipeline.runtime.devices import decoding_precision
 from tfm.tokenizer.special import EOS_ID
 
 SHARE = 1024

@@ -4,10 +4,11 @@ import random
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from tfm.data.scripts import num_words
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.scoring.labels import accuracy, line_accuracy
-from tfm.pipeline.scoring.metrics import Metric, Score, bleu_of_few, chrf, sentence_chrf
-from tfm.pipeline.scoring.scripts import num_words, resolved
+from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolved
+from tfm.pipeline.scoring.metrics.labels import accuracy, line_accuracy
+from tfm.pipeline.scoring.metrics.registry import Metric, Score, bleu_of_few, chrf, sentence_chrf
 
 BY_LENGTH: Mapping[str, Metric] = {"accuracy": accuracy, "bleu": bleu_of_few, "chrf": chrf}
 

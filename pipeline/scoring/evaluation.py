@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.progress import Reporter
+from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.breakdown import (
     LengthBin,
     Sample,
@@ -15,10 +15,10 @@ from tfm.pipeline.scoring.breakdown import (
     scores_labels,
     worst_samples,
 )
-from tfm.pipeline.scoring.labels import LabelScore, LabelScores, label_scores
-from tfm.pipeline.scoring.left_out import left_out
-from tfm.pipeline.scoring.metrics import METRICS, Score, looks_tokenized, score_texts
-from tfm.pipeline.scoring.scripts import choose_tokenizer
+from tfm.pipeline.scoring.metrics.bleu_tokenizer import choose_tokenizer
+from tfm.pipeline.scoring.metrics.labels import LabelScore, LabelScores, label_scores
+from tfm.pipeline.scoring.metrics.left_out import left_out
+from tfm.pipeline.scoring.metrics.registry import METRICS, Score, looks_tokenized, score_texts
 
 NUM_SHOWN = 5  # samples printed at the end of an evaluation
 

@@ -14,17 +14,17 @@ from tfm.data.errors import DataError
 from tfm.data.store import Split
 from tfm.model.config import ModelConfig
 from tfm.pipeline.config import TrainingConfig
-from tfm.pipeline.models import LoadedModel
-from tfm.pipeline.progress import Reporter
-from tfm.pipeline.scoring.characters import Characters, warn_of_unknown
+from tfm.pipeline.model_io.loaded_model import LoadedModel
+from tfm.pipeline.runtime.distributed import World
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.scoring.character_counts import Characters, warn_of_unknown
 from tfm.pipeline.scoring.evaluation import Evaluation
-from tfm.pipeline.scoring.metrics import Score
+from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.scoring.perplexity import exp_or_inf
+from tfm.pipeline.scoring.validation import Validator
 from tfm.pipeline.tasks.language_model import LinesInWindows
+from tfm.pipeline.tasks.registry import TASKS
 from tfm.pipeline.tasks.task import About
-from tfm.pipeline.tasks.tasks import TASKS
-from tfm.pipeline.training.distributed import World
-from tfm.pipeline.training.validation import Validator
 from tfm.tokenizer.special import UNK_ID
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tfm.pipeline.scoring.labels import LabelScores
+from tfm.pipeline.scoring.metrics.labels import LabelScores
 
 MOST_LABELS = 30  # that a table by label shows: those that the references have most often
 MOST_CONFUSIONS = 10

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tfm.data.errors import DataError
-from tfm.pipeline.decoding.ensemble import Ensemble
-from tfm.pipeline.decoding.forced import forced_log_probs, forced_log_probs_by_steps
-from tfm.pipeline.models import LoadedModel
-from tfm.pipeline.progress import Reporter
-from tfm.pipeline.scoring.characters import Characters, warn_of_unknown
-from tfm.pipeline.scoring.metrics import Score
+from tfm.pipeline.decoding.teacher_forcing import forced_log_probs, forced_log_probs_by_steps
+from tfm.pipeline.model_io.ensemble import Ensemble
+from tfm.pipeline.model_io.loaded_model import LoadedModel
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.scoring.character_counts import Characters, warn_of_unknown
+from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.tokenizer.special import UNK_ID
 
 _CHUNK = 256  # pairs between two moves of the progress bar

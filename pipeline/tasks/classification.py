@@ -10,8 +10,8 @@ from tfm.data.errors import DataError
 from tfm.data.store import Dataset
 from tfm.model.config import ModelConfig
 from tfm.model.layout import Layout
+from tfm.pipeline.tasks.losses import output_loss
 from tfm.pipeline.tasks.task import About, Counts, Labels, Loss, OfPairs, best_labels, check_known, counts_of_labels
-from tfm.pipeline.training.losses import output_loss
 
 
 class Classification(OfPairs):

@@ -14,9 +14,9 @@ from tfm.data.errors import DataError
 from tfm.data.store import Dataset, Ids, Ints, Split
 from tfm.model.config import ModelConfig
 from tfm.model.layout import AnyLayout, FlatLayout, Layout
+from tfm.pipeline.tasks.losses import output_loss
 from tfm.pipeline.tasks.task import About, Counts, Epochs, Loss, OfPairs, Rows
 from tfm.pipeline.tasks.translation import counts_of, flat_rows, real_rows
-from tfm.pipeline.training.losses import output_loss
 
 _DRAW_WINDOWS = 3
 

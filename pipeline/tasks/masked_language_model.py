@@ -12,9 +12,9 @@ from tfm.data.batches import PairBatch
 from tfm.data.store import Ints, Split
 from tfm.model.layers.counter_rng import counter_hash
 from tfm.model.layout import Layout
+from tfm.pipeline.tasks.losses import output_loss
 from tfm.pipeline.tasks.task import About, Counts, Loss, OfPairs
 from tfm.pipeline.tasks.translation import counts_of
-from tfm.pipeline.training.losses import output_loss
 from tfm.tokenizer.special import PAD_ID, SPECIALS
 
 CHOSEN, HIDDEN, RANDOM = 0.15, 0.8, 0.1

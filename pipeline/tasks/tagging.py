@@ -14,8 +14,8 @@ from tfm.data.errors import DataError
 from tfm.data.store import Dataset, Ints, Split
 from tfm.model.config import ModelConfig
 from tfm.model.layout import Layout
+from tfm.pipeline.tasks.losses import output_loss
 from tfm.pipeline.tasks.task import About, Counts, Labels, Loss, OfPairs, check_known, counts_of_labels, likeliest
-from tfm.pipeline.training.losses import output_loss
 from tfm.tokenizer.special import EOS_ID
 
 AGAIN = 'make tokenizer and dataset again, with model.task = "tagging" in the recipe'

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from tfm.data.batches import PairBatch
 from tfm.model.layout import AnyLayout, FlatLayout, Layout
+from tfm.pipeline.tasks.losses import output_loss
 from tfm.pipeline.tasks.task import About, Counts, Loss, OfPairs
-from tfm.pipeline.training.losses import output_loss
 
 FILL = 128
 

@@ -21,9 +21,9 @@ from tfm.data.store import Dataset, Ints, Split
 from tfm.model.config import ModelConfig, WordVectorsConfig
 from tfm.model.layers.counter_rng import counter_hash
 from tfm.model.word_vectors import pairs_within
+from tfm.pipeline.tasks.losses import CHUNK, linear_cross_entropy
 from tfm.pipeline.tasks.task import About, Counts, Loss, OfPairs, Rows
 from tfm.pipeline.tasks.translation import counts_of
-from tfm.pipeline.training.losses import CHUNK, linear_cross_entropy
 from tfm.tokenizer.special import SPECIALS
 
 NOISE_POWER = 0.75  # of frequencies, Mikolov et al. 2013b, section 2.2

@@ -8,16 +8,17 @@ from typing import Any, Protocol
 
 from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.errors import DataError, Stopped
-from tfm.pipeline.progress import Bar, Reporter
-from tfm.pipeline.training.checkpoint import Checkpoints
-from tfm.pipeline.training.distributed import World
+from tfm.pipeline.runtime.distributed import World
+from tfm.pipeline.runtime.progress import Bar, Reporter
+from tfm.pipeline.runtime.stop_signal import Stop
+from tfm.pipeline.tasks.task import Rows
+from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
+from tfm.pipeline.training.checkpoints.train_state import Line, TrainState
 from tfm.pipeline.training.early_stopping import Validation, best_first, is_exhausted
-from tfm.pipeline.training.log import MetricsLog
+from tfm.pipeline.training.metrics_log import MetricsLog
 from tfm.pipeline.training.optimizers import set_learning_rate
 from tfm.pipeline.training.schedules import SCHEDULES, Course
-from tfm.pipeline.training.signals import Stop
-from tfm.pipeline.training.state import Line, TrainState
-from tfm.pipeline.training.update import Gradients, Rows, Update
+from tfm.pipeline.training.update import Gradients, Update
 
 NOT_FINITE_AT_MOST = 5
 SECONDS_BETWEEN_NOTES = 0.5

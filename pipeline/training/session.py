@@ -15,40 +15,35 @@ from tfm.data.store import TOKENIZER_FOLDER, Dataset, check_ids, load_dataset
 from tfm.data.tokenizers import load_pair
 from tfm.model.build import Model, build, num_parameters
 from tfm.model.config import ModelConfig
-from tfm.pipeline.artifact import Manifest, Plan, check_place, lock, publish, read_artifact
+from tfm.pipeline.artifacts.artifact import Manifest, Plan, check_place, lock, publish, read_artifact
+from tfm.pipeline.artifacts.files import beginning, replace_bytes
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.files import beginning, replace_bytes
-from tfm.pipeline.models import (
-    PRECISIONS,
-    TOKENIZER_FILES,
-    load_weights,
-    resolve_device,
-    save_model,
-)
-from tfm.pipeline.progress import Reporter
+from tfm.pipeline.model_io.loaded_model import TOKENIZER_FILES, load_weights, save_model
+from tfm.pipeline.reports.training_curves import draw
+from tfm.pipeline.runtime.devices import PRECISIONS, resolve_device
+from tfm.pipeline.runtime.distributed import World, join
+from tfm.pipeline.runtime.out_of_memory import fits
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.runtime.stop_signal import listen
+from tfm.pipeline.runtime.threads import Watch
+from tfm.pipeline.scoring.validation import Translator, Validator
+from tfm.pipeline.tasks.registry import TASKS
 from tfm.pipeline.tasks.task import About
-from tfm.pipeline.tasks.tasks import TASKS
-from tfm.pipeline.training.averaging import Ema, mean_weights
-from tfm.pipeline.training.beginning import begin, start_from
-from tfm.pipeline.training.budget import largest_budget
-from tfm.pipeline.training.checkpoint import Checkpoint, Checkpoints
+from tfm.pipeline.training.batch_size_search import largest_budget
+from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint, Checkpoints
+from tfm.pipeline.training.checkpoints.resume import choose, continues, go_on, plan_document, resolve_settings
+from tfm.pipeline.training.checkpoints.train_state import Progress, Settings, TrainState, published_weights
+from tfm.pipeline.training.checkpoints.weight_averaging import Ema, mean_weights
 from tfm.pipeline.training.checks import check_adaptive, check_batch_norm, check_room
-from tfm.pipeline.training.curves import draw
-from tfm.pipeline.training.distributed import World, join
-from tfm.pipeline.training.doubts import doubts
 from tfm.pipeline.training.early_stopping import Validation, best_first
-from tfm.pipeline.training.ending import agree_on_end
-from tfm.pipeline.training.log import MetricsLog, TensorBoard
+from tfm.pipeline.training.initialization import begin, start_from
 from tfm.pipeline.training.loop import Trainer
-from tfm.pipeline.training.memory import fits
+from tfm.pipeline.training.metrics_log import MetricsLog, TensorBoard
+from tfm.pipeline.training.num_updates import agree_on_end
 from tfm.pipeline.training.optimizers import make_optimizer
-from tfm.pipeline.training.resume import choose, continues, go_on, plan_document, resolve_settings
-from tfm.pipeline.training.signals import listen
-from tfm.pipeline.training.state import Progress, Settings, TrainState, published_weights
-from tfm.pipeline.training.threads import Watch
+from tfm.pipeline.training.recipe_warnings import doubts
 from tfm.pipeline.training.update import Gradients
-from tfm.pipeline.training.validation import Translator, Validator
 from tfm.tokenizer.tokenizer import Tokenizer
 
 SECONDS_BETWEEN_CURVES = 30.0

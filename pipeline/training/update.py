@@ -6,17 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.training.distributed import World
-from tfm.pipeline.training.memory import is_out_of_memory, too_large
-
-Rows = NDArray[np.int64]
+from tfm.pipeline.runtime.distributed import World
+from tfm.pipeline.runtime.out_of_memory import is_out_of_memory, too_large
+from tfm.pipeline.tasks.task import Rows
 
 
 class Task(Protocol):

@@ -9,10 +9,10 @@ import pytest
 
 from tests.cli.user import RECIPE, Result, tfm, write_corpora
 from tests.damage import DAMAGES, damaged, files_of, listing
-from tfm.pipeline.artifact import Plan, open_artifact, stale
+from tfm.pipeline.artifacts.artifact import Plan, open_artifact, stale
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.progress import Quiet
-from tfm.pipeline.training.checkpoint import Checkpoints
+from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
 
 pytestmark = pytest.mark.promise("damaged")
 READERS = {

@@ -12,13 +12,13 @@ from tests.cli.user import Stages, tfm
 from tests.tiny_training import WORDS
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
-from tfm.pipeline import export
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
-from tfm.pipeline.decoding.forced import forced_log_probs
+from tfm.pipeline.decoding.teacher_forcing import forced_log_probs
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.export import to_ctranslate2, vocabulary
-from tfm.pipeline.models import LoadedModel
+from tfm.pipeline.model_io import export
+from tfm.pipeline.model_io.export import to_ctranslate2, vocabulary
+from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.train import train
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.user import Stages, tfm
 from tests.tiny_artifact import as_link
-from tfm.pipeline.lock import lock
+from tfm.pipeline.artifacts.folder_lock import lock
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from tests.cli.user import RECIPE, Result, tfm, write_corpora
 from tests.damage import listing
 from tests.tiny_artifact import rewritten, signed
-from tfm.pipeline.training.checkpoint import Checkpoints, _seal
+from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints, _seal
 
 pytestmark = pytest.mark.promise("mixed")
 READERS = {

@@ -9,8 +9,9 @@ import pytest
 
 from tests.cli.user import tfm
 from tests.tiny_stages import STAGES, make_runs
-from tfm.pipeline import evaluate, models, preprocess, tokenize
 from tfm.pipeline.errors import CannotWrite
+from tfm.pipeline.model_io import loaded_model
+from tfm.pipeline.stages import evaluate, preprocess, tokenize
 from tfm.pipeline.training import checks, session
 from tfm.pipeline.training.loop import Trainer
 
@@ -19,7 +20,7 @@ WORK = (
     (tokenize, "_learn"),
     (preprocess, "load_pair"),
     (Trainer, "run"),
-    (models, "load_model"),
+    (loaded_model, "load_model"),
     (evaluate, "_load"),
 )
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.user import tfm
 from tests.tiny_artifact import rewritten
-from tfm.pipeline.artifact import open_artifact
+from tfm.pipeline.artifacts.artifact import open_artifact
 
 TOKENIZER = '[tokenizer]\nkind = "bpe"\nvocab_size = 60\nmin_frequency = 1\n'
 

@@ -8,11 +8,11 @@ import torch
 
 from tests.cli.user import TINY, Stages, tfm
 from tests.damage import listing
-from tfm.pipeline.artifact import open_artifact
-from tfm.pipeline.lock import lock
-from tfm.pipeline.models import load_model
-from tfm.pipeline.training.checkpoint import Checkpoints
-from tfm.pipeline.unfinished import load_checkpoint
+from tfm.pipeline.artifacts.artifact import open_artifact
+from tfm.pipeline.artifacts.folder_lock import lock
+from tfm.pipeline.model_io.loaded_model import load_model
+from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
+from tfm.pipeline.training.checkpoints.unfinished_model import load_checkpoint
 
 SEARCH = ("--beam", "1", "--device", "cpu")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.user import start, tfm, write_corpora
-from tfm.pipeline.lock import lock
+from tfm.pipeline.artifacts.folder_lock import lock
 
 pytestmark = pytest.mark.promise("writers")
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from tests.killing import free_port
 from tests.tiny_training import gradients_in_float64, groups_of, run, training
 from tfm.pipeline.config import TrainingConfig
-from tfm.pipeline.training.distributed import World
+from tfm.pipeline.runtime.distributed import World
 
 ROOT = Path(__file__).parents[2]
 EXACT = 1e-10

@@ -12,8 +12,8 @@ from tests.invariants.test_resume import SignalAt
 from tests.killing import result
 from tests.tiny_training import MODEL, run, training
 from tfm.pipeline.errors import RecipeError, Stopped
-from tfm.pipeline.models import load_model
-from tfm.pipeline.recipe import load_recipe
+from tfm.pipeline.model_io.loaded_model import load_model
+from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.training.checks import check_batch_norm
 
 pytestmark = pytest.mark.usefixtures("no_curves")

@@ -23,13 +23,13 @@ from tfm.model.layout import Layout
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding import decode as decoding
-from tfm.pipeline.decoding.beam import beam_search
+from tfm.pipeline.decoding.constraints.logits_processor import LENGTH_NORMS, Rules
+from tfm.pipeline.decoding.constraints.phrases import Phrases
 from tfm.pipeline.decoding.decode import decode
-from tfm.pipeline.decoding.ensemble import Ensemble
-from tfm.pipeline.decoding.forced import forced_log_probs, stepped_log_probs
-from tfm.pipeline.decoding.hypothesis import Hypothesis
-from tfm.pipeline.decoding.phrases import Phrases
-from tfm.pipeline.decoding.rules import LENGTH_NORMS, Rules
+from tfm.pipeline.decoding.search.beam import beam_search
+from tfm.pipeline.decoding.search.hypothesis import Hypothesis
+from tfm.pipeline.decoding.teacher_forcing import forced_log_probs, stepped_log_probs
+from tfm.pipeline.model_io.ensemble import Ensemble
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
 VOCAB = 40

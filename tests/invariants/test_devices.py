@@ -18,8 +18,8 @@ from tfm.model.build import Model, build
 from tfm.model.config import DropoutConfig
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
+from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.tasks.translation import Translation
-from tfm.pipeline.training.distributed import World
 from tfm.pipeline.training.update import Gradients
 
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read once a process, at the first product on a GPU

@@ -15,8 +15,8 @@ import pytest
 from tests.cli.user import Result, tfm, write_corpora
 from tests.faults import Faults, Killed, litter
 from tests.tiny_stages import STAGES, done, make_runs, result_of
-from tfm.pipeline.artifact import open_artifact
-from tfm.pipeline.training import curves
+from tfm.pipeline.artifacts.artifact import open_artifact
+from tfm.pipeline.reports import training_curves
 
 EVERY = {"train": 7}  # its runs are longer
 HOWS: dict[str, str | int] = {"killed": "kill", "disk full": "full", "I/O error": errno.EIO}
@@ -27,7 +27,7 @@ def _quick() -> Iterator[None]:
     """Drawing curves and waiting for the disk take most of the time of such short runs; what is written stays."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda descriptor: None)
-        patch.setattr(curves, "svg", lambda metrics: f"<svg>{[line.get('loss') for line in metrics]}</svg>")
+        patch.setattr(training_curves, "svg", lambda metrics: f"<svg>{[line.get('loss') for line in metrics]}</svg>")
         yield
 
 

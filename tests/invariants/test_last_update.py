@@ -13,16 +13,16 @@ from tfm.data.curriculum import Turn
 from tfm.data.store import Column, Split
 from tfm.model.config import WordVectorsConfig
 from tfm.pipeline.config import ScheduleConfig, TrainingConfig
-from tfm.pipeline.progress import Quiet
+from tfm.pipeline.runtime.distributed import World
+from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.tasks.language_model import RunningText
 from tfm.pipeline.tasks.task import OfPairs
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.tasks.word_vectors import Neighbours, Softmax
-from tfm.pipeline.training.distributed import World
-from tfm.pipeline.training.ending import last_step
+from tfm.pipeline.training.checkpoints.train_state import Progress, Settings
 from tfm.pipeline.training.loop import Trainer
+from tfm.pipeline.training.num_updates import last_step
 from tfm.pipeline.training.schedules import SCHEDULES, WITH_AN_END, Course
-from tfm.pipeline.training.state import Progress, Settings
 from tfm.pipeline.training.update import Update
 
 SETTINGS = Settings(device="cpu", precision="fp32", threads=1, world_size=1, batch_tokens=64)

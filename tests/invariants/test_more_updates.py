@@ -11,11 +11,11 @@ from tests.invariants.test_resume import SignalAt
 from tests.killing import Spoil, result
 from tests.tiny_training import run, training
 from tests.unit.pipeline.test_training_loop import Listening
-from tfm.pipeline.artifact import open_artifact
+from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import DataError, RecipeError, Stopped
+from tfm.pipeline.reports.run_summary import read_run
 from tfm.pipeline.tasks.translation import Translation
-from tfm.pipeline.trained import read_run
-from tfm.pipeline.training import checkpoint
+from tfm.pipeline.training.checkpoints import checkpoint
 from tfm.pipeline.training.schedules import SCHEDULES, WITH_AN_END
 
 pytestmark = [pytest.mark.promise("resume"), pytest.mark.usefixtures("no_curves")]

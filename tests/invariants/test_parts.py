@@ -22,7 +22,7 @@ from tfm.model.config import (
 from tfm.model.layout import Layout
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
-from tfm.pipeline.models import shapes_of, untied
+from tfm.pipeline.model_io.loaded_model import shapes_of, untied
 
 V = 30
 RELATIVE = ("rotary", "alibi", "shaw", "transformer_xl")

@@ -10,8 +10,8 @@ from tfm.data.store import Column, Dataset, Split
 from tfm.model.build import build
 from tfm.model.config import LEARNS, Architecture, ModelConfig, StackConfig
 from tfm.pipeline.config import TrainingConfig
+from tfm.pipeline.tasks.registry import TASKS
 from tfm.pipeline.tasks.task import About
-from tfm.pipeline.tasks.tasks import TASKS
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.train import train
 

@@ -22,11 +22,11 @@ from tfm.data.lines import check_lines, open_lines
 from tfm.data.sources import identity, pairs
 from tfm.data.store import load_split, read_about
 from tfm.data.tokenizers import load_pair
+from tfm.pipeline.artifacts.manifest import read_manifest
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.manifest import read_manifest
-from tfm.pipeline.recipe import load_recipe
-from tfm.pipeline.training.checkpoint import Checkpoints
-from tfm.pipeline.training.curves import read_metrics
+from tfm.pipeline.recipes.recipe import load_recipe
+from tfm.pipeline.reports.training_curves import read_metrics
+from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
 
 NASTY = (
     b"\r\n", b"\r", b"\n", b"\0", b"\x0c", b"\x1c", b"\xc2\x85", b"\xe2\x80\xa8", b"\xef\xbb\xbf", b"\xff", b"\t", b",",

@@ -23,12 +23,12 @@ from tfm.model.build import build
 from tfm.model.config import LEARNS, Architecture
 from tfm.model.layers import dropout
 from tfm.pipeline.config import Optimizer, Schedule
+from tfm.pipeline.decoding.constraints.phrases import Phrases
 from tfm.pipeline.decoding.decode import decode
-from tfm.pipeline.decoding.phrases import Phrases
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.recipe import Recipe, load_recipe
+from tfm.pipeline.recipes.recipe import Recipe, load_recipe
+from tfm.pipeline.tasks.registry import TASKS
 from tfm.pipeline.tasks.task import About
-from tfm.pipeline.tasks.tasks import TASKS
 from tfm.pipeline.training.optimizers import make_optimizer, set_learning_rate
 from tfm.pipeline.training.schedules import SCHEDULES, Course
 from tfm.tokenizer.special import EOS_ID

@@ -17,11 +17,11 @@ from tests.killing import Killed, result
 from tests.tiny_training import run, training
 from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.errors import DataError, RecipeError, Stopped
-from tfm.pipeline.progress import Bar, Quiet
+from tfm.pipeline.runtime.progress import Bar, Quiet
+from tfm.pipeline.scoring.validation import Validator
 from tfm.pipeline.tasks.task import Counts
 from tfm.pipeline.tasks.translation import Translation
-from tfm.pipeline.training import state
-from tfm.pipeline.training.validation import Validator
+from tfm.pipeline.training.checkpoints import train_state
 
 pytestmark = [pytest.mark.promise("resume"), pytest.mark.usefixtures("no_curves")]
 
@@ -193,15 +193,15 @@ def test_more_steps_continue_and_another_plan_is_set_aside(dataset: Path, tmp_pa
 def test_a_training_of_two_processes_is_not_resumed_by_one(
     dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = state.Progress.model_dump
+    real = train_state.Progress.model_dump
 
-    def of_two(self: state.Progress, **options: Any) -> dict[str, Any]:
+    def of_two(self: train_state.Progress, **options: Any) -> dict[str, Any]:
         document = real(self, **options)
         document["settings"]["world_size"] = 2
         return document
 
     with monkeypatch.context() as patch:
-        patch.setattr(state.Progress, "model_dump", of_two)
+        patch.setattr(train_state.Progress, "model_dump", of_two)
         with pytest.raises(Stopped):
             run(dataset, tmp_path, training(), reporter=SignalAt(7, signal.SIGTERM))
     with pytest.raises(RecipeError, match="nproc-per-node 2"):

@@ -17,8 +17,8 @@ from tfm.data.store import Split, load_split, write_split
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
 from tfm.pipeline.config import TrainingConfig
-from tfm.pipeline.label import Cuts, label
-from tfm.pipeline.models import LoadedModel
+from tfm.pipeline.inference.labelling import Cuts, label
+from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.tasks.tagging import Tagging
 from tfm.pipeline.tasks.task import About
 from tfm.tokenizer.config import Kind, Normalization, TokenizerConfig

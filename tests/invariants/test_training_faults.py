@@ -12,14 +12,15 @@ import torch
 from tests.killing import Hurry, LittleRoom, ends, result, start
 from tests.tiny_training import MODEL, run, training, write_dataset
 from tfm.model.config import StackConfig
-from tfm.pipeline.artifact import open_artifact
+from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.progress import Quiet
+from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.scoring import validation
 from tfm.pipeline.tasks import task
 from tfm.pipeline.tasks.task import Loss
 from tfm.pipeline.tasks.translation import Translation
-from tfm.pipeline.training import session, validation
-from tfm.pipeline.training.checkpoint import Checkpoints
+from tfm.pipeline.training import session
+from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
 from tfm.pipeline.training.loop import Trainer
 
 pytestmark = pytest.mark.usefixtures("no_curves")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cli.user import RECIPE, tfm, write_lines
-from tfm.pipeline.artifact import open_artifact
+from tfm.pipeline.artifacts.artifact import open_artifact
 
 WORDS = {"eins": "a一", "zwei": "b一", "drei": "c三", "vier": "c四", "fünf": "a五", "sechs": "a六"}
 

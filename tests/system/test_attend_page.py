@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from tests.browser import Browser, browsing, find_browser
-from tfm.pipeline.attend import Attention, Axes, Kind, Reading, Token
-from tfm.pipeline.attend_page import render
-from tfm.pipeline.attend_picture import View
-from tfm.pipeline.heads import HeadReport, Measure
+from tfm.pipeline.attention_page.head_statistics import HeadReport, Measure
+from tfm.pipeline.attention_page.page import render
+from tfm.pipeline.attention_page.picture import View
+from tfm.pipeline.attention_page.reading import Attention, Axes, Kind, Reading, Token
 
 BROWSER = find_browser()
 pytestmark = [

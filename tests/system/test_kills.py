@@ -16,7 +16,7 @@ from tests.cli.user import write_corpora
 from tests.faults import litter
 from tests.forked import Ended, Forked
 from tests.tiny_stages import STAGES, Stage, make_runs, result_of
-from tfm.pipeline.artifact import open_artifact
+from tfm.pipeline.artifacts.artifact import open_artifact
 
 pytestmark = pytest.mark.slow
 KILLS = 20

@@ -14,7 +14,7 @@ from tfm.data.store import Column, Split
 from tfm.model.config import ModelConfig
 from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.recipe import from_flags
+from tfm.pipeline.recipes.recipe import from_flags
 
 EOLE_LOG = """
 [2026-11-21 08:01:02,345 INFO] Start training loop and validate every 1000000 steps...

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from tfm.cli.console import Plain, Terminal, cell, duration, reporter, table_lines
-from tfm.pipeline.progress import Reporter
+from tfm.pipeline.runtime.progress import Reporter
 
 
 class Clock:

@@ -19,14 +19,14 @@ from tfm.model.config import AdaptiveConfig, DropoutConfig, ModelConfig, StackCo
 from tfm.model.layers.adaptive_softmax import AdaptiveEmbedding, AdaptiveSoftmax, Cluster, clusters_of
 from tfm.model.layers.linear import Linear, products_in
 from tfm.model.layout import Layout
-from tfm.pipeline.decoding.forced import forced_log_probs, stepped_log_probs
+from tfm.pipeline.decoding.teacher_forcing import forced_log_probs, stepped_log_probs
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.export import not_written
-from tfm.pipeline.models import load_model, load_weights, shapes_of, untied
-from tfm.pipeline.recipe import load_recipe
+from tfm.pipeline.model_io.export import not_written
+from tfm.pipeline.model_io.loaded_model import load_model, load_weights, shapes_of, untied
+from tfm.pipeline.recipes.recipe import load_recipe
+from tfm.pipeline.tasks.losses import linear_cross_entropy, output_loss
 from tfm.pipeline.tasks.masked_language_model import MaskedLanguageModel
 from tfm.pipeline.tasks.translation import Translation
-from tfm.pipeline.training.losses import linear_cross_entropy, output_loss
 from tfm.tokenizer.special import BOS_ID, EOS_ID
 
 V, E = 30, 16

@@ -10,7 +10,7 @@ import torch
 from tests.combinations import NAMES, Choice, configured, covering, every_pair, pairs, refusal
 from tfm.model.build import build
 from tfm.model.layout import Layout
-from tfm.pipeline.models import shapes_of
+from tfm.pipeline.model_io.loaded_model import shapes_of
 
 COVERING = covering()
 

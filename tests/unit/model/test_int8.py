@@ -8,7 +8,7 @@ from tfm.model.layers import int8, linear
 from tfm.model.layers.int8 import int8_product, quantised, what_int8_lacks
 from tfm.model.layers.linear import Linear, products_in
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.models import decoding_precision
+from tfm.pipeline.runtime.devices import decoding_precision
 
 needs_int8 = pytest.mark.skipif(what_int8_lacks() is not None, reason=str(what_int8_lacks()))
 
@@ -76,7 +76,7 @@ def test_where_it_is_not_exact_it_is_refused_with_the_reason(monkeypatch: pytest
 
     for kernel, reason in ((cuts, "VNNI"), (fails, r"\(could not create a primitive\)")):
         monkeypatch.setattr(int8, "int8_product", kernel)
-        monkeypatch.setattr("tfm.pipeline.models.what_int8_lacks", what_int8_lacks.__wrapped__)
+        monkeypatch.setattr("tfm.pipeline.runtime.devices.what_int8_lacks", what_int8_lacks.__wrapped__)
         with pytest.raises(RecipeError, match=reason):
             decoding_precision("int8", "cpu")
     with pytest.raises(RecipeError, match="not for cuda"):

@@ -15,7 +15,7 @@ from tfm.model.attention.kv_cache import KeysValues, Slots
 from tfm.model.cpu_kernels import dispatch
 from tfm.model.masks import Mask
 from tfm.model.transformer.decoder_state import TransformerState
-from tfm.pipeline.decoding.candidates import best_candidates
+from tfm.pipeline.decoding.search.top_k import best_candidates
 
 pytest.importorskip("tfm.model.cpu_kernels.library", reason="no numba (extra: fast)", exc_type=ImportError)
 

@@ -12,11 +12,11 @@ from tfm.model.cpu_kernels import dispatch
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding import decode as decoding
-from tfm.pipeline.decoding.alone import one_by_one
-from tfm.pipeline.decoding.constraints import Bans
+from tfm.pipeline.decoding.constraints.lexical import Bans
+from tfm.pipeline.decoding.constraints.logits_processor import Rules
+from tfm.pipeline.decoding.constraints.phrases import Phrases
 from tfm.pipeline.decoding.decode import decode
-from tfm.pipeline.decoding.phrases import Phrases
-from tfm.pipeline.decoding.rules import Rules
+from tfm.pipeline.decoding.search.one_sentence import one_by_one
 
 pytest.importorskip("tfm.model.cpu_kernels.greedy_search", reason="no numba (extra: fast)", exc_type=ImportError)
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from tests.tiny_artifact import around, make, plan_of
-from tfm.pipeline.artifact import Input, inspect, is_fresh, open_artifact, publish, stale
+from tfm.pipeline.artifacts.artifact import Input, inspect, is_fresh, open_artifact, publish, stale
 from tfm.pipeline.errors import CannotWrite, DataError
-from tfm.pipeline.progress import Quiet
+from tfm.pipeline.runtime.progress import Quiet
 
 
 class Lines(Quiet):

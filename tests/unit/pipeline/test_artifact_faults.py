@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.tiny_artifact import around, as_link, make, plan_of
-from tfm.pipeline import artifact, files
-from tfm.pipeline.artifact import open_artifact, publish, stale
+from tfm.pipeline.artifacts import artifact, files
+from tfm.pipeline.artifacts.artifact import open_artifact, publish, stale
 from tfm.pipeline.errors import CannotWrite, DataError
 
 

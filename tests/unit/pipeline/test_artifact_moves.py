@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.tiny_artifact import around, as_link, make, plan_of
-from tfm.pipeline import artifact, files
-from tfm.pipeline.artifact import open_artifact, publish, stale
+from tfm.pipeline.artifacts import artifact, files
+from tfm.pipeline.artifacts.artifact import open_artifact, publish, stale
 from tfm.pipeline.errors import CannotWrite
-from tfm.pipeline.progress import Quiet
+from tfm.pipeline.runtime.progress import Quiet
 
 KINDS = pytest.mark.parametrize("kind", ["a folder", "a link"])
 

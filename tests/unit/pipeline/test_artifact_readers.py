@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from tests.tiny_artifact import as_link, make, plan_of
-from tfm.pipeline import artifact
-from tfm.pipeline.artifact import Manifest, open_artifact, publish, read_artifact
+from tfm.pipeline.artifacts import artifact
+from tfm.pipeline.artifacts.artifact import Manifest, open_artifact, publish, read_artifact
 from tfm.pipeline.errors import DataError
 
 ROOT = Path(__file__).parents[3]
@@ -23,7 +23,7 @@ SIZE = 50_000
 PUBLISHER = """
 import itertools, sys
 from pathlib import Path
-from tfm.pipeline.artifact import publish
+from tfm.pipeline.artifacts.artifact import publish
 from tests.tiny_artifact import plan_of
 from tests.unit.pipeline.test_artifact_readers import fill
 for number in itertools.count():

@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 
 from tests.tiny_model import TEXTS, tiny_model
 from tfm.model.config import LEARNS, Architecture
-from tfm.pipeline.attend import KINDS, PASSES, Attention, Axes, Reading, Token, as_json, attend, token
-from tfm.pipeline.attend_page import in_script, render
-from tfm.pipeline.attend_picture import View, picture, title_of, view_of, weights_of
+from tfm.pipeline.attention_page.head_statistics import HeadReport, Measure
+from tfm.pipeline.attention_page.page import in_script, render
+from tfm.pipeline.attention_page.picture import View, picture, title_of, view_of, weights_of
+from tfm.pipeline.attention_page.reading import KINDS, PASSES, Attention, Axes, Reading, Token, as_json, attend, token
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError, RecipeError, printable
-from tfm.pipeline.heads import HeadReport, Measure
-from tfm.pipeline.progress import Quiet
-from tfm.pipeline.translate import translate_lines
+from tfm.pipeline.inference.translation import translate_lines
+from tfm.pipeline.runtime.progress import Quiet
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import BOS_ID, EOS_ID, UNK_ID
 from tfm.tokenizer.train import train

@@ -13,7 +13,7 @@ from tfm.model.attention.multi_head import CrossAttention, SelfAttention, join_h
 from tfm.model.build import build
 from tfm.model.config import ModelConfig
 from tfm.model.layout import Layout
-from tfm.pipeline.attention import attentions, recording
+from tfm.pipeline.attention_page.recorder import attentions, recording
 
 LENGTHS = {"source": [80, 3, 6], "target": [75, 7, 2]}
 VARIANTS: dict[str, dict[str, Any]] = {

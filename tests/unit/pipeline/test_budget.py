@@ -12,10 +12,10 @@ from pydantic import ValidationError
 from tests.tiny_training import MODEL, run, training, write_dataset
 from tfm.data.store import load_dataset
 from tfm.pipeline.tasks.translation import Translation
-from tfm.pipeline.training import budget
-from tfm.pipeline.training.budget import largest
-from tfm.pipeline.training.checkpoint import Checkpoints
-from tfm.pipeline.training.state import Settings, read_progress
+from tfm.pipeline.training import batch_size_search
+from tfm.pipeline.training.batch_size_search import largest
+from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
+from tfm.pipeline.training.checkpoints.train_state import Settings, read_progress
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def memory_for(monkeypatch: pytest.MonkeyPatch) -> Any:
                 raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB")
             return real(self, model, batch)
 
-        monkeypatch.setattr(budget, "SEARCHED", ("cpu",))
+        monkeypatch.setattr(batch_size_search, "SEARCHED", ("cpu",))
         monkeypatch.setattr(Translation, "loss", loss)
         return asked
 
@@ -127,7 +127,7 @@ def test_another_error_is_not_taken_for_memory(dataset: Path, tmp_path: Path, mo
     def loss(*_: Any) -> Any:
         raise RuntimeError("the sizes do not match")
 
-    monkeypatch.setattr(budget, "SEARCHED", ("cpu",))
+    monkeypatch.setattr(batch_size_search, "SEARCHED", ("cpu",))
     monkeypatch.setattr(Translation, "loss", loss)
     with pytest.raises(RuntimeError, match="sizes"):
         run(dataset, tmp_path, training(batch_tokens="auto"))

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from tfm.pipeline import chain
-from tfm.pipeline.chain import STAGES, Run, run, run_stage
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.progress import Quiet
-from tfm.pipeline.recipe import Recipe
+from tfm.pipeline.recipes import chain
+from tfm.pipeline.recipes.chain import STAGES, Run, run, run_stage
+from tfm.pipeline.recipes.recipe import Recipe
+from tfm.pipeline.runtime.progress import Quiet
 
 RECIPE = Recipe.model_validate(
     {"name": "small", "seed": 7, "data": {"path": "corpus"}, "training": {"max_steps": 1, "device": "cpu"}}
@@ -40,9 +40,9 @@ def called(monkeypatch: pytest.MonkeyPatch) -> Called:
         "evaluate": ("evaluate_tests", lambda args: args[-1]),
     }
     for name, (function, out_of) in functions.items():
-        module = ModuleType(f"pipeline.{name}")
+        module = ModuleType(f"tfm.pipeline.stages.{name}")
         setattr(module, function, stand_in(name, out_of))
-        monkeypatch.setitem(sys.modules, f"pipeline.{name}", module)
+        monkeypatch.setitem(sys.modules, f"tfm.pipeline.stages.{name}", module)
     return calls
 
 

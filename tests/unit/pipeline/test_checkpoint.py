@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.progress import Quiet
-from tfm.pipeline.training.averaging import Ema, mean_weights
-from tfm.pipeline.training.checkpoint import Checkpoints
+from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
+from tfm.pipeline.training.checkpoints.weight_averaging import Ema, mean_weights
 
 TENSORS = {"model": {"w": torch.arange(6.0).view(2, 3)}, "optimizer": {"w/step": torch.tensor(3.0)}}
 FILES = ("model.safetensors", "optimizer.safetensors", "state.json")

@@ -12,13 +12,13 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.tiny_artifact import signed
-from tfm.pipeline.artifact import Input, Plan, open_artifact, publish
-from tfm.pipeline.compare import compare_runs
-from tfm.pipeline.compare_plot import draw
+from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact, publish
 from tfm.pipeline.errors import CannotWrite, DataError, RecipeError
+from tfm.pipeline.reports.comparison import compare_runs
+from tfm.pipeline.reports.comparison_plot import draw
+from tfm.pipeline.reports.run_summary import read_run
 from tfm.pipeline.scoring.evaluation import Evaluation, as_json
-from tfm.pipeline.scoring.metrics import Score
-from tfm.pipeline.trained import read_run
+from tfm.pipeline.scoring.metrics.registry import Score
 
 BLEU = "nrefs:1|case:mixed|tok:13a"
 SETTINGS = {"device": "cpu", "precision": "fp32", "threads": 2, "world_size": 1, "batch_tokens": 64, "torch": "2"}

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from tests.invariants.test_decoding import HashModel
 from tfm.data.errors import DataError
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.decoding.banks import take_turns
-from tfm.pipeline.decoding.constraints import Bans, Forced
+from tfm.pipeline.decoding.constraints.lexical import Bans, Forced
+from tfm.pipeline.decoding.constraints.logits_processor import Rules
+from tfm.pipeline.decoding.constraints.phrases import Phrases, continuing_pieces, forbidden_pieces, forced_pieces
 from tfm.pipeline.decoding.decode import decode
-from tfm.pipeline.decoding.phrases import Phrases, continuing_pieces, forbidden_pieces, forced_pieces
-from tfm.pipeline.decoding.rules import Rules
+from tfm.pipeline.decoding.search.beam_allocation import take_turns
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from tfm.tokenizer.train import train

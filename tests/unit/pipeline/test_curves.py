@@ -4,7 +4,7 @@ import json
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-from tfm.pipeline.training.curves import draw, read_metrics, svg
+from tfm.pipeline.reports.training_curves import draw, read_metrics, svg
 
 TRAIN = {"event": "train", "epoch": 1, "tokens_per_second": 1e4, "gradient_norm": 1.0, "seconds": 1.0}
 VALID = {"event": "valid", "epoch": 1, "accuracy": 0.5, "seconds": 1.0}

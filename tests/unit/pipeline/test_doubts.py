@@ -11,8 +11,8 @@ from tests.tiny_training import run, training, write_dataset
 from tests.unit.pipeline.test_training_loop import Listening
 from tfm.model.config import ModelConfig
 from tfm.pipeline.config import ScheduleConfig
-from tfm.pipeline.recipe import load_recipe
-from tfm.pipeline.training.doubts import doubts
+from tfm.pipeline.recipes.recipe import load_recipe
+from tfm.pipeline.training.recipe_warnings import doubts
 from tfm.pipeline.training.schedules import SCHEDULES, Course
 
 ROOT = Path(__file__).parents[3]

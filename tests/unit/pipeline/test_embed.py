@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tests.tiny_model import tiny_model
 from tfm.data.errors import DataError
-from tfm.pipeline.embed import MOST_SHOWN, Words, frequent, picture, principal, read_classes
 from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.inference.neighbours import MOST_SHOWN, Words, frequent, picture, principal, read_classes
 
 WORDS = Words(
     {"east": 1, "north": 2, "nine": 3, "west": 4, "up": 5},

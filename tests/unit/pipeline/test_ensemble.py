@@ -11,12 +11,13 @@ from tfm.data.errors import DataError
 from tfm.model.build import build
 from tfm.model.config import ModelConfig, StackConfig
 from tfm.model.layout import Layout
-from tfm.pipeline.artifact import Plan, publish
+from tfm.pipeline.artifacts.artifact import Plan, publish
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.decoding.ensemble import Ensemble, load_ensemble
-from tfm.pipeline.models import load_model, save_model
-from tfm.pipeline.progress import Quiet
-from tfm.pipeline.translate import plan_file, translate_file, translate_lines
+from tfm.pipeline.inference.translation import translate_lines
+from tfm.pipeline.model_io.ensemble import Ensemble, load_ensemble
+from tfm.pipeline.model_io.loaded_model import load_model, save_model
+from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.stages.translate import plan_file, translate_file
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import BOS_ID, EOS_ID
 from tfm.tokenizer.tokenizer import save_pair

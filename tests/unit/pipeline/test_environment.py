@@ -4,8 +4,8 @@ from pathlib import Path
 
 import torch
 
-from tfm.pipeline.cpu import MATTER, of_cpuinfo, of_sysctl, processor
-from tfm.pipeline.environment import gpus, hardware, versions
+from tfm.pipeline.artifacts.provenance import gpus, hardware, versions
+from tfm.pipeline.runtime.cpu import MATTER, of_cpuinfo, of_sysctl, processor
 
 
 def test_gpus_are_named_as_the_driver_lists_them(tmp_path: Path) -> None:

@@ -14,16 +14,17 @@ from tfm.data.errors import DataError
 from tfm.data.store import Column, write_about, write_split
 from tfm.model.build import build
 from tfm.model.config import ModelConfig, StackConfig
-from tfm.pipeline.artifact import Plan, open_artifact, publish
+from tfm.pipeline.artifacts.artifact import Plan, open_artifact, publish
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
-from tfm.pipeline.decoding.forced import forced_log_probs
+from tfm.pipeline.decoding.teacher_forcing import forced_log_probs
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.evaluate import evaluate_files, evaluate_tests
-from tfm.pipeline.models import LoadedModel, load_model, save_model
-from tfm.pipeline.progress import Quiet
-from tfm.pipeline.scoring.metrics import score_texts
+from tfm.pipeline.inference.translation import translate_lines
+from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model, save_model
+from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.scoring.metrics.registry import score_texts
 from tfm.pipeline.scoring.perplexity import perplexity
-from tfm.pipeline.translate import translate_lines, translate_tests
+from tfm.pipeline.stages.evaluate import evaluate_files, evaluate_tests
+from tfm.pipeline.stages.translate import translate_tests
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import UNK_ID
 from tfm.tokenizer.tokenizer import save_pair

@@ -10,10 +10,10 @@ from safetensors.torch import load_file
 from tests.tiny_training import MODEL, STACK, run, training, write_dataset
 from tests.unit.pipeline.test_training_loop import Listening
 from tfm.model.config import DropoutConfig, ModelConfig
-from tfm.pipeline.artifact import open_artifact
+from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.first_model import with_shape_of
-from tfm.pipeline.models import load_model
+from tfm.pipeline.model_io.loaded_model import load_model
+from tfm.pipeline.training.init_from import with_shape_of
 
 STILL = {"max_steps": 1, "schedule": {"name": "constant", "peak": 1e-30, "warmup_steps": 0}}
 STILL |= {"validation": {"every_steps": 1, "bleu": False}}

@@ -12,14 +12,14 @@ from tfm.data.errors import DataError
 from tfm.model.layout import Layout
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding import decode as decoding
-from tfm.pipeline.decoding.constraints import Bans
+from tfm.pipeline.decoding.constraints.lexical import Bans
+from tfm.pipeline.decoding.constraints.phrases import Phrases
 from tfm.pipeline.decoding.decode import decode
-from tfm.pipeline.decoding.ensemble import Ensemble
-from tfm.pipeline.decoding.phrases import Phrases
-from tfm.pipeline.decoding.writing import Prompted, read, within, write
+from tfm.pipeline.decoding.streaming import Prompted, read, within, write
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.generate import Reader, Writer, score_continuations
-from tfm.pipeline.progress import Quiet
+from tfm.pipeline.inference.generation import Reader, Writer, score_continuations
+from tfm.pipeline.model_io.ensemble import Ensemble
+from tfm.pipeline.runtime.progress import Quiet
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
 CPU = torch.device("cpu")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tfm.pipeline import files, hashes
+from tfm.pipeline.artifacts import files, hash_cache
 
 CONTENT = b"x" * 1000
 
@@ -18,7 +18,7 @@ CONTENT = b"x" * 1000
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where hashes are kept; every file counts as large and settled."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(hashes, "LARGE", 1000)
+    monkeypatch.setattr(hash_cache, "LARGE", 1000)
     monkeypatch.setattr(files, "SETTLED_NS", -1)
     return tmp_path / "cache" / "tfm" / "hashes.json"
 
@@ -78,13 +78,13 @@ def test_a_changed_file_of_the_same_size_and_time_is_seen(cache: Path, file: Pat
 
 
 def test_the_oldest_of_too_many_are_forgotten(cache: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hashes, "MAX_ENTRIES", 3)
+    monkeypatch.setattr(hash_cache, "MAX_ENTRIES", 3)
     for number in range(5):
-        hashes.remember(str(number), f"{number:064x}")
+        hash_cache.remember(str(number), f"{number:064x}")
     assert list(json.loads(cache.read_text("utf-8"))) == ["2", "3", "4"]
-    hashes.remember("2", f"{7:064x}")
+    hash_cache.remember("2", f"{7:064x}")
     assert list(json.loads(cache.read_text("utf-8"))) == ["3", "4", "2"]
-    assert hashes.recall("2") == f"{7:064x}"
+    assert hash_cache.recall("2") == f"{7:064x}"
 
 
 def hostile_fifo(cache: Path) -> None:
@@ -120,7 +120,7 @@ HOSTILE: dict[str, Callable[[Path], object]] = {
 def test_a_memory_that_is_none_of_ours_is_not_believed(cache: Path, file: Path, kind: str) -> None:
     cache.parent.mkdir(parents=True)
     HOSTILE[kind](cache)
-    assert hashes.recall("key") is None
+    assert hash_cache.recall("key") is None
     assert anew(file) == anew(file) == hashlib.sha256(CONTENT).hexdigest()
     assert not [name for name in os.listdir(cache.parent) if name.startswith("hashes.json.")]
 

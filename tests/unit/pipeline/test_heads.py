@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiny_model import TEXTS, tiny_model
-from tfm.pipeline.attend import KINDS, Axes, Token, attend
+from tfm.pipeline.attention_page.head_statistics import PLACES, HeadReport, Measure, Sums, evenly, measure
+from tfm.pipeline.attention_page.reading import KINDS, Axes, Token, attend
+from tfm.pipeline.attention_page.tagged_corpus import Sentence, encode_tagged, read_sentences
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.heads import PLACES, HeadReport, Measure, Sums, evenly, measure
-from tfm.pipeline.progress import Quiet
-from tfm.pipeline.tagged import Sentence, encode_tagged, read_sentences
+from tfm.pipeline.runtime.progress import Quiet
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.train import train
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tests.tiny_model import tiny_model
 from tfm.data.store import Column, Split, load_split, write_split
 from tfm.model.layout import Layout
-from tfm.pipeline.models import LoadedModel
-from tfm.pipeline.progress import Quiet
-from tfm.pipeline.scoring.characters import Characters
+from tfm.pipeline.model_io.loaded_model import LoadedModel
+from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.scoring.character_counts import Characters
 from tfm.pipeline.scoring.held_out import held_out
 from tfm.pipeline.tasks.language_model import running_text, windows_within
 from tfm.tokenizer.special import BOS_ID, EOS_ID, UNK_ID

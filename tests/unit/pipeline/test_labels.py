@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.progress import Quiet
+from tfm.pipeline.reports.evaluation_report import render
+from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.scoring.evaluation import Evaluation, Segments, as_json, assess, from_json
 from tfm.pipeline.scoring.label_tables import label_tables
-from tfm.pipeline.scoring.labels import accuracy, label_scores, macro_f1
-from tfm.pipeline.scoring.report import render
+from tfm.pipeline.scoring.metrics.labels import accuracy, label_scores, macro_f1
 
 CONFIG = EvaluationConfig()
 LINES = EvaluationConfig(labels="line")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.tiny_artifact import make, plan_of
-from tfm.pipeline.artifact import lock, open_artifact, publish
+from tfm.pipeline.artifacts.artifact import lock, open_artifact, publish
 from tfm.pipeline.errors import CannotWrite
 
 ROOT = Path(__file__).parents[3]
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[3]
 WRITER = """
 import sys, time
 from pathlib import Path
-from tfm.pipeline.artifact import publish
+from tfm.pipeline.artifacts.artifact import publish
 from tfm.pipeline.errors import CannotWrite
 from tests.tiny_artifact import plan_of
 for line in sys.stdin:
@@ -119,7 +119,7 @@ def test_of_writers_at_once_one_wins_and_is_named(folder: Path) -> None:
 @pytest.mark.promise("writers")
 def test_a_lock_ends_with_its_holder_even_if_a_child_of_it_lives(folder: Path) -> None:
     program = (
-        "import os, sys, time\nfrom pathlib import Path\nfrom pipeline.lock import lock\n"
+        "import os, sys, time\nfrom pathlib import Path\nfrom tfm.pipeline.artifacts.folder_lock import lock\n"
         "with lock(Path(sys.argv[1])):\n"
         "    if not os.fork(): print(os.getpid(), flush=True)\n"
         "    time.sleep(60)\n"

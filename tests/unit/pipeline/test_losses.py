@@ -7,9 +7,9 @@ import torch.nn.functional as F
 from tfm.data.batches import pairs_from_ids
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
+from tfm.pipeline.tasks import losses
+from tfm.pipeline.tasks.losses import linear_cross_entropy
 from tfm.pipeline.tasks.translation import Translation
-from tfm.pipeline.training import losses
-from tfm.pipeline.training.losses import linear_cross_entropy
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiny_artifact import make, plan_of, rewritten
-from tfm.pipeline.artifact import open_artifact
+from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import DataError
 
 pytestmark = pytest.mark.promise("hostile")

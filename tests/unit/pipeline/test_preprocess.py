@@ -7,9 +7,9 @@ import pytest
 from tfm.data.config import DataConfig
 from tfm.data.errors import DataError
 from tfm.data.store import load_dataset
-from tfm.pipeline.artifact import Plan, open_artifact, publish, stale
-from tfm.pipeline.preprocess import plan, preprocess
-from tfm.pipeline.progress import Quiet
+from tfm.pipeline.artifacts.artifact import Plan, open_artifact, publish, stale
+from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.stages.preprocess import plan, preprocess
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.tokenizer import load_pair, save_pair
 from tfm.tokenizer.train import NamesTrainer, train
@@ -259,7 +259,7 @@ def test_a_training_split_of_which_nothing_is_left_is_an_error(corpora, tokenize
 
 
 def test_bad_data_is_found_before_any_work(corpora, tokenizer, tmp_path, monkeypatch):
-    monkeypatch.setattr("tfm.pipeline.preprocess.load_pair", lambda folder: pytest.fail("work began"))
+    monkeypatch.setattr("tfm.pipeline.stages.preprocess.load_pair", lambda folder: pytest.fail("work began"))
     config = corpora(train=TRAIN, valid=TRAIN, test=TRAIN)
     (tmp_path / "corpora" / "test.de").write_bytes(b"a\nb\n")
     with pytest.raises(DataError, match=r"test\.en: has 64 lines, but \S*test\.de has 2"):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tfm.model.config import ModelConfig
 from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.recipe import Recipe, from_flags, load_recipe, run_folder, schema
+from tfm.pipeline.recipes.recipe import Recipe, from_flags, load_recipe, run_folder, schema
 from tfm.tokenizer.config import TokenizerConfig
 
 RECIPES = Path(__file__).parents[3] / "recipes"

@@ -4,13 +4,13 @@ import json
 import math
 from html.parser import HTMLParser
 
-from tfm.pipeline.artifact import Input
+from tfm.pipeline.artifacts.artifact import Input
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.progress import Quiet
+from tfm.pipeline.reports.evaluation_report import render, score_rows
+from tfm.pipeline.reports.training_curves import svg
+from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.scoring.evaluation import Evaluation, Segments, as_json, assess, from_json
-from tfm.pipeline.scoring.metrics import Score
-from tfm.pipeline.scoring.report import render, score_rows
-from tfm.pipeline.training.curves import svg
+from tfm.pipeline.scoring.metrics.registry import Score
 
 NASTY = '<script>alert("1")</script> & $title ${body} </dd>'
 METRICS: list[dict[str, object]] = [

@@ -7,12 +7,12 @@ import pytest
 
 from tests.tiny_artifact import make, plan_of
 from tfm.model.config import Mixing, Norm, Normalization, Positions, Score
-from tfm.pipeline import chain, runs
-from tfm.pipeline.artifact import open_artifact, stale
+from tfm.pipeline.artifacts.artifact import open_artifact, stale
 from tfm.pipeline.errors import CannotWrite, DataError, RecipeError, Stopped
-from tfm.pipeline.progress import Quiet
-from tfm.pipeline.recipe import Recipe
-from tfm.pipeline.runs import load_recipes, run_recipes, take_over
+from tfm.pipeline.recipes import chain, several_recipes
+from tfm.pipeline.recipes.recipe import Recipe
+from tfm.pipeline.recipes.several_recipes import load_recipes, run_recipes, take_over
+from tfm.pipeline.runtime.progress import Quiet
 
 VARIANTS = sorted((Path(__file__).parents[3] / "recipes" / "variants").glob("*.toml"))
 
@@ -131,9 +131,13 @@ def test_a_tokenizer_that_failed_runs_left_is_shared_too(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(chain, "run", run)
     monkeypatch.setattr(
-        runs, "plan_of", lambda recipe, stage, place: plan_of(place.tokenizer) if stage == "tokenize" else None
+        several_recipes,
+        "plan_of",
+        lambda recipe, stage, place: plan_of(place.tokenizer) if stage == "tokenize" else None,
     )
-    monkeypatch.setattr(runs, "take_over", lambda todo, others, *more: taken.append((todo.folder, list(others))))
+    monkeypatch.setattr(
+        several_recipes, "take_over", lambda todo, others, *more: taken.append((todo.folder, list(others)))
+    )
     run_recipes([recipe(name) for name in "abc"], keep_going=True, root=tmp_path, command=[], reporter=Quiet())
     a, b, c = (tmp_path / name / "tokenizer" for name in "abc")
     assert taken == [(b, [a]), (c, [a, b])]

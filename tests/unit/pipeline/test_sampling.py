@@ -12,7 +12,7 @@ from tests.invariants.test_decoding import HashModel
 from tfm.model.layers.counter_rng import counter_hash
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
-from tfm.pipeline.decoding.sampling import Sampling, draw, key_of, uniforms
+from tfm.pipeline.decoding.search.sampling import Sampling, draw, key_of, uniforms
 from tfm.pipeline.errors import RecipeError
 
 GRID = (torch.arange(20_000, dtype=torch.float64) + 0.5) / 20_000

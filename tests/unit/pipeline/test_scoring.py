@@ -14,15 +14,15 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from tfm.data.errors import DataError
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
-from tfm.pipeline.progress import Quiet
+from tfm.pipeline.reports.evaluation_report import render
+from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.scoring.breakdown import by_length, random_samples, worst_samples
-from tfm.pipeline.scoring.characters import Characters
+from tfm.pipeline.scoring.character_counts import Characters
 from tfm.pipeline.scoring.evaluation import Segments, assess
-from tfm.pipeline.scoring.left_out import left_out
-from tfm.pipeline.scoring.metrics import METRICS, bleu_of_few, looks_tokenized, score_texts
+from tfm.pipeline.scoring.metrics.left_out import left_out
+from tfm.pipeline.scoring.metrics.registry import METRICS, bleu_of_few, looks_tokenized, score_texts
 from tfm.pipeline.scoring.perplexity import Counts, perplexity_scores
-from tfm.pipeline.scoring.report import render
-from tfm.pipeline.training.validation import Translator
+from tfm.pipeline.scoring.validation import Translator
 
 WORDS = "der die das Hund Katze für läuft, schläft; sieht. 3,5 Übel-keit nicht! \u2028 (weiß) U.S.".split(" ")
 CONFIG = EvaluationConfig()

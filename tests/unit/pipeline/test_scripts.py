@@ -5,17 +5,18 @@ from typing import Any
 
 import pytest
 
+from tfm.data.scripts import WITHOUT_SPACES, num_words
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.progress import Quiet
-from tfm.pipeline.scoring import scripts, tokens
+from tfm.pipeline.reports.evaluation_report import render
+from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.scoring.breakdown import by_length
 from tfm.pipeline.scoring.evaluation import Segments, assess
-from tfm.pipeline.scoring.left_out import LONGEST_WORD, left_out
-from tfm.pipeline.scoring.metrics import METRICS, score_texts
-from tfm.pipeline.scoring.report import render
-from tfm.pipeline.scoring.scripts import WITHOUT_SPACES, choose_tokenizer, num_words
-from tfm.pipeline.scoring.tokens import ROUGE_TOKENIZERS
+from tfm.pipeline.scoring.metrics import bleu_tokenizer, tokenization
+from tfm.pipeline.scoring.metrics.bleu_tokenizer import choose_tokenizer
+from tfm.pipeline.scoring.metrics.left_out import LONGEST_WORD, left_out
+from tfm.pipeline.scoring.metrics.registry import METRICS, score_texts
+from tfm.pipeline.scoring.metrics.tokenization import ROUGE_TOKENIZERS
 
 TEXTS = {
     "Latin": "die schöne Köchin wäscht fünf Äpfel und übt",
@@ -36,8 +37,8 @@ CONFIG = EvaluationConfig()
 @pytest.fixture(autouse=True)
 def without_mecab(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a machine where the extras are not installed."""
-    monkeypatch.setattr(scripts, "is_installed", lambda tokenizer: False)
-    monkeypatch.setattr(tokens, "is_installed", lambda tokenizer: False)
+    monkeypatch.setattr(bleu_tokenizer, "is_installed", lambda tokenizer: False)
+    monkeypatch.setattr(tokenization, "is_installed", lambda tokenizer: False)
 
 
 @pytest.mark.parametrize("script", TEXTS)
@@ -156,7 +157,7 @@ def test_blank_references_are_scored_as_they_are() -> None:
     ],
 )
 def test_the_tokenizer_is_chosen_by_the_letters(texts: list[str], name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scripts, "is_installed", lambda tokenizer: True)
+    monkeypatch.setattr(bleu_tokenizer, "is_installed", lambda tokenizer: True)
     assert choose_tokenizer([texts]).name == name
     assert choose_tokenizer([[unicodedata.normalize("NFD", text) for text in texts]]).name == name
     assert choose_tokenizer([[], texts[::-1]]).name == name
@@ -197,14 +198,14 @@ def test_what_was_chosen_is_said_once() -> None:
 def test_a_tokenizer_that_is_named_and_not_there_says_what_installs_it(
     name: Any, remedy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tokens, "FLORES_MODEL", "/nowhere/flores")
+    monkeypatch.setattr(tokenization, "FLORES_MODEL", "/nowhere/flores")
     with pytest.raises(RecipeError, match=rf'(?s)bleu_tokenize = "{name}".*({remedy})'):
         score_texts(["a"], [["a"]], EvaluationConfig(bleu_tokenize=name))
 
 
 def test_no_tokenizer_is_ever_downloaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokens, "find_spec", lambda module: True)
-    monkeypatch.setattr(tokens, "FLORES_MODEL", "/nowhere/flores")
+    monkeypatch.setattr(tokenization, "find_spec", lambda module: True)
+    monkeypatch.setattr(tokenization, "FLORES_MODEL", "/nowhere/flores")
     with pytest.raises(RecipeError, match="needs /nowhere/flores, which"):
         score_texts(["a"], [["a"]], EvaluationConfig(bleu_tokenize="flores200"))
 
@@ -259,4 +260,4 @@ def test_length_in_scripts_without_spaces_is_in_characters() -> None:
 
 def test_every_script_without_spaces_has_letters() -> None:
     samples = "漢ㄅ あ ア ก ກ ក က ཀ ꦏ ᬓ ᥐ ᦀ ᨠ ꪀ ꀀ".split()
-    assert {scripts.letters_by_script([each]).most_common(1)[0][0] for each in samples} == set(WITHOUT_SPACES)
+    assert {bleu_tokenizer.letters_by_script([each]).most_common(1)[0][0] for each in samples} == set(WITHOUT_SPACES)

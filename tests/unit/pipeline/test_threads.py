@@ -13,10 +13,10 @@ import torch
 from tests.invariants.test_resume import SignalAt
 from tests.tiny_training import run, training, write_dataset
 from tests.unit.pipeline.test_training_loop import Listening
-from tfm.pipeline.artifact import open_artifact
+from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import Stopped
-from tfm.pipeline.training import threads
-from tfm.pipeline.training.threads import TICKS, Load, Reading, Watch, choose, fitting, load_between, quota, read
+from tfm.pipeline.runtime import threads
+from tfm.pipeline.runtime.threads import TICKS, Load, Reading, Watch, choose, fitting, load_between, quota, read
 
 CPU = torch.device("cpu")
 

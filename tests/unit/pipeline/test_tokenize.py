@@ -12,10 +12,10 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers
 
 from tfm.data.config import CorpusConfig, DataConfig
 from tfm.data.errors import DataError
-from tfm.pipeline import tokenize as stage
-from tfm.pipeline.artifact import open_artifact
+from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.progress import Quiet
+from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.stages import tokenize as stage
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import SPECIALS
 from tfm.tokenizer.tokenizer import Tokenizer, load_pair

@@ -23,23 +23,24 @@ from tests.tiny_training import MODEL, STACK, run, training, write_dataset
 from tfm.data.store import load_dataset
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
-from tfm.pipeline.artifact import open_artifact
+from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig, Metric
 from tfm.pipeline.errors import CannotWrite, DataError, RecipeError
-from tfm.pipeline.models import load_model
-from tfm.pipeline.progress import Quiet
-from tfm.pipeline.scoring.metrics import bleu
+from tfm.pipeline.inference.translation import translate_lines
+from tfm.pipeline.model_io.loaded_model import load_model
+from tfm.pipeline.runtime.distributed import World
+from tfm.pipeline.runtime.out_of_memory import is_out_of_memory
+from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.stop_signal import listen
+from tfm.pipeline.scoring import validation
+from tfm.pipeline.scoring.metrics.registry import bleu
+from tfm.pipeline.stages.train import train
 from tfm.pipeline.tasks.task import Loss
 from tfm.pipeline.tasks.translation import Translation
-from tfm.pipeline.train import train
-from tfm.pipeline.training import session, validation
-from tfm.pipeline.training.distributed import World
+from tfm.pipeline.training import session
 from tfm.pipeline.training.early_stopping import Validation, best_first, is_exhausted
-from tfm.pipeline.training.log import MetricsLog
-from tfm.pipeline.training.memory import is_out_of_memory
-from tfm.pipeline.training.signals import listen
+from tfm.pipeline.training.metrics_log import MetricsLog
 from tfm.pipeline.training.update import Gradients
-from tfm.pipeline.translate import translate_lines
 from tfm.tokenizer.tokenizer import load_pair
 
 ROOT = Path(__file__).parents[3]
@@ -310,7 +311,7 @@ def test_epochs_end_training_and_use_every_batch(dataset: Path, tmp_path: Path, 
 def test_the_first_signal_is_a_wish_and_the_second_an_order(times: int, code: int) -> None:
     script = f"""
 import os, signal, time
-from tfm.pipeline.training.signals import listen
+from tfm.pipeline.runtime.stop_signal import listen
 with listen() as stop:
     for _ in range({times}):
         os.kill(os.getpid(), signal.SIGTERM)
@@ -327,7 +328,7 @@ def test_a_second_signal_ends_even_a_call_that_does_not_return() -> None:
     # Like a product of large matrices, this is one call of native code, which lets other threads run.
     script = """
 import hashlib
-from tfm.pipeline.training.signals import listen
+from tfm.pipeline.runtime.stop_signal import listen
 with listen():
     print("ready", flush=True)
     hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)

@@ -11,11 +11,12 @@ from tfm.data.errors import DataError
 from tfm.data.store import Column, write_about, write_split
 from tfm.model.build import build
 from tfm.model.config import ModelConfig, StackConfig
-from tfm.pipeline.artifact import Plan, open_artifact, publish
+from tfm.pipeline.artifacts.artifact import Plan, open_artifact, publish
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.models import load_model, save_model
-from tfm.pipeline.progress import Quiet
-from tfm.pipeline.translate import one_line, translate_file, translate_lines, translate_tests
+from tfm.pipeline.inference.translation import one_line, translate_lines
+from tfm.pipeline.model_io.loaded_model import load_model, save_model
+from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.stages.translate import translate_file, translate_tests
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.tokenizer import save_pair
 from tfm.tokenizer.train import train

@@ -7,11 +7,11 @@ from typing import Any, cast
 import pytest
 
 from tests.tiny_training import MODEL, training, write_dataset
-from tfm.pipeline import train
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
-from tfm.pipeline.scoring import scripts
-from tfm.pipeline.scoring.metrics import bleu
-from tfm.pipeline.training.validation import Translator
+from tfm.pipeline.scoring.metrics import bleu_tokenizer
+from tfm.pipeline.scoring.metrics.registry import bleu
+from tfm.pipeline.scoring.validation import Translator
+from tfm.pipeline.stages import train
 
 CHINESE = " ".join("今天气很好我们去公园")
 
@@ -53,15 +53,15 @@ def test_a_training_that_goes_on_keeps_the_tokenizer_it_began_with(monkeypatch: 
     split: Any = SimpleNamespace(source=SimpleNamespace(lists=list), texts=lambda: ([], ["きょうは雪です"]))
     made: list[Translator] = []
     for is_there, before in ((False, None), (True, "nrefs:1|case:mixed|eff:no|tok:char|smooth:exp|version:2.6.0")):
-        monkeypatch.setattr(scripts, "is_installed", lambda tokenizer, there=is_there: there)
+        monkeypatch.setattr(bleu_tokenizer, "is_installed", lambda tokenizer, there=is_there: there)
         made.append(Translator(split, cast(Any, None), DecodingConfig(), EvaluationConfig(), before=before))
     assert [each.evaluation.bleu_tokenize for each in made] == ["char", "char"]
-    assert scripts.choose_tokenizer([["きょうは雪です"]]).name == "ja-mecab"
+    assert bleu_tokenizer.choose_tokenizer([["きょうは雪です"]]).name == "ja-mecab"
 
 
 @pytest.mark.parametrize("name", ["13a", "intl", "char", "zh", "none"])
 def test_a_signature_names_its_tokenizer(name: Any) -> None:
     config = EvaluationConfig(bleu_tokenize=name)
-    assert scripts.tokenizer_of(bleu(["a"], [["a"]], config).signature) == name
-    assert scripts.tokenizer_of("eff:no|tok:ja-mecab-0.996-IPA|smooth:exp") == "ja-mecab"
-    assert scripts.tokenizer_of("eff:no|tok:ko-mecab-0.996/ko-0.9.2-KO|smooth:exp") == "ko-mecab"
+    assert bleu_tokenizer.tokenizer_of(bleu(["a"], [["a"]], config).signature) == name
+    assert bleu_tokenizer.tokenizer_of("eff:no|tok:ja-mecab-0.996-IPA|smooth:exp") == "ja-mecab"
+    assert bleu_tokenizer.tokenizer_of("eff:no|tok:ko-mecab-0.996/ko-0.9.2-KO|smooth:exp") == "ko-mecab"

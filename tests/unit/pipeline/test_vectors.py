@@ -20,11 +20,11 @@ from tfm.data.tokenizers import load_pair
 from tfm.model.config import ModelConfig
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.models import load_model
-from tfm.pipeline.progress import Quiet
-from tfm.pipeline.recipe import load_recipe
-from tfm.pipeline.train import plan
-from tfm.pipeline.vectors import read_vectors, vectors_of, vectors_text, words_of
+from tfm.pipeline.model_io.loaded_model import load_model
+from tfm.pipeline.model_io.pretrained_vectors import read_vectors, vectors_of, vectors_text, words_of
+from tfm.pipeline.recipes.recipe import load_recipe
+from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.stages.train import plan
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.train import train
 

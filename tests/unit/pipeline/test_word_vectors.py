@@ -24,15 +24,15 @@ from tfm.model.config import ModelConfig
 from tfm.model.layers.counter_rng import counter_hash
 from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.label import labels_instead
-from tfm.pipeline.models import load_model
-from tfm.pipeline.progress import Quiet
-from tfm.pipeline.recipe import load_recipe
+from tfm.pipeline.inference.labelling import labels_instead
+from tfm.pipeline.model_io.loaded_model import load_model
+from tfm.pipeline.recipes.recipe import load_recipe
+from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.scoring.held_out import held_out
 from tfm.pipeline.tasks import word_vectors
+from tfm.pipeline.tasks.losses import CHUNK
 from tfm.pipeline.tasks.task import About
 from tfm.pipeline.tasks.word_vectors import Neighbours, frequencies, keeping, losses_of, noise_words, num_words
-from tfm.pipeline.training.losses import CHUNK
 from tfm.tokenizer.special import UNK_ID
 
 TEXTS = [[4, 5, 6, 4], [7, UNK_ID, 8], [5], [9, 4, 10, 11, 6]]

@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 from tests.cli.user import tfm
 from tfm.data.config import CorpusConfig
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.recipe import Recipe, load_recipe
+from tfm.pipeline.recipes.recipe import Recipe, load_recipe
 
 WRONG = {"text": '"some text"', "number": "-7.25", "flag": "true", "list": "[[1]]", "table": "{ zzz = 1 }"}
 # What a value of a type may be among WRONG: nothing else is.

@@ -1,0 +1,60 @@
+"""In which scripts texts are written, and which of these put no spaces between words."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import regex
+
+# Marks of repetition and length, which Unicode counts to no single script, stand among kana.
+KANA = r"\p{sc=Hiragana}\p{sc=Katakana}\u3006\u3031-\u3035\u303C\u30FC\uFF70\uFF9E\uFF9F"
+WITHOUT_SPACES = {
+    "Han": r"\p{sc=Han}\p{sc=Bopomofo}",
+    "kana": KANA,
+    **{
+        name: rf"\p{{sc={name}}}"
+        for name in (
+            *("Thai", "Lao", "Khmer", "Myanmar", "Tibetan", "Javanese", "Balinese"),
+            *("Tai_Le", "New_Tai_Lue", "Tai_Tham", "Tai_Viet", "Yi"),
+        )
+    },
+}
+"""Scripts that put no spaces between words: name -> what a regular expression's set of their characters holds."""
+SPACELESS = f"[[{''.join(WITHOUT_SPACES.values())}]&&\\p{{L}}]"
+"""A letter of these scripts, as a regular expression (V1)."""
+MANY = 0.25
+"""The share of letters from which a script that 13a cannot read decides the tokenizer."""
+
+_SCRIPTS = {**WITHOUT_SPACES, "Hangul": r"\p{sc=Hangul}"}
+_SCRIPT = regex.compile("|".join(f"(?P<{name}>[{each}])" for name, each in _SCRIPTS.items()), flags=regex.V1)
+_LETTER = regex.compile(r"\p{L}")
+_SPACELESS = regex.compile(SPACELESS, flags=regex.V1)
+_WORD_WITHOUT_SPACES = regex.compile(rf"(?={SPACELESS})\X|(?:(?!{SPACELESS})\S)+", flags=regex.V1)
+
+
+def letters_by_script(texts: Iterable[str]) -> Counter[str]:
+    """How many letters are of each script in WITHOUT_SPACES, of "Hangul", and of "others"."""
+    characters: Counter[str] = Counter()
+    for text in texts:
+        characters.update(text)
+    letters: Counter[str] = Counter()
+    for character, count in characters.items():
+        if _LETTER.match(character):
+            found = _SCRIPT.match(character)
+            letters[(found and found.lastgroup) or "others"] += count
+    return letters
+
+
+def has_spaceless(texts: Iterable[str]) -> bool:
+    """Whether a letter stands in a script without spaces between words."""
+    return any(not text.isascii() and _SPACELESS.search(text) for text in texts)
+
+
+def is_chinese_or_japanese(references: Sequence[Sequence[str]]) -> bool:
+    """Whether Han and kana have a share of MANY or more of the letters."""
+    letters = letters_by_script(text for column in references for text in column)
+    return letters["Han"] + letters["kana"] >= MANY * max(letters.total(), 1) and letters.total() > 0
+
+
+def num_words(text: str) -> int:
+    """Stretches between white space; in scripts without spaces, characters with their marks."""
+    return len(_WORD_WITHOUT_SPACES.findall(text)) if has_spaceless([text]) else len(text.split())

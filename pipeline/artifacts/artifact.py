@@ -1,0 +1,329 @@
+"""Artifacts: what one stage leaves for the next, published whole and verified before it is read.
+
+A new version is written into a hidden folder beside its place, and takes the place in one atomic step; then the old
+one has the hidden name, and is removed. (Earlier versions of tfm made the name a link to a hidden folder. Such runs
+are read and published over; a hidden folder that any link beside it gives is never removed.)
+This module knows no stage.
+"""
+
+import errno
+import os
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tfm.pipeline.artifacts import provenance
+from tfm.pipeline.artifacts.files import beginning, exchange, real_place, remove, sha256_and_sync, sync, tree, writing
+from tfm.pipeline.artifacts.folder_lock import lock
+from tfm.pipeline.artifacts.manifest import (
+    FORMAT,
+    JSON,
+    NAME,
+    FileEntry,
+    Input,
+    Manifest,
+    differences,
+    fingerprint,
+    open_artifact,
+    plain,
+    read_artifact,
+    read_manifest,
+    spell,
+    was_ours,
+)
+from tfm.pipeline.errors import CannotWrite, DataError
+from tfm.pipeline.runtime.progress import Reporter
+
+__all__ = [
+    "JSON", "Draft", "Input", "Manifest", "Plan", "check_place", "inspect", "is_fresh", "left_behind", "lock",
+    "open_artifact", "publish", "read_artifact", "stale",
+]  # fmt: skip
+
+ASIDE = ".aside"
+# What says that a name is not free for a folder: a folder that is not empty, or a link.
+STANDS_THERE = {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An artifact before it is made: where it goes and all that determines it; seed None: the recipe's has no part."""
+
+    stage: str
+    folder: Path
+    config: Mapping[str, JSON]
+    inputs: Mapping[str, Input]
+    seed: int | None
+
+
+@dataclass(frozen=True)
+class Draft:
+    """An artifact in the making: write files under `folder`, and numbers worth keeping into `figures`."""
+
+    folder: Path
+    figures: dict[str, JSON] = field(default_factory=dict)
+
+
+def stale(plan: Plan) -> str | None:
+    """Why the artifact has to be made, in words; None where it is whole and made from just this plan."""
+    if not os.path.lexists(plan.folder):
+        return "not made yet"
+    try:
+        made = open_artifact(plan.folder)
+    except DataError as error:
+        return f"damaged: {error}"
+    if made.stage != plan.stage:
+        return f"{made.stage!r} made it"
+    found = differences(made.config, plain(plan.config))
+    changes = [f"{key} {old!r:.60} -> {new!r:.60}" for key, (old, new) in found.items()]
+    if changes:
+        return "config changed: " + ", ".join(changes[:3]) + (f" and {len(changes) - 3} more" if changes[3:] else "")
+    for label in sorted(made.inputs.keys() | plan.inputs.keys()):
+        if label not in made.inputs:
+            return f"input {label} is new"
+        if label not in plan.inputs:
+            return f"input {label} is gone"
+        if made.inputs[label].fingerprint != plan.inputs[label].fingerprint:
+            return f"input {label} changed"
+    # Before, what draws nothing had a seed too.
+    return f"seed changed: {made.seed} -> {plan.seed}" if plan.seed not in (None, made.seed) else None
+
+
+def is_fresh(plan: Plan, reporter: Reporter) -> bool:
+    """Whether the artifact is made already; tells the reporter so, or else why it is not.
+
+    A fresh manifest is touched, so that make, which compares times, sees it as newer than its inputs.
+    """
+    reason = stale(plan)
+    name = plan.folder.name
+    if reason is not None:
+        reporter.line(f"{name}: {reason}")
+        return False
+    with suppress(OSError):
+        os.utime(plan.folder / NAME)
+    with suppress(OSError, CannotWrite):  # whoever published it may have been killed before it could tidy up
+        if _litter(real_place(plan.folder)):
+            with lock(plan.folder):
+                _clean(real_place(plan.folder))
+    reporter.line(f"{name}: fresh, nothing to do ({plan.folder})")
+    return True
+
+
+@contextmanager
+def publish(plan: Plan, *, command: Sequence[str], seconds_before: float = 0.0) -> Iterator[Draft]:
+    """Make an artifact: the body writes a draft, and when it ends well the draft takes the place of what was there.
+
+    seconds_before: what the work for it has taken up to here, which belongs to its duration.
+
+    The place is locked throughout. At every moment, whatever fails and whenever the process dies, the name
+    gives the old artifact whole or the new one whole (see `_put` for file systems that cannot swap). Raises CannotWrite
+    where another process writes the same place, or where something stands there that is not ours to replace.
+    """
+    began = time.monotonic() - seconds_before
+    with _place_for(plan) as (place, version):
+        try:
+            with writing(plan.folder):
+                draft = Draft(version)
+                yield draft
+                _seal(plan, draft, command, began)
+                _refuse_foreign(plan, place)  # much may have been put there since the work began
+                _put(version, place)
+        except BaseException:
+            shutil.rmtree(version, ignore_errors=True)  # the draft; or, where the new one stands, the old one
+            raise
+        with suppress(OSError):  # the new one stands; the next publisher finds what could not be removed
+            _clean(place)
+
+
+def check_place(plan: Plan) -> None:
+    """Raise what `publish` would, before there is anything to publish."""
+    with _place_for(plan) as (_, version):
+        version.rmdir()
+
+
+@contextmanager
+def _place_for(plan: Plan) -> Iterator[tuple[Path, Path]]:
+    """The locked place of an artifact, and an empty folder beside it for the draft."""
+    _refuse_here(plan)
+    with lock(plan.folder):
+        place = real_place(plan.folder)
+        _refuse_foreign(plan, place)
+        version = _new_name(place)
+        with beginning(plan.folder):
+            _restore(place)
+            _clean(place)
+            version.mkdir()
+        yield place, version
+
+
+def _refuse_here(plan: Plan) -> None:
+    """Raise CannotWrite where the place is the current folder: it would be replaced under our feet."""
+    here = plan.folder.name in ("", os.pardir)
+    with suppress(OSError):
+        here = here or os.path.samefile(plan.folder, os.curdir)
+    if here:
+        raise CannotWrite(f"{plan.folder}: an artifact needs a folder of its own; name one, such as ./{plan.stage}")
+
+
+def _refuse_foreign(plan: Plan, place: Path) -> None:
+    """Raise CannotWrite unless the place is empty or holds an artifact of the same stage and nothing more."""
+    if place.is_symlink() and not _is_link_of_ours(place):
+        raise CannotWrite(f"{plan.folder}: is a link that tfm did not make; remove it or choose another place")
+    if not place.exists():
+        return
+    if not place.is_dir():
+        raise CannotWrite(f"{plan.folder}: is a file; remove it or choose another place")
+    if not any(place.iterdir()):
+        return
+    try:
+        manifest = read_manifest(plan.folder, place)
+    except DataError as error:
+        if place.is_symlink() or was_ours(place):
+            return  # making it anew is the remedy
+        problem = "holds files that are not ours to replace (there is no manifest.json of tfm); move it away"
+        raise CannotWrite(f"{plan.folder}: {problem} or choose another place") from error
+    if manifest.stage != plan.stage:
+        raise CannotWrite(f"{plan.folder}: holds what {manifest.stage!r} made; choose another place")
+    if foreign := _files(place) - manifest.files.keys() - {NAME}:
+        raise CannotWrite(f"{plan.folder}: holds {min(foreign)!r}, which is not ours to replace; move it away")
+
+
+def _files(folder: Path) -> set[str]:
+    """All that is under a folder but folders, links among it, by its path relative to it."""
+    names: set[str] = set()
+    for parent, folders, files in os.walk(folder):
+        links = [name for name in folders if os.path.islink(os.path.join(parent, name))]
+        names |= {Path(parent, name).relative_to(folder).as_posix() for name in [*files, *links]}
+    return names
+
+
+def _seal(plan: Plan, draft: Draft, command: Sequence[str], began: float) -> None:
+    """Bring the draft to disk, its manifest last."""
+    found, folders = tree(draft.folder)
+    files = {name: FileEntry(status.st_size, sha256_and_sync(draft.folder / name)) for name, status in found.items()}
+    config = plain(plan.config)
+    document = {
+        "tfm_format": FORMAT,
+        "stage": plan.stage,
+        "fingerprint": fingerprint(plan.stage, config, plan.inputs, plan.seed, files),
+        "command": list(command),
+        "config": config,
+        "inputs": {label: each.as_json() for label, each in plan.inputs.items()},
+        "files": {name: {"size": entry.size, "sha256": entry.sha256} for name, entry in files.items()},
+        "seed": plan.seed,
+        "figures": plain(draft.figures),
+        "versions": provenance.versions(),
+        "git_commit": provenance.git_commit(),
+        "hardware": provenance.hardware(),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "duration_seconds": round(time.monotonic() - began, 3),
+    }
+    with open(draft.folder / NAME, "xb") as file:
+        file.write(spell(document))
+        file.flush()
+        os.fsync(file.fileno())
+    for folder in [*folders, draft.folder.parent]:
+        sync(folder)
+
+
+def _put(version: Path, place: Path) -> None:
+    """Let the name `place` give the version; what was there, if anything, has the version's hidden name then.
+
+    In one step. Only where a file system cannot swap two names it takes two: what was there is moved aside first.
+    """
+    try:
+        os.rename(version, place)  # works where nothing is there, or an empty folder
+    except OSError as error:
+        if error.errno not in STANDS_THERE:
+            raise
+        if not exchange(version, place):
+            _put_by_two_steps(version, place)
+    sync(place.parent)
+
+
+def _put_by_two_steps(version: Path, place: Path) -> None:
+    """The same where names cannot be swapped. Killed between the steps, `_restore` undoes the first."""
+    aside = place.parent / f"{_new_name(place).name}{ASIDE}"
+    os.rename(place, aside)
+    try:
+        os.rename(version, place)
+    except BaseException as error:
+        _move_back(aside, place, error)
+        raise
+
+
+def _move_back(aside: Path, place: Path, error: BaseException) -> None:
+    """Undo the first of two steps; where that fails too, say where the artifact is."""
+    if os.path.lexists(place):
+        return
+    try:
+        os.rename(aside, place)
+    except OSError as failed:
+        code = failed.errno or errno.EIO
+        raise OSError(code, f"{failed.strerror}; what was there is now {aside}: move it back", str(place)) from error
+
+
+def _restore(place: Path) -> None:
+    """Put back what a process had moved aside that was killed before the new version stood."""
+    for name in os.listdir(place.parent):
+        if name.endswith(ASIDE) and _is_version(place, name) and not os.path.lexists(place):
+            os.rename(place.parent / name, place)
+
+
+def _new_name(place: Path) -> Path:
+    """A name for a version of an artifact, hidden beside it."""
+    return place.parent / f".{place.name}.{secrets.token_hex(8)}"
+
+
+def _is_version(place: Path, name: str) -> bool:
+    """Whether a name is one that drafts and old versions of this place have."""
+    return re.fullmatch(rf"\.{re.escape(place.name)}\.[0-9a-f]{{16}}({re.escape(ASIDE)})?", name) is not None
+
+
+def _is_link_of_ours(place: Path) -> bool:
+    return _is_version(place, os.readlink(place))
+
+
+def _litter(place: Path) -> list[Path]:
+    """What was replaced, and drafts of processes that were killed; nothing that a link beside it gives."""
+    names = os.listdir(place.parent)
+    hidden = [place.parent / name for name in names if _is_version(place, name)]
+    others = [place.parent / name for name in names if not _is_version(place, name)] if hidden else []
+    given = {os.path.realpath(path) for path in others if path.is_symlink()}
+    return [path for path in hidden if str(path) not in given]
+
+
+def left_behind(place: Path) -> list[Path]:
+    """Drafts and replaced versions beside a place, which the next publisher removes, or which one makes just now."""
+    return _litter(real_place(place)) if place.parent.is_dir() else []
+
+
+def _clean(place: Path) -> None:
+    for path in _litter(place):
+        if path.is_symlink():
+            path.unlink(missing_ok=True)
+        else:
+            remove(path)
+
+
+def inspect(folder: Path) -> dict[str, Any]:
+    """All that is known of an artifact, after verifying it; `inputs` leads back to the raw text."""
+    manifest = open_artifact(folder)
+    return {
+        "path": str(folder),
+        "stage": manifest.stage,
+        "fingerprint": manifest.fingerprint,
+        "command": manifest.command,
+        "seed": manifest.seed,
+        "config": manifest.config,
+        "figures": manifest.figures,
+        "files": {name: {"size": entry.size, "sha256": entry.sha256} for name, entry in manifest.files.items()},
+        **manifest.made,
+        "inputs": {label: each.as_json() for label, each in manifest.inputs.items()},
+    }

@@ -1,0 +1,182 @@
+"""Files as artifacts need them: listed without following links, hashed once, and made durable."""
+
+import errno
+import hashlib
+import os
+import shutil
+import stat
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tfm.pipeline.artifacts import hash_cache
+from tfm.pipeline.errors import CannotWrite, DataError
+
+# A file whose times are younger than this could be rewritten without its times changing (file systems
+# stamp coarsely), so its hash is not remembered yet.
+SETTLED_NS = 2_000_000_000
+
+# What it means that a place cannot be written; a full disk, or one that fails, is another matter.
+NO_PLACE = {
+    errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOENT, errno.ELOOP,
+    errno.ENAMETOOLONG,
+}  # fmt: skip
+
+_SWAP, _HERE = 2, -100  # RENAME_EXCHANGE of Linux and RENAME_SWAP of macOS; AT_FDCWD
+CANNOT_EXCHANGE = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
+
+_remembered: dict[tuple[int, int, int, int, int], str] = {}
+
+
+def real_place(folder: Path) -> Path:
+    """The folder's path with every link above it resolved, but not a link at its own name."""
+    if folder.name in ("", ".", ".."):
+        return Path(os.path.realpath(folder))
+    return Path(os.path.realpath(folder.parent)) / folder.name
+
+
+@contextmanager
+def writing(place: Path) -> Iterator[None]:
+    """Within, an OSError that names no file (those of writes name none) names `place`."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = os.fspath(place)
+        raise
+
+
+@contextmanager
+def beginning(place: Path) -> Iterator[None]:
+    """Within, an OSError that says that nothing can be written at `place` is a CannotWrite."""
+    try:
+        with writing(place):
+            yield
+    except OSError as error:
+        if error.errno in NO_PLACE:
+            raise CannotWrite(f"{place}: cannot write there: {error.strerror} ({error.filename})") from error
+        raise
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Let two names of one file system give each other's file or folder, in one step that no kill divides.
+
+    False where this system or file system cannot do that (NFS; Linux before 3.15), and nothing was changed.
+    """
+    import ctypes  # most commands publish nothing
+
+    libc, names = ctypes.CDLL(None, use_errno=True), (os.fsencode(one), os.fsencode(other))
+    try:
+        if sys.platform == "darwin":
+            failed = libc.renamex_np(*names, _SWAP)
+        else:
+            failed = libc.renameat2(_HERE, names[0], _HERE, names[1], _SWAP)
+    except AttributeError:  # a C library that does not know it
+        return False
+    code = ctypes.get_errno()
+    if failed and code not in CANNOT_EXCHANGE:
+        raise OSError(code, os.strerror(code), os.fspath(one), None, os.fspath(other))
+    return not failed
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder and all in it; where that fails, the error names the folder."""
+    try:
+        shutil.rmtree(folder)
+    except OSError as error:
+        error.filename = os.fspath(folder)  # it had the bare name of what lies somewhere inside
+        raise
+
+
+def replace_text(file: Path, text: str) -> None:
+    """Write a file anew, in UTF-8, as `replace_bytes` does."""
+    replace_bytes(file, text.encode("utf-8"))
+
+
+def replace_bytes(file: Path, content: bytes) -> None:
+    """Write a file anew: at every moment it is whole, the old or the new. Only one process may do so at a time."""
+    draft = file.with_name(f".{file.name}.draft")
+    try:
+        with writing(file), open(draft, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(draft, file)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def sha256_of(path: Path) -> str:
+    """sha256 of a regular file, in hex; remembered by device, inode, times and size (if large, see `hashes`).
+
+    Raises DataError where the path is a folder, a pipe or another thing that cannot be read twice.
+    """
+    before = os.stat(path)
+    if not stat.S_ISREG(before.st_mode):
+        raise DataError("not a regular file, so it cannot be an input", file=path)
+    key = _key(before)
+    large = before.st_size >= hash_cache.LARGE
+    known = _remembered.get(key) or (hash_cache.recall(_spelled(key)) if large else None)
+    if known is not None:
+        _remembered[key] = known
+        return known
+    now = time.time_ns()
+    with open(path, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        unchanged = key == _key(os.fstat(file.fileno()))
+    if unchanged and now - max(before.st_mtime_ns, before.st_ctime_ns) > SETTLED_NS:
+        _remembered[key] = digest
+        if large:
+            hash_cache.remember(_spelled(key), digest)
+    return digest
+
+
+def sha256_and_sync(path: Path) -> str:
+    """sha256 of a file just written, in hex; on return the file is on disk."""
+    with open(path, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        with writing(path):
+            os.fsync(file.fileno())
+    return digest
+
+
+def sync(folder: Path) -> None:
+    """Bring a folder's list of names to disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with writing(folder):
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def tree(folder: Path, shown: Path | None = None) -> tuple[dict[str, os.stat_result], list[Path]]:
+    """Every file under a folder by its path relative to it, with `/`; and every folder, deepest first.
+
+    Raises DataError, which calls the folder `shown`, at a link or anything else that is neither file nor folder.
+    """
+    files: dict[str, os.stat_result] = {}
+    folders = [folder]
+    for parent in folders:  # grows while it is walked
+        with os.scandir(parent) as entries:
+            for entry in entries:
+                status = entry.stat(follow_symlinks=False)
+                if stat.S_ISDIR(status.st_mode):
+                    folders.append(Path(entry.path))
+                elif stat.S_ISREG(status.st_mode):
+                    files[Path(entry.path).relative_to(folder).as_posix()] = status
+                else:
+                    name = Path(entry.path).relative_to(folder).as_posix()
+                    raise DataError(f"{name!r} is a link or special file; an artifact has none", file=shown or folder)
+    return dict(sorted(files.items())), folders[::-1]
+
+
+def _key(status: os.stat_result) -> tuple[int, int, int, int, int]:
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size
+
+
+def _spelled(key: tuple[int, int, int, int, int]) -> str:
+    return ":".join(map(str, key))

@@ -1,0 +1,101 @@
+"""One writer a folder: a lock of the operating system that ends with the process that holds it."""
+
+import fcntl
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from tfm.pipeline.artifacts.files import beginning, real_place
+from tfm.pipeline.errors import CannotWrite
+
+_held: set[int] = set()
+
+
+@contextmanager
+def lock(folder: Path) -> Iterator[None]:
+    """Hold the only right to write `folder`, which need not exist; its parent is made.
+
+    The lock is on the file `.NAME.lock` beside the folder and that file stays. Raises CannotWrite, naming
+    the holder, where another has it (there is no waiting), and where nothing can be written.
+    """
+    place = real_place(folder)
+    with beginning(folder):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        file = place.parent / f".{place.name}.lock"
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+    _held.add(descriptor)
+    try:
+        _take(descriptor, folder)
+        try:
+            yield
+        finally:
+            with suppress(OSError):  # closing is what releases
+                os.ftruncate(descriptor, 0)
+    finally:
+        if descriptor in _held:
+            _held.remove(descriptor)
+            os.close(descriptor)
+
+
+def writer(folder: Path) -> str | None:
+    """The process that writes a folder, as it seems: one that has put its name into the lock, and lives."""
+    place = real_place(folder)
+    try:
+        name = (place.parent / f".{place.name}.lock").read_text(errors="replace")
+    except OSError:
+        return None
+    number, _, host = name.partition(" ")
+    if not number.isdecimal() or (host == socket.gethostname() and not _alive(int(number))):
+        return None
+    return f"process {number}" if host == socket.gethostname() else f"process {number} on {host}"
+
+
+def _take(descriptor: int, folder: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise CannotWrite(f"{folder}: {_holder(descriptor)} is writing it; wait for that to end, or stop it") from None
+    except OSError as error:
+        problem = f"{folder}: this file system has no locks ({error.strerror}); choose another place"
+        raise CannotWrite(problem) from error
+    with suppress(OSError):  # the name of the holder is a courtesy: on a full disk there is no place for it
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()} {socket.gethostname()}".encode(), 0)
+
+
+def _holder(descriptor: int) -> str:
+    """Who holds the lock. The holder writes its name after taking it, and one killed leaves its name behind:
+    so a name is believed once it is that of a living process, for which there is a second's patience."""
+    deadline = time.monotonic() + 1
+    while time.monotonic() < deadline:
+        number, _, host = os.pread(descriptor, 300, 0).decode(errors="replace").partition(" ")
+        if number.isdecimal() and host:
+            if host != socket.gethostname():
+                return f"process {number} on {host}"
+            if _alive(int(number)):
+                return f"process {number}"
+        time.sleep(0.005)
+    return "another process"
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except PermissionError:
+        return True
+    except (ProcessLookupError, OverflowError):
+        return False
+    return True
+
+
+def _drop_in_child() -> None:
+    # A forked child shares the lock; were it to outlive its parent, the lock would too.
+    for descriptor in _held:
+        os.close(descriptor)
+    _held.clear()
+
+
+os.register_at_fork(after_in_child=_drop_in_child)

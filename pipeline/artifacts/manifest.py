@@ -1,0 +1,323 @@
+"""The manifest of an artifact: what it was made from and what it holds; read, checked and written.
+
+A manifest is JSON in one exact spelling with a checksum over itself, so that any changed byte of it shows.
+"""
+
+import hashlib
+import json
+import math
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from pathlib import Path, PurePath
+from typing import Any, TypeAlias, TypeVar, Union
+
+from tfm.data.documents import parse_json, read_bounded
+from tfm.pipeline.artifacts.files import sha256_of, tree
+from tfm.pipeline.errors import DataError
+
+FORMAT = 1
+NAME = "manifest.json"
+
+JSON: TypeAlias = Union["Mapping[str, JSON]", "Sequence[JSON]", str, int, float, bool, None]
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Input:
+    """Something an artifact was made from.
+
+    `lineage` is empty for a file or value; for an artifact it is {"stage", "fingerprint", "inputs": {label:
+    {"fingerprint", "path", "lineage"}}}, so that a manifest tells its whole history by itself.
+    """
+
+    fingerprint: str
+    path: str | None
+    lineage: dict[str, JSON] = field(default_factory=dict)
+
+    @classmethod
+    def of_artifact(cls, folder: Path, stage: str | tuple[str, ...] | None = None) -> "Input":
+        """The artifact in `folder`, verified (see open_artifact)."""
+        return open_artifact(folder, stage).as_input()
+
+    @classmethod
+    def of_file(cls, path: Path) -> "Input":
+        """A file, by the sha256 of its bytes."""
+        return cls(sha256_of(path), str(path))
+
+    @classmethod
+    def of_value(cls, fingerprint: str, path: str | None = None) -> "Input":
+        """What is neither file nor artifact, told by a text that says all about it."""
+        return cls(fingerprint, path)
+
+    def as_json(self) -> dict[str, JSON]:
+        return {"fingerprint": self.fingerprint, "path": self.path, "lineage": self.lineage}
+
+
+@dataclass(frozen=True)
+class FileEntry:
+    """A file of an artifact: size in bytes, sha256 in hex."""
+
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A manifest that was read. `path` is the artifact as it was asked for; `folder` is where it really lies.
+
+    Another version may be published there at any time: read its files within `read_artifact`.
+    """
+
+    path: Path
+    folder: Path
+    stage: str
+    fingerprint: str
+    command: list[str]
+    config: dict[str, Any]
+    inputs: dict[str, Input]
+    files: dict[str, FileEntry]
+    seed: int | None
+    figures: dict[str, Any]
+    made: dict[str, Any]
+
+    def as_input(self) -> Input:
+        """This artifact as the input of another."""
+        inputs = {label: each.as_json() for label, each in self.inputs.items()}
+        lineage: dict[str, JSON] = {"stage": self.stage, "fingerprint": self.fingerprint, "inputs": inputs}
+        return Input(self.fingerprint, str(self.path), lineage)
+
+
+MADE = ("versions", "git_commit", "hardware", "created", "duration_seconds")
+
+
+def plain(value: object) -> JSON:
+    """The value as strict JSON has it: tuples as lists, paths as text, numbers without end as text."""
+    if value is None or isinstance(value, (str, bool)):
+        return value
+    if isinstance(value, Integral):  # NumPy's numbers among them
+        return int(value)
+    if isinstance(value, Real):
+        return float(value) if math.isfinite(value) else str(float(value))
+    if isinstance(value, PurePath):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(each) for each in value]
+    raise TypeError(f"{type(value).__name__} has no place in a manifest: {value!r}")
+
+
+def differences(old: object, new: object, key: str = "") -> dict[str, tuple[object, object]]:
+    """What differs between two JSON values, by dotted key in the order of the keys: (old, new)."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        found: dict[str, tuple[object, object]] = {}
+        for each in sorted(old.keys() | new.keys()):
+            found |= differences(old.get(each), new.get(each), f"{key}.{each}" if key else each)
+        return found
+    return {} if old == new else {key: (old, new)}
+
+
+def sha256_of_json(value: object) -> str:
+    """sha256, in hex, of the value's canonical JSON: keys sorted, no spaces, ASCII."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def fingerprint(
+    stage: str, config: object, inputs: Mapping[str, Input], seed: int | None, files: Mapping[str, FileEntry]
+) -> str:
+    """What an artifact is: its format, stage, config, inputs, seed and contents, in one sha256."""
+    parts = {
+        "format": FORMAT,
+        "stage": stage,
+        "config": config,
+        "inputs": {label: each.fingerprint for label, each in inputs.items()},
+        "seed": seed,
+        "files": {name: entry.sha256 for name, entry in files.items()},
+    }
+    return sha256_of_json(parts)
+
+
+def spell(document: Mapping[str, object]) -> bytes:
+    """A manifest's bytes: the document and a checksum over it."""
+    whole = {**document, "checksum": sha256_of_json(document)}
+    return (json.dumps(whole, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
+
+
+def read_manifest(path: Path, folder: Path) -> Manifest:
+    """Read and check the manifest in `folder`, which `path` stands for in messages. Looks at no other file.
+
+    Raises DataError where there is none, where it was changed, and where it says what none of ours says.
+    """
+    try:
+        data = read_bounded(folder / NAME, shown=path / NAME)
+    except (FileNotFoundError, NotADirectoryError):
+        what = "is not an artifact of tfm (it has no manifest.json)" if folder.exists() else "there is nothing here"
+        raise DataError(what, file=path) from None
+    try:
+        return _parse(data, path, folder)
+    except ValueError as error:
+        raise DataError(f"{error}; make {path} again", file=path / NAME) from None
+
+
+def was_ours(folder: Path) -> bool:
+    """Whether what is left of a manifest that cannot be read shows that one of ours was there."""
+    try:
+        data = read_bounded(folder / NAME)
+    except (OSError, DataError):
+        return False
+    return data.startswith(b'{\n "checksum": "') or b'\n "tfm_format": ' in data
+
+
+def open_artifact(folder: Path, stage: str | tuple[str, ...] | None = None) -> Manifest:
+    """Verify the artifact in `folder` (every size, every hash, nothing missing, nothing more); its manifest.
+
+    `stage`: the stage or stages that may have made it. Raises DataError naming artifact and file.
+    """
+    return read_artifact(folder, lambda made: made, stage)
+
+
+def read_artifact(
+    folder: Path,
+    read: Callable[[Manifest], _T],
+    stage: str | tuple[str, ...] | None = None,
+    *,
+    known: Input | None = None,
+) -> _T:
+    """What `read` finds in an artifact, which is verified first: all of it is of one version.
+
+    Another version may be published meanwhile; then it is read again. `known`: the artifact as it was seen before,
+    which must not have been replaced since. Raises DataError as `open_artifact` does.
+    """
+    while True:
+        with _watched(folder) as stands:
+            try:
+                found = read(_verified(folder, stage, known))
+            except Exception:  # what is read half from one version and half from another may fail in any way
+                if stands():
+                    raise
+            else:
+                if stands():
+                    return found
+
+
+@contextmanager
+def _watched(folder: Path) -> Iterator[Callable[[], bool]]:
+    """Within, a function that says whether the name `folder` still gives the same folder.
+
+    That is kept open, so that its number is given to no other one.
+    """
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        yield lambda: True  # there is none
+        return
+
+    def stands() -> bool:
+        with suppress(OSError):
+            return os.path.samestat(os.stat(folder), os.fstat(descriptor))
+        return False
+
+    try:
+        yield stands
+    finally:
+        os.close(descriptor)
+
+
+def _verified(folder: Path, stage: str | tuple[str, ...] | None, known: Input | None) -> Manifest:
+    manifest = read_manifest(folder, Path(os.path.realpath(folder)))
+    _verify(manifest)
+    wanted = (stage,) if isinstance(stage, str) else stage
+    if wanted is not None and manifest.stage not in wanted:
+        raise DataError(f"was made by {manifest.stage!r}; expected what {' or '.join(wanted)} makes", file=folder)
+    if known is not None and manifest.fingerprint != known.fingerprint:
+        raise DataError("was made anew while this command began to read it; run the command again", file=folder)
+    return manifest
+
+
+def _verify(manifest: Manifest) -> None:
+    """Compare the files of an artifact with its manifest."""
+    remedy = "make the artifact again"
+    found, _ = tree(manifest.folder, manifest.path)
+    for name, entry in manifest.files.items():
+        if name not in found:
+            raise DataError(f"{name!r} is missing; {remedy}", file=manifest.path)
+        size = found[name].st_size
+        if size != entry.size:
+            raise DataError(f"{name!r} has {size} bytes, and had {entry.size} when made; {remedy}", file=manifest.path)
+    extra = found.keys() - manifest.files.keys() - {NAME}
+    if extra:
+        raise DataError(f"{min(extra)!r} does not belong to it; remove that file", file=manifest.path)
+    for name, entry in manifest.files.items():
+        if sha256_of(manifest.folder / name) != entry.sha256:
+            raise DataError(f"{name!r} was changed since it was made (sha256 differs); {remedy}", file=manifest.path)
+
+
+def _parse(data: bytes, path: Path, folder: Path) -> Manifest:
+    document = parse_json(data)
+    if "tfm_format" not in document:
+        raise ValueError("is not a manifest of tfm")
+    if document["tfm_format"] != FORMAT:
+        raise ValueError(f"has format {document['tfm_format']!r:.40}, and this version of tfm reads format {FORMAT}")
+    document.pop("checksum", None)
+    if spell(document) != data:
+        raise ValueError("is damaged (its checksum does not match)")
+    manifest = Manifest(
+        path=path,
+        folder=folder,
+        stage=_get(document, "stage", str),
+        fingerprint=_get(document, "fingerprint", str),
+        command=[_is(each, str, "command") for each in _get(document, "command", list)],
+        config=_get(document, "config", dict),
+        inputs={label: _input(each) for label, each in _get(document, "inputs", dict).items()},
+        files={_safe(name): _entry(each) for name, each in _get(document, "files", dict).items()},
+        seed=None if document.get("seed", 0) is None else _get(document, "seed", int),
+        figures=_get(document, "figures", dict),
+        made={key: document.get(key) for key in MADE},
+    )
+    own = fingerprint(manifest.stage, manifest.config, manifest.inputs, manifest.seed, manifest.files)
+    if own != manifest.fingerprint:
+        raise ValueError("is damaged (its fingerprint does not match)")
+    return manifest
+
+
+def _get(document: dict[str, Any], key: str, kind: type[_T]) -> _T:
+    return _is(document.get(key), kind, key)
+
+
+def _is(value: object, kind: type[_T], key: str) -> _T:
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise ValueError(f"has no valid `{key}`")
+    return value
+
+
+def _safe(name: str) -> str:
+    parts = name.split("/")
+    if name == NAME or any(part in ("", ".", "..") for part in parts) or "\\" in name or "\0" in name:
+        raise ValueError(f"lists a file outside the artifact: {name!r:.80}")
+    return name
+
+
+def _entry(raw: object) -> FileEntry:
+    entry = _is(raw, dict, "files")
+    size, digest = _get(entry, "size", int), _get(entry, "sha256", str)
+    if size < 0 or not re.fullmatch("[0-9a-f]{64}", digest):
+        raise ValueError("has no valid `files`")
+    return FileEntry(size, digest)
+
+
+def _input(raw: object) -> Input:
+    entry = _is(raw, dict, "inputs")
+    path = entry.get("path")
+    if path is not None:
+        _is(path, str, "inputs")
+    lineage = _get(entry, "lineage", dict)
+    if lineage:
+        _get(lineage, "stage", str), _get(lineage, "fingerprint", str)
+        for each in _get(lineage, "inputs", dict).values():
+            _input(each)
+    return Input(_get(entry, "fingerprint", str), path, lineage)

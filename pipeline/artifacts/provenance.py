@@ -1,0 +1,58 @@
+"""What a manifest records of where it was made: versions, git commit, hardware. Imports none of what it names."""
+
+import os
+import platform
+import subprocess
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from tfm.pipeline.runtime.cpu import processor
+
+PACKAGES = ("tfm", "torch", "tokenizers")
+_ROOT = Path(__file__).resolve().parent.parent
+
+
+@cache
+def versions() -> dict[str, str | None]:
+    """Version of Python and of each package that shapes a result; None where it is not installed."""
+    found: dict[str, str | None] = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = None
+    return found
+
+
+@cache
+def git_commit() -> str | None:
+    """The commit this code was run from, with `-dirty` after it where files differ; None outside a checkout."""
+    top = _git("rev-parse", "--show-toplevel")
+    # An environment inside somebody's checkout is not that checkout's code.
+    if top is None or Path(top).resolve() != _ROOT:
+        return None
+    return _git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
+
+
+@cache
+def hardware() -> dict[str, str | int | list[str] | None]:
+    """Number, name and instructions of the processors, machine type, operating system, and names of NVIDIA's GPUs."""
+    system = {"cpus": os.cpu_count(), "machine": platform.machine(), "platform": platform.platform()}
+    return {**system, **processor(), "gpus": gpus(Path("/proc/driver/nvidia/gpus"))}
+
+
+def gpus(folder: Path) -> list[str]:
+    """The GPUs in the folder where NVIDIA's driver for Linux lists them; empty where there is none."""
+    files = sorted(folder.glob("*/information"))
+    lines = [line for file in files for line in file.read_text("utf-8", errors="replace").splitlines()]
+    return [line.partition(":")[2].strip() for line in lines if line.startswith("Model:")]
+
+
+def _git(*arguments: str) -> str | None:
+    command = ["git", "--no-optional-locks", "-C", str(_ROOT), *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        return None
+    return done.stdout.strip() or None

@@ -1,0 +1,225 @@
+"""What heads do in a corpus: where each one's attention goes, and how spread out it is.
+
+Legend: H heads · T queries · S keys.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tfm.data.errors import DataError
+from tfm.pipeline.attention_page.reading import (
+    KINDS,
+    Axes,
+    Kind,
+    Reading,
+    Token,
+    check_attends,
+    hypotheses,
+    reader,
+    reading,
+    translates,
+)
+from tfm.pipeline.attention_page.tagged_corpus import Sentence, encode_tagged, read_sentences
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.model_io.loaded_model import LoadedModel
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.tokenizer.special import BOS, EOS
+
+CHUNK_SENTENCES = 512
+PLACES = {"previous": -1, "same": 0, "next": 1}
+OF_TARGET = "target"
+Shares: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What a head does: means over all tokens that ask, each counted once.
+
+    layer, head: from 1; None for attention that is spread evenly. previous, same, next, separators, tags: the share of
+    attention that goes there, of 1. entropy: in bits; of_maximum: its share of that of attention spread evenly, None
+    where there was never a choice.
+    """
+
+    kind: Kind
+    layer: int | None
+    head: int | None
+    queries: int
+    previous: float
+    same: float
+    next: float
+    separators: float
+    entropy: float
+    of_maximum: float | None
+    tags: dict[str, float] | None
+
+
+class Table(NamedTuple):
+    """Rows under headings."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: list[tuple[object, ...]]
+
+
+@dataclass(frozen=True)
+class HeadReport:
+    """What each head of a model does in some sentences, and what attention that is spread evenly would do."""
+
+    sentences: int
+    measures: tuple[Measure, ...]
+
+    def tables(self) -> list[Table]:
+        """All heads, and where there are tags, the attention of each by tag."""
+        who = ("attention", "layer", "head")
+        title = f"What heads do in {self.sentences:,} sentences: percent of attention, entropy in bits"
+        columns = (*who, *PLACES, "separators", "entropy", "% of most")
+        tables = [Table(title, columns, [(*_who(each), *_places(each)) for each in self.measures])]
+        tagged = [each for each in self.measures if each.tags is not None]
+        if tagged:
+            tags = _most_first(each.tags or {} for each in tagged)
+            rows = [(*_who(each), *(_percent((each.tags or {}).get(tag, 0)) for tag in tags)) for each in tagged]
+            tables.append(Table("Percent of attention by tag", (*who, *tags), rows))
+        return tables
+
+    def as_json(self) -> dict[str, Any]:
+        """What `tfm attend --head-report FILE --json` prints."""
+        return {"sentences": self.sentences, "heads": [asdict(each) for each in self.measures]}
+
+
+def measure(loaded: LoadedModel, files: Sequence[Path], config: DecodingConfig, reporter: Reporter) -> HeadReport:
+    """What the heads of a model do in the sentences of some files; a model that translates says its own translations.
+
+    Sentences are read one by one, so that what a sentence adds does not depend on its neighbours. Raises RecipeError
+    for a model without attention, DataError where no sentence can be read.
+    """
+    check_attends(loaded)
+    sums: defaultdict[tuple[Kind, int | None], Sums] = defaultdict(Sums)
+    left_out: Counter[str] = Counter()
+    num_sentences = 0
+    with reporter.bar("reading", None, "sentences") as bar:
+        for found, tags in _readings(loaded, read_sentences(files), config, left_out):
+            _add(found, tags, sums)
+            num_sentences += 1
+            bar.advance()
+    if left_out:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
+        reporter.warn(f"left out of {num_sentences + left_out.total():,} sentences: {reasons}")
+    if not num_sentences:
+        raise DataError("no sentence here that the model can read", file=files[0])
+    order = list(KINDS)
+    ordered = sorted(sums, key=lambda key: (order.index(key[0]), key[1] or 0))
+    return HeadReport(num_sentences, tuple(each for key in ordered for each in sums[key].measures(*key)))
+
+
+def _readings(
+    loaded: LoadedModel, sentences: Iterator[Sentence], config: DecodingConfig, left_out: Counter[str]
+) -> Iterator[tuple[Reading, list[str] | None]]:
+    """Each sentence as the model reads it, with the tag of each of its pieces; counts those that it cannot read."""
+    limit, tokenizer = loaded.model.max_length - 1, reader(loaded)
+    while chunk := list(islice(sentences, CHUNK_SENTENCES)):
+        readable = []
+        for sentence, (ids, tags) in zip(chunk, encode_tagged(tokenizer, chunk), strict=True):
+            if not ids:
+                left_out["without pieces"] += 1
+            elif len(ids) > limit:
+                left_out[f"longer than the {limit} pieces that the model reads"] += 1
+            else:
+                readable.append((sentence, ids, tags))
+        sources = [ids for _, ids, _ in readable]
+        targets = hypotheses(loaded, sources, config) if translates(loaded) else [None] * len(sources)
+        for (sentence, ids, tags), target in zip(readable, targets, strict=True):
+            yield reading(loaded, sentence.text, ids, target), tags
+
+
+def _add(found: Reading, tags: Sequence[str] | None, sums: Mapping[tuple[Kind, int | None], "Sums"]) -> None:
+    """Add what a sentence shows; where attention spread evenly would go is taken from each kind's first layer."""
+    for each in found.attentions:
+        axes, weights = found.axes[each.kind], each.weights.astype(np.float64)
+        of_keys = None if tags is None else tags_of_keys(axes, tags)
+        sums[each.kind, each.layer].add(weights, axes, of_keys)
+        if each.layer == 1:
+            sums[each.kind, None].add(evenly(weights), axes, of_keys)
+
+
+def evenly(weights: Shares) -> Shares:
+    """Weights (1, T, S) of attention that is spread evenly over the keys to which a query may attend."""
+    allowed = (weights > 0).any(0, keepdims=True)
+    spread: Shares = allowed / allowed.sum(-1, keepdims=True)
+    return spread
+
+
+def tags_of_keys(axes: Axes, tags: Sequence[str]) -> list[str] | None:
+    """The tag of each key, given those of the source's pieces; None where no key is of the source."""
+
+    def tag(key: Token) -> str:
+        if key.place is not None:
+            return tags[key.place]
+        return key.text if key.text in (BOS, EOS) else OF_TARGET
+
+    return [tag(key) for key in axes.keys] if any(key.place is not None for key in axes.keys) else None
+
+
+class Sums:
+    """Sums over queries of what the heads of one attention do."""
+
+    def __init__(self) -> None:
+        self.queries = 0
+        self._sums: defaultdict[str, Shares | float] = defaultdict(float)
+        self._tags: defaultdict[str, Shares | float] = defaultdict(float)
+
+    def add(self, weights: Shares, axes: Axes, tags: Sequence[str] | None) -> None:
+        """Add the queries of a sentence: weights (H, T, S), and the tag of each key, if it has one."""
+        self.queries += weights.shape[1]
+        for name, offset in PLACES.items():
+            self._sums[name] += np.trace(weights, offset, axis1=1, axis2=2)
+        to_key = weights.sum(1)
+        self._sums["separators"] += to_key[:, [key.separates for key in axes.keys]].sum(1)
+        self._sums["entropy"] -= (weights * np.log2(np.where(weights > 0, weights, 1))).sum((1, 2))
+        self._sums["maximum"] += np.log2((weights > 0).sum(2)).sum(1)
+        for tag in dict.fromkeys(tags or ()):
+            self._tags[tag] += to_key[:, [each == tag for each in tags or ()]].sum(1)
+
+    def measures(self, kind: Kind, layer: int | None) -> Iterator[Measure]:
+        """The means of each head: sums divided once. layer None: of attention that is spread evenly."""
+        sums = {name: np.asarray(total) for name, total in self._sums.items()}
+        for head in range(len(sums["entropy"])):
+            most, entropy = float(sums["maximum"][head]), float(sums["entropy"][head])
+            yield Measure(
+                kind,
+                layer,
+                None if layer is None else head + 1,
+                self.queries,
+                **{name: float(sums[name][head]) / self.queries for name in (*PLACES, "separators")},
+                entropy=entropy / self.queries,
+                of_maximum=entropy / most if most else None,
+                tags={tag: float(np.asarray(total)[head]) / self.queries for tag, total in self._tags.items()} or None,
+            )
+
+
+def _who(of: Measure) -> tuple[object, ...]:
+    return of.kind if of.layer else f"{of.kind}, evenly", of.layer or "–", of.head or "–"
+
+
+def _places(of: Measure) -> tuple[object, ...]:
+    shares = (of.previous, of.same, of.next, of.separators)
+    most = "–" if of.of_maximum is None else _percent(of.of_maximum)
+    return *map(_percent, shares), f"{of.entropy:.2f}", most
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}"
+
+
+def _most_first(shares: Iterable[Mapping[str, float]]) -> list[str]:
+    """Tags, those first to which most attention goes."""
+    total: Counter[str] = Counter()
+    for each in shares:
+        total.update(each)
+    return sorted(total, key=lambda tag: (-total[tag], tag))

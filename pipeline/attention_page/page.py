@@ -1,0 +1,164 @@
+"""The page of `tfm attend`: what a model attends to in a sentence, on one page that needs nothing but itself."""
+
+import base64
+import hashlib
+import json
+from html import escape
+from string import Template
+
+import numpy as np
+
+from tfm.pipeline.attention_page.head_statistics import HeadReport, Table
+from tfm.pipeline.attention_page.picture import View
+from tfm.pipeline.attention_page.reading import KINDS, SPACE, Reading
+from tfm.pipeline.attention_page.script import SCRIPT
+from tfm.pipeline.errors import printable
+
+# The policy makes a browser hold what the page promises: nothing is loaded, and only the script below runs.
+PAGE = Template("""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta http-equiv="Content-Security-Policy"
+      content="default-src 'none'; style-src 'unsafe-inline'; script-src '$allowed'">
+<title>$title</title>
+<style>
+:root { --ink: #1c1e21; --faint: #667078; --line: #d8dde1; --paper: #ffffff; --card: #f5f7f8;
+        --ink-of-weights: 23, 92, 150; --cell: 1.7rem; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e3e6e8; --faint: #98a2a9; --line: #3a4147; --paper: #16191c; --card: #1f2327;
+          --ink-of-weights: 120, 187, 235; }
+}
+body { margin: 0 auto; padding: 1.5rem; max-width: 70rem; color: var(--ink); background: var(--paper);
+       font: 16px/1.5 system-ui, sans-serif; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; margin-top: 2.5rem; }
+.sentence { background: var(--card); border-radius: 6px; padding: 0.6rem 0.9rem; overflow-wrap: anywhere; }
+.sentence span { display: block; white-space: pre-wrap; }
+.note, #said { color: var(--faint); font-size: 0.9rem; } #said { min-height: 3em; }
+button { font: inherit; color: inherit; background: none; border: 1px solid transparent; border-radius: 4px;
+         cursor: pointer; }
+button:focus-visible, select:focus-visible { outline: 2px solid rgb(var(--ink-of-weights)); outline-offset: 1px; }
+#kinds { display: flex; flex-wrap: wrap; gap: 0.4rem; border-bottom: 1px solid var(--line); margin: 1.5rem 0 1rem; }
+#kinds button { padding: 0.3rem 0.8rem; border-radius: 4px 4px 0 0; color: var(--faint); }
+#kinds [aria-selected=true] { color: var(--ink); border-bottom: 3px solid rgb(var(--ink-of-weights)); }
+select { font: inherit; } label { margin-right: 1rem; }
+.scroll { overflow: auto; padding: 3px; }
+#views { display: flex; flex-wrap: wrap; gap: 1.5rem 3rem; align-items: flex-start; }
+#matrix { display: inline-grid; grid-template-columns: auto auto; align-items: end; }
+#keys { display: flex; grid-column: 2; }
+#keys span { width: var(--cell); display: flex; flex-direction: column; align-items: center; justify-content: end;
+             background: rgba(var(--ink-of-weights), calc(0.5 * var(--share, 0))); border-radius: 4px 4px 0 0; }
+#keys bdi { writing-mode: vertical-rl; transform: rotate(180deg); white-space: pre; line-height: var(--cell); }
+#keys b { font: 0.7rem/1.3rem system-ui, sans-serif; height: 1.3rem; font-variant-numeric: tabular-nums; }
+#queries { display: flex; flex-direction: column; }
+#queries button { height: var(--cell); padding: 0 0.4rem; text-align: right; white-space: pre; line-height: 1; }
+#queries [aria-pressed=true] { background: var(--card); border-color: var(--line); font-weight: 600; }
+#cells { position: relative; }
+canvas { image-rendering: pixelated; display: block; border: 1px solid var(--line); box-sizing: border-box; }
+#weights { width: calc(var(--columns) * var(--cell)); height: calc(var(--rows) * var(--cell)); }
+#row { position: absolute; left: 0; right: 0; top: calc(var(--row, 0) * var(--cell)); height: var(--cell);
+       box-sizing: border-box; border: 1px solid var(--ink); pointer-events: none; }
+#heads div { display: flex; gap: 0.4rem; align-items: center; margin-bottom: 0.2rem; }
+#heads span { width: 4.5rem; flex: none; color: var(--faint); font-size: 0.9rem; }
+#heads button { padding: 2px; } #heads [aria-pressed=true] { border-color: var(--ink); }
+#heads canvas { width: 5.5rem; height: clamp(1.5rem, calc(5.5rem * var(--rows) / var(--columns)), 9rem); }
+table { border-collapse: collapse; }
+th, td { text-align: left; padding: 0.2rem 0.9rem 0.2rem 0; border-bottom: 1px solid var(--line); white-space: nowrap; }
+th { font-weight: 600; color: var(--faint); font-size: 0.85rem; }
+.number { text-align: right; font-variant-numeric: tabular-nums; }
+</style>
+</head>
+<body>
+<h1>$title</h1>
+$body
+</body>
+</html>
+""")
+
+PANEL = """<p class="sentence">{texts}</p>
+<noscript><p>The pictures are drawn by a script within this page: allow it to run.</p></noscript>
+<div id="kinds" role="tablist" aria-label="kind of attention"></div>
+<div id="panel" role="tabpanel" aria-labelledby="which">
+<p><label>layer <select id="layer"></select></label><label>head <select id="head"></select></label>
+<span class="note" id="which"></span></p>
+<p class="note">A row is a token that asks, a column a token it may attend to; colour is the share of its attention.
+Point at a row, or go to a token with Tab and the arrow keys. {space} is a space.</p>
+<p id="said" aria-live="polite"></p>
+<div id="views">
+<div class="scroll"><div id="matrix">
+<div id="keys"></div>
+<div id="queries" role="group" aria-label="tokens that ask"></div>
+<div id="cells"><canvas id="weights" role="img" aria-labelledby="which"></canvas><div id="row"></div></div>
+</div></div>
+<div class="scroll" id="heads" role="group" aria-label="all heads"></div>
+</div>
+</div>
+"""
+
+
+def render(title: str, read: Reading | None, view: View | None, report: HeadReport | None) -> str:
+    """The whole page: the attention in a sentence, opened at a view of it, and what heads do in a corpus.
+
+    Either may be left out. All text is escaped; weights are rounded to thousandths.
+    """
+    parts = [] if read is None else [_panel(read)]
+    parts += [] if report is None else [_table(table) for table in report.tables()]
+    if read is not None:
+        parts.append(f'<script type="application/json" id="data">{in_script(_data(read, view))}</script>')
+        parts.append(f"<script>{SCRIPT}</script>")
+    allowed = "sha256-" + base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
+    return PAGE.substitute(title=_text(title), allowed=allowed, body="\n".join(parts))
+
+
+def in_script(value: object) -> str:
+    """JSON that is the same to a script and nothing to HTML, whatever text is in it."""
+    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _panel(read: Reading) -> str:
+    texts = f"<span>{_text(read.source)}</span>"
+    if read.target is not None:
+        texts += f"<span>→ {_text(read.target)}</span>"
+    return PANEL.format(texts=texts, space=SPACE)
+
+
+def _data(read: Reading, view: View | None) -> dict[str, object]:
+    """What the script draws: of each kind of attention its tokens and, layer by layer, the weights of each head."""
+    kinds = [
+        {
+            "name": KINDS[kind],
+            "queries": [token.text for token in axes.queries],
+            "keys": [token.text for token in axes.keys],
+            "notes": axes.notes,
+            "layers": [
+                [np.rint(1000 * head.ravel()).astype(int).tolist() for head in each.weights]
+                for each in read.layers(kind)
+            ],
+        }
+        for kind, axes in read.axes.items()
+    ]
+    start = {"kind": 0, "layer": 0, "head": -1}
+    if view is not None:
+        start = {"kind": list(read.axes).index(view.kind), "layer": (view.layer or 1) - 1, "head": (view.head or 0) - 1}
+    return {"kinds": kinds, "start": start}
+
+
+def _table(table: Table) -> str:
+    """Numbers to the right, the rest to the left."""
+    head = "".join(f"<th{_side(i)}>{_text(column)}</th>" for i, column in enumerate(table.columns))
+    rows = "".join(
+        "<tr>" + "".join(f"<td{_side(i)}>{_text(str(cell))}</td>" for i, cell in enumerate(row)) + "</tr>\n"
+        for row in table.rows
+    )
+    return f'<h2>{_text(table.title)}</h2>\n<div class="scroll"><table><tr>{head}</tr>\n{rows}</table></div>'
+
+
+def _side(column: int) -> str:
+    return ' class="number"' if column else ""
+
+
+def _text(text: str) -> str:
+    """Text of a user as HTML, in which nothing is invisible."""
+    return escape(printable(text))

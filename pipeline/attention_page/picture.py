@@ -1,0 +1,101 @@
+"""Attention as a picture: rows are the tokens that ask, columns those they attend to, grey levels the weights.
+
+Of cross-attention it is the alignment of Bahdanau et al. 2015, figure 3.
+"""
+
+import io
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tfm.pipeline.attention_page.reading import KINDS, Kind, Reading, Token, Weights
+from tfm.pipeline.errors import RecipeError
+
+CELL = 0.24  # inches
+AXES: dict[Kind, tuple[str, str]] = {
+    "encoder": ("source token that is attended to", "source token"),
+    "decoder": ("token that is attended to", "token read"),
+    "cross": ("source", "target"),
+}
+_STYLE = {"font.size": 8.0, "svg.hashsalt": "tfm"}
+
+
+@dataclass(frozen=True)
+class View:
+    """Which attention is looked at. layer, head: from 1; None: the mean of all."""
+
+    kind: Kind
+    layer: int | None
+    head: int | None
+
+
+def view_of(read: Reading, kind: str | None = None, layer: int | None = None, head: int | None = None) -> View:
+    """The view that is asked for: without a kind the cross-attention, where there is one.
+
+    Raises RecipeError for a kind, layer or head that the model does not have.
+    """
+    there = list(read.axes)
+    chosen = next((each for each in there if each == kind), None) if kind else there[-1]
+    if chosen is None:
+        raise RecipeError(f"--kind {kind}: this model has {', '.join(there)}")
+    layers = read.layers(chosen)
+    if layer is not None and not 1 <= layer <= len(layers):
+        raise RecipeError(f"--layer {layer}: the {KINDS[chosen]} has layers 1 to {len(layers)}")
+    if head is not None and layer is None and len(layers) > 1:
+        raise RecipeError(f"--head {head}: say of which layer, with --layer 1 to {len(layers)}")
+    heads = len(layers[(layer or 1) - 1].weights)
+    if head is not None and not 1 <= head <= heads:
+        raise RecipeError(f"--head {head}: the {KINDS[chosen]} has heads 1 to {heads}")
+    return View(chosen, layer or (1 if len(layers) == 1 else None), head or (1 if heads == 1 else None))
+
+
+def weights_of(read: Reading, view: View) -> Weights:
+    """The weights (T, S) of a view; a mean is one over all heads of all its layers."""
+    layers = [each.weights for each in read.layers(view.kind) if view.layer in (None, each.layer)]
+    heads = np.concatenate(layers) if view.head is None else layers[0][view.head - 1 : view.head]
+    mean: Weights = heads.mean(0)
+    return mean
+
+
+def title_of(read: Reading, view: View) -> str:
+    """What a view shows, in words."""
+    layers = read.layers(view.kind)
+    if len(layers) == 1 and len(layers[0].weights) == 1:
+        return KINDS[view.kind]
+    if view.layer is None:
+        return f"{KINDS[view.kind]}, mean of {sum(len(each.weights) for each in layers)} heads of {len(layers)} layers"
+    which = f"mean of {len(layers[0].weights)} heads" if view.head is None else f"head {view.head}"
+    return f"{KINDS[view.kind]}, layer {view.layer}, {which}"
+
+
+def picture(read: Reading, view: View) -> bytes:
+    """A view as a PNG: black for 0, white for 1. The same reading gives the same bytes."""
+    # matplotlib takes most of a second to import: only a drawing pays for it
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    axes_of, weights = read.axes[view.kind], weights_of(read, view)
+    with matplotlib.rc_context(_STYLE), warnings.catch_warnings():  # type: ignore[arg-type]
+        # a character that the font lacks is drawn as a box
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        size = (max(3.2, CELL * weights.shape[1] + 1.8), max(2.0, CELL * weights.shape[0] + 1.8))
+        figure = Figure(figsize=size, layout="constrained")
+        axes = figure.subplots()
+        axes.imshow(weights, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+        axes.xaxis.tick_top()
+        axes.xaxis.set_label_position("top")
+        axes.set_xticks(range(weights.shape[1]), _labels(axes_of.keys), rotation=90, parse_math=False)
+        axes.set_yticks(range(weights.shape[0]), _labels(axes_of.queries), parse_math=False)
+        columns, rows = AXES[view.kind]
+        axes.set_xlabel(columns)
+        axes.set_ylabel(rows)
+        figure.suptitle(title_of(read, view), fontsize=9, parse_math=False)
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="png", dpi=120, metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def _labels(tokens: Sequence[Token]) -> list[str]:
+    return [token.text for token in tokens]

@@ -1,0 +1,267 @@
+"""What a trained model attends to when it reads a sentence: its tokens, and the weights of every attention.
+
+Legend: H heads · T queries · S keys.
+"""
+
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from tfm.data.batches import pairs_from_ids
+from tfm.data.errors import DataError
+from tfm.model.config import Architecture
+from tfm.model.layout import Layout
+from tfm.pipeline.attention_page.recorder import attentions, recording
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.decode import decode
+from tfm.pipeline.errors import RecipeError, printable
+from tfm.pipeline.model_io.loaded_model import LoadedModel
+from tfm.tokenizer.special import BOS_ID, EOS_ID, SPECIALS
+from tfm.tokenizer.tokenizer import Tokenizer
+
+Kind = Literal["encoder", "decoder", "cross"]
+KINDS: dict[Kind, str] = {
+    "encoder": "encoder self-attention",
+    "decoder": "decoder self-attention",
+    "cross": "cross-attention",
+}
+SPACE = "␣"
+Weights: TypeAlias = NDArray[np.float32]
+
+
+class Token(NamedTuple):
+    """A piece of a sentence: as shown, and whether it only separates (punctuation, begin and end of a sentence).
+
+    place: which piece of the source it is, from 0; None for all that is not of it.
+    """
+
+    text: str
+    separates: bool
+    place: int | None = None
+
+
+@dataclass(frozen=True)
+class Axes:
+    """The tokens of T queries and S keys, and for each query what else there is to say of it."""
+
+    queries: tuple[Token, ...]
+    keys: tuple[Token, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Attention:
+    """One attention of a network: the name of its module, its layer from 1, and weights (H, T, S)."""
+
+    name: str
+    kind: Kind
+    layer: int
+    weights: Weights
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A sentence as a network read it, and what it attended to, the layers of each kind in order.
+
+    target: what it said or was made to say; None where it reads one text alone.
+    """
+
+    source: str
+    target: str | None
+    axes: dict[Kind, Axes]
+    attentions: tuple[Attention, ...]
+
+    def layers(self, kind: Kind) -> list[Attention]:
+        """The attentions of a kind, layer by layer."""
+        return [each for each in self.attentions if each.kind == kind]
+
+
+@dataclass(frozen=True)
+class Pass:
+    """How networks of an architecture read.
+
+    read: runs a network once over source ids and, where it translates, target ids -> the tokens on the axes of each
+    kind of attention. kind: of an attention, by the name of its module.
+    """
+
+    read: Callable[[LoadedModel, Sequence[int], Sequence[int] | None], dict[Kind, Axes]]
+    kind: Callable[[str], Kind]
+
+
+def attend(loaded: LoadedModel, source: str, target: str | None, config: DecodingConfig) -> Reading:
+    """What the model attends to when it reads `source` and is made to say `target`, or says what it finds itself.
+
+    Raises RecipeError for a model without attention, or a target where none is read; DataError for a text without
+    pieces, or with more than the model reads.
+    """
+    check_attends(loaded)
+    ids = encoded(loaded, source)
+    if not translates(loaded):
+        if target is not None:
+            raise RecipeError(f"--target: this model ({loaded.config.task}) reads one text; leave it away")
+        return reading(loaded, source, ids, None)
+    if target is None:
+        (found,) = hypotheses(loaded, [ids], config)
+        return reading(loaded, source, ids, found)
+    return reading(loaded, source, ids, checked(loaded, loaded.target_tokenizer.encode(target), target))
+
+
+def check_attends(loaded: LoadedModel) -> None:
+    """Raise RecipeError for a model without attention."""
+    if not attentions(loaded.model):
+        kind = loaded.config.architecture
+        raise RecipeError(f"{loaded.folder}: this model has no attention (architecture {kind}): nothing to show")
+
+
+def translates(loaded: LoadedModel) -> bool:
+    """Whether a model reads a source and says a target."""
+    return loaded.config.task == "translation"
+
+
+def reader(loaded: LoadedModel) -> Tokenizer:
+    """The tokenizer of what a model reads: a language model learns from the target side of a corpus."""
+    return loaded.target_tokenizer if loaded.config.task == "language_model" else loaded.source_tokenizer
+
+
+def encoded(loaded: LoadedModel, text: str) -> list[int]:
+    """The ids of what a model reads. Raises DataError where there are none, or more than it reads."""
+    ids = checked(loaded, reader(loaded).encode(text), text)
+    if not ids:
+        raise DataError(f"the sentence {text[:40]!r} has no pieces: there is nothing to attend to")
+    return ids
+
+
+def checked(loaded: LoadedModel, ids: list[int], text: str) -> list[int]:
+    """The ids of a text. Raises DataError where they are more than the model reads."""
+    limit = loaded.model.max_length - 1
+    if len(ids) > limit:
+        raise DataError(f"a text has {len(ids)} pieces and the model reads at most {limit}: {text[:40]!r}...")
+    return ids
+
+
+def hypotheses(loaded: LoadedModel, sources: Sequence[Sequence[int]], config: DecodingConfig) -> list[list[int]]:
+    """The best hypothesis of a model that translates, for each source."""
+    found = decode(loaded.model, sources, config, device=_device(loaded))
+    return [list(n_best[0].ids) for n_best in found]
+
+
+def reading(loaded: LoadedModel, text: str, source: Sequence[int], target: Sequence[int] | None) -> Reading:
+    """One pass of the network over ids, and the weights of its attentions."""
+    how = PASSES[loaded.config.architecture]
+    with torch.inference_mode(), recording(loaded.model) as recorder:
+        axes = how.read(loaded, source, target)
+        taken = recorder.take()
+    found: list[Attention] = []
+    for name, weights in taken.items():
+        kind = how.kind(name)
+        layer = 1 + sum(each.kind == kind for each in found)
+        found.append(Attention(name, kind, layer, weights[0].float().cpu().numpy()))
+    found.sort(key=lambda each: list(KINDS).index(each.kind))
+    there = {each.kind: axes[each.kind] for each in found}
+    said = None if target is None else loaded.target_tokenizer.decode(target)
+    return Reading(text, said, there, tuple(found))
+
+
+def _read_pair(loaded: LoadedModel, source: Sequence[int], target: Sequence[int] | None) -> dict[Kind, Axes]:
+    """An encoder-decoder: a row of its decoder reads a token of the target and says the next one."""
+    assert target is not None
+    _run_pair(loaded, source, target)
+    read = _of_source(loaded, [*source, EOS_ID])
+    heard, said = _of_target(loaded, [BOS_ID, *target]), _of_target(loaded, [*target, EOS_ID])
+    return {
+        "encoder": Axes(read, read, _notes("", read)),
+        "decoder": Axes(heard, heard, _notes("then says", said)),
+        "cross": Axes(said, read, _notes("said after", heard)),
+    }
+
+
+def _read_in_one(loaded: LoadedModel, source: Sequence[int], target: Sequence[int] | None) -> dict[Kind, Axes]:
+    """A decoder-only model: one text, or a source and after it the target."""
+    if target is not None:
+        _run_pair(loaded, source, target)
+        read, said = _of_source(loaded, [*source, EOS_ID]), _of_target(loaded, [*target, EOS_ID])
+        tokens = (*read, *_of_target(loaded, [BOS_ID, *target]))
+        return {"decoder": Axes(tokens, tokens, (*_notes("", read), *_notes("then says", said)))}
+    ids = torch.tensor([BOS_ID, *source], device=_device(loaded))
+    loaded.model.read(ids, Layout.of(torch.tensor([len(ids)]), ids.device))
+    tokens = (*_of_target(loaded, [BOS_ID]), *_of_source(loaded, source))
+    return {"decoder": Axes(tokens, tokens, _notes("", tokens))}
+
+
+def _read_whole(loaded: LoadedModel, source: Sequence[int], target: Sequence[int] | None) -> dict[Kind, Axes]:
+    """An encoder-only model."""
+    ids = torch.tensor([*source, EOS_ID], device=_device(loaded))
+    loaded.model.encode(ids, Layout.of(torch.tensor([len(ids)]), ids.device))
+    tokens = _of_source(loaded, [*source, EOS_ID])
+    return {"encoder": Axes(tokens, tokens, _notes("", tokens))}
+
+
+def _run_pair(loaded: LoadedModel, source: Sequence[int], target: Sequence[int]) -> None:
+    """Teacher forcing: the network is made to say the target."""
+    batch = pairs_from_ids([source], [target]).to(_device(loaded))
+    layouts = [Layout.of(each, batch.source.device) for each in (batch.source_lengths, batch.target_lengths)]
+    loaded.model(batch.source, layouts[0], batch.target_in, layouts[1])
+
+
+def _device(loaded: LoadedModel) -> torch.device:
+    device: torch.device = next(loaded.model.parameters()).device
+    return device
+
+
+def _of_source(loaded: LoadedModel, ids: Sequence[int]) -> tuple[Token, ...]:
+    """Pieces of the source, numbered, maybe with its end token."""
+    tokenizer = reader(loaded)
+    return tuple(token(tokenizer, each, None if each == EOS_ID else place) for place, each in enumerate(ids))
+
+
+def _of_target(loaded: LoadedModel, ids: Sequence[int]) -> tuple[Token, ...]:
+    return tuple(token(loaded.target_tokenizer, each) for each in ids)
+
+
+def token(tokenizer: Tokenizer, number: int, place: int | None = None) -> Token:
+    """A piece with its spaces made visible, and all else that does not show spelled out."""
+    if number < len(SPECIALS):
+        return Token(tokenizer.piece(number), number in (BOS_ID, EOS_ID), place)
+    text = tokenizer.surface(number)
+    if not text or "\N{REPLACEMENT CHARACTER}" in text:  # bytes that are no character by themselves
+        text = tokenizer.piece(number)
+    bare = text.strip()
+    separates = bool(bare) and all(unicodedata.category(each)[0] == "P" for each in bare)
+    return Token(printable(text.replace(" ", SPACE)), separates, place)
+
+
+def _notes(word: str, tokens: Sequence[Token]) -> tuple[str, ...]:
+    return tuple(f"{word} {each.text}" if word else "" for each in tokens)
+
+
+def _kind_in_pair(name: str) -> Kind:
+    if "cross" in name:
+        return "cross"
+    return "encoder" if name.startswith("encoder") else "decoder"
+
+
+PASSES: dict[Architecture, Pass] = {
+    "transformer": Pass(_read_pair, _kind_in_pair),
+    "recurrent": Pass(_read_pair, lambda name: "cross"),
+    "decoder_only": Pass(_read_in_one, lambda name: "decoder"),
+    "encoder_only": Pass(_read_whole, lambda name: "encoder"),
+}
+"""How networks of each architecture read."""
+
+
+def as_json(read: Reading) -> dict[str, Any]:
+    """What `tfm attend --json` prints: the tokens of each kind of attention, and all weights [head][query][key]."""
+    axes = {
+        kind: {"queries": [each.text for each in found.queries], "keys": [each.text for each in found.keys]}
+        for kind, found in read.axes.items()
+    }
+    layers = [
+        {"name": each.name, "kind": each.kind, "layer": each.layer, "weights": each.weights.tolist()}
+        for each in read.attentions
+    ]
+    return {"source": read.source, "target": read.target, "tokens": axes, "attentions": layers}

@@ -1,0 +1,171 @@
+"""What a hypothesis may be, sentence by sentence: shortest and longest length, prefix, what must come up and what may
+not, and what its length is worth.
+
+Every rule of a sentence follows from that sentence alone, so that a hypothesis does not depend on its batch. Where two
+cannot both be kept the first of these prevails: prefix, longest length, forced phrases, bans, shortest length.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.constraints.lexical import NEVER, Bans, Forced, Pieces
+from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
+
+
+def _none(lengths: Tensor, alpha: float) -> Tensor:
+    return torch.ones_like(lengths)
+
+
+def _average(lengths: Tensor, alpha: float) -> Tensor:
+    return lengths**alpha
+
+
+def _wu(lengths: Tensor, alpha: float) -> Tensor:
+    return ((5 + lengths) / 6) ** alpha
+
+
+LENGTH_NORMS: dict[str, Callable[[Tensor, float], Tensor]] = {"none": _none, "average": _average, "wu": _wu}
+"""By what a hypothesis of T tokens (end token included) divides its log-probability to give its score.
+
+none: 1. average: T^alpha. wu: ((5 + T) / 6)^alpha (Wu et al. 2016, eq. 14). None of them falls as T grows.
+"""
+
+
+NEVER_COME = (PAD_ID, BOS_ID)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules of B sentences. Held on the CPU: what they forbid at a step is known without asking the device."""
+
+    shortest: Tensor
+    """(B,) pieces that must come before the end token."""
+    longest: Tensor
+    """(B,) pieces after which only the end token may come."""
+    prefixes: Tensor
+    """(B, P) pieces that the hypothesis begins with, -1 beyond its prefix."""
+    divisors: Tensor
+    """(longest + 2,) float64: by what a hypothesis of so many tokens divides its log-probability."""
+    bans: Bans | None = None
+    forced: Forced | None = None
+
+    @classmethod
+    def of(
+        cls,
+        num_source_tokens: Sequence[int],
+        config: DecodingConfig,
+        max_length: int,
+        prefixes: Sequence[Sequence[int]] | None = None,
+        *,
+        bans: Bans | None = None,
+        forced: Sequence[Sequence[Pieces]] | None = None,
+        continuing: Sequence[int] = (),
+    ) -> "Rules":
+        """The rules of a batch from its source lengths (end token included) and the model's `max_length`.
+
+        A prefix longer than the sentence's limit moves the limit to its own length, and forced phrases move it to where
+        they have room. Raises ValueError where that is beyond what the model can read, or a prefix holds a control
+        token.
+        """
+        prefixes = [()] * len(num_source_tokens) if prefixes is None else prefixes
+        forced = [()] * len(num_source_tokens) if forced is None else forced
+        longest = []
+        for num_tokens, prefix, phrases in zip(num_source_tokens, prefixes, forced, strict=True):
+            least = len(prefix) + sum(map(len, set(phrases)))
+            if least >= max_length:
+                given = "a prefix and forced phrases" if phrases else "a prefix"
+                raise ValueError(f"{given} of {least} pieces; the model reads at most {max_length - 1}")
+            if not {PAD_ID, BOS_ID, EOS_ID}.isdisjoint(prefix):
+                raise ValueError("a prefix holds a control token")
+            wanted = config.max_length or int(config.max_ratio * num_tokens) + 20
+            longest.append(max(min(wanted, max_length - 1), least))
+        limits = torch.tensor(longest, dtype=torch.int64)
+        width = max((len(prefix) for prefix in prefixes), default=0)
+        table = torch.tensor([[*prefix] + [-1] * (width - len(prefix)) for prefix in prefixes], dtype=torch.int64)
+        lengths = torch.arange(max(longest, default=0) + 2, dtype=torch.float64)
+        divisors = LENGTH_NORMS[config.length_norm](lengths, config.alpha)
+        return cls(limits.clamp(max=config.min_length), limits, table, divisors, bans, Forced.of(forced, continuing))
+
+    def select(self, sentences: Tensor | slice) -> "Rules":
+        """The rules of some of the sentences; `sentences` (B',) on the CPU, or consecutive ones."""
+        limits, prefixes = (self.shortest[sentences], self.longest[sentences]), self.prefixes[sentences]
+        forced = None if self.forced is None else self.forced.at(sentences)
+        return Rules(*limits, prefixes, self.divisors, self.bans, forced)
+
+    def are_idle(self, num_pieces: Tensor) -> bool:
+        """Whether after so many pieces (B,) nothing is forbidden but what never comes."""
+        if self.bans is not None or self.forced is not None or self.prefixes.size(1):
+            return False
+        return bool(((num_pieces >= self.shortest) & (num_pieces < self.longest)).all())
+
+    def apply(self, log_probs: Tensor, num_pieces: Tensor, pieces: Tensor | None = None) -> None:
+        """Give -inf, in place, to what may not follow `num_pieces` (B,) pieces, on the CPU; log_probs (B, W, V).
+
+        What remains is not renormalised: a hypothesis' log-probability is the model's own. `pieces` (B, W, T), or
+        (B, T) where W is 1: those that there are, and whatever beyond them, for rules that look back.
+        """
+        for token in NEVER_COME:
+            log_probs[..., token] = NEVER
+        if self.bans is not None or self.forced is not None:
+            assert pieces is not None
+            self._look_back(log_probs, num_pieces, pieces if pieces.dim() == 3 else pieces.unsqueeze(1))
+        if self.prefixes.size(1):
+            _only(log_probs, *self._begun(num_pieces))
+        if (early := num_pieces < self.shortest).any():
+            rows = early.nonzero().squeeze(1).to(log_probs.device)
+            ends = log_probs[rows, :, EOS_ID]
+            log_probs[rows, :, EOS_ID] = NEVER
+            if self.bans is not None or self.forced is not None:  # what has nothing else left may end all the same
+                stuck = (log_probs[rows] == NEVER).all(2)
+                log_probs[rows, :, EOS_ID] = ends.where(stuck, NEVER)
+        if (late := num_pieces >= self.longest).any():
+            rows = late.nonzero().squeeze(1)
+            _only(log_probs, rows, torch.full_like(rows, EOS_ID))
+
+    def _begun(self, num_pieces: Tensor) -> tuple[Tensor, Tensor]:
+        """The sentences whose prefix goes on, and the piece that it goes on with."""
+        place = num_pieces.clamp(max=self.prefixes.size(1) - 1).unsqueeze(1)
+        prefix = self.prefixes.gather(1, place).squeeze(1)
+        within = (prefix >= 0) & (num_pieces < self.prefixes.size(1))
+        return within.nonzero().squeeze(1), prefix[within]
+
+    def _look_back(self, log_probs: Tensor, num_pieces: Tensor, pieces: Tensor) -> None:
+        """What forced phrases and bans say; pieces (B, W, T).
+
+        No end while a phrase is lacking. Where there is no more room than for what is lacking, or nothing else is left,
+        the next piece of the furthest phrase is due, whatever is banned; so is the next one of a prefix.
+        """
+        due = torch.zeros(log_probs.shape[:2], dtype=torch.bool, device=log_probs.device)
+        lacks, wanted = due, torch.full_like(due, PAD_ID, dtype=torch.int64)
+        if self.forced is not None:
+            standing = self.forced.standing(num_pieces, pieces)
+            room = (self.longest - num_pieces).to(due.device).unsqueeze(1)
+            lacks, wanted = standing.lacking > 0, standing.nearest
+            due = lacks & (standing.lacking >= room)
+        if self.prefixes.size(1):
+            rows, tokens = (each.to(due.device) for each in self._begun(num_pieces))
+            wanted[rows], due[rows] = tokens.unsqueeze(1), True
+        wanted = wanted.unsqueeze(2)
+        own = log_probs.gather(2, wanted)
+        if self.bans is not None:
+            self.bans.apply(log_probs, num_pieces, pieces)
+        if self.forced is not None:
+            log_probs[..., EOS_ID].masked_fill_(lacks, NEVER)
+            self.forced.keep_whole(log_probs, standing)
+            due = due | (lacks & (log_probs == NEVER).all(2))
+        log_probs.masked_fill_(due.unsqueeze(2), NEVER)
+        log_probs.scatter_(2, wanted, own.where(due.unsqueeze(2), log_probs.gather(2, wanted)))
+
+
+def _only(log_probs: Tensor, sentences: Tensor, tokens: Tensor) -> None:
+    """Leave of each of these sentences only one token; sentences and tokens (n,) on the CPU."""
+    if not len(sentences):
+        return
+    sentences, tokens = sentences.to(log_probs.device), tokens.to(log_probs.device)
+    kept = log_probs[sentences, :, tokens]
+    log_probs[sentences] = NEVER
+    log_probs[sentences, :, tokens] = kept

@@ -1,0 +1,117 @@
+"""Words and phrases that a recipe or a file names, as the pieces that a search looks for.
+
+A phrase is the pieces that the tokenizer cuts it into after a space; in a script that puts no spaces between words,
+after a letter. Cut in another way, as a model may, it is another phrase; and what is forbidden is so too where those
+pieces begin a longer word.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import regex
+
+from tfm.data.errors import DataError, printable
+from tfm.data.scripts import SPACELESS
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.constraints.lexical import Pieces
+from tfm.tokenizer.special import BOS_ID, UNK_ID
+from tfm.tokenizer.tokenizer import Tokenizer
+
+BEFORE = "a"
+_SPACELESS = regex.compile(SPACELESS, flags=regex.V1)
+# Thai and Lao am are letters by name and marks by use: they stand with the letter before them.
+_GOES_ON = regex.compile(rf"[\p{{M}}\u0E33\u0EB3]|(?!{SPACELESS})[\p{{L}}\p{{N}}]", flags=regex.V1)
+
+
+FORCED_NEED_A_BEAM = 'forced words are searched for by a beam: they need strategy = "search" and beam > 1'
+
+
+@dataclass(frozen=True)
+class Phrases:
+    """What may not come up, and what must.
+
+    forbidden: in no sentence. forced: of each sentence; None: of none. continuing: pieces that go on with the word
+    before them. before: pieces that precede each hypothesis, as a prompt does, where forbidden ones are looked for too.
+    """
+
+    forbidden: Sequence[Pieces] = ()
+    forced: Sequence[Sequence[Pieces]] | None = None
+    continuing: Sequence[int] = ()
+    before: Sequence[int] = ()
+
+    @classmethod
+    def of(
+        cls,
+        tokenizer: Tokenizer,
+        config: DecodingConfig,
+        num_sentences: int,
+        *,
+        forced: Sequence[Sequence[str]] | None = None,
+        before: Sequence[int] = (),
+    ) -> "Phrases":
+        """Those that a config names, and those `forced` in each of the sentences beside."""
+        forbidden = forbidden_pieces(tokenizer, config.forbidden)
+        if not config.forced and forced is None:
+            return cls(forbidden, before=before)
+        everywhere = forced_pieces(tokenizer, config.forced, forbidden)
+        beside = [()] * num_sentences if forced is None else forced
+        each = [[*everywhere, *forced_pieces(tokenizer, phrases, forbidden)] for phrases in beside]
+        return cls(forbidden, each, continuing_pieces(tokenizer), before)
+
+
+@lru_cache(maxsize=8)
+def continuing_pieces(tokenizer: Tokenizer) -> tuple[int, ...]:
+    """The pieces that begin with a letter, a mark or a digit, and not with a space.
+
+    In a script without spaces between words a letter begins another word as well as it goes on with one: only marks do.
+    """
+    return tuple(number for number in range(tokenizer.vocab_size) if _GOES_ON.match(tokenizer.surface(number)))
+
+
+def forbidden_pieces(tokenizer: Tokenizer, phrases: Iterable[str]) -> list[Pieces]:
+    """What may not come up: each phrase after a space and, where it is cut otherwise there, at the beginning; in a
+    script without spaces after a letter, too.
+
+    A phrase that the vocabulary cannot spell never comes up, and is left out. Raises DataError for an empty one.
+    """
+    found: list[Pieces] = []
+    for phrase in phrases:
+        inside, first = _cut(tokenizer, phrase)
+        found += [inside] if inside == first else [inside, (BOS_ID, *first)]
+        if _SPACELESS.match(phrase):
+            found.append(_cut(tokenizer, phrase, space="")[0])
+    return [pieces for pieces in dict.fromkeys(found) if UNK_ID not in pieces]
+
+
+def forced_pieces(tokenizer: Tokenizer, phrases: Iterable[str], forbidden: Sequence[Pieces] = ()) -> list[Pieces]:
+    """What must come up: each phrase after a space; in a script without spaces after a letter, if it can be so.
+
+    Raises DataError for an empty phrase, one that the vocabulary cannot spell, or one that holds what is forbidden.
+    """
+    found = []
+    for phrase in phrases:
+        pieces, _ = _cut(tokenizer, phrase, space="" if _SPACELESS.match(phrase) else " ")
+        if UNK_ID in pieces:
+            raise DataError(f"the forced {_shown(phrase)} cannot be spelled by the model's vocabulary: leave it out")
+        if any(_holds(pieces, other) for other in forbidden):
+            raise DataError(f"the forced {_shown(phrase)} holds what is forbidden: leave out one of the two")
+        found.append(pieces)
+    return found
+
+
+def _cut(tokenizer: Tokenizer, phrase: str, *, space: str = " ") -> tuple[Pieces, Pieces]:
+    """The pieces of a phrase after a word and a space (or none), and at the beginning of a text."""
+    alone, before, inside = tokenizer.encode_batch([phrase, BEFORE, f"{BEFORE}{space}{phrase}"])
+    if not alone:
+        raise DataError(f"the phrase {_shown(phrase)} has no pieces: leave it out")
+    follows = inside[: len(before)] == before and len(inside) > len(before)
+    return tuple(inside[len(before) :] if follows else alone), tuple(alone)
+
+
+def _holds(pieces: Pieces, other: Pieces) -> bool:
+    return any(pieces[place : place + len(other)] == other for place in range(len(pieces)))
+
+
+def _shown(phrase: str) -> str:
+    return f'"{printable(phrase[:40])}"'

@@ -1,0 +1,89 @@
+"""The beam where phrases must come up: shared out among hypotheses by how far they have come with them.
+
+Dynamic beam allocation (Post and Vilar 2018): candidates are the best ones of all, as ever, the best one of each
+hypothesis, and the next piece of each phrase. Those that have come equally far make a bank, and the banks take turns,
+the furthest first, until the beam is full. So a rare word is not crowded out before its sentence has grown around it.
+An end token finishes a hypothesis if it is among the W best of its bank. A sentence without phrases has one bank: its
+beam is as it would be.
+
+Legend: B sentences · W hypotheses a sentence · V vocabulary · Q candidates.
+"""
+
+import torch
+from torch import Tensor
+
+from tfm.model.layers.log_probs import Predict
+from tfm.pipeline.decoding.constraints.lexical import NEVER, Forced
+from tfm.pipeline.decoding.constraints.logits_processor import Rules
+from tfm.pipeline.decoding.search.top_k import best_candidates
+from tfm.tokenizer.special import EOS_ID
+
+
+def continuations_in_banks(
+    predict: Predict, rules: Rules, num_pieces: Tensor, pieces: Tensor, sums: Tensor, beam: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Values, parents and tokens (B, 2 * beam) of what hypotheses of pieces (B, W, T) and sums (B, W) may go on with.
+
+    First the end tokens that finish a hypothesis, then the `beam` that stay, best first, then nothing: value -inf.
+    """
+    forced = rules.forced
+    assert forced is not None
+    log_probs = predict(slice(None)).view(*sums.shape, -1)
+    rules.apply(log_probs, num_pieces, pieces)
+    values, parents, tokens = _candidates(log_probs, forced, num_pieces, pieces, sums, beam)
+    needed = _needed_after(forced, num_pieces, pieces, parents, tokens)
+    live, ends = values > NEVER, tokens == EOS_ID
+    finished = live & ends & (_places(live, needed) < beam)
+    stays = take_turns(live & ~ends, needed, beam)
+    order = torch.where(finished, 0, torch.where(stays, 1, 2)).sort(dim=1, stable=True)
+    chosen = order.indices[:, : 2 * beam]
+    left_out = order.values[:, : 2 * beam] == 2
+    return values.gather(1, chosen).masked_fill(left_out, NEVER), parents.gather(1, chosen), tokens.gather(1, chosen)
+
+
+def best_that_may_end(forced: Forced, num_pieces: Tensor, pieces: Tensor, sums: Tensor) -> Tensor:
+    """(B,) the largest of the sums (B, W) of hypotheses that lack nothing."""
+    lacking = forced.standing(num_pieces, pieces).lacking
+    return sums.masked_fill(lacking > 0, NEVER).amax(1)
+
+
+def _candidates(
+    log_probs: Tensor, forced: Forced, num_pieces: Tensor, pieces: Tensor, sums: Tensor, beam: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Values, parents and tokens (B, Q), best first, each pair of parent and token once."""
+    _, width, vocab = log_probs.shape
+    values, parents, tokens = best_candidates(log_probs, sums, 2 * beam)
+    following = forced.standing(num_pieces, pieces).following
+    more = torch.cat([log_probs.max(2, keepdim=True).indices, following], 2)
+    more_values = (log_probs.gather(2, more) + sums.unsqueeze(2)).flatten(1)
+    more_parents = torch.arange(width, device=sums.device).view(1, -1, 1).expand_as(more).flatten(1)
+    values = torch.cat([values, more_values], 1)
+    parents, tokens = torch.cat([parents, more_parents], 1), torch.cat([tokens, more.flatten(1)], 1)
+    pairs = parents * vocab + tokens
+    again = (pairs.unsqueeze(2) == pairs.unsqueeze(1)).tril(-1).any(2)
+    values, order = values.masked_fill(again, NEVER).sort(dim=1, descending=True, stable=True)
+    return values, parents.gather(1, order), tokens.gather(1, order)
+
+
+def _needed_after(forced: Forced, num_pieces: Tensor, pieces: Tensor, parents: Tensor, tokens: Tensor) -> Tensor:
+    """(B, Q) how many pieces each candidate would still need."""
+    longest = int(num_pieces.max())
+    grown = pieces[..., :longest].gather(1, parents.unsqueeze(2).expand(-1, -1, longest))
+    grown = torch.cat([grown, tokens.unsqueeze(2)], 2)
+    place = num_pieces.to(grown.device).view(-1, 1, 1).expand(-1, tokens.shape[1], 1)
+    return forced.standing(num_pieces + 1, grown.scatter(2, place, tokens.unsqueeze(2))).needed
+
+
+def take_turns(live: Tensor, needed: Tensor, beam: int) -> Tensor:
+    """(B, Q) which `beam` of the live candidates (B, Q), best first, are taken: the best of each bank, then the second
+    of each, and so on, the bank that needs least first."""
+    turns = _places(live, needed) * (int(needed.max()) + 1) + needed
+    turns = turns.masked_fill(~live, torch.iinfo(turns.dtype).max)
+    first = turns.sort(dim=1, stable=True).indices[:, :beam]
+    return torch.zeros_like(live).scatter_(1, first, True) & live
+
+
+def _places(live: Tensor, needed: Tensor) -> Tensor:
+    """(B, Q) how many of its bank are better than each candidate."""
+    better = torch.ones(live.shape[1], live.shape[1], dtype=torch.bool, device=live.device).tril(-1)
+    return ((needed.unsqueeze(2) == needed.unsqueeze(1)) & live.unsqueeze(1) & better).sum(2)

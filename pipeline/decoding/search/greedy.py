@@ -1,0 +1,87 @@
+"""One hypothesis a sentence, step by step: of the likeliest pieces, which is greedy search, or of others chosen.
+
+Of the likeliest a beam of width 1 finds the same.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from tfm.model.layout import Layout
+from tfm.pipeline.decoding.constraints.logits_processor import Rules
+from tfm.pipeline.decoding.search.continuous_batching import Seats
+from tfm.pipeline.decoding.search.hypothesis import Hypothesis, best_first
+from tfm.pipeline.decoding.stepper import StateT, Stepper
+from tfm.tokenizer.special import BOS_ID, EOS_ID
+
+Choose = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+"""Log-probabilities (B, V) of what may come, which sentences they are of (B,), -1 for none, and how many pieces these
+have (B,), both on the CPU -> the log-probability of what is chosen (B,), and the piece (B,)."""
+
+
+def likeliest(log_probs: Tensor, sentences: Tensor, num_pieces: Tensor) -> tuple[Tensor, Tensor]:
+    """Among equally likely pieces the lowest id."""
+    best, tokens = log_probs.max(-1)
+    return best, tokens
+
+
+def piece_by_piece(
+    stepper: Stepper[StateT],
+    source: Tensor,
+    layout: Layout,
+    rules: Rules,
+    *,
+    choose: Choose = likeliest,
+    most: int,
+    on_done: Callable[[int], None] = lambda _: None,
+) -> list[list[Hypothesis]]:
+    """One hypothesis a sentence, of the pieces that `choose` takes.
+
+    source (N,) holds the ids of the sentences, end tokens included, as `layout` says; at most `most` are searched for
+    at a time. `on_done` is told how many more are finished.
+    """
+    device = source.device
+    found: list[list[Hypothesis]] = [[] for _ in range(layout.batch)]
+    seats = Seats(stepper, source, layout, rules, most)
+    tokens_B = torch.full((len(seats),), BOS_ID, device=device)
+    pieces_BT = torch.empty((len(seats), int(rules.longest.max()) + 1), dtype=torch.int64, device=device)
+    sums_B = torch.zeros(len(seats), dtype=exact_dtype(device), device=device)
+    while True:
+        predict, seats.state = stepper.step(tokens_B, seats.state)
+        log_probs_BV = predict(slice(None))
+        seats.rules.apply(log_probs_BV.unsqueeze(1), seats.num_pieces, pieces_BT)
+        log_prob_B, tokens_B = choose(log_probs_BV, seats.sentences, seats.num_pieces)
+        sums_B += log_prob_B
+        pieces_BT.scatter_(1, seats.num_pieces.to(device).unsqueeze(1), tokens_B.unsqueeze(1))
+        ended = (tokens_B == EOS_ID).cpu()
+        if ended.any():
+            _collect(found, seats, ended & (seats.sentences >= 0), pieces_BT, sums_B, rules)
+        if num_done := seats.advance(ended):
+            on_done(num_done)
+        seats.put_off()
+        if (new := seats.fill(1)) is not None:
+            tokens_B[new], sums_B[new] = BOS_ID, 0.0
+        if (stay := seats.shrink(1)) is not None:
+            if not len(stay):
+                return [best_first(hypotheses, 1) for hypotheses in found]
+            stay = stay.to(device)
+            tokens_B, sums_B, pieces_BT = tokens_B[stay], sums_B[stay], pieces_BT[stay]
+
+
+def _collect(
+    found: list[list[Hypothesis]], seats: Seats[StateT], ended: Tensor, pieces: Tensor, sums: Tensor, rules: Rules
+) -> None:
+    """Add to `found` the hypotheses of the seats that have ended (B,)."""
+    out = ended.to(pieces.device)
+    lengths = seats.num_pieces[ended].tolist()
+    for sentence, ids, log_prob, length in zip(
+        seats.sentences[ended].tolist(), pieces[out].tolist(), sums[out].tolist(), lengths, strict=True
+    ):
+        divisor = rules.divisors[length + 1].item()
+        found[sentence].append(Hypothesis(tuple(ids[:length]), log_prob / divisor, log_prob))
+
+
+def exact_dtype(device: torch.device) -> torch.dtype:
+    """The type to sum log-probabilities in: float64 where the device has it (Apple's GPUs do not)."""
+    return torch.float32 if device.type == "mps" else torch.float64

@@ -1,0 +1,29 @@
+"""Greedy search, one sentence after the other, where one compiled loop does it (`model/fused/greedy_search.py`)."""
+
+from collections.abc import Callable, Sequence
+
+from tfm.model.fused import greedy_search
+from tfm.pipeline.decoding.constraints.logits_processor import Rules
+from tfm.pipeline.decoding.search.hypothesis import Hypothesis, best_first
+from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
+
+
+def one_by_one(
+    stepper: object, sources: Sequence[Sequence[int]], rules: Rules, on_done: Callable[[int], None]
+) -> list[list[Hypothesis]] | None:
+    """What `greedy.piece_by_piece` finds; None where the loop does not apply.
+
+    Sources are ids, end token included; `on_done` is told how many more are finished.
+    """
+    if rules.bans is not None or rules.forced is not None or rules.prefixes.size(1):
+        return None
+    search = greedy_search.searcher(stepper, (PAD_ID, BOS_ID, EOS_ID))
+    if search is None:
+        return None
+    found = []
+    for source, *limits in zip(sources, rules.shortest.tolist(), rules.longest.tolist(), strict=True):
+        ids, log_prob = search(source, *limits)
+        score = log_prob / rules.divisors[len(ids)].item()
+        found.append(best_first([Hypothesis(tuple(ids[:-1]), score, log_prob)], 1))
+        on_done(1)
+    return found

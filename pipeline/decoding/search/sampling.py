@@ -1,0 +1,82 @@
+"""Sampling: each piece drawn from what the model says of it, sharpened or cut short.
+
+    p_T(v) = p(v)^(1/T) / sum over w of p(w)^(1/T)              temperature T (Ackley et al. 1985)
+    top-k: only the k likeliest pieces                          (Fan et al. 2018, section 5.2)
+    top-p: only the fewest pieces whose p_T sums to p or more   (Holtzman et al. 2020, section 3.1)
+
+in this order, each renormalised. The uniform number of a draw is a hash of (seed, sentence, number of the sample,
+step), so that a hypothesis depends neither on its batch nor on where its sentence stands; the piece is the first whose
+cumulative probability exceeds it.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from tfm.model.layers.counter_rng import counter_hash
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.search.greedy import exact_dtype
+from tfm.pipeline.decoding.search.top_k import largest
+
+Keys = npt.NDArray[np.uint64]
+
+
+class Sampling:
+    """Draws the next piece of each sentence. `keys`: one of each, see `key_of`."""
+
+    def __init__(self, config: DecodingConfig, keys: Sequence[int]) -> None:
+        self._config, self._keys = config, np.array(keys, dtype=np.uint64)
+
+    def __call__(self, log_probs: Tensor, sentences: Tensor, num_pieces: Tensor) -> tuple[Tensor, Tensor]:
+        """The model's log-probability of the piece drawn (B,), and the piece (B,); see `greedy.Choose`."""
+        config = self._config
+        if config.temperature == 0 or config.top_k == 1:
+            best, tokens = log_probs.max(-1)
+            return best, tokens
+        drawn = uniforms(self._keys[sentences.clamp(min=0).numpy()], num_pieces.numpy())
+        tokens = draw(log_probs, torch.from_numpy(drawn), config.temperature, config.top_k, config.top_p)
+        return log_probs.gather(1, tokens.unsqueeze(1)).squeeze(1), tokens
+
+
+def key_of(seed: int, source: Sequence[int], sample: int) -> int:
+    """The key of a sample of a sentence: of what it is, not of where it stands."""
+    return counter_hash(seed, *source, sample)
+
+
+def uniforms(keys: Keys, steps: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """(B,) numbers in [0, 1): the 53 highest bits of the `counter_hash` of what each key is one of, and the step."""
+    state = keys + steps.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    state = state ^ (state >> np.uint64(31))
+    return (state >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def draw(
+    log_probs: Tensor, uniform: Tensor, temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None
+) -> Tensor:
+    """The piece (B,) that the uniform numbers (B,) fall on, of log-probabilities (B, V), -inf for what may not come.
+
+    Pieces lie side by side in the order of their ids or, where the distribution is cut short, best first, among equals
+    the lowest id first.
+    """
+    tokens, vocab = None, log_probs.shape[1]
+    if top_k is not None or top_p is not None:
+        tokens = largest(log_probs, min(top_k or vocab, vocab))
+        order = log_probs.gather(1, tokens).sort(dim=1, descending=True, stable=True).indices
+        tokens = tokens.gather(1, order)
+        log_probs = log_probs.gather(1, tokens)
+    exact = log_probs.to(exact_dtype(log_probs.device))
+    weights = ((exact - exact.amax(1, keepdim=True)) / temperature).exp_()
+    sums = weights.cumsum(1)
+    if top_p is not None:
+        weights.masked_fill_(sums - weights >= top_p * sums[:, -1:], 0.0)
+        sums = weights.cumsum(1)
+    whole = sums[:, -1:]
+    # rounded up to the whole it would fall beyond the last piece
+    wanted = torch.minimum(uniform.to(whole).unsqueeze(1) * whole, torch.nextafter(whole, torch.zeros_like(whole)))
+    place = torch.searchsorted(sums, wanted, right=True).clamp_(max=log_probs.shape[1] - 1)
+    return (place if tokens is None else tokens.gather(1, place)).squeeze(1)

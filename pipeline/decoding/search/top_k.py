@@ -1,0 +1,88 @@
+"""The best continuations of a beam: top k over W x V, exact, ties included, reading the log-probabilities once."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tfm.model.cpu_kernels import dispatch
+from tfm.model.layers.log_probs import OfLogits, Predict
+from tfm.pipeline.decoding.constraints.logits_processor import NEVER_COME, Rules
+
+BLOCK = 64
+ROWS = 160
+"""On a CPU so many are predicted at a time: what is said of them stays in the cache until the best of it are found."""
+
+
+def best_continuations(
+    predict: Predict, rules: Rules, num_pieces: Tensor, pieces: Tensor | None, sums_BW: Tensor, k: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The k best of all that the hypotheses of each sentence may be followed by; see `best_candidates`.
+
+    num_pieces (B,), on the CPU: how many of the pieces (B, W, T) they have. pieces: where rules look back at them.
+    """
+    num_sentences, beam = sums_BW.shape
+    at_once = max(1, ROWS // beam) if sums_BW.device.type == "cpu" else num_sentences
+    is_idle = dispatch.in_use() and rules.are_idle(num_pieces)
+    found = []
+    for first in range(0, num_sentences, at_once):
+        some = slice(first, min(first + at_once, num_sentences))
+        rows, sums = slice(some.start * beam, some.stop * beam), sums_BW[some]
+        own = is_idle or (dispatch.in_use() and rules.select(some).are_idle(num_pieces[some]))
+        best = _best_of_logits(predict, rows, sums, k) if own else None
+        if best is None:
+            log_probs_BWV = predict(rows).view(*sums.shape, -1)
+            rules.select(some).apply(log_probs_BWV, num_pieces[some], None if pieces is None else pieces[some])
+            best = best_candidates(log_probs_BWV, sums, k)
+            del log_probs_BWV  # that the next ones may lie where they lay
+        found.append(best)
+    values, beams, tokens = (torch.cat(parts) if len(found) > 1 else parts[0] for parts in zip(*found, strict=True))
+    return values, beams, tokens
+
+
+def _best_of_logits(predict: Predict, rows: slice, sums_BW: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor] | None:
+    """The same of some rows whose rules forbid nothing, straight from logits; None where there is no loop for that."""
+    if not isinstance(predict, OfLogits):
+        return None
+    return dispatch.best_of_logits(predict.logits(rows).view(*sums_BW.shape, -1), sums_BW, k, never=NEVER_COME)
+
+
+def best_candidates(log_probs_BWV: Tensor, sums_BW: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The k largest of sums + log_probs in each sentence, best first; among equals lowest beam, then lowest token.
+
+    Returns their values (B, k) in the type of sums, beams (B, k) and tokens (B, k). Where a sentence has fewer than k
+    candidates the rest have value -inf.
+
+    torch's topk over W * V costs as much as a small model's whole step. The k best lie in the k blocks with the
+    largest maxima (lowest block among equals), so it is asked twice on little: blocks, then pieces in those blocks.
+    """
+    num_sentences, beam, vocab = log_probs_BWV.shape
+    whole = vocab // BLOCK
+    maxima = log_probs_BWV[..., : whole * BLOCK].view(num_sentences, beam, whole, BLOCK).amax(-1)
+    if vocab % BLOCK:
+        maxima = torch.cat([maxima, log_probs_BWV[..., whole * BLOCK :].amax(-1, keepdim=True)], -1)
+    num_blocks = maxima.size(-1)
+    blocks = largest((maxima + sums_BW.unsqueeze(-1)).flatten(1), k)
+
+    beams = blocks // num_blocks
+    tokens = (blocks % num_blocks * BLOCK).unsqueeze(-1) + torch.arange(BLOCK, device=blocks.device)
+    flat = (beams.unsqueeze(-1) * vocab + tokens.clamp(max=vocab - 1)).flatten(1)
+    values = log_probs_BWV.flatten(1).gather(1, flat).view(tokens.shape) + sums_BW.gather(1, beams).unsqueeze(-1)
+    values = values.masked_fill(tokens >= vocab, float("-inf")).flatten(1)
+
+    chosen = largest(values, k)
+    best, order = values.gather(1, chosen).sort(dim=-1, descending=True, stable=True)
+    flat = flat.gather(1, chosen.gather(1, order))
+    missing = k - best.size(1)
+    best, flat = F.pad(best, (0, missing), value=float("-inf")), F.pad(flat, (0, missing))
+    return best, flat // vocab, flat % vocab
+
+
+def largest(values: Tensor, k: int) -> Tensor:
+    """Where the k largest values of each row are, ascending (B, k or all); among equals those with the lowest index."""
+    best, index = values.topk(min(k, values.size(1)))
+    smallest = best[:, -1:]
+    # topk leaves open which of several equals it takes: only a tie across its edge needs the slow sort
+    crossed = ((values == smallest).sum(1) > (best == smallest).sum(1)) & (smallest.squeeze(1) > float("-inf"))
+    if crossed.any():
+        index = values.sort(dim=-1, descending=True, stable=True).indices[:, : best.size(1)]
+    return index.sort(-1).values

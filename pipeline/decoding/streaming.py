@@ -1,0 +1,120 @@
+"""A language model at work: it reads a prompt, and writes what follows, piece by piece.
+
+Legend: B texts side by side · T pieces read so far, the begin token first · V vocabulary.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic
+
+import torch
+from torch import Tensor
+
+from tfm.data.errors import DataError
+from tfm.model.layers.log_probs import Predict
+from tfm.model.layout import Layout
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.constraints.lexical import NEVER, Bans
+from tfm.pipeline.decoding.constraints.logits_processor import Rules
+from tfm.pipeline.decoding.search.greedy import Choose, likeliest
+from tfm.pipeline.decoding.search.hypothesis import BROKEN
+from tfm.pipeline.decoding.search.sampling import Sampling, key_of
+from tfm.pipeline.decoding.stepper import LanguageModel, StateT
+from tfm.tokenizer.special import BOS_ID, EOS_ID
+
+
+@dataclass(frozen=True)
+class Written:
+    """One piece more of each text that goes on: which texts they are, their pieces, and log-probabilities of these."""
+
+    texts: list[int]
+    pieces: list[int]
+    log_probs: list[float]
+
+
+class Prompted(Generic[StateT]):
+    """A language model that has read a prompt, as a `Stepper`: of what follows. Its source is not looked at."""
+
+    def __init__(self, model: LanguageModel[StateT], prompt: Sequence[int]) -> None:
+        self._model, self._prompt = model, [BOS_ID, *prompt]
+        self.max_length = model.max_length - len(prompt)
+
+    def start(self, source: Tensor, layout: Layout) -> StateT:
+        """The state in which all of the prompt is read but its last piece."""
+        prompts = torch.tensor([self._prompt] * layout.batch, device=source.device)
+        return read(self._model, prompts)
+
+    def step(self, tokens: Tensor, state: StateT) -> tuple[Predict, StateT]:
+        """A text begins with the last piece of the prompt, not with the begin token."""
+        return self._model.step(tokens.masked_fill(tokens == BOS_ID, self._prompt[-1]), state)
+
+
+def read(model: LanguageModel[StateT], pieces: Tensor) -> StateT:
+    """The state that has read all of texts (B, T) but their last pieces, which are for the next step."""
+    batch, length = pieces.shape
+    if length == 1:
+        return model.begin(batch, pieces.device)
+    layout = Layout.of(torch.full((batch,), length - 1), pieces.device)
+    return model.start(pieces[:, :-1].flatten(), layout)
+
+
+def within(pieces: Tensor, context: int) -> Tensor:
+    """As much of texts (B, T) as a model that reads `context` pieces at once is shown: where they are longer, the begin
+    token and their last context / 2 pieces, which leaves as much room for what follows."""
+    if pieces.shape[1] <= context:
+        return pieces
+    return torch.cat([pieces[:, :1], pieces[:, -(context // 2) :]], 1)
+
+
+@torch.inference_mode()
+def write(
+    model: LanguageModel[StateT],
+    prompt: Sequence[int],
+    config: DecodingConfig,
+    *,
+    longest: int,
+    context: int,
+    through_ends: bool,
+    bans: Bans | None,
+    device: torch.device,
+) -> Iterator[Written]:
+    """`config.n_best` texts that go on after a prompt, as they grow, of the likeliest pieces or of pieces drawn.
+
+    A text ends with its end token, which comes after `longest` pieces at the latest. through_ends: the end token is a
+    piece like others, and a text ends after `longest` pieces; where the model has read `context` of them it goes on
+    from the last half of those. A text also ends where bans leave nothing that may come.
+    """
+    limits = {"max_length": longest + 1, "min_length": 0} if through_ends else {"max_length": longest}
+    rules = Rules.of([1] * config.n_best, config.model_copy(update=limits), longest + 2, bans=bans)
+    choose, texts = _chooser(config, prompt), torch.arange(config.n_best)
+    pieces = torch.tensor([[BOS_ID, *prompt]] * config.n_best, device=device)
+    shown = within(pieces, context)
+    state, num_read = read(model, shown), shown.shape[1] - 1
+    for length in range(longest if through_ends else longest + 1):
+        if num_read == context:
+            shown = within(pieces, context)
+            state, num_read = read(model, shown), shown.shape[1] - 1
+        predict, state = model.step(pieces[:, -1], state)
+        log_probs, num_read = predict(slice(None)), num_read + 1
+        num_pieces = torch.full_like(texts, length)
+        rules.apply(log_probs.unsqueeze(1), num_pieces, pieces[:, 1 + len(prompt) :])
+        values, tokens = choose(log_probs, texts, num_pieces)
+        stuck = (values == NEVER) if bans is not None else torch.zeros_like(values, dtype=torch.bool)
+        if not (values.isfinite() | stuck).all():
+            raise DataError(BROKEN)
+        there = (~stuck).cpu()
+        yield Written(texts[there].tolist(), tokens[~stuck].tolist(), values[~stuck].tolist())
+        pieces = torch.cat([pieces, tokens.unsqueeze(1)], 1)
+        on = ~stuck if through_ends else ~stuck & (tokens != EOS_ID)
+        if not on.all():
+            rows = on.nonzero().squeeze(1)
+            if not len(rows):
+                return
+            state, pieces, texts = state.select(rows), pieces[rows], texts[rows.cpu()]
+            rules = rules.select(rows.cpu())
+
+
+def _chooser(config: DecodingConfig, prompt: Sequence[int]) -> Choose:
+    if config.strategy == "search":
+        return likeliest
+    return Sampling(config, [key_of(config.seed, [BOS_ID, *prompt], sample) for sample in range(config.n_best)])

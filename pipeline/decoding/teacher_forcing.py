@@ -1,0 +1,115 @@
+"""Forced decoding: the log-probability that a model gives to a text that is already there."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from tfm.data.batches import PairBatch, pairs_from_ids
+from tfm.data.buckets import ordered_batches
+from tfm.data.errors import DataError
+from tfm.model.layout import Layout
+from tfm.pipeline.decoding.search.greedy import exact_dtype
+from tfm.pipeline.decoding.stepper import StateT, Stepper
+from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
+
+TOKENS = 4096
+ROWS = 512
+
+
+class Teachable(Protocol):
+    """A model that reads source and target at once, as in training: every one that translates."""
+
+    @property
+    def max_length(self) -> int: ...
+    @property
+    def output(self) -> Callable[[Tensor], Tensor]: ...
+    def __call__(self, source: Tensor, source_layout: Layout, target: Tensor, target_layout: Layout, /) -> Tensor: ...
+
+
+def forced_log_probs(
+    model: Teachable,
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    *,
+    device: torch.device | str = "cpu",
+) -> npt.NDArray[np.float64]:
+    """log p(target | source) of each pair (n,), the sum over its pieces and the end token, in nats.
+
+    Ids come without end token; a source longer than the model reads is cut, as `decode` cuts it. The model must be in
+    eval mode. Raises DataError for a target that is longer than the model reads.
+    """
+    limit = model.max_length - 1
+    for number, target in enumerate(targets, 1):
+        if len(target) > limit:
+            raise DataError(
+                f"target {number} has {len(target)} pieces and the model reads at most {limit}: "
+                "it has no probability; leave it out or train with a larger model.max_length"
+            )
+    cut = [source[:limit] for source in sources]
+    source_lengths = np.array([len(ids) + 1 for ids in cut], dtype=np.int64)
+    target_lengths = np.array([len(ids) + 1 for ids in targets], dtype=np.int64)
+    sums = np.zeros(len(sources))
+    with torch.inference_mode():
+        for rows in ordered_batches(source_lengths, target_lengths, budget=TOKENS):
+            batch = pairs_from_ids([cut[row] for row in rows], [targets[row] for row in rows])
+            sums[rows] = _batch_sums(model, batch.to(device)).cpu().numpy()
+    return sums
+
+
+@torch.inference_mode()
+def stepped_log_probs(
+    stepper: Stepper[StateT], state: StateT, tokens: Tensor, targets: Sequence[Sequence[int]]
+) -> list[list[float]]:
+    """log p of each piece of R targets, in nats: what any `Stepper` says of them, an ensemble too, step by step.
+
+    state: of R rows; tokens (R,): what each row reads first, the begin token where nothing has been read.
+    """
+    longest = max(map(len, targets), default=0)
+    wanted = torch.tensor([[*target, *[PAD_ID] * (longest - len(target))] for target in targets], device=tokens.device)
+    columns = []
+    for place in range(longest):
+        predict, state = stepper.step(tokens, state)
+        tokens = wanted[:, place]
+        columns.append(predict(slice(None)).to(exact_dtype(tokens.device)).gather(1, tokens.unsqueeze(1)))
+    found = torch.cat(columns, 1).tolist() if columns else [[] for _ in targets]
+    return [row[: len(target)] for row, target in zip(found, targets, strict=True)]
+
+
+def forced_log_probs_by_steps(
+    stepper: Any, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], *, device: torch.device | str
+) -> npt.NDArray[np.float64]:
+    """What `forced_log_probs` says, of any `Stepper`: an ensemble has the mean of its members' probabilities."""
+    cut = [source[: stepper.max_length - 1] for source in sources]
+    batch = pairs_from_ids(cut, targets).to(device)
+    with torch.inference_mode():
+        state = stepper.start(batch.source, Layout.of(batch.source_lengths, device))
+    begins = torch.full((len(cut),), BOS_ID, device=device)
+    found = stepped_log_probs(stepper, state, begins, [[*target, EOS_ID] for target in targets])
+    return np.array([math.fsum(each) for each in found])
+
+
+def _batch_sums(model: Teachable, batch: PairBatch) -> Tensor:
+    """Sums of log-probabilities (B,), float64."""
+    source, target = (Layout.of(each, batch.source.device) for each in (batch.source_lengths, batch.target_lengths))
+    hidden = model(batch.source, source, batch.target_in, target)
+    # the output layer in pieces: logits (N, V) of a whole batch need not fit into memory
+    tokens = torch.cat(
+        [
+            _token_log_probs(model.output(part), wanted)
+            for part, wanted in zip(torch.split(hidden, ROWS), torch.split(batch.target_out, ROWS), strict=True)
+        ]
+    ).cpu()
+    sentences = torch.repeat_interleave(batch.target_lengths.cpu())
+    return torch.zeros(len(batch.target_lengths), dtype=torch.float64).index_add_(0, sentences, tokens.double())
+
+
+def _token_log_probs(logits: Tensor, wanted: Tensor) -> Tensor:
+    """Log-probability of each wanted token (n,) under its row of logits (n, V)."""
+    if logits.dtype in (torch.bfloat16, torch.float16):
+        logits = logits.float()
+    return logits.gather(1, wanted.unsqueeze(1)).squeeze(1) - logits.logsumexp(1)

@@ -1,0 +1,253 @@
+"""Text from a language model: what follows a prompt, as it is written, and how probable given continuations are."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby, takewhile
+from typing import Any
+
+import torch
+
+from tfm.model.layers.linear import products_in
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.constraints.lexical import Bans
+from tfm.pipeline.decoding.constraints.logits_processor import LENGTH_NORMS
+from tfm.pipeline.decoding.constraints.phrases import FORCED_NEED_A_BEAM, Phrases
+from tfm.pipeline.decoding.decode import decode
+from tfm.pipeline.decoding.search.hypothesis import Hypothesis, best_first
+from tfm.pipeline.decoding.streaming import Prompted, Written, read, write
+from tfm.pipeline.decoding.teacher_forcing import stepped_log_probs
+from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.model_io.loaded_model import LoadedModel
+from tfm.pipeline.runtime.devices import decoding_precision
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.tokenizer.special import BOS_ID, EOS_ID
+from tfm.tokenizer.tokenizer import Tokenizer
+
+TOKENS = 256
+"""Pieces of a text at most, where `decoding.max_length` says nothing."""
+AT_ONCE = 64
+PARTIAL = "\ufffd"  # what a character is decoded to of which some bytes are yet to come
+
+
+@dataclass(frozen=True)
+class Generated:
+    """What follows a prompt. `log_prob`: sum of the log-probabilities of its `num_tokens` tokens, in nats, the end
+    token among them if it has one; `score`: that sum after length normalisation."""
+
+    text: str
+    score: float
+    log_prob: float
+    num_tokens: int
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """A text that may follow a prompt, and the sum of the log-probabilities of its `num_tokens` tokens, in nats."""
+
+    text: str
+    log_prob: float
+    num_tokens: int
+
+    @property
+    def per_token(self) -> float:
+        """The mean log-probability of its tokens."""
+        return self.log_prob / self.num_tokens
+
+
+class Reader:
+    """A language model and the text it reads.
+
+    through_ends: after the end of a line the next one follows, as in running text; by default where the model has
+    learned from that. context: so many pieces are read at once, the begin token first. Raises DataError where the model
+    is none of language.
+    """
+
+    def __init__(self, loaded: LoadedModel, *, through_ends: bool | None = None) -> None:
+        if loaded.config.task != "language_model":
+            raise DataError(f"learned {loaded.config.task}, and is no language model", file=loaded.folder)
+        self.model: Any = loaded.model.eval()
+        self.tokenizer: Tokenizer = loaded.target_tokenizer
+        self.through_ends = loaded.config.block is not None if through_ends is None else through_ends
+        self.context: int = min(self.model.max_length, loaded.config.block or self.model.max_length)
+        self.device: torch.device = next(self.model.parameters()).device
+
+    def encode(self, text: str) -> list[int]:
+        """The pieces of a text, in which lines end with the end token."""
+        lines = text.split("\n") if self.through_ends else [text]
+        encoded = self.tokenizer.encode_batch(lines)
+        return [piece for number, line in enumerate(encoded) for piece in ([EOS_ID] if number else []) + line]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of pieces, in which an end token is the end of a line."""
+        return "\n".join(self.tokenizer.decode_batch(_lines(ids)))
+
+
+class Writer:
+    """A language model with what it is asked to write. Raises RecipeError for settings that do not combine."""
+
+    def __init__(self, reader: Reader, config: DecodingConfig, reporter: Reporter) -> None:
+        self._reader, self._config, self._reporter = reader, config, reporter
+        self._phrases = Phrases.of(reader.tokenizer, config, 1)
+        self.through_ends = reader.through_ends
+        self.searches = config.strategy == "search" and config.beam > 1
+        if (reason := config.no_n_best()) is not None:
+            raise RecipeError(reason)
+        if self.searches and reader.through_ends:
+            raise RecipeError(
+                "a beam searches for a text that ends, and this one goes on through the ends of lines: draw it "
+                '(decoding.strategy = "sample"), or end it with its line (--no-through-ends)'
+            )
+
+    def shown(self, prompt: str) -> str:
+        """The prompt as the model reads it."""
+        return self._reader.decode(self._reader.encode(prompt))
+
+    def texts(self, prompt: str, forced: Sequence[str] = ()) -> list[Generated]:
+        """The `n_best` texts that follow a prompt, best first; `forced`: words and phrases that come up in them."""
+        if forced and not self.searches:
+            raise RecipeError(FORCED_NEED_A_BEAM)
+        ids = self._reader.encode(prompt)
+        head, found = self._reader.decode(ids), []
+        for each in self._search(ids, forced) if self.searches else self._write_all(ids):
+            whole = self._reader.decode([*ids, *each.ids])
+            text = whole[len(head) :] if whole.startswith(head) else self._reader.decode(each.ids)
+            num_tokens = len(each.ids) if self._reader.through_ends else each.num_tokens
+            found.append(Generated(text, each.score, each.log_prob, num_tokens))
+        return found
+
+    def stream(self, prompt: str) -> Iterator[str]:
+        """The prompt and one text that follows it, not searched for by a beam, in parts as it is written."""
+        ids, length = self._reader.encode(prompt), 0
+        yield self._reader.decode(ids)
+        line = _lines(ids)[-1]
+        said = self._reader.tokenizer.decode(line)
+        for written in self._write(ids, 1):
+            (piece,) = written.pieces or [EOS_ID]
+            ends = piece == EOS_ID
+            line, length = (line, length) if ends else ([*line, piece], length + 1)
+            text = self._reader.tokenizer.decode(line)
+            if text.startswith(said) and (ends or not text.endswith(PARTIAL)):
+                yield text[len(said) :]
+                said = text
+            if ends and self._reader.through_ends:
+                yield "\n"
+                line, said = [], ""
+        self._warn_if_cut(ids, [length])
+
+    def _longest(self, prompt: Sequence[int]) -> int:
+        """How many pieces may follow a prompt. Raises DataError where there is no room for any."""
+        wanted, room = self._config.max_length or TOKENS, self._reader.context - 1 - len(prompt)
+        if self._reader.through_ends or wanted <= room:
+            return wanted
+        if room < 1:
+            raise DataError(
+                f"the prompt has {len(prompt)} pieces, and the model reads {self._reader.context - 1} with what "
+                "follows: shorten it, or go on through the ends of lines (--through-ends)"
+            )
+        return room
+
+    def _write(self, prompt: Sequence[int], num_texts: int) -> Iterator[Written]:
+        reader, config = self._reader, self._config
+        with products_in(reader.model, decoding_precision(config.precision, reader.device)):
+            yield from write(
+                reader.model,
+                prompt,
+                config.model_copy(update={"n_best": num_texts}),
+                longest=self._longest(prompt),
+                context=reader.context,
+                through_ends=reader.through_ends,
+                bans=Bans.of(config.no_repeat_ngram, self._phrases.forbidden, prompt),
+                device=reader.device,
+            )
+
+    def _write_all(self, prompt: Sequence[int]) -> list[Hypothesis]:
+        num_texts = self._config.n_best if self._config.strategy == "sample" else 1
+        ids: list[list[int]] = [[] for _ in range(num_texts)]
+        sums = [0.0] * num_texts
+        for written in self._write(prompt, num_texts):
+            for text, piece, log_prob in zip(written.texts, written.pieces, written.log_probs, strict=True):
+                ids[text].append(piece)
+                sums[text] += log_prob
+        divisors = LENGTH_NORMS[self._config.length_norm](
+            torch.tensor([max(1, len(each)) for each in ids], dtype=torch.float64), self._config.alpha
+        ).tolist()
+        kept = ids if self._reader.through_ends else [each[:-1] for each in ids]
+        self._warn_if_cut(prompt, [len(each) for each in kept])
+        found = zip(kept, sums, divisors, strict=True)
+        return best_first([Hypothesis(tuple(each), total / norm, total) for each, total, norm in found], num_texts)
+
+    def _search(self, prompt: Sequence[int], forced: Sequence[str]) -> list[Hypothesis]:
+        reader, config, longest = self._reader, self._config, self._longest(prompt)
+        wanted = Phrases.of(reader.tokenizer, config, 1, forced=[forced]) if forced else self._phrases
+        needed = sum(len(phrase) for phrases in wanted.forced or () for phrase in set(phrases))
+        if needed > reader.context - 1 - len(prompt):
+            raise DataError(f"the forced words have {needed} pieces, for which there is no room after the prompt")
+        with products_in(reader.model, decoding_precision(config.precision, reader.device)):
+            (found,) = decode(
+                Prompted(reader.model, prompt),
+                [[BOS_ID]],
+                config.model_copy(update={"max_length": longest}),
+                device=reader.device,
+                phrases=replace(wanted, before=prompt),
+            )
+        self._warn_if_cut(prompt, [len(each.ids) for each in found])
+        return found
+
+    def _warn_if_cut(self, prompt: Sequence[int], lengths: Sequence[int]) -> None:
+        longest = self._longest(prompt)
+        if longest < (self._config.max_length or TOKENS) and max(lengths) >= longest:
+            self._reporter.warn(
+                f"a text stops after {longest} pieces: with its prompt of {len(prompt)} that is all the model reads"
+            )
+
+
+def score_continuations(
+    loaded: LoadedModel, prompt: str, choices: Sequence[str], *, through_ends: bool | None = None
+) -> list[Continuation]:
+    """How probable each text is after a prompt, best first: the sum over its tokens of log p(token | all before it).
+
+    Prompt and choice are joined as they stand; what the choice adds to the pieces of the prompt is what is scored,
+    without an end token. Of running text longer than the model reads at once the prompt's beginning is left out,
+    equally much for all choices. Raises DataError where a choice adds nothing, or is too long.
+    """
+    reader = Reader(loaded, through_ends=through_ends)
+    own = reader.encode(prompt)
+    wholes = [reader.encode(prompt + choice) for choice in choices]
+    starts = [_num_shared(own, whole) for whole in wholes]
+    for choice, start, whole in zip(choices, starts, wholes, strict=True):
+        if start == len(whole):
+            raise DataError(f'the choice "{choice[:40]}" adds no piece to the prompt')
+    longest = max(map(len, wholes), default=0)
+    too_many = max(0, longest - reader.context)
+    if too_many and (not reader.through_ends or too_many > min(starts)):
+        raise DataError(f"prompt and choice have {longest} pieces, and the model reads {reader.context}: shorten them")
+    found: dict[int, list[float]] = {}
+    for start, same in groupby(sorted(range(len(choices)), key=starts.__getitem__), key=starts.__getitem__):
+        numbers = list(same)
+        for first in range(0, len(numbers), AT_ONCE):
+            some = numbers[first : first + AT_ONCE]
+            shown = [BOS_ID, *wholes[some[0]][too_many:start]]
+            found.update(zip(some, _scored(reader, shown, [wholes[each][start:] for each in some]), strict=True))
+    scored = [Continuation(choice, sum(found[number]), len(found[number])) for number, choice in enumerate(choices)]
+    return sorted(scored, key=lambda each: -each.log_prob)
+
+
+@torch.inference_mode()
+def _scored(reader: Reader, shown: list[int], targets: list[list[int]]) -> list[list[float]]:
+    pieces = torch.tensor([shown] * len(targets), device=reader.device)
+    return stepped_log_probs(reader.model, read(reader.model, pieces), pieces[:, -1], targets)
+
+
+def _lines(ids: Sequence[int]) -> list[list[int]]:
+    lines: list[list[int]] = [[]]
+    for piece in ids:
+        if piece == EOS_ID:
+            lines.append([])
+        else:
+            lines[-1].append(piece)
+    return lines
+
+
+def _num_shared(some: Sequence[int], others: Sequence[int]) -> int:
+    """How many first pieces two texts share."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(some, others, strict=False)))

@@ -1,0 +1,133 @@
+"""Lines of text to labels by a trained model: one a line (classification), or one a word (tagging)."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, chain
+
+import numpy as np
+import torch
+
+from tfm.data.batches import PairBatch, pairs_from_ids
+from tfm.data.buckets import ordered_batches
+from tfm.data.unseen import in_words, unseen_in
+from tfm.pipeline.config import TrainingConfig
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.model_io.loaded_model import LoadedModel
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.tasks.registry import TASKS
+from tfm.pipeline.tasks.task import About, Labels
+
+LABELLING = ("classification", "tagging")
+BY_WORDS = ("tagging",)
+TRANSLATING = ("translation",)
+OTHERWISE_USED = {"language_model": "use `tfm generate`", "word_vectors": "use `tfm embed`"}
+TOKENS = 8192
+
+
+def labels_instead(loaded: LoadedModel) -> bool:
+    """Whether the model labels. Raises DataError where it neither labels nor translates."""
+    task = loaded.config.task
+    if task not in (*LABELLING, *TRANSLATING):
+        remedy = OTHERWISE_USED.get(task, "it is a beginning for others (--init-from)")
+        raise DataError(f"learned {task} and gives no translations: {remedy}", file=loaded.folder)
+    return task in LABELLING
+
+
+def warn_of_unseen(loaded: LoadedModel, references: Sequence[Sequence[str]], reporter: Reporter) -> None:
+    """Warn of labels in the references that the model, if it gives labels, cannot give."""
+    if loaded.target_tokenizer.names is not None:
+        found = unseen_in([text for each in references for text in each], loaded.target_tokenizer)
+        if found:
+            reporter.warn(in_words(found, "the references"))
+
+
+@dataclass
+class Cuts:
+    """Counts lines, those that were longer than the model reads, and the words that got no tag by it."""
+
+    lines: int = 0
+    cut: int = 0
+    words: int = 0
+
+    def warning(self, limit: int) -> str | None:
+        """What to say of them, if any were cut to `limit` pieces."""
+        if not self.cut:
+            return None
+        were = "was" if self.cut == 1 else "were"
+        untagged = f": {self.words} words have no tag, and count as wrong" if self.words else ""
+        return (
+            f"{self.cut} of {self.lines} sources {were} longer than the {limit} pieces that the model reads, and "
+            f"{were} cut{untagged}"
+        )
+
+
+@dataclass(frozen=True)
+class Source:
+    """The ids that a model reads of a line (without end token), and how many of them each word has, if that counts."""
+
+    ids: list[int]
+    sizes: list[int] | None = None
+
+    def cut(self, limit: int) -> "Source":
+        """As much of it as a model reads; a word of which nothing is left is gone."""
+        if self.sizes is None:
+            return Source(self.ids[:limit])
+        starts = accumulate(self.sizes, initial=0)
+        sizes = [min(size, limit - start) for start, size in zip(starts, self.sizes, strict=False) if start < limit]
+        return Source(self.ids[:limit], sizes)
+
+
+def label(
+    loaded: LoadedModel,
+    lines: Sequence[str],
+    cuts: Cuts,
+    on_done: Callable[[int], None] | None = None,
+    *,
+    n_best: int = 1,
+) -> Iterator[list[tuple[str, float, int]]]:
+    """Labels of each line, between spaces; their log-probability; how many they are.
+
+    Of a classifier the `n_best` likeliest labels, each by itself; of a tagger the one likeliest tag of each word.
+    A line without pieces has none, and one longer than the model reads is cut, which `cuts` counts. `on_done` is told
+    how many more are done.
+    """
+    device = next(loaded.model.parameters()).device
+    about = About(TrainingConfig(), loaded.config, loaded.source_tokenizer, loaded.target_tokenizer, TOKENS)
+    task, tell = TASKS[loaded.config.task](about), on_done or (lambda _: None)
+    sources = _read(loaded, lines, cuts)
+    found = [[Labels([], 0.0)]] * len(sources)
+    filled = [row for row, source in enumerate(sources) if source.ids]
+    lengths = np.array([len(sources[row].ids) + 1 for row in filled], np.int64)
+    loaded.model.eval()
+    with torch.inference_mode():
+        for rows in ordered_batches(lengths, lengths, budget=TOKENS):
+            batch = _batch([sources[filled[row]] for row in rows])
+            for row, labels in zip(rows, task.predict(loaded.model, batch.to(device), n_best), strict=True):
+                found[filled[row]] = labels
+            tell(len(rows))
+    if len(filled) < len(sources):
+        tell(len(sources) - len(filled))
+    texts = iter(loaded.target_tokenizer.decode_batch([labels.ids for each in found for labels in each]))
+    for each in found:
+        yield [(next(texts), labels.log_prob, len(labels.ids)) for labels in each]
+
+
+def _read(loaded: LoadedModel, lines: Sequence[str], cuts: Cuts) -> list[Source]:
+    """The lines as the model reads them, those that are too long cut."""
+    tokenizer, limit = loaded.source_tokenizer, loaded.model.max_length - 1
+    if loaded.config.task in BY_WORDS:
+        words = tokenizer.encode_words(lines)
+        sources = [Source([*chain(*each)], [*map(len, each)]) for each in words]
+    else:
+        sources = [Source(ids) for ids in tokenizer.encode_batch(lines)]
+    found = [source.cut(limit) for source in sources]
+    cuts.lines += len(lines)
+    cuts.cut += sum(len(source.ids) > limit for source in sources)
+    cuts.words += sum(len(one.sizes or ()) - len(other.sizes or ()) for one, other in zip(sources, found, strict=True))
+    return found
+
+
+def _batch(sources: Sequence[Source]) -> PairBatch:
+    """Sources of one task as a batch without targets."""
+    words = [source.sizes for source in sources if source.sizes is not None]
+    return pairs_from_ids([source.ids for source in sources], [[]] * len(sources), words or None)

@@ -1,0 +1,170 @@
+"""What a model's word vectors say: which words lie near each other, and a picture of them in two dimensions.
+
+Legend: n words · V vocabulary · E width.
+"""
+
+import difflib
+import io
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import compress
+from operator import not_
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tfm.data.errors import DataError
+from tfm.data.lines import open_lines
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.model_io.loaded_model import LoadedModel
+from tfm.pipeline.model_io.pretrained_vectors import Matrix, vectors_of
+
+MOST_SHOWN = 100
+PICTURES = (".png", ".svg")
+_STYLE = {"font.size": 8.0, "svg.hashsalt": "tfm", "svg.fonttype": "none"}
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A word that lies near, and the cosine of the angle between the two vectors."""
+
+    word: str
+    cosine: float
+
+
+@dataclass(frozen=True)
+class Words:
+    """The word vectors of one side of a model: rows (V, E), and the row of each word."""
+
+    rows: Mapping[str, int]
+    vectors: Matrix
+
+    @classmethod
+    def of(cls, loaded: LoadedModel, side: str) -> "Words":
+        """Those of a side, or of the only one that there is. Raises DataError where no piece spells a word."""
+        rows, vectors = vectors_of(loaded, side)
+        if not rows:
+            raise DataError("no piece of its vocabulary spells a word", file=loaded.folder)
+        return cls(rows, vectors)
+
+    def __getitem__(self, word: str) -> Matrix:
+        """The vector of a word. Raises RecipeError, which names words like it, where it has none."""
+        if word not in self.rows:
+            raise RecipeError(self.unknown(word))
+        vector: Matrix = self.vectors[self.rows[word]]
+        return vector
+
+    def unknown(self, word: str) -> str:
+        """What to say of a word that has no vector."""
+        like = difflib.get_close_matches(word, self.rows, n=5)
+        return f"the model has no vector of {word!r}" + (f"; it has {', '.join(map(repr, like))}" if like else "")
+
+    def nearest(self, vector: Matrix, count: int, beside: Sequence[str] = ()) -> list[Neighbour]:
+        """The words with the largest cosine, nearest first; words `beside` are none of them."""
+        norms = np.linalg.norm(self.vectors, axis=1) * np.linalg.norm(vector)
+        cosines = (self.vectors @ vector) / np.maximum(norms, np.finfo(np.float32).tiny)
+        words = [word for word in self.rows if word not in beside]
+        found = [Neighbour(word, float(cosines[self.rows[word]])) for word in words]
+        return sorted(found, key=lambda each: -each.cosine)[:count]
+
+    def analogous(self, first: str, second: str, third: str, count: int) -> list[Neighbour]:
+        """What is to `third` as `second` is to `first`: the words nearest to v_second - v_first + v_third, of unit
+        vectors (Mikolov et al. 2013c)."""
+        one, other, third_vector = (_unit(self[word]) for word in (first, second, third))
+        return self.nearest(other - one + third_vector, count, beside=(first, second, third))
+
+
+def _unit(vector: Matrix) -> Matrix:
+    unit: Matrix = vector / max(float(np.linalg.norm(vector)), float(np.finfo(np.float32).tiny))
+    return unit
+
+
+def read_classes(file: Path, words: Words) -> dict[str, str]:
+    """The words of a file, one a line, and the class of each, which may follow it; "" where none does.
+
+    Raises DataError, with the line, for a word without a vector and a line with more.
+    """
+    found: dict[str, str] = {}
+    for number, line in enumerate(open_lines(file), 1):
+        fields = line.split()
+        if len(fields) > 2:
+            raise DataError(f"has {len(fields)} columns: a word, and its class", file=file, line=number)
+        if fields and fields[0] not in words.rows:
+            raise DataError(words.unknown(fields[0]), file=file, line=number)
+        if fields:
+            found[fields[0]] = fields[1] if len(fields) == 2 else ""
+    if len(found) < 2:
+        raise DataError("a picture needs two words or more", file=file)
+    return found
+
+
+def frequent(words: Words) -> dict[str, str]:
+    """The words that the tokenizer numbered first, without a class: the most frequent ones of kind `word`, and about so
+    of those that cut words, whose alphabet comes first.
+
+    Pieces without a letter are no words, and single letters of alphabets that have capitals come last.
+    """
+    spelled = [word for word in words.rows if any(map(str.isalpha, word))]
+    of_alphabet = [len(word) == 1 and word.lower() != word.upper() for word in spelled]
+    ordered = [*compress(spelled, map(not_, of_alphabet)), *compress(spelled, of_alphabet)]
+    found = dict.fromkeys(ordered[:MOST_SHOWN], "")
+    if len(found) < 2:
+        raise RecipeError(f"a picture needs two words or more, and the model has {len(found)}")
+    return found
+
+
+def principal(vectors: Matrix) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Places (n, 2) of vectors (n, E) on the two directions in which they differ most, and the share of their variance
+    (2,) that each has.
+
+    X - mean = U S W^T; the places are the first two columns of U S. The largest number of a direction is positive.
+    """
+    centred = vectors.astype(np.float64) - vectors.mean(0, dtype=np.float64)
+    left, singular, right = np.linalg.svd(centred, full_matrices=False)
+    signs = np.sign(right[np.arange(len(right)), np.abs(right).argmax(1)])
+    places, shares = np.zeros((len(vectors), 2)), np.zeros(2)
+    num = min(2, len(singular))
+    places[:, :num] = (left * singular * signs)[:, :num]
+    shares[:num] = (singular**2)[:num] / max(float((singular**2).sum()), np.finfo(np.float64).tiny)
+    return places, shares
+
+
+def picture(words: Words, shown: Mapping[str, str], kind: str) -> bytes:
+    """Some words, with the class of each or "", as points of a plane: PNG or SVG. The same words give the same bytes.
+
+    kind: ".png" or ".svg".
+    """
+    # matplotlib takes most of a second to import: only a drawing pays for it
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    places, shares = principal(words.vectors[[words.rows[word] for word in shown]])
+    classes = list(dict.fromkeys(shown.values()))
+    with matplotlib.rc_context(_STYLE), warnings.catch_warnings():  # type: ignore[arg-type]
+        # a character that the font lacks is drawn as a box
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        figure = Figure(figsize=(9, 7), layout="constrained")
+        axes = figure.subplots()
+        for number, name in enumerate(classes):
+            colour = f"C{number % 10}"
+            inside = [row for row, each in enumerate(shown.values()) if each == name]
+            axes.scatter(places[inside, 0], places[inside, 1], s=9, color=colour, label=name or None)
+            for row in inside:
+                axes.annotate(
+                    list(shown)[row],
+                    (float(places[row, 0]), float(places[row, 1])),
+                    xytext=(2, 2),
+                    textcoords="offset points",
+                    color=colour,
+                    parse_math=False,
+                )
+        axes.set_xlabel(f"first principal component, {100 * shares[0]:.0f} % of the variance")
+        axes.set_ylabel(f"second, {100 * shares[1]:.0f} %")
+        if any(classes):
+            axes.legend(frameon=False)
+        buffer = io.BytesIO()
+        metadata = {"Software": None} if kind == ".png" else {"Date": None, "Creator": None}
+        figure.savefig(buffer, format=kind[1:], dpi=120, metadata=metadata)
+    return buffer.getvalue()

@@ -1,0 +1,154 @@
+"""Lines of text to translations by a trained model, streamed, in order."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from tfm.data.errors import DataError
+from tfm.data.lines import portions
+from tfm.pipeline.artifacts.artifact import JSON
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.runtime.progress import Reporter
+
+if TYPE_CHECKING:
+    from tfm.pipeline.decoding.constraints.phrases import Phrases
+    from tfm.pipeline.model_io.loaded_model import LoadedModel
+
+# torch is imported where it is needed: a stage that is fresh says so without it
+
+CHUNK_LINES = 8192
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One translation of a line, itself one line.
+
+    `log_prob`: sum of the log-probabilities of its `num_tokens` tokens (end token included), in nats; `score`: that sum
+    after length normalisation.
+    """
+
+    text: str
+    score: float
+    log_prob: float
+    num_tokens: int
+
+
+NOTHING = Translation("", 0.0, 0.0, 0)
+"""What an empty line becomes."""
+
+
+def translate_lines(
+    loaded: "LoadedModel",
+    lines: Iterable[str],
+    config: DecodingConfig,
+    *,
+    reporter: Reporter,
+    prefixes: Iterable[str] | None = None,
+    forced: Iterable[str] | None = None,
+    chunk_lines: int = CHUNK_LINES,
+    ready: Callable[[], bool] | None = None,
+    on_done: Callable[[int], None] | None = None,
+) -> Iterator[list[Translation]]:
+    """The `config.n_best` translations of each line, best first; lines in order.
+
+    Reads `chunk_lines` lines, fewer where they are very long, then gives their translations: 1 answers each line at
+    once, more sort better by length. `ready` says whether the next line can be read without waiting for it: where it
+    cannot, those that were read are answered.
+    A line without pieces is translated by an empty line, not by the model. A source longer than the model reads is
+    cut, which is reported at the end. `prefixes`: for each line, text that its translations begin with.
+    `forced`: for each line, between tabs, words and phrases that must come up in them. `on_done` is told how many more
+    lines are done. Raises DataError where there are fewer prefixes or forced words than lines.
+    A model that labels is asked for labels instead: the likeliest ones of each line, or one of each of its words.
+    """
+    from tfm.pipeline.decoding.constraints.phrases import FORCED_NEED_A_BEAM, Phrases
+    from tfm.pipeline.decoding.decode import decode, is_too_long
+    from tfm.pipeline.inference.labelling import Cuts, label, labels_instead
+
+    chunks = portions(zip(lines), chunk_lines, ready)
+    if labels_instead(loaded):
+        if (reason := config.no_n_best(loaded.config.task)) is not None:
+            raise RecipeError(reason)
+        cuts = Cuts()
+        for rows in chunks:
+            for best in label(loaded, [line for (line,) in rows], cuts, on_done, n_best=config.n_best):
+                yield [Translation(one_line(text), log_prob, log_prob, count) for text, log_prob, count in best]
+        if (warning := cuts.warning(loaded.model.max_length - 1)) is not None:
+            reporter.warn(warning)
+        return
+    model = loaded.model.eval()
+    device = next(model.parameters()).device
+    starts, words = (None if each is None else iter(each) for each in (prefixes, forced))
+    if words is not None and (config.strategy != "search" or config.beam == 1):
+        raise RecipeError(FORCED_NEED_A_BEAM)
+    num_lines = num_cut = 0
+    for rows in chunks:
+        chunk = [line for (line,) in rows]
+        sources = loaded.source_tokenizer.encode_batch(chunk)
+        targets = None if starts is None else _encode_prefixes(loaded, list(islice(starts, len(chunk))), chunk)
+        beside = None if words is None else _split_words(list(islice(words, len(chunk))), chunk)
+        phrases = Phrases.of(loaded.target_tokenizer, config, len(chunk), forced=beside)
+        _check_room(phrases, targets, model.max_length - 1)
+        num_lines += len(chunk)
+        num_cut += sum(is_too_long(source, model) for source in sources)
+        found = decode(model, sources, config, device=device, prefixes=targets, phrases=phrases, on_done=on_done)
+        texts = iter(loaded.target_tokenizer.decode_batch([list(each.ids) for n_best in found for each in n_best]))
+        for source, n_best in zip(sources, found, strict=True):
+            translations = [
+                Translation(one_line(next(texts)), each.score, each.log_prob, each.num_tokens) for each in n_best
+            ]
+            yield translations if source else [NOTHING]
+    if num_cut:
+        were = "was" if num_cut == 1 else "were"
+        reporter.warn(
+            f"{num_cut} of {num_lines} sources {were} longer than the {model.max_length - 1} pieces that the model "
+            f"reads, and {were} cut"
+        )
+
+
+def _encode_prefixes(loaded: "LoadedModel", prefixes: list[str], lines: list[str]) -> list[list[int]]:
+    """Ids of the prefixes of these lines."""
+    if len(prefixes) < len(lines):
+        raise DataError("there are fewer prefixes than lines: give one for each line, empty where none is wanted")
+    limit = loaded.model.max_length - 1
+    encoded = loaded.target_tokenizer.encode_batch(prefixes)
+    for prefix, ids in zip(prefixes, encoded, strict=True):
+        if len(ids) > limit:
+            raise DataError(f"a prefix has {len(ids)} pieces and the model reads at most {limit}: {prefix[:40]!r}...")
+    return encoded
+
+
+def _split_words(forced: list[str], lines: list[str]) -> list[list[str]]:
+    """The words and phrases of these lines."""
+    if len(forced) < len(lines):
+        raise DataError("there are fewer lines of forced words than lines: give one each, empty where none is wanted")
+    return [split_phrases(each) for each in forced]
+
+
+def split_phrases(line: str) -> list[str]:
+    """The words and phrases of a line of forced ones."""
+    return [phrase for phrase in line.split("\t") if phrase.strip()]
+
+
+def _check_room(phrases: "Phrases", prefixes: Sequence[Sequence[int]] | None, limit: int) -> None:
+    """Raise DataError where a translation would be longer than the model reads by what must come up alone."""
+    for row, each in enumerate(phrases.forced or ()):
+        wanted = sum(map(len, set(each))) + (len(prefixes[row]) if prefixes is not None else 0)
+        if wanted > limit:
+            raise DataError(f"the forced words of a line have {wanted} pieces and the model reads at most {limit}")
+
+
+def one_line(text: str) -> str:
+    """The text with a blank for each line break in it: line n of a file of translations belongs to line n."""
+    return text.replace("\r", " ").replace("\n", " ")
+
+
+def as_json(source: str, translations: Sequence[Translation]) -> dict[str, JSON]:
+    """One line of a .jsonl of translations: {"source", "translations": [{"text", "score", ...}, ...]}."""
+    return {"source": source, "translations": [asdict(translation) for translation in translations]}
+
+
+def reference_file(test: str, number: int) -> str:
+    """The file of a test set's references; they are numbered from 1."""
+    return f"{test}.reference.txt" if number == 1 else f"{test}.reference.{number}.txt"

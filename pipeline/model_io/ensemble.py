@@ -1,0 +1,104 @@
+"""Several models as one: each says how probable a piece is, and the mean of that is what the ensemble says.
+
+    p(v) = 1/M sum over m of p_m(v)
+
+They may be of different sizes and kinds, as long as they read and write the same pieces.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from tfm.data.errors import DataError
+from tfm.model.layers.log_probs import Predict
+from tfm.model.layout import Layout
+from tfm.pipeline.artifacts.manifest import Manifest, open_artifact
+from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
+from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET
+
+
+@dataclass(frozen=True)
+class EnsembleState:
+    """What the models remember, one state each, of the same hypotheses."""
+
+    states: tuple[Any, ...]
+
+    def select(self, rows: Tensor) -> "EnsembleState":
+        """The state whose row i is row rows[i] of this one."""
+        return EnsembleState(tuple(state.select(rows) for state in self.states))
+
+    def replace(self, rows: Tensor, other: "EnsembleState") -> "EnsembleState":
+        """The state in which these rows have given their places to those of `other`."""
+        pairs = zip(self.states, other.states, strict=True)
+        return EnsembleState(tuple(state.replace(rows, new) for state, new in pairs))
+
+
+class Ensemble(nn.Module):
+    """A `Stepper` of M steppers, and so is its state of their states."""
+
+    def __init__(self, members: Sequence[Any]) -> None:
+        super().__init__()
+        self.members = tuple(members)
+        self.networks = nn.ModuleList(each for each in members if isinstance(each, nn.Module))
+        self.max_length = min(each.max_length for each in members)
+
+    def begin(self, batch: int, device: torch.device | str = "cpu") -> EnsembleState:
+        """A state of so many texts of which nothing has been read."""
+        return EnsembleState(tuple(each.begin(batch, device) for each in self.members))
+
+    def start(self, source: Tensor, layout: Layout) -> EnsembleState:
+        """Read source ids (N,); a state of one row a sentence."""
+        return EnsembleState(tuple(each.start(source, layout) for each in self.members))
+
+    def step(self, tokens: Tensor, state: EnsembleState) -> tuple[Predict, EnsembleState]:
+        """The next token of every row (R,) -> log of the mean probabilities, when asked for, and the state after it."""
+        stepped = [each.step(tokens, own) for each, own in zip(self.members, state.states, strict=True)]
+
+        def predict(some: slice) -> Tensor:
+            return torch.stack([each(some) for each, _ in stepped]).logsumexp(0).sub_(math.log(len(stepped)))
+
+        return predict, EnsembleState(tuple(own for _, own in stepped))
+
+
+def load_ensemble(folders: Sequence[Path], device: str = "auto", dtype: torch.dtype = torch.float32) -> LoadedModel:
+    """The model in a folder, or the ensemble of those in several, with the tokenizers that they share.
+
+    Raises DataError where they do other work, or cut text in another way.
+    """
+    first, *others = [open_artifact(folder, "train") for folder in folders]
+    for other in others:
+        _check_pieces(first, other)
+    loaded = [load_model(folder, device, dtype) for folder in folders]
+    if len(loaded) == 1:
+        return loaded[0]
+    for each in loaded:
+        _check_work(loaded[0], each)
+    ensemble: Any = Ensemble([each.model for each in loaded])
+    blocks = [each.config.block for each in loaded if each.config.block is not None]
+    config = loaded[0].config.model_copy(update={"block": min(blocks, default=None)})
+    return replace(loaded[0], model=ensemble, config=config)
+
+
+def _check_work(one: LoadedModel, other: LoadedModel) -> None:
+    task = other.config.task
+    if task not in ("translation", "language_model"):
+        raise DataError(f"learned {task}, and an ensemble is of models that write", file=other.folder)
+    if task != one.config.task:
+        raise DataError(f"no ensemble with {one.folder}: it learned {task}, not {one.config.task}", file=other.folder)
+    if (other.config.block is None) != (one.config.block is None):
+        problem = "one of them has learned from running text, and the other from lines"
+        raise DataError(f"no ensemble with {one.folder}: {problem}", file=other.folder)
+
+
+def _check_pieces(one: Manifest, other: Manifest) -> None:
+    for side in (SOURCE, TARGET):
+        own, its = (each.files[SHARED if SHARED in each.files else side].sha256 for each in (one, other))
+        if own != its:
+            name = side.removesuffix(".json")
+            problem = f"no ensemble with {one.path}: its {name} tokenizer is another, so their pieces are not the same"
+            raise DataError(problem, file=other.path)

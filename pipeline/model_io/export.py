@@ -1,0 +1,163 @@
+"""A trained model in another engine's format: CTranslate2's, for serving and as a referee of our own decoding.
+
+What is not written is refused with the reason, never approximated.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from tfm.model.attention.multi_head import CrossAttention, SelfAttention
+from tfm.model.config import ModelConfig
+from tfm.model.layers.embedding import Embedding
+from tfm.model.layers.feed_forward import FeedForward
+from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.model_io.loaded_model import LoadedModel, copy_tokenizer, load_model
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.tokenizer.special import BOS, EOS, UNK
+from tfm.tokenizer.tokenizer import Tokenizer
+
+ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "tanh": "Tanh"}  # by their names there
+
+
+def export(model: Path, to: str, out: Path, *, command: Sequence[str], reporter: Reporter) -> None:
+    """Publish the model in `model` at `out` in the format `to`, with its tokenizer beside.
+
+    Raises RecipeError where the format's package is not installed, or for a kind of model that is not written.
+    """
+    todo = Plan("export", out, {"to": to}, {"model": Input.of_artifact(model, "train")}, 0)
+    if is_fresh(todo, reporter):
+        return
+    loaded = load_model(model, "cpu")
+    with publish(todo, command=command) as draft:
+        FORMATS[to](loaded, draft.folder)
+        copy_tokenizer(loaded.folder, draft.folder)
+    reporter.line(f"export: {out}, for {to}")
+
+
+def to_ctranslate2(loaded: LoadedModel, folder: Path) -> None:
+    """Write model.bin, config.json and the vocabularies, as `ctranslate2.Translator` reads them."""
+    try:
+        from ctranslate2.specs import common_spec, transformer_spec
+    except ImportError:
+        raise RecipeError('tfm export needs a package that is not installed: pip install "tfm[export]"') from None
+    config, model = loaded.config, loaded.model
+    if part := not_written(config):
+        raise RecipeError(f"{loaded.folder}: `tfm export` does not write {part} for CTranslate2 yet")
+    shape = {"pre_norm": config.norm == "pre", "activation": common_spec.Activation[ACTIVATIONS[config.activation]]}
+    spec = transformer_spec.TransformerSpec(
+        transformer_spec.TransformerEncoderSpec(config.encoder.layers, config.encoder.heads, **shape),
+        transformer_spec.TransformerDecoderSpec(config.decoder.layers, config.decoder.heads, **shape),
+    )
+    fill(spec, model, config)
+    norm = next(module for module in model.modules() if isinstance(module, nn.LayerNorm))
+    spec.config.layer_norm_epsilon = norm.eps
+    spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = UNK, BOS, EOS
+    spec.config.decoder_start_token, spec.config.add_source_bos, spec.config.add_source_eos = BOS, False, True
+    spec.register_source_vocabulary(vocabulary(loaded.source_tokenizer))
+    spec.register_target_vocabulary(vocabulary(loaded.target_tokenizer))
+    spec.validate()
+    spec.save(str(folder))
+
+
+def not_written(config: ModelConfig) -> str | None:
+    """What of a model we do not write for CTranslate2, in words; None where we write all. Of some it has the like, such
+    as decoder-only models, of some, such as additive scores, not."""
+    if config.architecture != "transformer":
+        return f'models of architecture = "{config.architecture}"'
+    if config.embedding_dim not in (None, config.encoder.dim) or config.embedding_dim not in (None, config.decoder.dim):
+        return f"embeddings of another width ({config.embedding_dim}) than their stack"
+    if config.adaptive is not None:
+        return "an adaptive softmax"
+    if config.mixing != "attention":
+        return f'mixing = "{config.mixing}"'
+    for stack in (config.encoder, config.decoder):
+        if any((stack.key_value_heads, stack.key_dim, stack.value_dim)):
+            return "heads that share keys and values, or are of other widths than dim / heads"
+    if config.score != "scaled_dot":
+        return f'the attention score "{config.score}"'
+    if config.window is not None:
+        return f"attention within a window ({config.window})"
+    if config.qk_norm:
+        return "a norm of queries and keys (qk_norm)"
+    if config.normalization != "layer":
+        return f'normalization = "{config.normalization}"'
+    if config.activation not in ACTIVATIONS:
+        return f'the activation "{config.activation}"'
+    if config.positions not in ("none", "sinusoidal", "learned"):
+        return f'positions = "{config.positions}"'
+    if config.positions_join != "add":
+        return f'positions_join = "{config.positions_join}"'
+    return None
+
+
+def fill(spec: Any, model: Any, config: ModelConfig) -> None:
+    """Copy every weight of the EncoderDecoder into the place that the format has for it."""
+    _embedding(spec.encoder, spec.encoder.embeddings[0], model.source_embedding, config)
+    _embedding(spec.decoder, spec.decoder.embeddings, model.target_embedding, config)
+    for place, layer in zip(spec.encoder.layer, model.encoder, strict=True):
+        _self_attention(place.self_attention, layer.attention, layer.around_attention.norm)
+        _feed_forward(place.ffn, layer.feed_forward, layer.around_feed_forward.norm)
+    for place, layer in zip(spec.decoder.layer, model.decoder, strict=True):
+        _self_attention(place.self_attention, layer.attention, layer.around_attention.norm)
+        _cross_attention(place.attention, layer.cross_attention, layer.around_cross_attention.norm)
+        _feed_forward(place.ffn, layer.feed_forward, layer.around_feed_forward.norm)
+    if config.norm == "pre":
+        _norm(spec.encoder.layer_norm, model.encoder_norm)
+        _norm(spec.decoder.layer_norm, model.decoder_norm)
+    _linear(spec.decoder.projection, model.output)
+
+
+def vocabulary(tokenizer: Tokenizer) -> list[str]:
+    """Every piece by its id."""
+    return [tokenizer.piece(number) for number in range(tokenizer.vocab_size)]
+
+
+def _embedding(stack: Any, place: Any, embedding: Embedding, config: ModelConfig) -> None:
+    table: Any = embedding.table
+    place.weight = _numbers(table.weight)
+    stack.scale_embeddings = config.scale_embedding
+    # The table as the model has it: the engine's own sinusoids stand in another order.
+    nothing = table.weight.new_zeros(config.max_length, table.embedding_dim)
+    stack.position_encodings.encodings = _numbers(
+        embedding.positions(nothing, torch.arange(config.max_length, device=nothing.device))
+    )
+
+
+def _self_attention(place: Any, attention: SelfAttention, norm: nn.LayerNorm) -> None:
+    _norm(place.layer_norm, norm)
+    _linear(place.linear[0], attention.query_key_value)
+    _linear(place.linear[1], attention.output)
+
+
+def _cross_attention(place: Any, attention: CrossAttention, norm: nn.LayerNorm) -> None:
+    _norm(place.layer_norm, norm)
+    for each, linear in zip(place.linear, (attention.query, attention.key_value, attention.output), strict=True):
+        _linear(each, linear)
+
+
+def _feed_forward(place: Any, feed_forward: FeedForward, norm: nn.LayerNorm) -> None:
+    _norm(place.layer_norm, norm)
+    _linear(place.linear_0, feed_forward.inner)
+    _linear(place.linear_1, feed_forward.outer)
+
+
+def _norm(place: Any, norm: Any) -> None:
+    place.gamma, place.beta = _numbers(norm.weight), _numbers(norm.bias)
+
+
+def _linear(place: Any, linear: Any) -> None:
+    place.weight = _numbers(linear.weight)
+    if linear.bias is not None:
+        place.bias = _numbers(linear.bias)
+
+
+def _numbers(tensor: Tensor) -> Any:
+    return tensor.detach().float().contiguous().numpy()
+
+
+FORMATS: dict[str, Callable[[LoadedModel, Path], None]] = {"ctranslate2": to_ctranslate2}

@@ -1,0 +1,157 @@
+"""A trained model on disk: written, verified and read."""
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import torch
+from pydantic import ValidationError
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from tfm.data.documents import read_json
+from tfm.data.errors import DataError
+from tfm.data.tokenizers import load_pair
+from tfm.model.build import build
+from tfm.model.config import ModelConfig
+from tfm.pipeline.artifacts.manifest import Input, Manifest, read_artifact
+from tfm.pipeline.runtime.devices import resolve_device
+from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
+
+TOKENIZER_FILES = (SHARED, SOURCE, TARGET)
+MAX_HEADER = 16 * 2**20
+Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model with the tokenizers it was trained with. What the network can be asked follows from `config.task`."""
+
+    model: Any
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
+    config: ModelConfig
+    folder: Path
+
+
+def save_model(folder: Path, config: ModelConfig, weights: dict[str, Tensor], tokenizer_folder: Path) -> None:
+    """Write config.json, model.safetensors and the tokenizer into a folder, which then stands alone."""
+    (folder / "config.json").write_text(config.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    (folder / "model.safetensors").write_bytes(save(untied(weights)))  # save_file has errors of its own for a full disk
+    copy_tokenizer(tokenizer_folder, folder)
+
+
+def copy_tokenizer(source: Path, target: Path) -> None:
+    """Copy the tokenizer's files, one shared or one a side."""
+    names = [name for name in TOKENIZER_FILES if (source / name).exists()]
+    if not names:
+        raise DataError("holds no tokenizer", file=source)
+    for name in names:
+        shutil.copyfile(source / name, target / name)
+
+
+def load_model(
+    folder: Path, device: str = "auto", dtype: torch.dtype = torch.float32, *, known: Input | None = None
+) -> LoadedModel:
+    """The model that `tfm train` published in a folder, verified, in eval mode; `known`: see read_artifact.
+
+    Raises DataError where it is not one. Nothing is built before it is known that the weights in the file fill it.
+    """
+    return put_together(*read_artifact(folder, _parts, "train", known=known), folder, device, dtype)
+
+
+def put_together(
+    config: ModelConfig,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    weights: dict[str, Tensor],
+    folder: Path,
+    device: str = "auto",
+    dtype: torch.dtype = torch.float32,
+) -> LoadedModel:
+    """A model in eval mode from its parts, which were read in `folder`."""
+    source, target = tokenizers
+    model = build(config, source_vocab=source.vocab_size, target_vocab=target.vocab_size)
+    load_weights(model, weights, folder)
+    model.to(device=resolve_device(device), dtype=dtype).eval()
+    return LoadedModel(model, source, target, config, folder)
+
+
+def _parts(made: Manifest) -> tuple[ModelConfig, tuple[Tokenizer, Tokenizer], dict[str, Tensor]]:
+    """What a published model is put together from: config, tokenizers of source and target, weights."""
+    folder, shown = made.folder, made.path
+    try:
+        config = ModelConfig.model_validate(read_json(folder / "config.json", shown=shown / "config.json"))
+        source, target = load_pair(folder)
+        sizes = {"source_vocab": source.vocab_size, "target_vocab": target.vocab_size}
+        check_fit(shapes_of(config, **sizes), shapes_in(folder / "model.safetensors"), shown)
+        return config, (source, target), load_file(folder / "model.safetensors")
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(map(str, problem["loc"]))
+        raise DataError(f"not a model: {where}: {problem['msg']}", file=shown / "config.json") from error
+    except (OSError, ValueError, SafetensorError) as error:
+        reason = str(error).partition("\n")[0][:200]
+        raise DataError(f"not a model: {reason}. Give a folder that `tfm train` published.", file=shown) from error
+
+
+def untied(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The same weights with each shared tensor once, under its first name; safetensors stores no sharing."""
+    seen: set[int] = set()
+    kept = {}
+    for name, tensor in weights.items():
+        if tensor.data_ptr() not in seen:
+            kept[name] = tensor.detach().contiguous()
+            seen.add(tensor.data_ptr())
+    return kept
+
+
+class _Undrawn(TorchFunctionMode):
+    """Within, weights are not drawn; on the meta device drawing them would load a second of modules."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return kwargs["tensor"] if func is torch.nn.init.normal_ else func(*args, **(kwargs or {}))
+
+
+def shapes_of(config: ModelConfig, *, source_vocab: int, target_vocab: int) -> Shapes:
+    """The shapes of a model's weights, found without memory for any of them."""
+    try:
+        with torch.device("meta"), _Undrawn():
+            model = build(config, source_vocab=source_vocab, target_vocab=target_vocab)
+    except RuntimeError as error:  # numbers beyond what a tensor's size may be
+        raise ValueError(str(error)) from error
+    weights = model.state_dict(keep_vars=True)  # parameters, and what else a model is saved with
+    names = {id(weight): name for name, weight in reversed(weights.items())}
+    return {name: tuple(weights[name].shape) for name in names.values()}  # each shared one once, by its first name
+
+
+def shapes_in(file: Path) -> Shapes:
+    """The shapes of the tensors in a safetensors file, of which only the header is read."""
+    with open(file, "rb") as stream:
+        if int.from_bytes(stream.read(8), "little") > MAX_HEADER:
+            raise ValueError("its weights begin with a header larger than any of ours")
+    with safe_open(file, "pt") as found:  # which refuses shapes that are not those of the bytes that are there
+        return {name: tuple(found.get_slice(name).get_shape()) for name in found.keys()}  # noqa: SIM118
+
+
+def check_fit(own: Shapes, found: Shapes, place: Path) -> None:
+    """Raise DataError unless the weights found are just those of the model, in names and shapes."""
+    if missing := sorted(own.keys() ^ found.keys()):
+        raise DataError(f"its weights do not fit this model: {missing[0]:.80} is in one of them only", file=place)
+    for name, wanted in own.items():
+        if wanted != found[name]:
+            problem = f"its weights do not fit this model: {name} is {found[name]}, not {wanted}"
+            raise DataError(problem, file=place)
+
+
+def load_weights(model: torch.nn.Module, weights: dict[str, Tensor], place: Path) -> None:
+    """Copy weights into the model's own tensors; names and shapes must fit exactly."""
+    own = untied(model.state_dict())
+    shapes, found = ({name: tuple(each.shape) for name, each in group.items()} for group in (own, weights))
+    check_fit(shapes, found, place)
+    with torch.no_grad():
+        for name, tensor in own.items():
+            tensor.copy_(weights[name])

@@ -1,0 +1,158 @@
+"""Word vectors as text, in word2vec's and GloVe's format: a word and its numbers a line, between spaces.
+
+word2vec's has a line before them that says how many words there are and how wide their vectors; GloVe's has none.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tfm.data.errors import DataError
+from tfm.data.lines import open_lines
+from tfm.model.config import EMBEDS, ModelConfig
+from tfm.pipeline.artifacts.artifact import Input
+from tfm.tokenizer.special import SPECIALS
+from tfm.tokenizer.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from tfm.pipeline.model_io.loaded_model import LoadedModel
+
+Matrix: TypeAlias = NDArray[np.float32]
+VECTORS = {"source": "source_vectors", "target": "target_vectors"}
+"""The key of ModelConfig that says what the embedding of a side starts from."""
+
+
+def places_of(model: ModelConfig) -> dict[str, Path]:
+    """Of each side whose embedding starts from vectors, the file or folder where they are."""
+    given = {side: getattr(model, key) for side, key in VECTORS.items()}
+    return {side: Path(place) for side, place in given.items() if place is not None}
+
+
+def vectors_as_inputs(model: ModelConfig) -> dict[str, Input]:
+    """The vectors that embeddings start from, as inputs of a training. Raises DataError where there are none."""
+    return {VECTORS[side]: _as_input(place) for side, place in places_of(model).items()}
+
+
+def _as_input(place: Path) -> Input:
+    if place.is_dir():
+        return Input.of_artifact(place, "train")
+    try:
+        return Input.of_file(place)
+    except FileNotFoundError:
+        raise DataError("no such file", file=place) from None
+
+
+def words_of(tokenizer: Tokenizer) -> dict[str, int]:
+    """The id of each word that a piece of the vocabulary spells, by rising id; of two pieces that spell one word, that
+    of the one that begins a word. Control tokens spell none, and neither does what holds a space."""
+    inside: dict[str, int] = {}
+    begins: dict[str, int] = {}
+    for number in range(len(SPECIALS), tokenizer.vocab_size):
+        surface = tokenizer.surface(number)
+        if surface.split() == [surface.strip()]:
+            (begins if surface.startswith(" ") else inside).setdefault(surface.strip(), number)
+    return dict(sorted({**inside, **begins}.items(), key=lambda each: each[1]))
+
+
+def vectors_of(loaded: "LoadedModel", side: str) -> tuple[dict[str, int], Matrix]:
+    """The words of a side of a model, with the id of each, and the vectors of all ids (V, E).
+
+    A model that reads one side has that one's, whichever is asked for.
+    """
+    import torch
+
+    from tfm.model.word_vectors import table_of
+
+    read = EMBEDS.get(loaded.config.architecture, (side,))[0]
+    tokenizer = loaded.source_tokenizer if read == "source" else loaded.target_tokenizer
+    device = next(loaded.model.parameters()).device
+    with torch.no_grad():
+        table = table_of(loaded.model, read)(torch.arange(tokenizer.vocab_size, device=device))
+    return words_of(tokenizer), table.float().cpu().numpy()
+
+
+def find_vectors(place: Path, side: str, width: int, wanted: Collection[str]) -> Mapping[str, Matrix]:
+    """The vectors of the wanted words in a text file, or in the folder of a model. Raises DataError where they are not
+    so wide."""
+    if not place.is_dir():
+        return read_vectors(place, width, wanted)
+    from tfm.pipeline.model_io.loaded_model import load_model
+
+    words, vectors = vectors_of(load_model(place, "cpu"), side)
+    if vectors.shape[1] != width:
+        raise _other_width(vectors.shape[1], width, place, None)
+    return {word: vectors[words[word]] for word in wanted if word in words}
+
+
+def read_vectors(file: Path, width: int, wanted: Collection[str]) -> dict[str, Matrix]:
+    """The vectors (E,) of the wanted words that are in a file; of a word that comes up again, the first.
+
+    The file is read line by line, and may end in .gz. Raises DataError, with the line, where a vector is not `width`
+    wide or no vector, and where there are fewer or more than the file's first line says.
+    """
+    found: dict[str, Matrix] = {}
+    promised, num_vectors = None, 0
+    for number, line in enumerate(open_lines(file), 1):
+        fields = line.split() if number == 1 else ()
+        if len(fields) == 2 and all(field.isdecimal() for field in fields):
+            promised, given = map(int, fields)
+            if given != width:
+                raise _other_width(given, width, file, number)
+            continue
+        line = line.rstrip(" ")
+        if not line:
+            continue
+        word, numbers = _parts(line, width, file, number, is_first=num_vectors == 0)
+        num_vectors += 1
+        if word in wanted and word not in found:
+            found[word] = _vector(numbers, file, number)
+    if promised is not None and promised != num_vectors:
+        problem = f"says that it has {promised} vectors, and has {num_vectors}: is it whole?"
+        raise DataError(problem, file=file, line=1)
+    return found
+
+
+def _parts(line: str, width: int, file: Path, number: int, *, is_first: bool) -> tuple[str, list[str]]:
+    """The word of a line and its numbers; a word may hold spaces (some of GloVe's do), though not the first one."""
+    num_spaces = line.count(" ")
+    word, *numbers = line.rsplit(" ", width)
+    if num_spaces < width or (num_spaces > width and (is_first or _is_number(word.rpartition(" ")[2]))):
+        raise _other_width(num_spaces, width, file, number)
+    return word, numbers
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _vector(numbers: Sequence[str], file: Path, line: int) -> Matrix:
+    try:
+        vector = np.array([float(each) for each in numbers]).astype(np.float32)
+    except ValueError:
+        wrong = next(each for each in numbers if not _is_number(each))
+        raise DataError(f"{wrong[:40]!r} is no number of a vector", file=file, line=line) from None
+    if not np.isfinite(vector).all():
+        raise DataError("a vector holds a number that is not finite", file=file, line=line)
+    return vector
+
+
+def _other_width(found: int, wanted: int, place: Path, line: int | None) -> DataError:
+    return DataError(
+        f"its vectors are {found} wide, and the embedding is {wanted}: set model.embedding_dim = {found}",
+        file=place,
+        line=line,
+    )
+
+
+def vectors_text(words: Mapping[str, int], vectors: Matrix) -> str:
+    """The vectors of some words, by their rows in (V, E), as word2vec writes them; reading gives the same numbers."""
+    lines = [f"{len(words)} {vectors.shape[1]}"]
+    lines += (f"{word} {' '.join(vectors[row].astype(np.str_))}" for word, row in words.items())
+    return "\n".join([*lines, ""])

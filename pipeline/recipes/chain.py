@@ -1,0 +1,192 @@
+"""The whole recipe: five stages in order, each skipping what is fresh."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.recipes.recipe import Recipe, run_folder
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.runtime.torchrun import in_step
+
+
+@dataclass(frozen=True)
+class Run:
+    """Where the artifacts of a run lie."""
+
+    folder: Path
+
+    @property
+    def tokenizer(self) -> Path:
+        return self.folder / "tokenizer"
+
+    @property
+    def dataset(self) -> Path:
+        return self.folder / "dataset"
+
+    @property
+    def training(self) -> Path:
+        return self.folder / "training"
+
+    @property
+    def model(self) -> Path:
+        return self.folder / "model"
+
+    @property
+    def translations(self) -> Path:
+        return self.folder / "translations"
+
+    @property
+    def scores(self) -> Path:
+        return self.folder / "scores"
+
+
+@dataclass(frozen=True)
+class Order:
+    """One stage to be run: of which recipe, from which run's artifacts, to where, by whose command."""
+
+    recipe: Recipe
+    run: Run
+    out: Path
+    command: Sequence[str]
+    reporter: Reporter
+
+
+def _tokenize(order: Order) -> None:
+    from tfm.pipeline.stages.tokenize import tokenize
+
+    recipe = order.recipe
+    tokenize(recipe.tokenizer, recipe.data, order.out, command=order.command, reporter=order.reporter)
+
+
+def _preprocess(order: Order) -> None:
+    from tfm.pipeline.stages.preprocess import preprocess
+
+    recipe, tokenizer = order.recipe, order.run.tokenizer
+    preprocess(recipe.data, tokenizer, order.out, command=order.command, reporter=order.reporter)
+
+
+def _train(order: Order) -> None:
+    from tfm.pipeline.stages.train import train
+
+    train(
+        order.recipe.training,
+        order.recipe.model,
+        order.recipe.decoding,
+        order.run.dataset,
+        order.out,
+        seed=order.recipe.seed,
+        evaluation=order.recipe.evaluation,
+        command=order.command,
+        reporter=order.reporter,
+    )
+
+
+def _translate(order: Order) -> None:
+    from tfm.pipeline.stages.translate import translate_tests
+
+    translate_tests(
+        order.run.model,
+        order.run.dataset,
+        order.recipe.decoding,
+        order.out,
+        seed=order.recipe.seed,
+        command=order.command,
+        reporter=order.reporter,
+        device=order.recipe.training.device,
+    )
+
+
+def _evaluate(order: Order) -> None:
+    from tfm.pipeline.stages.evaluate import evaluate_tests
+
+    evaluate_tests(
+        order.run.model,
+        order.run.dataset,
+        order.run.translations if "translate" in stages(order.recipe) else None,
+        order.run.training,
+        order.recipe.evaluation,
+        order.out,
+        seed=order.recipe.seed,
+        command=order.command,
+        reporter=order.reporter,
+        device=order.recipe.training.device,
+    )
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage: what runs it, the folder it makes, and the folders it reads with the stage that makes each."""
+
+    work: Callable[[Order], None]
+    makes: str
+    reads: dict[str, str]
+
+
+# Each stage is imported when it is run: those before it need not wait for torch.
+STAGES = {
+    "tokenize": Stage(_tokenize, "tokenizer", {}),
+    "preprocess": Stage(_preprocess, "dataset", {"tokenizer": "tokenize"}),
+    "train": Stage(_train, "model", {"dataset": "preprocess"}),
+    "translate": Stage(_translate, "translations", {"model": "train", "dataset": "preprocess"}),
+    "evaluate": Stage(_evaluate, "scores", {"model": "train", "dataset": "preprocess", "translations": "translate"}),
+}
+
+
+WITHOUT_TRANSLATIONS = ("language_model", "masked_language_model", "word_vectors")
+"""Tasks that have nothing to translate: their models are scored by how probable they find the test sets."""
+
+
+def stages(recipe: Recipe) -> list[str]:
+    """The stages of a recipe, in order."""
+    without = {"translate"} if recipe.model.task in WITHOUT_TRANSLATIONS else set()
+    return [stage for stage in STAGES if stage not in without]
+
+
+def run(
+    recipe: Recipe,
+    *,
+    root: Path = Path("runs"),
+    command: Sequence[str],
+    reporter: Reporter,
+    before: Callable[[str], None] = lambda stage: None,
+) -> Run:
+    """Run the recipe's stages, in order, in root/NAME; each says whether it is fresh or why it runs.
+
+    before: called with the name of each stage before it runs. Of several processes that torchrun started all train, and
+    the first alone does all else.
+    """
+    for number, stage in enumerate(todo := stages(recipe), start=1):
+        reporter.line(f"[{number}/{len(todo)}] {stage}")
+
+        def work(stage: str = stage) -> None:
+            before(stage)
+            run_stage(recipe, stage, root=root, command=command, reporter=reporter)
+
+        in_step(work, by_all=stage == "train")
+    return Run(run_folder(recipe, root))
+
+
+def run_stage(
+    recipe: Recipe,
+    stage: str,
+    *,
+    root: Path = Path("runs"),
+    out: Path | None = None,
+    command: Sequence[str],
+    reporter: Reporter,
+) -> None:
+    """Run one stage of the recipe on the artifacts in root/NAME.
+
+    `out`: where its own artifact goes instead (train: the folder that gets training/ and model/). Raises
+    DataError where a stage before it has not been run.
+    """
+    place = Run(run_folder(recipe, root))
+    if stage not in stages(recipe):
+        raise RecipeError(f'model.task = "{recipe.model.task}" has no stage `tfm {stage}`')
+    for folder, maker in STAGES[stage].reads.items():
+        if maker in stages(recipe) and not (place.folder / folder).exists():
+            raise DataError(f"not made yet: `tfm {maker}` with the same recipe makes it", file=place.folder / folder)
+    if out is None:
+        out = place.folder if stage == "train" else place.folder / STAGES[stage].makes
+    STAGES[stage].work(Order(recipe, place, out, command, reporter))

@@ -1,0 +1,77 @@
+"""What a command line says over a recipe: `--set` texts and flags."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
+
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.recipes.error_messages import Key, field_at
+
+
+class Setting(NamedTuple):
+    """One value that a command line gives: by a `--set`, whose text the label is, or by a flag."""
+
+    label: str
+    key: Key
+    value: object
+
+
+def settings_of(overrides: Sequence[str], flags: Mapping[str, object | None]) -> list[Setting]:
+    """What `--set` texts say and, after it, flags."""
+    found = []
+    for override in overrides:
+        key, equals, text = override.partition("=")
+        parts = tuple(part.strip() for part in key.split("."))
+        if not equals or not all(parts):
+            raise RecipeError(f"--set {override}: write KEY=VALUE, as in training.max_steps=500")
+        found.append(Setting(f"--set {override}", parts, _value(text.strip())))
+    return found + [Setting("flags", tuple(key.split(".")), each) for key, each in flags.items() if each is not None]
+
+
+def put(raw: Any, setting: Setting, schema: type[BaseModel]) -> None:
+    """Put one value over what a recipe says; of a list that it does not name the default is taken."""
+    key, node = setting.key, raw
+    for place in range(1, len(key)):
+        at = _place(node, key[:place], setting.label)
+        inside = node[at] if isinstance(node, list) else node.get(at)
+        items = _default_items(key[:place], schema) if key[place].isdigit() else None
+        if items is not None and not isinstance(inside, list):
+            inside = [inside] if isinstance(inside, dict) else items  # [data.train] is a list of one
+        elif not isinstance(inside, (dict, list)):
+            inside = {}
+        node[at] = inside
+        node = inside
+    node[_place(node, key, setting.label)] = setting.value
+
+
+def _default_items(key: Key, schema: type[BaseModel]) -> list[Any] | None:
+    """The items that the list at a key has where a recipe does not name it; None where there is no list."""
+    field = field_at(schema, key)
+    default = None if field is None else field.get_default(call_default_factory=True)
+    return list(default) if isinstance(default, tuple) else None
+
+
+def _place(node: Any, key: Key, label: str) -> Any:
+    """Where the last part of a key stands in a table, or in a list."""
+    if not isinstance(node, list):
+        return key[-1]
+    name, part = ".".join(key[:-1]), key[-1]
+    if not node:
+        raise RecipeError(f"{label}: {name} has no items here; give the whole list")
+    if not part.isascii() or not part.isdigit() or int(part) >= len(node):
+        raise RecipeError(f"{label}: {name} has items 0 to {len(node) - 1}, and {part!r} is none of them")
+    return int(part)
+
+
+def _value(text: str) -> object:
+    """A TOML value where the text is one, else the text itself; dates are text."""
+    try:
+        parsed = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):
+        return text
+    value = parsed.get("value")
+    if len(parsed) > 1 or not isinstance(value, (bool, int, float, str, list, dict)):
+        return text
+    return value

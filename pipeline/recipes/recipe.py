@@ -1,0 +1,299 @@
+"""The recipe: one TOML file that says all of a run; read, overridden, checked.
+
+Precedence: defaults < the recipe it extends < the recipe < `--set a.b=c` < a command's own flag.
+"""
+
+import copy
+import json
+import math
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import NoneType, SimpleNamespace
+from typing import Annotated, Any, TypeVar, get_args, get_origin
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from tfm.data.config import DataConfig
+from tfm.model.config import ONE_STACK, ModelConfig
+from tfm.pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.recipes.error_messages import Key, Origin, Origins, explain, model_of, place_of
+from tfm.pipeline.recipes.label_defaults import add_names, check_names
+from tfm.pipeline.recipes.overrides import Setting, put, settings_of
+from tfm.pipeline.recipes.unused_keys import refuse_idle
+from tfm.tokenizer.config import TokenizerConfig
+
+MAX_BYTES = 2**20
+COMMAND_LINE = 1  # the layer of what is said there; a recipe is 0, one that it extends less
+_Section = TypeVar("_Section", bound=BaseModel)
+
+
+def _folder_name(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}", name):
+        raise ValueError("name is that of the run's folder: letters, digits, `.`, `_` and `-`, not beginning with `.`")
+    return name
+
+
+class Recipe(BaseModel):
+    """A run: everything that determines its scores."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: Annotated[str, AfterValidator(_folder_name)] = Field(
+        description="the run lies in runs/NAME; where not given: the recipe's file name without .toml"
+    )
+    seed: int = Field(1, ge=0, lt=2**32, description="of initial weights, order of examples and dropout")
+    tokenizer: TokenizerConfig = TokenizerConfig()
+    data: DataConfig
+    model: ModelConfig = ModelConfig()
+    training: TrainingConfig = TrainingConfig()
+    decoding: DecodingConfig = DecodingConfig()
+    evaluation: EvaluationConfig = EvaluationConfig()
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> "Recipe":
+        if self.data.path is None and not self.data.train:
+            raise ValueError("there is nothing to learn from: give data.path or data.train")
+        idle = self.data.idle_epoch(self.training.max_epochs or 0)
+        if idle is not None:
+            raise ValueError(f"no training corpus takes part in epoch {idle}; see `epochs` of data.train")
+        if self.model.needs_one_vocabulary and not self.tokenizer.shared:
+            why = f'model.architecture = "{self.model.architecture}"'
+            if self.model.architecture not in ONE_STACK:
+                why = f'model.tie = "{self.model.tie}"'
+            raise ValueError(f"{why} needs one vocabulary: tokenizer.shared = true")
+        self._task_fits()
+        if self.model.block is None and self.data.limits.max_length + 1 > self.model.max_length:
+            raise ValueError(
+                f"data.limits.max_length ({self.data.limits.max_length}) and the end token exceed "
+                f"model.max_length ({self.model.max_length})"
+            )
+        return self
+
+    def _task_fits(self) -> None:
+        """Raise ValueError for a setting that the task has no use for."""
+        task, training = self.model.task, self.training
+        check_names(task, self.tokenizer)
+        if (reason := self.decoding.no_n_best(task)) is not None:
+            raise ValueError(reason)
+        if training.layout == "flat" and task not in ("translation", "language_model"):
+            raise ValueError(f'training.layout = "flat" is for translation and language_model, not "{task}"')
+        if training.early_stopping.metric == "bleu" and task != "translation":
+            raise ValueError(f'early_stopping.metric = "bleu": there are no translations with model.task = "{task}"')
+        if task == "word_vectors" and self.model.word_vectors.negatives is not None:
+            if training.early_stopping.metric == "perplexity":
+                raise ValueError("early_stopping.metric: negative sampling has a loss, but no perplexity")
+            if "label_smoothing" in training.model_fields_set and training.label_smoothing:
+                raise ValueError("training.label_smoothing is of a softmax: word_vectors.negatives goes without one")
+        if training.init_from is not None and (self.model.source_vectors or self.model.target_vectors):
+            raise ValueError("training.init_from gives the embeddings too: leave the model's vectors out")
+        if self.model.has_tails and (reason := training.no_adaptive()) is not None:
+            raise ValueError(reason)
+        if self.model.normalization == "batch" and (reason := training.no_batch_norm()) is not None:
+            raise ValueError(reason)
+
+
+def run_folder(recipe: Recipe, root: Path = Path("runs")) -> Path:
+    """The folder of the recipe's run."""
+    return root / recipe.name
+
+
+def load_recipe(path: Path, overrides: Sequence[str] = (), flags: Mapping[str, object | None] | None = None) -> Recipe:
+    """The recipe in a TOML file, with all it extends and all defaults.
+
+    `overrides`: `--set` texts such as "training.max_steps=500"; `flags`: values by dotted key, None where not
+    given. A value that may be absent is taken away by the text "none". Raises RecipeError, which names
+    the file or flag, the key, and the nearest valid key or the allowed values.
+    """
+    origins: Origins = {}
+    raw = _read(path, (), origins)
+    raw.setdefault("name", path.stem)
+    recipe = _resolved(Recipe, raw, settings_of(overrides, flags or {}), str(path), origins)
+    refuse_idle(recipe, origins)
+    return recipe
+
+
+def from_flags(
+    section: type[_Section],
+    values: Mapping[str, object | None],
+    overrides: Sequence[str] = (),
+    *,
+    beside: Sequence[str] = (),
+) -> _Section:
+    """One part of a recipe (TokenizerConfig, ...) for a command that was given no recipe.
+
+    `values`: by dotted key inside the part, None where not given. Of `overrides` (as in load_recipe) those of the
+    parts `beside`, which the command takes too, are passed over. Raises RecipeError as load_recipe does, and for
+    a part that the command does not take.
+    """
+    part = next(name for name, field in Recipe.model_fields.items() if field.annotation is section)
+    settings = settings_of(overrides, {f"{part}.{key}": value for key, value in values.items()})
+    for first, label in {each.key[0]: each.label for each in settings}.items():
+        if first not in Recipe.model_fields:
+            unknown = {"type": "extra_forbidden", "loc": (first,), "msg": "", "input": None}
+            raise explain([unknown], Recipe, (), {(first,): Origin(label, COMMAND_LINE)}, str)
+        if first not in (part, *beside, "seed", "name"):
+            takes = ", ".join(sorted([part, *beside]))
+            raise RecipeError(f"--set {first}...: without a recipe this command takes {takes}")
+    origins: Origins = {}
+    found = _resolved(section, {}, [each for each in settings if each.key[0] == part], "", origins, part)
+    refuse_idle(SimpleNamespace(**{part: found}), origins)
+    return found
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of recipes, for editors."""
+    content = Recipe.model_json_schema()
+    content["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    content["title"] = "A recipe of tfm"
+    content["properties"]["extends"] = {"type": "string", "description": "a recipe beside this one to start from"}
+    content["required"] = []  # the rest may come from the recipe it extends
+    return {key: _without_null(each) for key, each in content.items()}
+
+
+def _without_null(node: Any) -> Any:
+    # TOML has no null; we write the text "none" for it.
+    if isinstance(node, dict):
+        if node.get("type") == "null":
+            return {"const": "none"}
+        return {key: _without_null(each) for key, each in node.items() if (key, each) != ("default", None)}
+    return [_without_null(each) for each in node] if isinstance(node, list) else node
+
+
+def _read(path: Path, extended_by: tuple[Path, ...], origins: Origins) -> dict[str, Any]:
+    """A recipe file as nested dicts, merged over the recipe it extends; notes where each value comes from."""
+    if path.resolve() in [each.resolve() for each in extended_by]:
+        raise RecipeError(f"{path}: extends itself, by way of {' and '.join(map(str, extended_by))}")
+    raw = _parse(path, extended_by)
+    base = raw.pop("extends", None)
+    if base is None:
+        merged = raw
+    elif isinstance(base, str):
+        merged = _read(path.parent / base, (*extended_by, path), origins)
+        merged.pop("name", None)  # two runs in one folder would undo each other
+        _merge(merged, raw)
+    else:
+        raise RecipeError(f"{path}: extends must be the name of a recipe file, not {base!r:.60}")
+    origins.update(dict.fromkeys(_leaves(raw), Origin(str(path), -len(extended_by))))
+    return merged
+
+
+def _parse(path: Path, extended_by: tuple[Path, ...]) -> dict[str, Any]:
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        by = f", which {extended_by[-1]} extends" if extended_by else ""
+        raise RecipeError(f"{path}: there is no such recipe{by}") from None
+    except OSError as error:
+        raise RecipeError(f"{path}: cannot be read as a recipe: {error.strerror}") from None
+    except ValueError:
+        raise RecipeError(f"{str(path)!r}: is no name of a file") from None
+    if len(data) > MAX_BYTES:
+        raise RecipeError(f"{path}: is not a recipe: larger than {MAX_BYTES} bytes")
+    try:
+        return tomllib.loads(data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise RecipeError(f"{path}: is not a recipe: not UTF-8 text (byte {error.start + 1})") from None
+    except ValueError as error:  # TOMLDecodeError, and int() of very many digits
+        raise RecipeError(f"{path}: is not TOML: {error}") from None
+    except RecursionError:
+        raise RecipeError(f"{path}: is not a recipe: nested too deeply") from None
+
+
+def _merge(under: dict[str, Any], over: Mapping[str, Any]) -> None:
+    for key, value in over.items():
+        if isinstance(value, Mapping) and isinstance(under.get(key), dict):
+            _merge(under[key], value)
+        else:
+            under[key] = value
+
+
+def _leaves(raw: Mapping[str, Any], key: Key = ()) -> list[Key]:
+    found: list[Key] = []
+    for name, value in raw.items():
+        found += _leaves(value, (*key, name)) if isinstance(value, Mapping) and value else [(*key, name)]
+    return found
+
+
+def _resolved(
+    section: type[_Section],
+    said: Mapping[str, Any],
+    settings: Sequence[Setting],
+    file: str,
+    origins: Origins,
+    part: str | None = None,
+) -> _Section:
+    """The config of what a file said, with settings over it; of one part of a recipe alone, where that is named."""
+    prefix = () if part is None else (part,)
+
+    def content_with(some: Sequence[Setting]) -> Any:
+        raw = copy.deepcopy(dict(said))
+        for setting in some:
+            put(raw, setting, Recipe)
+        if part is None:
+            add_names(raw)
+        return raw if part is None else raw.get(part, {})
+
+    def to_blame(error: Any) -> str:
+        for setting in settings:  # the one without which there is no such error
+            with suppress(RecipeError):
+                if not _has_error(section, content_with([each for each in settings if each is not setting]), error):
+                    return setting.label
+        return file
+
+    content = content_with(settings)
+    origins.update({setting.key: Origin(setting.label, COMMAND_LINE) for setting in settings})
+    try:
+        return section.model_validate_json(_as_json(section, content), strict=True)
+    except ValidationError as error:
+        raise explain(error.errors(include_url=False), section, prefix, origins, to_blame) from None
+    except ValueError:
+        key = _endless(content, prefix)
+        raise RecipeError(f"{place_of(key, origins) or file}: {'.'.join(key)} must be a finite number") from None
+
+
+def _has_error(section: type[BaseModel], content: Any, error: Any) -> bool:
+    """Whether such an error comes up in this content."""
+    try:
+        section.model_validate_json(_as_json(section, content), strict=True)
+    except ValidationError as found:
+        return _without_values(error) in map(_without_values, found.errors())
+    except ValueError:
+        return True
+    return False
+
+
+def _without_values(error: Any) -> tuple[object, ...]:
+    return error["type"], error["loc"], re.sub(r'\d+|"[^"]*"', "", error["msg"])
+
+
+def _as_json(section: type[BaseModel], content: Any) -> str:
+    """For validation by strict rules: 8000 is no text, "8000" no number. Raises ValueError for what is not finite."""
+    return json.dumps(_prepared(section, content), default=str, allow_nan=False)
+
+
+def _endless(raw: object, key: Key) -> Key:
+    """The key of the first number that is infinite or none."""
+    if isinstance(raw, float) and not math.isfinite(raw):
+        return key
+    items = raw.items() if isinstance(raw, Mapping) else enumerate(raw) if isinstance(raw, list) else ()
+    return next((found for name, each in items if (found := _endless(each, (*key, str(name))))), ())
+
+
+def _prepared(annotation: Any, value: Any) -> Any:
+    """The value with None for the text "none" wherever its type has a None."""
+    if value == "none" and NoneType in get_args(annotation):
+        return None
+    if isinstance(value, (list, tuple)):
+        return [_prepared(model_of(annotation), each) for each in value]
+    if not isinstance(value, Mapping):
+        return value
+    model = model_of(annotation)
+    if model is None or get_origin(annotation) is dict:
+        return {name: _prepared(model, each) for name, each in value.items()}
+    types = {name: field.annotation for name, field in model.model_fields.items()}
+    return {name: _prepared(types.get(name), each) for name, each in value.items()}

@@ -1,0 +1,114 @@
+"""Refuses keys of a recipe that change nothing.
+
+A key that was said before what makes it idle, in a recipe that is extended, is left aside like one that is overridden;
+one that was said beside it or after is refused.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.recipes.error_messages import Key, Origins, place_of, shown
+from tfm.pipeline.recipes.unused_key_table import IDLE, Idle
+
+MISSING = object()
+"""What a key has that is of no part that was read."""
+
+
+def refuse_idle(recipe: Any, origins: Origins) -> None:
+    """Raise RecipeError for a key that was said and changes nothing. recipe: all parts that were read, by name."""
+    found: dict[str, str] = {}
+    for key, row in _idle(recipe):
+        if not _said_over(key, row, origins):
+            decided = " and ".join(f"{each} = {shown(_plain(value_at(recipe, each)))}" for each in row.where)
+            found.setdefault(key, f"changes nothing with {decided}: {row.why}")
+    for key, why in _idle_of_corpora(recipe):
+        found.setdefault(key, f"changes nothing: {why}")
+    for key, text in found.items():
+        place = place_of(tuple(key.split(".")), origins)
+        others = [each for each in found if each != key]
+        more = f"\n(and {', '.join(others[:5])}{', ...' if others[5:] else ''})" if others else ""
+        raise RecipeError(f"{place}: {key} = {shown(_plain(value_at(recipe, key)))} {text}: leave it out{more}")
+
+
+def value_at(parts: Any, key: str) -> Any:
+    """The value of a dotted key, through tables and lists; MISSING where there is none."""
+    value = parts
+    for name in key.split("."):
+        if isinstance(value, tuple):
+            value = value[int(name)]
+        elif isinstance(value, Mapping):
+            value = value.get(name, MISSING)
+        else:
+            value = getattr(value, name, MISSING)
+        if value is MISSING:
+            break
+    return value
+
+
+def _idle(recipe: Any) -> Iterator[tuple[str, Idle]]:
+    """Each leaf key that is not as by default and changes nothing, and the row of the table that says so."""
+    for row in IDLE:
+        values = {key: value_at(recipe, key) for key in row.where}
+        if MISSING not in values.values() and all(row.where[key](value) for key, value in values.items()):
+            for key in row.keys:
+                yield from ((leaf, row) for leaf in _changed(recipe, key))
+
+
+def _changed(recipe: Any, key: str) -> Iterator[str]:
+    """The leaf keys at a dotted key, or below it, whose values are not the defaults."""
+    above, _, name = key.rpartition(".")
+    holder, value = value_at(recipe, above) if above else recipe, value_at(recipe, key)
+    if isinstance(value, BaseModel):
+        for below in type(value).model_fields:
+            yield from _changed(recipe, f"{key}.{below}")
+    elif isinstance(holder, BaseModel) and value != type(holder).model_fields[name].get_default(
+        call_default_factory=True
+    ):
+        yield key
+
+
+def _said_over(key: str, row: Idle, origins: Origins) -> bool:
+    """Whether what makes the key idle was said in a later layer than the key: then it is left aside."""
+    layer = _layer(tuple(key.split(".")), origins)
+    return any(_layer(tuple(each.split(".")), origins) > layer for each in row.where)
+
+
+def _layer(key: Key, origins: Origins) -> float:
+    """The latest layer in which something of a key was said; before all others where it is a default."""
+    return max((each.layer for said, each in origins.items() if said[: len(key)] == key[: len(said)]), default=-1e9)
+
+
+def _idle_of_corpora(recipe: Any) -> Iterator[tuple[str, str]]:
+    """The keys of single corpora that change nothing, and why."""
+    data = value_at(recipe, "data")
+    if data is MISSING:
+        return
+    held_out = {"valid": data.valid, **{f"tests.{name}": corpus for name, corpus in data.tests.items()}}
+    for name, corpus in {**{f"train.{place}": each for place, each in enumerate(data.train)}, **held_out}.items():
+        if corpus is None:
+            continue
+        if corpus.split is not None and corpus.format not in ("huggingface", "generated"):
+            yield f"data.{name}.split", f'format = "{corpus.format}" has no splits; huggingface and generated have'
+        if corpus.weight != 1 and name in held_out:
+            yield f"data.{name}.weight", "a held-out corpus is read once; training corpora have weights"
+        if corpus.format == "generated":
+            for side in ("source", "target"):
+                if getattr(corpus, side) not in (side, None):
+                    yield (
+                        f"data.{name}.{side}",
+                        'a built-in corpus has no columns; source = "none" leaves that side out',
+                    )
+
+
+def _plain(value: Any) -> Any:
+    """A value as it is shown in a message."""
+    if value is None:
+        return "none"
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json", exclude_defaults=True)
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, (list, tuple)) else value

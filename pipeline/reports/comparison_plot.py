@@ -1,0 +1,54 @@
+"""The plot of a comparison: validation loss of every run over updates, and over seconds."""
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+from tfm.pipeline.artifacts.files import beginning, replace_bytes
+from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.reports.run_summary import Trained
+from tfm.pipeline.reports.training_curves import STYLE
+
+FORMATS = ("svg", "png")
+LINES = ("-", "--", ":", "-.")  # ten colours, then the same dashed
+
+
+def draw(runs: Sequence[Trained], file: Path) -> None:
+    """Draw the curves of the runs into a file, by its ending an SVG or a PNG.
+
+    Raises RecipeError for another ending, DataError where no run has a curve, CannotWrite.
+    """
+    kind = file.suffix.removeprefix(".").lower()
+    if kind not in FORMATS:
+        raise RecipeError(f"--plot {file}: a plot is a .svg or a .png")
+    if all(run.curve is None for run in runs):
+        raise DataError("has no curve: a run's training/metrics.jsonl is not there", file=runs[0].model.path.parent)
+    content = picture(runs, kind)
+    with beginning(file):
+        replace_bytes(file, content)
+
+
+def picture(runs: Sequence[Trained], kind: str) -> bytes:
+    """The plot as an SVG or PNG: the same runs give the same bytes."""
+    # matplotlib takes most of a second to import: only a drawing pays for it
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
+        figure = Figure(figsize=(11, max(4.5, 0.2 * len(runs) + 0.5)), layout="constrained")  # room for the legend
+        by_step, by_second = figure.subplots(1, 2, sharey=True)
+        for number, (name, curve) in enumerate((run.name, run.curve) for run in runs):
+            if curve is None:
+                continue
+            look = {"color": f"C{number % 10}", "linestyle": LINES[number // 10 % len(LINES)]}
+            by_step.plot(curve.steps, curve.losses, marker=".", linewidth=1.3, label=name, **look)
+            by_second.plot(curve.seconds, curve.losses, marker=".", linewidth=1.3, **look)
+        for axes, under in ((by_step, "updates"), (by_second, "seconds of updates")):
+            axes.set_xlabel(under)
+            axes.grid(alpha=0.25)
+        by_step.set_title("validation loss a prediction (nats)", loc="left")
+        figure.legend(loc="outside right upper", frameon=False)
+        buffer = io.BytesIO()
+        metadata = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
+        figure.savefig(buffer, format=kind, metadata=metadata, dpi=150)
+    return buffer.getvalue()

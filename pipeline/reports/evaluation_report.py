@@ -1,0 +1,155 @@
+"""report.html: what an evaluation found, on one page that needs nothing but itself."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from tfm.pipeline.artifacts.artifact import Input
+from tfm.pipeline.reports.report_template import PAGE
+from tfm.pipeline.scoring.breakdown import Sample
+from tfm.pipeline.scoring.evaluation import Evaluation
+from tfm.pipeline.scoring.label_tables import label_tables
+
+NAMES: Mapping[str, str] = {
+    "bleu": "BLEU",
+    "chrf": "chrF",
+    "chrf++": "chrF++",
+    "ter": "TER",
+    "rouge1": "ROUGE-1",
+    "rouge2": "ROUGE-2",
+    "rougeL": "ROUGE-L",
+    "rougeLsum": "ROUGE-Lsum",
+    "exact_match": "exact match",
+    "accuracy": "accuracy",
+    "macro_f1": "macro F1",
+    "token_accuracy": "accuracy by token",
+    "perplexity": "perplexity",
+    "word_perplexity": "perplexity by word",
+    "bits_per_character": "bits a character",
+}
+MOST_COLUMNS = 30  # of a confusion matrix on a page
+LOWER_IS_BETTER = {"ter", "perplexity", "word_perplexity", "bits_per_character"}
+
+
+def score_rows(evaluation: Evaluation) -> list[tuple[str, str, str]]:
+    """Name, score and signature of each metric, as tables show them."""
+    rows = [
+        (label(name), f"{score.score:.2f}" if math.isfinite(score.score) else "∞", score.signature)
+        for name, score in evaluation.scores.items()
+    ]
+    return rows + [(label(name), "–", why) for name, why in evaluation.missing.items()]
+
+
+def label(name: str) -> str:
+    """A metric's name for people, with an arrow where lower is better."""
+    return NAMES.get(name, name) + (" ↓" if name in LOWER_IS_BETTER else "")
+
+
+def render(title: str, evaluations: Sequence[Evaluation], *, curves: str | None, inputs: Mapping[str, Input]) -> str:
+    """The whole page. `curves` is an SVG document of ours; `inputs` tell the lineage.
+
+    Everything else is text of users and is escaped.
+    """
+    parts = [part for evaluation in evaluations for part in (_scores(evaluation), _labels(evaluation))]
+    if curves is not None:
+        parts.append(f"<h2>Training</h2>\n<figure>{_inline(curves)}</figure>")
+    parts += [_lengths(evaluation) for evaluation in evaluations if evaluation.lengths]
+    parts += [_samples(evaluation) for evaluation in evaluations]
+    if inputs:
+        inner = "".join(_lineage(name, inputs[name].as_json()) for name in sorted(inputs))
+        parts.append(f'<h2>Lineage</h2>\n<ul class="lineage">{inner}</ul>')
+    return PAGE.substitute(title=escape(title), body="\n".join(part for part in parts if part))
+
+
+def _inline(svg: str) -> str:
+    """The <svg> element alone: HTML knows no XML declaration, document type or RDF metadata."""
+    return re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
+
+
+def _scores(evaluation: Evaluation) -> str:
+    rows = "".join(
+        f'<tr><td>{escape(name)}</td><td class="number">{escape(score)}</td>'
+        f"<td><code>{escape(signature)}</code></td></tr>"
+        for name, score, signature in score_rows(evaluation)
+    )
+    return (
+        f"<h2>Scores on {escape(evaluation.name)}</h2>\n"
+        f'<p class="note">{evaluation.num_segments:,} segments; ↓ lower is better</p>\n'
+        f'<table><tr><th>metric</th><th class="number">score</th><th>signature</th></tr>{rows}</table>'
+    )
+
+
+def _labels(evaluation: Evaluation) -> str:
+    """Scores by label, and which are taken for which, where labels are scored."""
+    text = ""
+    for title, columns, rows in label_tables(evaluation.labels, MOST_COLUMNS) if evaluation.labels else ():
+        heads = "".join(f'<th class="number">{escape(head)}</th>' for head in columns[1:])
+        lines = "".join(
+            f"<tr><td>{escape(name)}</td>"
+            + "".join(f'<td class="number">{escape(cell)}</td>' for cell in cells)
+            + "</tr>"
+            for name, *cells in rows
+        )
+        text += f"<h2>{escape(title.capitalize())} on {escape(evaluation.name)}</h2>\n"
+        text += f"<table><tr><th>{escape(columns[0])}</th>{heads}</tr>{lines}</table>"
+    return text
+
+
+def _lengths(evaluation: Evaluation) -> str:
+    names = list(dict.fromkeys(name for group in evaluation.lengths for name in group.scores))
+    rows = ""
+    for group in evaluation.lengths:
+        span = f"{group.shortest}" if group.shortest == group.longest else f"{group.shortest}–{group.longest}"
+        cells = (f"{group.scores[name].score:.2f}" if name in group.scores else "–" for name in names)
+        width = min(max(group.scores[names[0]].score, 0), 100) if names and names[0] in group.scores else 0
+        rows += (
+            f'<tr><td class="number">{span}</td><td class="number">{group.num_segments:,}</td>'
+            + "".join(f'<td class="number">{cell}</td>' for cell in cells)
+            + f'<td class="bar"><div style="width: {width:.1f}%"></div></td></tr>'
+        )
+    heads = [_head(name, evaluation) for name in names]
+    columns = "".join(f'<th class="number">{escape(head)}</th>' for head in heads)
+    bar = f"{escape(heads[0])} of 100" if heads else ""
+    return (
+        f"<h2>Quality by {escape(evaluation.length_of)} length on {escape(evaluation.name)}</h2>\n"
+        f'<table><tr><th class="number">words</th><th class="number">segments</th>{columns}<th>{bar}</th></tr>'
+        f"{rows}</table>"
+    )
+
+
+def _head(name: str, evaluation: Evaluation) -> str:
+    """A metric's name over its column of scores by length."""
+    signatures = {group.scores[name].signature for group in evaluation.lengths if name in group.scores}
+    is_other = name == "bleu" and all("|eff:yes|" in each for each in signatures)
+    return label(name) + (" (effective order)" if is_other else "")
+
+
+def _samples(evaluation: Evaluation) -> str:
+    text = ""
+    if evaluation.worst:
+        text += f"<h2>Worst samples of {escape(evaluation.name)}</h2>\n"
+        by = "chrF" if evaluation.worst[0].accuracy is None else "share of right labels"
+        text += f'<p class="note">lowest {by} of the segment first</p>' + "".join(map(_sample, evaluation.worst))
+    if evaluation.random:
+        text += f"<h2>Random samples of {escape(evaluation.name)}</h2>\n" + "".join(map(_sample, evaluation.random))
+    return text
+
+
+def _sample(sample: Sample) -> str:
+    entries = [] if sample.source is None else [("source", sample.source)]
+    entries += [("hypothesis", sample.hypothesis)] + [("reference", text) for text in sample.references]
+    # dir=auto: a right-to-left language reads from its own side
+    inner = "".join(f'<dt>{name}</dt><dd dir="auto">{escape(text)}</dd>' for name, text in entries)
+    score = f"chrF {sample.chrf:.1f}" if sample.accuracy is None else f"{100 * sample.accuracy:.0f} % of labels right"
+    return f'<div class="sample"><p>line {sample.line}, {score}</p><dl>{inner}</dl></div>\n'
+
+
+def _lineage(name: str, entry: Mapping[str, Any]) -> str:
+    """One input and, nested in it, what it was made from: `entry` is Input.as_json()."""
+    made = entry["lineage"]
+    words = [name] + ([f"made by {made['stage']}"] if made else []) + ([entry["path"]] if entry["path"] else [])
+    inner = "".join(_lineage(label, made["inputs"][label]) for label in sorted(made["inputs"])) if made else ""
+    nested = f"<ul>{inner}</ul>" if inner else ""
+    return f"<li>{escape(' · '.join(words))} <code>{escape(entry['fingerprint'])}</code>{nested}</li>"

@@ -1,0 +1,111 @@
+"""What lies in the folder of a run: artifacts, work in progress, trainings set aside, and the room that each takes."""
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tfm.pipeline.artifacts.artifact import left_behind
+from tfm.pipeline.artifacts.folder_lock import writer
+from tfm.pipeline.artifacts.manifest import NAME, Manifest, open_artifact
+from tfm.pipeline.errors import DataError
+
+ORDER = ("tokenizer", "dataset", "training", "model", "translations", "scores")
+TRAINING = re.compile(r"training(\.old-\d+)?")
+DAMAGED = "damaged"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A folder of a run. `kind`: the stage that made it, training, or damaged; `state`: in words.
+
+    `bytes`: the sizes of its files. `steps`: of a training, those of its checkpoints. `writer`: who writes it now.
+    """
+
+    name: str
+    kind: str
+    state: str
+    bytes: int
+    made: str | None = None
+    fingerprint: str | None = None
+    steps: list[int] = field(default_factory=list)
+    writer: str | None = None
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a folder is that of a run: no artifact itself, it holds some, or a training."""
+    holds = ((part / NAME).exists() or TRAINING.fullmatch(part.name) for part in _parts(folder))
+    return not (folder / NAME).exists() and any(holds)
+
+
+def overview(folder: Path) -> list[Part]:
+    """Every artifact and training in the folder of a run, verified, in the order of the stages."""
+    found: dict[str, Manifest | str] = {}
+    for place in _parts(folder):
+        if not TRAINING.fullmatch(place.name):
+            try:
+                found[place.name] = open_artifact(place)
+            except DataError as error:
+                found[place.name] = str(error)
+    made = {name: each for name, each in found.items() if isinstance(each, Manifest)}
+    return [_training(place) if place.name not in found else _artifact(place, found[place.name], made)
+            for place in _parts(folder)]  # fmt: skip
+
+
+def as_json(folder: Path, parts: list[Part]) -> dict[str, Any]:
+    """The same as JSON, and beside it drafts and replaced versions, which processes left that were killed."""
+    names = {*ORDER, *(each.name for each in parts)}
+    rest = [path for name in sorted(names) for path in left_behind(folder / name)]
+    return {
+        "path": str(folder),
+        "bytes": bytes_in(folder),
+        "parts": [asdict(each) for each in parts],
+        "left_over": {path.name: bytes_in(path) for path in rest},
+    }
+
+
+def bytes_in(folder: Path) -> int:
+    """The sizes of all files under a folder, in bytes; a link counts as itself."""
+    total = 0
+    for parent, _, files in os.walk(folder):
+        for name in files:
+            try:
+                total += os.lstat(os.path.join(parent, name)).st_size
+            except FileNotFoundError:
+                continue  # removed meanwhile: a training goes on
+    return total
+
+
+def _parts(folder: Path) -> Iterator[Path]:
+    """Folders of artifacts and trainings, in the order of the stages, others after them by name."""
+    try:
+        names = [entry.name for entry in os.scandir(folder) if entry.is_dir() or entry.is_symlink()]
+    except OSError:
+        return
+    place = {name: number for number, name in enumerate(ORDER)}
+    shown = [name for name in names if not name.startswith(".")]
+    for name in sorted(shown, key=lambda name: (place.get(name.partition(".")[0], len(ORDER)), name)):
+        if name in ORDER or TRAINING.fullmatch(name) or (folder / name / NAME).exists():
+            yield folder / name
+
+
+def _artifact(place: Path, found: Manifest | str, made: dict[str, Manifest]) -> Part:
+    num_bytes, at_work = bytes_in(Path(os.path.realpath(place))), writer(place)
+    if isinstance(found, str):
+        return Part(place.name, DAMAGED, f"damaged: {found}", num_bytes, writer=at_work)
+    others = [
+        label
+        for label, each in found.inputs.items()
+        if label in made and made[label].fingerprint != each.fingerprint and label != place.name
+    ]
+    state = f"whole, but made from another {' and '.join(others)} than is here" if others else "whole"
+    return Part(place.name, found.stage, state, num_bytes, found.made["created"], found.fingerprint, writer=at_work)
+
+
+def _training(place: Path) -> Part:
+    names = (path.name.removeprefix("step-") for path in (place / "checkpoints").glob("step-*"))
+    steps = sorted(int(name) for name in names if name.isdecimal())
+    aside = "set aside; remove it where it is not needed" if place.name != "training" else "work in progress"
+    return Part(place.name, "training", aside, bytes_in(place), steps=steps, writer=writer(place))

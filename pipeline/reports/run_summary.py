@@ -1,0 +1,278 @@
+"""A trained model with all that its run tells of it: config, figures with their signatures, and the curve.
+
+A figure's signature is all that one must know to compare it with another's: of a loss the dataset, of BLEU the texts,
+of seconds the machine.
+"""
+
+import math
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from tfm.data.documents import read_json
+from tfm.pipeline.artifacts.artifact import Manifest, open_artifact
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.reports.training_curves import points, read_metrics
+from tfm.pipeline.scoring.evaluation import from_json
+from tfm.pipeline.scoring.metrics.registry import Score
+
+SHORT = 12  # digits of a fingerprint
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Validation loss, and after how many updates and seconds of updates it was reached."""
+
+    steps: list[int]
+    seconds: list[float]
+    losses: list[float]
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model with all that is known of it.
+
+    config: every setting by dotted key. figures: by name, those of validation as valid.loss, ..., those of the main
+    test set as test.bleu, ... notes: what of the run is left out, and why.
+    """
+
+    name: str
+    model: Manifest
+    config: Mapping[str, object]
+    figures: Mapping[str, Score]
+    curve: Curve | None = None
+    notes: Sequence[str] = ()
+
+    @property
+    def architecture(self) -> str:
+        return str(self.config.get("model.architecture", "transformer"))
+
+    @property
+    def task(self) -> str:
+        return str(self.config.get("model.task", "translation"))
+
+
+def read_run(folder: Path, name: str) -> Trained:
+    """The model in the folder of a run, or in its own; scores and curve where they lie beside it and are of it."""
+    if not folder.exists():
+        raise DataError("there is no such folder", file=folder)
+    of_model = (folder / "manifest.json").exists() or not folder.is_dir()
+    if not of_model and not (folder / "model").exists():
+        raise DataError("holds no model yet: `tfm train` makes it", file=folder)
+    model = open_artifact(folder if of_model else folder / "model", "train")
+    run = folder if not of_model else folder.parent if folder.name == "model" else None
+    notes = _changed(model)
+    config = {**model.config, "seed": model.seed, "settings": _settings(model), "init_from": None}
+    config |= {label: each.fingerprint[:SHORT] for label, each in model.inputs.items()}
+    figures, curve = _trained(model), None
+    if run is not None:
+        scores, translations = _scores(run, model, notes)
+        config |= {} if scores is None else scores.config
+        config |= {} if translations is None else translations.config
+        figures |= {} if scores is None else _scored(scores, translations)
+        if metrics := _metrics(run / "training" / "metrics.jsonl", model, notes):
+            figures |= _speed(metrics, model)
+            curve = _curve(metrics, model)
+    return Trained(name, model, dict(_flat(config)), figures, curve, notes)
+
+
+def _changed(model: Manifest) -> list[str]:
+    """What was asked for differently once the training had begun, which the config alone does not tell."""
+    found = model.figures.get("changed_during_training")
+    words = [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
+    return [f"its training was changed under way: {'; '.join(words)}"] if words else []
+
+
+def name_of(folder: Path) -> str:
+    """The name of a run, by its folder or that of its model."""
+    whole = Path(os.path.abspath(folder))  # a link's target would be a version of it
+    return whole.parent.name if whole.name == "model" and whole.parent.name else whole.name
+
+
+def _flat(value: Mapping[str, Any], key: str = "") -> Iterator[tuple[str, object]]:
+    for name, each in value.items():
+        if isinstance(each, Mapping):
+            yield from _flat(each, f"{key}{name}.")
+        else:
+            yield f"{key}{name}", each
+
+
+def _number(content: Mapping[str, Any], name: str) -> float | None:
+    """A figure of a manifest, where there is one; infinity is a text there."""
+    value = content.get(name)
+    if isinstance(value, str):
+        return math.inf if value == "inf" else None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return value if abs(value) <= sys.float_info.max else None
+
+
+def _table(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = content.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _settings(model: Manifest) -> dict[str, object]:
+    """What the machine decided in training: device, precision, threads, ..."""
+    return {name: value for name, value in _table(model.figures, "settings").items() if name != "torch"}
+
+
+def _trained(model: Manifest) -> dict[str, Score]:
+    """The figures in the manifest of a model."""
+    config, validation = _table(model.config, "model"), _table(model.figures, "validation")
+    on = {label: each.fingerprint[:SHORT] for label, each in model.inputs.items() if label == "dataset"}
+    on |= {name: str(config[name]) for name in ("task", "block") if config.get(name) is not None}
+    on |= _predicted_words(config)
+    bleu = f"{validation.get('bleu_signature')}|{_spelled(on)}"
+    found = {
+        "parameters": (_number(model.figures, "parameters"), ""),
+        "updates": (_number(model.figures, "updates"), ""),
+        "seconds": (_number(model.figures, "training_seconds"), _machine(model)),
+        **{f"valid.{name}": (_number(validation, name), _spelled(on)) for name in ("loss", "perplexity", "accuracy")},
+        "valid.bleu": (_number(validation, "bleu"), bleu),
+    }
+    return {name: Score(value, signature) for name, (value, signature) in found.items() if value is not None}
+
+
+def _predicted_words(config: Mapping[str, Any]) -> dict[str, str]:
+    """Of word vectors, what is predicted in validation, which reads texts whole: nothing is left out of them."""
+    if config.get("task") != "word_vectors":
+        return {}
+    words = _table(config, "word_vectors")
+    window = f"1-to-{words.get('window')}" if words.get("shrink") else str(words.get("window"))
+    return {
+        "architecture": str(config.get("architecture")),
+        "window": window,
+        "noise-words": str(words.get("negatives") or "none"),
+    }
+
+
+def _spelled(parts: Mapping[str, object]) -> str:
+    return "|".join(f"{key}:{value}" for key, value in parts.items() if value is not None)
+
+
+def _machine(model: Manifest) -> str:
+    """On what a model was trained, as far as speed goes."""
+    hardware, versions = (_table(model.made, name) for name in ("hardware", "versions"))
+    settings = {name: value for name, value in _settings(model).items() if name in ("device", "threads", "world_size")}
+    return _spelled({**hardware, **settings, "torch": versions.get("torch")})
+
+
+def _scores(run: Path, model: Manifest, notes: list[str]) -> tuple[Manifest | None, Manifest | None]:
+    """Scores of the model, and the translations they are of, where there are any."""
+    if not (run / "scores").exists():
+        return None, None
+    scores = open_artifact(run / "scores", "evaluate")
+    scored = scores.inputs.get("model")
+    if scored is None or scored.fingerprint != model.fingerprint:
+        notes.append("scores/ are of another model than model/, and are left out; `tfm evaluate` makes them anew")
+        return None, None
+    if "translations" not in scores.inputs or not (run / "translations").exists():
+        return scores, None
+    translations = open_artifact(run / "translations", "translate")
+    is_scored = translations.fingerprint == scores.inputs["translations"].fingerprint
+    return scores, translations if is_scored else None
+
+
+def _scored(scores: Manifest, translations: Manifest | None) -> dict[str, Score]:
+    """The scores of the main test set; to a signature belongs which texts it is of."""
+    file = scores.folder / "scores.json"
+    try:
+        main = from_json(read_json(file, shown=scores.path / "scores.json"))[0]
+        about = _spelled(_texts(main.name, scores, translations))
+        return {f"test.{n}": Score(float(each.score), f"{each.signature}|{about}") for n, each in main.scores.items()}
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        problem = "holds no scores of ours; remove the folder and score again"
+        raise DataError(problem, file=scores.path / "scores.json") from error
+
+
+def _texts(test: str, scores: Manifest, translations: Manifest | None) -> dict[str, str]:
+    """By what a test set is told from others: fingerprints of its texts."""
+    if translations is not None:
+        kinds = {kind: translations.files.get(f"{test}.{kind}.txt") for kind in ("source", "reference")}
+        number = 2
+        while entry := translations.files.get(f"{test}.reference.{number}.txt"):
+            kinds[f"reference_{number}"], number = entry, number + 1
+        return {kind: entry.sha256[:SHORT] for kind, entry in kinds.items() if entry is not None}
+    if "dataset" in scores.inputs:
+        below = _table(scores.inputs["dataset"].lineage, "inputs")
+        parts = [str(each.get("fingerprint")) for label, each in below.items() if label.startswith(f"{test}: ")]
+        return {"texts": " + ".join(parts)}
+    given = {label: each for label, each in scores.inputs.items() if label not in ("model", "hypotheses")}
+    return {label.removesuffix("_1"): each.fingerprint[:SHORT] for label, each in given.items()}
+
+
+def _metrics(file: Path, model: Manifest, notes: list[str]) -> list[dict[str, object]]:
+    """The lines of metrics.jsonl where they are of the training that the model came from."""
+    lines = read_metrics(file) if file.exists() else []
+    if lines and not _are_of(lines, file, model):
+        notes.append("training/ is of another training than model/: its curve and tokens/s are left out")
+        return []
+    return lines
+
+
+def _are_of(lines: Sequence[Mapping[str, object]], file: Path, model: Manifest) -> bool:
+    """Whether a metrics.jsonl is of the training that a model came from: the one that its manifest knows or, where it
+    is of before manifests knew that, one whose figures agree with the model's."""
+    if (known := model.figures.get("metrics_sha256")) is not None:
+        return sha256(file.read_bytes()).hexdigest() == str(known)
+    steps, losses = points(lines, "valid", "loss")
+    if not steps or steps[-1] != model.figures.get("updates"):
+        return False
+    validated = dict(zip(steps, losses, strict=True))
+    published, loss = model.figures.get("steps"), _number(_table(model.figures, "validation"), "loss")
+    if isinstance(published, list) and len(published) == 1 and loss is not None:
+        return bool(validated.get(published[0]) == loss)
+    return _seconds_agree(lines, model)
+
+
+def _seconds_agree(lines: Sequence[Mapping[str, object]], model: Manifest) -> bool:
+    """Whether a training could have taken as long as the model's: its clock goes on to the end of the last validation,
+    and nothing but updates comes in between."""
+    steps, clock = points(lines, "train", "seconds")
+    validated, taken = points(lines, "valid", "seconds")
+    total = _number(model.figures, "training_seconds")
+    if not steps or total is None:
+        return True
+    least = clock[-1] + sum(each for at, each in zip(validated, taken, strict=True) if at >= steps[-1])
+    return abs(total - least) < 0.01 if steps[-1] == validated[-1] else least < total + 0.01
+
+
+def _clock(metrics: Sequence[Mapping[str, object]], model: Manifest) -> tuple[list[int], list[float]]:
+    """Steps, and the seconds that updates had taken up to them: those of validations are counted out."""
+    steps, seconds = points(metrics, "train", "seconds")
+    validated, taken = points(metrics, "valid", "seconds")
+    updates, total = (_number(model.figures, name) or 0.0 for name in ("updates", "training_seconds"))
+    end = int(updates)
+    if end > max(steps, default=0):  # the last updates are too few for a line; all is over after a last validation
+        steps, seconds, validated = [*steps, end], [*seconds, total], [min(at, end - 1) for at in validated]
+    of_updates = [
+        until - sum(each for at, each in zip(validated, taken, strict=True) if at < step)
+        for step, until in zip(steps, seconds, strict=True)
+    ]
+    return [0, *steps], [0.0, *of_updates]
+
+
+def _speed(metrics: Sequence[Mapping[str, object]], model: Manifest) -> dict[str, Score]:
+    """Predicted tokens a second over all updates."""
+    steps, seconds = _clock(metrics, model)
+    rates = dict(zip(*points(metrics, "train", "tokens_per_second"), strict=True))
+    spans = [(step, end - begin) for step, (begin, end) in zip(steps[1:], pairwise(seconds), strict=True)]
+    counted = [(rates[step] * span, span) for step, span in spans if step in rates and span > 0]
+    if not counted:
+        return {}
+    rate = sum(tokens for tokens, _ in counted) / sum(span for _, span in counted)
+    return {"tokens_per_second": Score(rate, f"task:{_table(model.config, 'model').get('task')}|{_machine(model)}")}
+
+
+def _curve(metrics: Sequence[Mapping[str, object]], model: Manifest) -> Curve:
+    """Validation loss over updates and seconds."""
+    import numpy as np
+
+    steps, losses = points(metrics, "valid", "loss")
+    return Curve(steps, [float(each) for each in np.interp(steps, *_clock(metrics, model))], losses)

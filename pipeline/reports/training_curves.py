@@ -1,0 +1,119 @@
+"""The curves of a training, drawn from its metrics.jsonl: loss, learning rate and what validation found, by step."""
+
+import io
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tfm.pipeline.artifacts.files import replace_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# panel title -> lines of (label, event, key)
+_PANELS: Mapping[str, Sequence[tuple[str, str, str]]] = {
+    "loss a target token (nats)": (
+        ("train, smoothed", "train", "loss"),
+        ("train", "train", "nll"),
+        ("validation", "valid", "loss"),
+    ),
+    "learning rate": (("learning rate", "train", "learning_rate"),),
+}
+# the first two that there are figures of
+_FOUND: Mapping[str, Sequence[tuple[str, str, str]]] = {
+    "perplexity": (("validation", "valid", "perplexity"),),
+    "BLEU": (("validation", "valid", "bleu"),),
+    "accuracy": (("validation", "valid", "accuracy"),),
+}
+_COLOURS = {"train, smoothed": "#9ecae1", "train": "#3182bd", "validation": "#e6550d", "learning rate": "#31a354"}
+STYLE = {
+    "svg.hashsalt": "tfm",  # ids are otherwise drawn at random: the same metrics must give the same bytes
+    "svg.fonttype": "none",
+    "font.size": 9.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+
+
+def read_metrics(file: Path) -> list[dict[str, object]]:
+    """The lines of a metrics.jsonl; one that is damaged or still being written is left out."""
+    lines = []
+    for text in file.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]:  # the last has no end yet
+        try:
+            lines.append(json.loads(text))
+        except (ValueError, RecursionError):
+            continue
+    return [line for line in lines if isinstance(line, dict)]
+
+
+def draw(metrics: Sequence[Mapping[str, object]], file: Path) -> None:
+    """Draws the curves of `metrics` (lines of metrics.jsonl) into `file`, which is whole at every moment."""
+    replace_text(file, svg(metrics))
+
+
+def svg(metrics: Sequence[Mapping[str, object]]) -> str:
+    """The curves of `metrics` as an SVG document: the same lines give the same bytes, whatever the day."""
+    # matplotlib takes most of a second to import: only a drawing pays for it
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
+        figure = Figure(figsize=(10, 6), layout="constrained")
+        panels = [*_PANELS.items(), *_found(metrics)]
+        for axes, (title, lines) in zip(figure.subplots(2, 2, sharex=True).flat, panels, strict=False):
+            _panel(axes, title, lines, metrics)
+        for axes in figure.axes[len(panels) :]:
+            axes.remove()
+            figure.axes[1].tick_params(labelbottom=True)  # nothing is below it any more
+        buffer = io.StringIO()
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    return buffer.getvalue()
+
+
+def _found(metrics: Sequence[Mapping[str, object]]) -> list[tuple[str, Sequence[tuple[str, str, str]]]]:
+    """The panels of validation: which figures there are differs from task to task."""
+    there_are = [(title, lines) for title, lines in _FOUND.items() if points(metrics, *lines[0][1:])[0]]
+    return there_are[:2] or list(_FOUND.items())[:2]
+
+
+def _panel(
+    axes: "Axes", title: str, lines: Sequence[tuple[str, str, str]], metrics: Sequence[Mapping[str, object]]
+) -> None:
+    """One set of axes with the lines that have points."""
+    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
+
+    drawn = 0
+    for label, event, key in lines:
+        steps, values = points(metrics, event, key)
+        if steps:
+            marker = "." if event == "valid" else ""
+            axes.plot(steps, values, label=label, color=_COLOURS[label], marker=marker, linewidth=1.3)
+            drawn += 1
+    axes.set_title(title, loc="left")
+    axes.set_xlabel("step")
+    axes.grid(alpha=0.25)
+    if key == "perplexity" and drawn:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter(FormatStrFormatter("%g"))
+        axes.yaxis.set_minor_locator(NullLocator())
+    if drawn > 1:
+        axes.legend(frameon=False)
+    if not drawn:
+        axes.text(0.5, 0.5, "no figures yet", transform=axes.transAxes, ha="center", color="#777777")
+
+
+def points(metrics: Sequence[Mapping[str, object]], event: str, key: str) -> tuple[list[int], list[float]]:
+    """Steps and values of one curve; what is missing or not finite leaves a gap, not an error."""
+    steps: list[int] = []
+    values: list[float] = []
+    for line in metrics:
+        step, value = line.get("step"), line.get(key)
+        if line.get("event") != event or not isinstance(step, int) or not isinstance(value, (int, float)):
+            continue
+        if abs(step) < 2**53 and abs(value) <= sys.float_info.max:
+            steps.append(step)
+            values.append(float(value))
+    return steps, values

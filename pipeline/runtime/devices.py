@@ -1,0 +1,63 @@
+"""The choice of device, and of the precision of matrix products on it."""
+
+import time
+from functools import cache
+
+import torch
+
+from tfm.model.layers.int8 import what_int8_lacks
+from tfm.pipeline.config import DecodingPrecision
+from tfm.pipeline.errors import RecipeError
+
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
+
+
+def resolve_device(device: str) -> torch.device:
+    """`auto` is the GPU where there is one. Raises RecipeError where the asked one is not there."""
+    available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    if device == "auto":
+        return torch.device("cuda" if available["cuda"] else "cpu")
+    if not available.get(device, False):
+        usable = ", ".join(name for name, there in available.items() if there)
+        raise RecipeError(f'device "{device}" is not available here; usable: auto, {usable}')
+    return torch.device(device)
+
+
+def resolve_precision(precision: str, device: torch.device) -> torch.dtype:
+    """Precision of matrix products in training: `auto` is bf16 where it is measured to be faster."""
+    if precision == "auto":
+        return torch.bfloat16 if _multiplies_bf16(device) and bf16_is_faster(device) else torch.float32
+    return PRECISIONS[precision]
+
+
+def decoding_precision(precision: DecodingPrecision, device: torch.device | str) -> torch.dtype:
+    """Of matrix products in decoding. Raises RecipeError where int8 is asked for and nothing here multiplies it."""
+    if precision != "int8":
+        return PRECISIONS[precision]
+    on_cpu = torch.device(device).type == "cpu"
+    if (lacks := what_int8_lacks() if on_cpu else f"it is for CPUs, not for {device}") is not None:
+        raise RecipeError(f'decoding.precision "int8" cannot be had here: {lacks}; choose fp32 or bf16')
+    return torch.int8
+
+
+def _multiplies_bf16(device: torch.device) -> bool:
+    """Whether there are instructions for it; without them a CPU emulates bf16, far slower than fp32."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_capability(device) >= (8, 0)
+    asks = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+    return device.type == "cpu" and any(getattr(torch.cpu, ask, lambda: False)() for ask in asks)
+
+
+@cache
+def bf16_is_faster(device: torch.device) -> bool:
+    """Whether a product of typical size takes less time in bf16, its operands' conversion included. Asked once."""
+    seconds = {dtype: min(_seconds_of_product(dtype, device) for _ in range(5)) for dtype in PRECISIONS.values()}
+    return seconds[torch.bfloat16] < seconds[torch.float32]
+
+
+def _seconds_of_product(dtype: torch.dtype, device: torch.device) -> float:
+    x, weight = (torch.ones(shape, device=device) for shape in ((2048, 512), (512, 512)))
+    began = time.perf_counter()
+    result = (x.to(dtype) @ weight.to(dtype)).to(x.dtype)
+    result[0, 0].item()  # waits for the device
+    return time.perf_counter() - began

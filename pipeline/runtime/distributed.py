@@ -1,0 +1,124 @@
+"""The processes of one training, started by torchrun: what each of them is, and how they add up and agree.
+
+Every process holds the whole model and takes its share of each update's batches. Gradients are summed, not
+averaged, over them: the loss is divided once, by the tokens of all. Only the first process writes.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from tfm.pipeline.errors import Stopped, TfmError, told_here
+from tfm.pipeline.runtime.out_of_memory import is_out_of_memory
+from tfm.pipeline.runtime.torchrun import local_rank, meeting, rank_and_size
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class World:
+    """This process (`rank`) among `size` of them. One alone needs no torchrun."""
+
+    rank: int = 0
+    size: int = 1
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process is the one that writes and talks."""
+        return self.rank == 0
+
+    def share(self, items: Sequence[T]) -> list[tuple[int, T]]:
+        """Every size-th item, from the rank-th on, with its place among all."""
+        return list(enumerate(items))[self.rank :: self.size]
+
+    def add(self, tensor: Tensor) -> Tensor:
+        """The sum of all processes' tensors, in place."""
+        if self.size > 1:
+            self._together(lambda: dist.all_reduce(tensor))
+        return tensor
+
+    def add_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
+        """Every parameter's gradient becomes the sum of all processes'; one that had no batch adds nothing."""
+        if self.size == 1:
+            return
+        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
+        flat = self.add(torch.cat([gradient.reshape(-1) for gradient in gradients]))
+        pieces = torch.split(flat, [p.numel() for p in parameters])
+        for parameter, piece in zip(parameters, pieces, strict=True):
+            parameter.grad = piece.view_as(parameter)
+
+    def gather(self, value: Any) -> list[Any]:
+        """The JSON value of every process, by rank, in all of them."""
+        if self.size == 1:
+            return [value]
+        text = torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8).to(self.device)
+        sizes = self.add(
+            torch.zeros(self.size, dtype=torch.long, device=self.device).index_fill_(
+                0, torch.tensor([self.rank], device=self.device), len(text)
+            )
+        ).tolist()
+        padded = torch.zeros(max(sizes), dtype=torch.uint8, device=self.device)
+        padded[: len(text)] = text
+        found = [torch.empty_like(padded) for _ in sizes]
+        self._together(lambda: dist.all_gather(found, padded))
+        return [json.loads(bytes(piece[:size].tolist())) for piece, size in zip(found, sizes, strict=True)]
+
+    def lead(self, work: Callable[[], Any]) -> Any:
+        """What `work` gives in the first process, in all of them (a JSON value); its error stops all of them."""
+        result: dict[str, Any] = {}
+        try:
+            if self.leads:
+                result = {"value": work()}
+        except Exception as error:
+            exit_code = getattr(error, "exit_code", 74 if isinstance(error, OSError) else 1)
+            self.gather({"failed": str(error), "exit_code": exit_code})
+            raise
+        first = self.gather(result)[0]
+        if "failed" in first:
+            failed = TfmError(f"the first process stopped: {first['failed']}")
+            failed.exit_code = first["exit_code"]
+            raise failed
+        return first["value"]
+
+    def meet(self) -> None:
+        """Wait until every process is here."""
+        self.add(torch.zeros(1, device=self.device))
+
+    def _together(self, call: Callable[[], object]) -> None:
+        try:
+            call()
+        except RuntimeError as error:
+            if is_out_of_memory(error):
+                raise
+            reason = str(error).partition("\n")[0].rpartition("] ")[2]
+            gone = Stopped(f"another process of this training is gone ({reason}); the same command resumes it")
+            raise told_here(gone) from error
+
+
+@contextmanager
+def join(device: torch.device) -> Iterator[World]:
+    """Within, the `World` that torchrun's environment describes: NCCL on GPUs, gloo elsewhere; else one process."""
+    rank, size = rank_and_size()
+    if size == 1:
+        yield World(device=device)
+        return
+    if device.type == "cuda":
+        device = torch.device("cuda", local_rank())
+        torch.cuda.set_device(device)
+    try:
+        backend = "nccl" if device.type == "cuda" else "gloo"
+        dist.init_process_group(backend, store=meeting(), rank=rank, world_size=size)
+    except (RuntimeError, ValueError) as error:
+        reason = str(error).partition("\n")[0]
+        raise told_here(Stopped(f"the processes of this training did not meet ({reason}); try again")) from error
+    try:
+        yield World(rank, size, device)
+    finally:
+        dist.destroy_process_group()

@@ -1,0 +1,51 @@
+"""What a share by character is a share of, and how much of a text is unknown: what a perplexity says too little of."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Self
+
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.tokenizer.tokenizer import Tokenizer
+
+WARN_OF_UNKNOWN = 0.01
+
+
+@dataclass(frozen=True)
+class Characters:
+    """Code points of texts as they were read, and of what the tokenizer keeps of them.
+
+    A tokenizer drops white space, which the model then need not say, or takes characters apart, which makes them more.
+    The smaller number is divided by, so that neither makes a model look better.
+    """
+
+    read: int
+    kept: int
+
+    @classmethod
+    def of(cls, texts: Iterable[str], tokenizer: Tokenizer, *, breaks: bool = False) -> Self:
+        """Those of some texts; breaks: a line break after each counts as one."""
+        read = kept = 0
+        for text in texts:
+            read += len(text) + breaks
+            kept += len(tokenizer.normalize(text)) + breaks
+        return cls(read, kept)
+
+    @property
+    def count(self) -> int:
+        """What is divided by."""
+        return min(self.read, self.kept)
+
+    @property
+    def signature(self) -> str:
+        """The number, and where they differ both."""
+        both = "" if self.read == self.kept else f"|read:{self.read}|kept:{self.kept}"
+        return f"unit:code-point|count:{self.count}{both}"
+
+
+def warn_of_unknown(what: str, unknown: int, pieces: int, reporter: Reporter) -> None:
+    """Warn where so much of a text is unknown that its perplexity says little."""
+    if unknown > WARN_OF_UNKNOWN * pieces:
+        reporter.warn(
+            f"{what}: {unknown:,} of {pieces:,} pieces ({unknown / pieces:.1%}) are unknown to the tokenizer, which "
+            "makes perplexity and bits a character look better than they are"
+        )

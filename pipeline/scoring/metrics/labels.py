@@ -1,0 +1,99 @@
+"""Scores of labels: accuracy, macro F1, and for each label precision, recall and what it was taken for.
+
+A label is a whole line, or each of its words (`EvaluationConfig.labels`).
+"""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.scoring.metrics.score import Score
+
+NONE = ""
+"""What stands for a label that one side lacks."""
+
+
+@dataclass(frozen=True)
+class LabelScore:
+    """Of one label, in 0..100: precision, recall and F1. support: how often the references have it."""
+
+    precision: float
+    recall: float
+    f1: float
+    support: int
+
+
+@dataclass(frozen=True)
+class LabelScores:
+    """`by_label`: the scores of each label. `confusion`: label of the reference -> label given -> how often; NONE where
+    a side has no label. Both in the order of the labels' names."""
+
+    by_label: Mapping[str, LabelScore]
+    confusion: Mapping[str, Mapping[str, int]]
+
+
+def label_scores(
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
+) -> LabelScores:
+    """Scores of each label, held against that at its place in the first reference.
+
+    They are scikit-learn's `precision_recall_fscore_support(labels=..., zero_division=0)` over the labels of both
+    sides. A place where one side has no label counts as wrong: it lowers the recall of a label that is missing, and
+    the precision of one that is too many; it makes no label of its own.
+    """
+    pairs = Counter(_pairs(hypotheses, references[0], config))
+    given: Counter[str] = Counter()
+    wanted: Counter[str] = Counter()
+    for (one, other), count in pairs.items():
+        given[one] += count
+        wanted[other] += count
+    names = sorted({*given, *wanted})
+    by_label = {name: _label_score(pairs[name, name], given[name], wanted[name]) for name in names if name != NONE}
+    confusion: dict[str, dict[str, int]] = {name: {} for name in names if wanted[name]}
+    for one, other in sorted(pairs):
+        confusion[other][one] = pairs[one, other]
+    return LabelScores(by_label, confusion)
+
+
+def _label_score(right: int, given: int, wanted: int) -> LabelScore:
+    """Precision, recall and F1 = 2 TP / (2 TP + FP + FN); what would be 0 / 0 is 0."""
+    precision, recall, f1 = right / max(given, 1), right / max(wanted, 1), 2 * right / max(given + wanted, 1)
+    return LabelScore(100 * precision, 100 * recall, 100 * f1, wanted)
+
+
+def accuracy(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
+    """Percentage of labels that are right; with several references, of the first.
+
+    One that is missing or too many counts as wrong.
+    """
+    pairs = _pairs(hypotheses, references[0], config)
+    num_right = sum(given == wanted for given, wanted in pairs)
+    unit = "line" if config.labels == "line" else "label"
+    return Score(100 * num_right / max(len(pairs), 1), f"unit:{unit}|count:{len(pairs)}|stat:share*100")
+
+
+def macro_f1(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
+    """Mean of the labels' F1 in 0..100: scikit-learn's `f1_score(average="macro", zero_division=0)`.
+
+    The labels are those of the hypotheses and of the (first) reference: one that is only given has an F1 of 0.
+    """
+    found = label_scores(hypotheses, references, config).by_label
+    mean = math.fsum(each.f1 for each in found.values()) / max(len(found), 1)
+    return Score(mean, f"labels:{len(found)}|of:hypotheses-and-references|stat:mean-f1*100")
+
+
+def line_accuracy(hypothesis: str, reference: str, config: EvaluationConfig) -> float:
+    """The share of the labels of a line that are right, in 0..1; 1 where neither side has any."""
+    pairs = _pairs([hypothesis], [reference], config)
+    return sum(given == wanted for given, wanted in pairs) / len(pairs) if pairs else 1.0
+
+
+def _pairs(hypotheses: Sequence[str], references: Sequence[str], config: EvaluationConfig) -> list[tuple[str, str]]:
+    """Each label with what it should be; NONE where one side has no more."""
+    lines = zip(hypotheses, references, strict=True)
+    if config.labels == "line":
+        return [pair for given, wanted in lines if any(pair := (given.strip(), wanted.strip()))]
+    return [pair for given, wanted in lines for pair in zip_longest(given.split(), wanted.split(), fillvalue=NONE)]

@@ -1,0 +1,112 @@
+"""Metrics that say nothing about a text, and why: it is too long for them, or their tokens do not hold it.
+
+Else they would be 0.00 beside an exact match of 94 %, or take hours.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import regex
+
+from tfm.data.scripts import SPACELESS, has_spaceless
+from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolved
+from tfm.pipeline.scoring.metrics.tokenization import ROUGE_TOKENIZERS, Split, make_bleu, make_ter
+
+# What a metric can compare, in characters (BLEU, chrF) or tokens of a segment: what it takes grows with the square of a
+# segment's length, or is hundreds of bytes a character, so that one line of a million would take hours or gigabytes.
+LONGEST: Mapping[str, int] = {
+    "bleu": 200_000,
+    "chrf": 200_000,
+    "chrf++": 200_000,
+    "ter": 1000,
+    "rougeL": 5000,
+    "rougeLsum": 5000,
+}
+BY_CHARACTERS = ("bleu", "chrf", "chrf++")
+
+ORDERS: Mapping[str, int] = {"bleu": 4, "rouge1": 1, "rouge2": 2, "rougeL": 1, "rougeLsum": 1}
+"""How many tokens in a row a metric compares at most; with fewer in every reference it can only be 0."""
+HELD_AT_LEAST = 0.2
+"""The share of the references' letters that a metric's tokens must hold."""
+LONGEST_WORD = 8
+"""Letters of scripts without spaces that a token holds at most, if it is to be a word and not a stretch of text."""
+
+_LETTER = regex.compile(r"\p{L}")
+_SPACELESS = regex.compile(SPACELESS, flags=regex.V1)
+
+
+def left_out(
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
+) -> dict[str, str]:
+    """Metrics of `config.metrics` that cannot be computed for these texts: name -> why."""
+    config = resolved(config, references)
+    reasons = too_long(hypotheses, references, config)
+    for name in config.metrics:
+        if name not in reasons and (why := _unreadable(name, references, config)):
+            reasons[name] = why
+    return {name: reasons[name] for name in config.metrics if name in reasons}
+
+
+def too_long(
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
+) -> dict[str, str]:
+    """Metrics of `config.metrics` that cannot be computed, as a segment exceeds LONGEST: name -> why."""
+    long = _longer_than(min(LONGEST.values()), (hypotheses, *references))
+    reasons: dict[str, str] = {}
+    for name in config.metrics:
+        if name not in LONGEST or not long:
+            continue
+        split = list if name in BY_CHARACTERS else _split(name, references, config)[0]
+        for line, text in long:
+            length = len(split(text))
+            if length > LONGEST[name]:
+                unit = "characters" if name in BY_CHARACTERS else "words"
+                reasons[name] = f"line {line} has {length:,} {unit}; compared are at most {LONGEST[name]:,}"
+                break
+    return reasons
+
+
+def _longer_than(limit: int, columns: Sequence[Sequence[str]]) -> list[tuple[int, str]]:
+    """The texts that have more characters, each with its line, from 1."""
+    return [(line, text) for column in columns for line, text in enumerate(column, 1) if len(text) > limit]
+
+
+def _unreadable(name: str, references: Sequence[Sequence[str]], config: EvaluationConfig) -> str | None:
+    """Why a metric's tokens cannot hold the references; None where they can.
+
+    Either no reference has as many tokens as the metric compares in a row (ORDERS), or of all letters less than
+    HELD_AT_LEAST are held by its tokens. A letter is held where it is in a token, and in one that has at most
+    LONGEST_WORD letters of scripts without spaces: a token with more of them is no word but a stretch of text.
+    """
+    if name not in (*ORDERS, "ter", "chrf++"):
+        return None
+    split, tokenizer = _split(name, references, config)
+    texts = [text for column in references for text in column if text.strip()]
+    order = ORDERS.get(name, 1)
+    if texts and not any(len(split(text)) >= order for text in texts):
+        return f"no reference has {order} tokens ({tokenizer}): it could only be 0"
+    if all(text.isascii() for text in texts) or not (name.startswith("rouge") or has_spaceless(texts)):
+        return None
+    num_letters = sum(len(_LETTER.findall(text)) for text in texts)
+    num_held = sum(_num_held(token) for text in texts for token in split(text))
+    if num_held >= HELD_AT_LEAST * num_letters:
+        return None
+    return f"its tokens ({tokenizer}) hold {100 * num_held / num_letters:.0f} % of the references' letters as words"
+
+
+def _num_held(token: str) -> int:
+    """The letters of a token, none where it is a stretch of text."""
+    return 0 if len(_SPACELESS.findall(token)) > LONGEST_WORD else len(_LETTER.findall(token))
+
+
+def _split(name: str, references: Sequence[Sequence[str]], config: EvaluationConfig) -> tuple[Split, str]:
+    """What splits a text into the tokens of a metric, and its name as signatures have it."""
+    if name == "bleu":
+        bleu = make_bleu(config)
+        return (lambda text: bleu.tokenizer(text).split()), f"tok:{config.bleu_tokenize}"
+    if name == "ter":
+        ter = make_ter(references)
+        return (lambda text: ter.tokenizer(text).split()), f"tok:tercom, asian:{'yes' if ter.asian_support else 'no'}"
+    if name == "chrf++":
+        return str.split, "between spaces"
+    return ROUGE_TOKENIZERS[config.rouge_tokenize].tokenize, f"tok:{config.rouge_tokenize}"

@@ -1,0 +1,135 @@
+"""Scores of hypotheses against references: each metric is a function that returns a number and its signature.
+
+A number without its signature is no result: BLEU over lower-cased or tokenised text is another BLEU.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
+
+from tfm.data.errors import DataError
+from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolved
+from tfm.pipeline.scoring.metrics.labels import accuracy, macro_f1
+from tfm.pipeline.scoring.metrics.left_out import LONGEST, left_out
+from tfm.pipeline.scoring.metrics.rouge import rouge
+from tfm.pipeline.scoring.metrics.score import Score as Score
+from tfm.pipeline.scoring.metrics.tokenization import make_bleu, make_ter
+
+Metric = Callable[[Sequence[str], Sequence[Sequence[str]], EvaluationConfig], Score]
+
+
+def bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
+    """BLEU of the corpus in 0..100 (Papineni et al. 2002), as `sacrebleu` computes it."""
+    return _sacrebleu(make_bleu(resolved(config, references)), hypotheses, references)
+
+
+def bleu_of_few(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
+    """BLEU of n-grams as long as the hypotheses have at most (effective order), for texts of few or short segments."""
+    metric = make_bleu(resolved(config, references), effective_order=True)
+    return _sacrebleu(metric, hypotheses, references)
+
+
+def chrf(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
+    """chrF2 of the corpus in 0..100 (Popović 2015): F-score of character 1- to 6-grams."""
+    return _sacrebleu(CHRF(lowercase=config.lowercase), hypotheses, references)
+
+
+def chrf_with_words(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
+    """chrF2++ of the corpus in 0..100 (Popović 2017): chrF of characters, and of words and pairs of words."""
+    return _sacrebleu(CHRF(lowercase=config.lowercase, word_order=2), hypotheses, references)
+
+
+def ter(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
+    """Translation edit rate in percent (Snover et al. 2006), lower is better; caseless, as Tercom has it.
+
+    Of Chinese and Japanese by characters, with Tercom's normalisation and support of Asian scripts.
+    """
+    return _sacrebleu(make_ter(references), hypotheses, references)
+
+
+def _sacrebleu(metric: BLEU | CHRF | TER, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
+    # sacrebleu knows a segment that has fewer references than others by None
+    first, *further = references
+    several: list[Sequence[Any]] = [first, *([text or None for text in each] for each in further)]
+    score = metric.corpus_score(hypotheses, several)
+    return Score(float(score.score), metric.get_signature().format())
+
+
+def exact_match(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
+    """Percentage of hypotheses that equal one of their references, but for white space at both ends."""
+
+    def plain(text: str) -> str:
+        return (text.lower() if config.lowercase else text).strip()
+
+    num_equal = sum(
+        plain(hypothesis) in map(plain, (first, *filter(None, further)))  # a segment may have fewer than others
+        for hypothesis, first, *further in zip(hypotheses, *references, strict=True)
+    )
+    case = "lc" if config.lowercase else "mixed"
+    signature = f"nrefs:{len(references)}|case:{case}|space:stripped|stat:share*100"
+    return Score(100 * num_equal / len(hypotheses), signature)
+
+
+METRICS: Mapping[str, Metric] = {
+    "bleu": bleu,
+    "chrf": chrf,
+    "chrf++": chrf_with_words,
+    "ter": ter,
+    "rouge1": partial(rouge, "rouge1"),
+    "rouge2": partial(rouge, "rouge2"),
+    "rougeL": partial(rouge, "rougeL"),
+    "rougeLsum": partial(rouge, "rougeLsum"),
+    "exact_match": exact_match,
+    "accuracy": accuracy,
+    "macro_f1": macro_f1,
+}
+
+
+def score_texts(
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    config: EvaluationConfig,
+    on_done: Callable[[str], None] | None = None,
+) -> dict[str, Score]:
+    """Every metric of `config.metrics` but perplexity, which needs a model, and those `left_out` names, in that order.
+
+    `references` holds one or more full lists, each as long as `hypotheses`. `on_done` hears the name of each metric
+    that is done. Raises DataError where nothing is given or the lengths differ.
+    """
+    if not hypotheses or not references:
+        raise DataError("there is nothing to score: no hypothesis or no reference was given")
+    for number, reference in enumerate(references, 1):
+        if len(reference) != len(hypotheses):
+            raise DataError(
+                f"{len(hypotheses)} hypotheses but {len(reference)} lines in reference {number}: "
+                "give one line of each for every segment"
+            )
+    scores: dict[str, Score] = {}
+    config = resolved(config, references)
+    without = left_out(hypotheses, references, config)
+    for name in config.metrics:
+        if name in METRICS and name not in without:
+            scores[name] = METRICS[name](hypotheses, references, config)
+            if on_done is not None:
+                on_done(name)
+    return scores
+
+
+def sentence_chrf(hypothesis: str, references: Sequence[str], config: EvaluationConfig) -> float:
+    """chrF2 of one segment in 0..100, by which the report ranks samples (BLEU says little about one sentence).
+
+    Of longer texts than chrF compares, their beginnings count.
+    """
+    limit = LONGEST["chrf"]
+    metric = CHRF(lowercase=config.lowercase)
+    return float(metric.sentence_score(hypothesis[:limit], [text[:limit] for text in references]).score)
+
+
+def looks_tokenized(hypotheses: Sequence[str]) -> bool:
+    """Whether so many lines end in " ." (100 or more, sacrebleu's own limit) that detokenising was forgotten."""
+    return sum(hypothesis.endswith(" .") for hypothesis in hypotheses) >= 100

@@ -1,0 +1,49 @@
+"""ROUGE (Lin 2004), by the package rouge-score, with a tokenizer for every script or with its own."""
+
+import math
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from importlib.metadata import version
+from typing import Any
+
+from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.scoring.metrics.score import Score
+from tfm.pipeline.scoring.metrics.tokenization import ROUGE_TOKENIZERS
+
+SIGNED = {"unicode": "unicode-words|norm:nfc", "rouge-score": "[a-z0-9]+"}
+"""How signatures name the tokenizers."""
+
+
+def rouge(kind: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
+    """Mean F1 of a ROUGE over the segments in 0..100; with several references, the best one of each segment."""
+    values = [
+        max(_f1(kind, config.rouge_tokenize, reference, hypothesis) for reference in segment)
+        for hypothesis, *segment in zip(hypotheses, *references, strict=True)
+    ]
+    of_several = "|refs:best-f1" if len(references) > 1 else ""
+    signature = (
+        f"nrefs:{len(references)}{of_several}|case:lc|tok:{SIGNED[config.rouge_tokenize]}|stem:no|split:newline"
+        f"|stat:mean-f1*100|version:rouge-score-{_version()}"
+    )
+    return Score(100 * math.fsum(values) / len(values), signature)
+
+
+@lru_cache(maxsize=2**14)
+def _f1(kind: str, tokenizer: str, reference: str, hypothesis: str) -> float:
+    """F1 of one pair in 0..1. Of texts of one line, ROUGE-Lsum is ROUGE-L."""
+    if kind == "rougeLsum" and "\n" not in reference + hypothesis:
+        return _f1("rougeL", tokenizer, reference, hypothesis)
+    return float(_scorer(kind, tokenizer).score(reference, hypothesis)[kind].fmeasure)
+
+
+@cache
+def _scorer(kind: str, tokenizer: str) -> Any:
+    # here, not at the top: it loads nltk, which validation during training does not need
+    from rouge_score.rouge_scorer import RougeScorer
+
+    return RougeScorer([kind], split_summaries=False, tokenizer=ROUGE_TOKENIZERS[tokenizer])
+
+
+@cache
+def _version() -> str:
+    return version("rouge_score")

@@ -1,0 +1,91 @@
+"""Into which tokens the metrics split a text, and sacrebleu's metrics that split it so."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from importlib.util import find_spec
+from unicodedata import normalize
+
+import regex
+from rouge_score import tokenize as rouge_score_tokenize
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.ter import TER
+from sacrebleu.utils import SACREBLEU_DIR
+
+from tfm.data.scripts import SPACELESS, is_chinese_or_japanese
+from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.scoring.metrics.bleu_tokenizer import MECAB, is_installed
+
+Split = Callable[[str], Sequence[str]]
+FLORES_MODEL = os.path.join(SACREBLEU_DIR, "models", "flores200sacrebleuspm")
+
+# Joiners stand within words of Persian and of Indic scripts.
+_JOINERS = r"\u200C\u200D"
+_WORD = regex.compile(
+    rf"(?={SPACELESS})\X|(?:(?!{SPACELESS})[\p{{L}}\p{{M}}\p{{N}}])(?:(?!{SPACELESS})[\p{{L}}\p{{M}}\p{{N}}{_JOINERS}])*",
+    flags=regex.V1,
+)
+
+
+class UnicodeWords:
+    """ROUGE's tokenizer for every script, as `RougeScorer` takes one.
+
+    Tokens are runs of letters, marks and digits of the text in lower case and NFC; in scripts that put no spaces
+    between words, each letter with its marks (a grapheme) is one. Of ASCII text they are those of rouge-score.
+    """
+
+    def tokenize(self, text: str) -> Sequence[str]:
+        return _unicode_words(text)
+
+
+class RougeScoreWords:
+    """The tokenizer of the package rouge-score: runs of a-z and 0-9 of the text in lower case."""
+
+    def tokenize(self, text: str) -> Sequence[str]:
+        return _rouge_score_words(text)
+
+
+@lru_cache(maxsize=2**14)
+def _unicode_words(text: str) -> tuple[str, ...]:
+    return tuple(_WORD.findall(normalize("NFC", text.lower())))
+
+
+@lru_cache(maxsize=2**14)
+def _rouge_score_words(text: str) -> tuple[str, ...]:
+    return tuple(rouge_score_tokenize.tokenize(text, None))
+
+
+ROUGE_TOKENIZERS: Mapping[str, UnicodeWords | RougeScoreWords] = {
+    "unicode": UnicodeWords(),
+    "rouge-score": RougeScoreWords(),
+}
+"""By the name in a recipe."""
+
+
+def make_bleu(config: EvaluationConfig, *, effective_order: bool = False) -> BLEU:
+    """sacrebleu's BLEU with the tokenizer of a resolved config. Raises RecipeError as `check_installed` does."""
+    check_installed(config)
+    # force: sacrebleu's own warning about tokenised text goes past the reporter; `looks_tokenized` replaces it
+    return BLEU(lowercase=config.lowercase, tokenize=config.bleu_tokenize, force=True, effective_order=effective_order)
+
+
+def make_ter(references: Sequence[Sequence[str]]) -> TER:
+    """sacrebleu's TER; for Chinese and Japanese as Tercom splits these, which the signature says."""
+    asian = is_chinese_or_japanese(references)
+    return TER(normalized=asian, asian_support=asian)
+
+
+def check_installed(config: EvaluationConfig) -> None:
+    """Raise RecipeError where the tokenizer that BLEU is to use is not installed."""
+    name = config.bleu_tokenize
+    told = f'evaluation.bleu_tokenize = "{name}"'
+    if name in MECAB and not is_installed(name):
+        raise RecipeError(f"{told} is not installed: {MECAB[name][1]}")
+    if name != "flores200":
+        return
+    if find_spec("sentencepiece") is None:
+        raise RecipeError(f"{told} needs a package: pip install sentencepiece")
+    if not os.path.exists(FLORES_MODEL):
+        fetch = "from sacrebleu.metrics.bleu import BLEU; BLEU(tokenize='flores200')"
+        raise RecipeError(f'{told} needs {FLORES_MODEL}, which\n  python -c "{fetch}"\ndownloads')

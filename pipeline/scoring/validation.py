@@ -1,0 +1,117 @@
+"""Validation: loss, perplexity and token accuracy of the references, and BLEU by the path of `tfm translate`."""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+import torch
+
+from tfm.data.errors import DataError
+from tfm.pipeline.config import DecodingConfig, EvaluationConfig
+from tfm.pipeline.decoding.decode import decode
+from tfm.pipeline.inference.translation import one_line
+from tfm.pipeline.runtime.distributed import World
+from tfm.pipeline.runtime.out_of_memory import fits, too_large
+from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolved, tokenizer_of
+from tfm.pipeline.scoring.metrics.left_out import left_out, too_long
+from tfm.pipeline.scoring.metrics.registry import Score, bleu
+from tfm.pipeline.tasks.task import Rows
+from tfm.tokenizer.tokenizer import Tokenizer
+
+
+class Task(Protocol):
+    """What validation needs of a task."""
+
+    has_perplexity: bool
+
+    def batch(self, split: Any, rows: Rows) -> Any: ...
+    def evaluate(self, model: Any, batch: Any) -> Any: ...
+    def what(self, split: Any, rows: Rows) -> str: ...
+
+
+class Translator:
+    """Translates the validation source and scores it against the validation target, as `tfm evaluate` scores tests.
+
+    before: the signature of an earlier validation of the same training. What "auto" chose then is kept, whatever has
+    been installed since, so that its figures can be compared. why_not: why there is no BLEU of these references, where
+    there is none.
+    """
+
+    def __init__(
+        self,
+        split: Any,
+        target_tokenizer: Tokenizer,
+        decoding: DecodingConfig,
+        evaluation: EvaluationConfig,
+        *,
+        before: str | None = None,
+    ) -> None:
+        self.sources = split.source.lists()
+        self.references = [one_line(text) for text in split.texts()[1]]
+        if before is not None:
+            evaluation = evaluation.model_copy(update={"bleu_tokenize": tokenizer_of(before)})
+        self.evaluation = resolved(evaluation, [self.references]).model_copy(update={"metrics": ("bleu",)})
+        for reason in too_long([], [self.references], self.evaluation).values():
+            raise DataError(f"validation target: {reason} for BLEU; shorten it, or set validation.bleu = false")
+        self.why_not = left_out([], [self.references], self.evaluation).get("bleu")
+        self.target_tokenizer, self.decoding = target_tokenizer, decoding
+
+    def bleu(self, model: Any, world: World, pause: Callable[[], None]) -> Score:
+        """BLEU of the best hypotheses; every process translates its share of the sentences."""
+        share = [source for _, source in world.share(self.sources)]
+        with fits(lambda: "validation: translating does not fit in memory; lower decoding.batch_sentences"):
+            found = decode(model, share, self.decoding, device=world.device, on_done=lambda _: pause())
+        texts = self.target_tokenizer.decode_batch([list(hypotheses[0].ids) for hypotheses in found])
+        hypotheses = [""] * len(self.sources)
+        for rank, part in enumerate(world.gather(texts)):
+            hypotheses[rank :: world.size] = map(one_line, part)
+        return bleu(hypotheses, [self.references], self.evaluation)
+
+
+class Validator:
+    """Computes the figures of a model on the validation split."""
+
+    def __init__(self, task: Task, split: Any, batches: Sequence[Rows], translator: Translator | None) -> None:
+        self.task, self.split, self.batches, self.translator = task, split, batches, translator
+
+    @torch.no_grad()
+    def figures(self, model: Any, world: World, pause: Callable[[], None] = lambda: None) -> dict[str, Any]:
+        """loss (-log p a prediction), perplexity, accuracy, bleu and its signature.
+
+        Sums are divided once. A prediction is a target token, or what else the task predicts.
+
+        pause: called often; may raise to break off.
+        """
+        was_training = model.training
+        model.eval()
+        try:
+            nll, correct, count, unknown = self.sums(model, world, pause)
+            score = self.translator.bleu(model, world, pause) if self.translator is not None else None
+        finally:
+            model.train(was_training)
+        loss = nll / count
+        return {
+            "loss": loss,
+            "perplexity": (math.exp(loss) if loss < 700 else math.inf) if self.task.has_perplexity else None,
+            "accuracy": correct / (count + unknown),
+            "bleu": None if score is None else score.score,
+            "bleu_signature": None if score is None else score.signature,
+        }
+
+    def sums(self, model: Any, world: World, pause: Callable[[], None]) -> tuple[float, float, float, float]:
+        """-log p, how many predictions are right, how many there are, and unknown labels beside them, over all
+        processes; of a model in eval()."""
+        sums = [0.0] * 4
+        for _, rows in world.share(self.batches):
+            pause()
+            with fits(partial(self._too_large, rows)):
+                counts = self.task.evaluate(model, self.task.batch(self.split, rows).to(world.device))
+            for place, value in enumerate((counts.nll, counts.correct, counts.count, counts.unknown)):
+                sums[place] += float(value)
+        parts = world.gather(sums)
+        nll, correct, count, unknown = (math.fsum(part[place] for part in parts) for place in range(4))
+        return nll, correct, count, unknown
+
+    def _too_large(self, rows: Rows) -> str:
+        return too_large(self.task.what(self.split, rows), "validation")

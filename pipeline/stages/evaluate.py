@@ -1,0 +1,326 @@
+"""The evaluate stage: scores with signatures and a report, from translations or from files alone."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tfm.data.documents import read_json
+from tfm.data.errors import DataError
+from tfm.data.lines import open_lines
+from tfm.data.store import Dataset, load_dataset
+from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, open_artifact, publish, read_artifact
+from tfm.pipeline.artifacts.compatibility import check_made_from, check_tokenizer, task_of
+from tfm.pipeline.config import DecodingConfig, Device, EvaluationConfig
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.inference.translation import reference_file
+from tfm.pipeline.reports.evaluation_report import render, score_rows
+from tfm.pipeline.reports.training_curves import read_metrics, svg
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.scoring.evaluation import Evaluation, Segments, as_json, assess, from_json
+from tfm.pipeline.scoring.label_tables import label_tables
+from tfm.pipeline.scoring.metrics.registry import Score
+from tfm.pipeline.scoring.metrics.tokenization import check_installed
+
+MOST_COLUMNS = 12  # of a confusion matrix on a terminal
+
+if TYPE_CHECKING:
+    from tfm.pipeline.model_io.loaded_model import LoadedModel
+
+
+def plan(
+    model: Path, dataset: Path, translations: Path | None, config: EvaluationConfig, out: Path, *, seed: int = 1
+) -> Plan:
+    """What `evaluate_tests` will make, from what. Raises DataError where the translations are of something else."""
+    manifests = {"model": open_artifact(model, "train"), "dataset": open_artifact(dataset, "preprocess")}
+    if translations is None:
+        check_tokenizer(manifests["model"], manifests["dataset"])
+    else:
+        manifests["translations"] = open_artifact(translations, "translate")
+        check_made_from(manifests["translations"], model=manifests["model"], dataset=manifests["dataset"])
+    return Plan(
+        stage="evaluate",
+        folder=out,
+        config={"evaluation": config.model_dump(mode="json")},
+        inputs={name: manifest.as_input() for name, manifest in manifests.items()},
+        seed=seed,
+    )
+
+
+def evaluate_tests(
+    model: Path,
+    dataset: Path,
+    translations: Path | None,
+    training: Path | None,
+    config: EvaluationConfig,
+    out: Path,
+    *,
+    seed: int = 1,
+    command: Sequence[str],
+    reporter: Reporter,
+    device: Device = "auto",
+) -> dict[str, Any]:
+    """Scores the translations of every test set of `dataset` into `out`: scores.json and report.html.
+
+    The first test set is the main one. Without translations (of a model that makes none) the model is scored by how
+    probable it finds the test sets. `training` is the folder whose metrics.jsonl the report draws. Returns the
+    content of scores.json.
+    """
+    config = config.of_task(task_of(open_artifact(model, "train")))
+    _check(config)
+    todo = plan(model, dataset, translations, config, out, seed=seed)
+
+    def work(folder: Path | None) -> list[Evaluation]:
+        if translations is None:
+            data = read_artifact(dataset, lambda _: load_dataset(dataset), known=todo.inputs["dataset"])
+            return _held_out(_load(model, device, todo.inputs["model"]), data, reporter)
+        loaded = _load(model, device, todo.inputs["model"]) if "perplexity" in config.metrics else None
+        tests = read_artifact(translations, lambda _: _tests(dataset, translations), known=todo.inputs["translations"])
+        return [_assess(segments, config, loaded, True, seed=seed, reporter=reporter) for segments in tests]
+
+    return _stage(todo, work, training, command, reporter)
+
+
+def evaluate_files(
+    config: EvaluationConfig,
+    *,
+    hypotheses: Path | None,
+    model: Path | None,
+    ensemble: Sequence[Path] = (),
+    source: Path | None,
+    references: Sequence[Path],
+    decoding: DecodingConfig,
+    prefix: str | None = None,
+    prefixes: Path | None = None,
+    forced: Path | None = None,
+    out: Path | None,
+    seed: int = 1,
+    command: Sequence[str] = (),
+    reporter: Reporter,
+    device: Device = "auto",
+) -> dict[str, Any]:
+    """Scores the hypotheses in a file, or those that `model` gives for `source`, against one or more references.
+
+    Perplexity needs both `model` and `source`. `ensemble`, `prefixes` and `forced` are those of `tfm translate`, and
+    `prefix` is one for all lines. With `out`, an artifact is published there, with the hypotheses if the model made
+    them. Returns the content of scores.json. Raises DataError where line counts differ, RecipeError where nothing gives
+    hypotheses.
+    """
+    if not references:
+        raise RecipeError("nothing to score against: give --reference FILE")
+    _check(config)
+    if hypotheses is None and (model is None or source is None):
+        raise RecipeError("nothing to score: give --hypotheses FILE, or --model DIR and --source FILE")
+    files = {"source": source, "hypotheses": hypotheses, "prefixes": prefixes, "forced": forced}
+    files |= {f"reference_{number}": reference for number, reference in enumerate(references, 1)}
+    lines = _aligned({name: file for name, file in files.items() if file is not None})
+
+    def work(folder: Path | None) -> list[Evaluation]:
+        # without a source the model has nothing to do
+        loaded = None if model is None or source is None else _load(model, device, ensemble=ensemble)
+        if loaded is not None and hypotheses is None:
+            starts = lines.get("prefixes", None if prefix is None else [prefix] * len(lines["source"]))
+            lines["hypotheses"] = _translate(loaded, lines["source"], decoding, reporter, starts, lines.get("forced"))
+            if folder is not None:
+                text = "".join(hypothesis + "\n" for hypothesis in lines["hypotheses"])
+                (folder / "hypotheses.txt").write_text(text, encoding="utf-8", newline="\n")
+        segments = Segments(
+            name=references[0].name,
+            sources=lines.get("source"),
+            hypotheses=lines["hypotheses"],
+            references=[lines[name] for name in lines if name.startswith("reference_")],
+        )
+        if loaded is not None:
+            from tfm.pipeline.inference.labelling import warn_of_unseen  # with the model torch is there anyway
+
+            warn_of_unseen(loaded, segments.references, reporter)
+        asked = model is not None or "metrics" in config.model_fields_set
+        suited = config if loaded is None else config.of_task(loaded.config.task)
+        return [_assess(segments, suited, loaded, asked, seed=seed, reporter=reporter)]
+
+    if out is None:
+        evaluations = work(None)
+        _show(evaluations, reporter)
+        return as_json(evaluations)
+    inputs = {name: Input.of_file(file) for name, file in files.items() if file is not None}
+    if model is not None:
+        inputs["model"] = Input.of_artifact(model, "train")
+    inputs |= {f"model {number}": Input.of_artifact(other, "train") for number, other in enumerate(ensemble, 2)}
+    resolved: dict[str, Any] = {"evaluation": config.model_dump(mode="json")}
+    if hypotheses is None:
+        resolved["decoding"] = decoding.model_dump(mode="json")
+    if prefix is not None:
+        resolved["prefix"] = prefix
+    todo = Plan(stage="evaluate", folder=out, config=resolved, inputs=inputs, seed=seed)
+    return _stage(todo, work, None, command, reporter)
+
+
+def _check(config: EvaluationConfig) -> None:
+    """Raise RecipeError, before anything is translated, where BLEU's tokenizer is not installed."""
+    if "bleu" in config.metrics:
+        check_installed(config)
+
+
+def _stage(
+    todo: Plan,
+    work: Callable[[Path | None], list[Evaluation]],
+    training: Path | None,
+    command: Sequence[str],
+    reporter: Reporter,
+) -> dict[str, Any]:
+    """Publishes what `work` finds, unless it is there already; shows it either way.
+
+    `work` is given the folder for files of its own.
+    """
+    if is_fresh(todo, reporter):
+        content = read_json(todo.folder / "scores.json")
+        try:
+            _show_scores(from_json(content), reporter)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            problem = "holds no scores of ours; remove the folder and run this again"
+            raise DataError(problem, file=todo.folder / "scores.json") from error
+    else:
+        with publish(todo, command=command) as draft:
+            evaluations = work(draft.folder)
+            content = as_json(evaluations)
+            _write(draft, content, _page(todo, evaluations, training))
+        _show(evaluations, reporter)
+    reporter.line(f"report: {todo.folder / 'report.html'}")
+    return content
+
+
+def _write(draft: Draft, content: dict[str, Any], page: str) -> None:
+    text = json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False)
+    (draft.folder / "scores.json").write_text(text + "\n", encoding="utf-8")
+    (draft.folder / "report.html").write_text(page, encoding="utf-8")
+    for entry in (content, *content["others"].values()):
+        draft.figures[entry["split"]] = {name: score["score"] for name, score in entry["metrics"].items()}
+
+
+def _page(todo: Plan, evaluations: list[Evaluation], training: Path | None) -> str:
+    """The report. A training without a metrics.jsonl (a model from elsewhere) has no curves."""
+    metrics = [] if training is None else _training_metrics(training / "metrics.jsonl")
+    title = f"Evaluation: {evaluations[0].name}"
+    return render(title, evaluations, curves=svg(metrics) if metrics else None, inputs=todo.inputs)
+
+
+def _training_metrics(file: Path) -> list[dict[str, object]]:
+    return read_metrics(file) if file.exists() else []
+
+
+def _tests(dataset: Path, translations: Path) -> list[Segments]:
+    """Every test set of the dataset beside its translations, the main one first."""
+    tests = []
+    for name, split in load_dataset(dataset).tests.items():
+        numbers = range(1, 2 + len(split.further_references()))
+        files = {"source": f"{name}.source.txt", "hypotheses": f"{name}.txt"}
+        files |= {f"reference {number}": reference_file(name, number) for number in numbers}
+        lines = _aligned({kind: translations / file for kind, file in files.items()})
+        references = [lines[f"reference {number}"] for number in numbers]
+        tests.append(Segments(name, lines["source"], lines["hypotheses"], references))
+    return tests
+
+
+def _held_out(loaded: "LoadedModel", data: Dataset, reporter: Reporter) -> list[Evaluation]:
+    """Every test set of the dataset by how probable the model finds it, the main one first."""
+    from tfm.pipeline.scoring.held_out import held_out
+
+    with reporter.bar("scoring", len(data.tests), "test sets") as bar:
+        found = []
+        for name, split in data.tests.items():
+            found.append(held_out(loaded, name, split, data.batch_tokens, reporter))
+            bar.advance(1, name)
+    return found
+
+
+def _aligned(files: Mapping[str, Path]) -> dict[str, list[str]]:
+    """The lines of each file. Raises DataError where one is empty or the counts differ, naming both files."""
+    lines = {name: _lines(file) for name, file in files.items()}
+    last = list(files)[-1]
+    for name, file in files.items():
+        if not lines[name]:
+            raise DataError("is empty: there is nothing to score", file=file)
+        if len(lines[name]) != len(lines[last]):
+            raise DataError(
+                f"has {len(lines[name])} lines, but {files[last]} has {len(lines[last])}: "
+                "line n of one must belong to line n of the other",
+                file=file,
+            )
+    return lines
+
+
+def _assess(
+    segments: Segments,
+    config: EvaluationConfig,
+    loaded: "LoadedModel | None",
+    asked: bool,
+    *,
+    seed: int,
+    reporter: Reporter,
+) -> Evaluation:
+    """All scores of `segments`, perplexity among them where there is a model and a source.
+
+    `asked`: whether somebody wants perplexity, so that its absence is worth a line.
+    """
+    extra: dict[str, Score] = {}
+    missing: dict[str, str] = {}
+    if "perplexity" in config.metrics:
+        if loaded is not None and loaded.config.task != "translation":
+            missing["perplexity"] = f"of references there is none: the model learned {loaded.config.task}"
+        elif loaded is not None and segments.sources is not None:
+            # here, not at the top: scoring files alone needs no torch
+            from tfm.pipeline.scoring.perplexity import perplexity
+
+            extra = perplexity(loaded, segments.sources, segments.references, reporter=reporter)
+        elif asked:
+            missing["perplexity"] = "needs a model and a source: give --model DIR and --source FILE"
+    return assess(segments, config, seed=seed, reporter=reporter, extra=extra, missing=missing)
+
+
+def _load(model: Path, device: Device, known: Input | None = None, *, ensemble: Sequence[Path] = ()) -> "LoadedModel":
+    from tfm.pipeline.model_io.ensemble import load_ensemble
+    from tfm.pipeline.model_io.loaded_model import load_model
+
+    return load_ensemble([model, *ensemble], device) if ensemble else load_model(model, device, known=known)
+
+
+def _translate(
+    loaded: "LoadedModel",
+    sources: Sequence[str],
+    decoding: DecodingConfig,
+    reporter: Reporter,
+    prefixes: Sequence[str] | None,
+    forced: Sequence[str] | None,
+) -> list[str]:
+    """The best hypothesis of each source, by the path of `tfm translate`."""
+    from tfm.pipeline.inference.translation import translate_lines
+
+    with reporter.bar("translating", len(sources), "sentences") as bar:
+        found = translate_lines(
+            loaded, sources, decoding, reporter=reporter, prefixes=prefixes, forced=forced, on_done=bar.advance
+        )
+        return [translations[0].text for translations in found]
+
+
+def _lines(file: Path) -> list[str]:
+    return list(open_lines(file))
+
+
+def _show(evaluations: Sequence[Evaluation], reporter: Reporter) -> None:
+    """The tables of scores, and a few samples of the main test set."""
+    _show_scores(evaluations, reporter)
+    for sample in evaluations[0].shown:
+        reporter.line(f"sample, line {sample.line}")
+        if sample.source is not None:
+            reporter.line(f"  source      {sample.source}")
+        reporter.line(f"  hypothesis  {sample.hypothesis}")
+        for reference in sample.references:
+            reporter.line(f"  reference   {reference}")
+
+
+def _show_scores(evaluations: Sequence[Evaluation], reporter: Reporter) -> None:
+    for evaluation in evaluations:
+        title = f"{evaluation.name}: {evaluation.num_segments:,} segments"
+        reporter.table(title, ("metric", "score", "signature"), score_rows(evaluation))
+        for named, columns, rows in label_tables(evaluation.labels, MOST_COLUMNS) if evaluation.labels else ():
+            reporter.table(f"{evaluation.name}: {named}", columns, rows)

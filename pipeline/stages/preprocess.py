@@ -1,0 +1,168 @@
+"""The preprocess stage: corpora and a tokenizer -> a dataset of encoded examples, and a report of what is in it."""
+
+import json
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryFile
+
+import numpy as np
+
+from tfm.data.config import DataConfig
+from tfm.data.errors import DataError
+from tfm.data.examples import Chunk, Sieve, encode
+from tfm.data.keys import Keys
+from tfm.data.preflight import over_budget, preflight
+from tfm.data.references import Row, write_further
+from tfm.data.report import CorpusCount, SplitCount, batches_line, make_report, tables
+from tfm.data.sources import describe, identity, resolve, rows
+from tfm.data.splits import Corpus, Portion, unused_note
+from tfm.data.store import TOKENIZER_FOLDER, load_split, write_about, write_split
+from tfm.data.tokenizers import load_pair
+from tfm.data.unseen import in_words, unseen
+from tfm.data.writable import Unwritable
+from tfm.pipeline.artifacts.artifact import JSON, Input, Plan, is_fresh, publish, read_artifact
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.runtime.progress import Bar, Reporter
+from tfm.tokenizer.tokenizer import Tokenizer, save_pair
+
+
+def plan(data: DataConfig, tokenizer: Path, out: Path) -> Plan:
+    """What `preprocess` will make, from what. Raises DataError where a corpus is not there."""
+    inputs, splits = {"tokenizer": Input.of_artifact(tokenizer, "tokenize")}, resolve(data)
+    for name, corpora in splits.all().items():
+        for corpus in corpora:
+            for label, path, fingerprint in identity(corpus, online=data.online):
+                inputs[f"{name}: {label}"] = Input.of_value(fingerprint, None if path is None else str(path))
+    # The order of the test sets counts: the first is the main one. Where data came from the network does not.
+    config: dict[str, JSON] = {"data": data.model_dump(mode="json", exclude={"online"}), "tests": list(splits.tests)}
+    return Plan("preprocess", out, config, inputs, seed=None)
+
+
+def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequence[str], reporter: Reporter) -> None:
+    """Check, split, encode and measure the corpora of a recipe; publish the dataset at `out`.
+
+    Drops from training data what `data.limits` says, and nothing from validation and test data; `report.json` and
+    the tables that are printed say what was found. Raises DataError before any work where a corpus is not in
+    order, and where a training pair that was not dropped exceeds `data.batch_tokens`.
+    """
+    todo = plan(data, tokenizer, out)
+    if is_fresh(todo, reporter):
+        return
+    splits = resolve(data)
+    if note := unused_note(data, splits):
+        reporter.warn(note)
+    with publish(todo, command=command) as draft, ExitStack() as files:
+        sizes = preflight(splits, online=data.online).values()
+        tokenizers = read_artifact(tokenizer, lambda _: load_pair(tokenizer), known=todo.inputs["tokenizer"])
+        if data.limits.cut_sources and tokenizers[1].names == "tags":
+            raise RecipeError("data.limits.cut_sources: each word of a sentence has its tag, so that none is cut")
+        total = None if None in sizes else sum(size or 0 for size in sizes)
+        with reporter.bar("encoding", total, "pairs") as bar:
+            counts = {
+                name: _encode(name, corpora, data, tokenizers, draft.folder / name, bar, files)
+                for name, corpora in splits.all().items()
+            }
+        (draft.folder / TOKENIZER_FOLDER).mkdir()
+        save_pair(*tokenizers, draft.folder / TOKENIZER_FOLDER)
+        write_about(
+            draft.folder,
+            tests=list(splits.tests),
+            batch_tokens=data.batch_tokens,
+            train_corpora=[each.as_json() for each in counts["train"].corpora],
+        )
+        report = make_report(counts, budget=data.batch_tokens, seed=data.split_seed)
+        text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
+        (draft.folder / "report.json").write_text(text, encoding="utf-8")
+        draft.figures["rows"] = {name: count.rows for name, count in counts.items()}
+        draft.figures["padding"] = report["batches"]["padding"]
+        unknown = _unseen_names(draft.folder, [*splits.all()], tokenizers[1])
+    for table in tables(report):
+        reporter.table(*table)
+    reporter.line(batches_line(report))
+    if cut := {name: count.cut for name, count in counts.items() if count.cut}:
+        found = ", ".join(f"{number:,} of {name}" for name, number in cut.items())
+        reporter.line(f"sources cut to data.limits.max_length = {data.limits.max_length} pieces: {found}")
+    for warning in unknown:
+        reporter.warn(warning)
+    reporter.line(f"dataset: {out}")
+
+
+def _encode(
+    name: str,
+    corpora: Sequence[Corpus],
+    data: DataConfig,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    folder: Path,
+    bar: Bar,
+    files: ExitStack,
+) -> SplitCount:
+    """Encode and write one split. Only training data is sieved; only the others keep their texts.
+
+    Temporary files of what is counted are closed with `files`.
+    """
+    training = name == "train"
+    sieve = Sieve(data.limits) if training else None
+    pairs_seen, sources_seen, targets_seen = (
+        Keys(files.enter_context(TemporaryFile(dir=folder.parent)))  # noqa: SIM115
+        for _ in range(3)
+    )
+    # names that are unknown have a warning of their own
+    unwritable = None if training or tokenizers[1].names is not None else Unwritable(tokenizers[1])
+    dropped = sieve.dropped if sieve else {}
+    count = SplitCount(pairs_seen, sources_seen, targets_seen, dropped=dropped, unwritable=unwritable)
+    further: list[Row] = []
+    with write_split(folder, texts=not training, words=tokenizers[1].names == "tags") as writer:
+        for corpus in corpora:
+            count.corpora.append(CorpusCount(corpus))
+            several = not isinstance(corpus, Portion) and corpus.has_references
+            for chunk in encode(rows(corpus, online=data.online), *tokenizers, several=several):
+                count.corpora[-1].read += len(chunk)
+                bar.advance(len(chunk))
+                if data.limits.cut_sources:
+                    count.cut += int((chunk.source.lengths > data.limits.max_length).sum())
+                    chunk = replace(chunk, source=chunk.source.cut(data.limits.max_length))
+                if sieve:
+                    chunk = sieve(chunk, has_source=corpus.has_source)
+                    _check_budget(chunk, corpus, data.batch_tokens)
+                _check_tags(chunk, corpus)
+                count.add(chunk)
+                further += chunk.further or ()
+                extra = [np.full(len(chunk), corpus.weight)] if training else [chunk.source.texts, chunk.target.texts]
+                source, target = ((side.ids, side.lengths) for side in (chunk.source, chunk.target))
+                writer.write(source, target, *extra, words=chunk.source.words)
+    write_further(folder, further)
+    if not count.rows:
+        why = ", ".join(f"{reason}: {pairs:,}" for reason, pairs in count.dropped.items() if pairs)
+        raise DataError(f"no pair is left in the {name} split; dropped: {why or 'none'}; see data.limits")
+    return count
+
+
+def _check_tags(chunk: Chunk, corpus: Corpus) -> None:
+    """Raise DataError where words are counted and a source has not as many as tags."""
+    if chunk.source.words is None:
+        return
+    words, tags = chunk.source.words[1], chunk.target.lengths
+    wrong = np.flatnonzero(words != tags)
+    if len(wrong):
+        row = wrong[0]
+        raise DataError(
+            f"pair {chunk.rows[row] + 1} has {words[row]} words and {tags[row]} tags: each word between spaces has one",
+            file=describe(corpus),
+        )
+
+
+def _unseen_names(folder: Path, splits: Sequence[str], target: Tokenizer) -> list[str]:
+    """Warnings of names in other splits that training does not have, where targets are names."""
+    others = [name for name in splits if name != "train"] if target.names is not None else []
+    found = {name: unseen(load_split(folder / name, texts=True), target) for name in others}
+    return [in_words(names, f"the {name} split") for name, names in found.items() if names]
+
+
+def _check_budget(chunk: Chunk, corpus: Corpus, budget: int) -> None:
+    """Raise DataError if one pair alone exceeds the token budget of a batch."""
+    lengths = np.maximum(chunk.source.lengths, chunk.target.lengths) + 1
+    over = np.flatnonzero(lengths > budget)
+    if len(over):
+        raise over_budget(corpus, int(chunk.rows[over[0]]) + 1, int(lengths[over[0]]), budget)

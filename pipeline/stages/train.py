@@ -1,0 +1,107 @@
+"""The train stage: a dataset becomes a model. `training/` holds the work in progress, `model/` what comes of it."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tfm.model.config import ModelConfig
+from tfm.pipeline.artifacts.artifact import Plan, is_fresh, open_artifact
+from tfm.pipeline.artifacts.manifest import Manifest
+from tfm.pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
+from tfm.pipeline.model_io.pretrained_vectors import VECTORS, vectors_as_inputs
+from tfm.pipeline.runtime.progress import Quiet, Reporter
+from tfm.pipeline.training.init_from import check_fits, with_shape_of
+
+# Where training is done and what is shown of it does not change what is trained.
+BESIDE_THE_POINT = {"device", "threads", "log_every", "tensorboard", "init_from"}
+
+# torch is imported where it is needed: a stage that is fresh says so without it
+
+
+def plan(
+    config: TrainingConfig,
+    model: ModelConfig,
+    decoding: DecodingConfig,
+    dataset: Path,
+    out: Path,
+    *,
+    seed: int,
+    evaluation: EvaluationConfig,
+    first: Manifest | None = None,
+) -> Plan:
+    """What `train` will make, from what; first: the model that it starts from, which was verified.
+
+    Raises DataError where that has another tokenizer.
+    """
+    data = open_artifact(dataset, "preprocess")
+    inputs = {"dataset": data.as_input()}
+    if first is not None:
+        check_fits(first, model, data)
+        inputs["init_from"] = first.as_input()
+    inputs |= vectors_as_inputs(model)
+    parts: dict[str, Any] = {
+        "training": config.model_dump(mode="json", exclude=BESIDE_THE_POINT),
+        "model": model.model_dump(mode="json", exclude=set(VECTORS.values())),
+    }
+    if config.validation.bleu and model.task == "translation":
+        parts["decoding"] = _of_validation(config, decoding)
+        if scores := _scores_of_validation(evaluation, dataset):
+            parts["evaluation"] = scores
+    return Plan(stage="train", folder=out / "model", config=parts, inputs=inputs, seed=seed)
+
+
+def _of_validation(config: TrainingConfig, decoding: DecodingConfig) -> dict[str, Any]:
+    """The part of [decoding] that validation uses: another beam for the tests is no reason to train again.
+
+    It searches, and for what the model says by itself: no word is forced on it or forbidden.
+    """
+    unused = {"beam", "n_best", "batch_sentences", "strategy", "temperature", "top_k", "top_p", "seed"}
+    unused |= {"forbidden", "forced"}
+    if config.validation.beam == 1:
+        unused |= {"length_norm", "alpha"}
+    return decoding.model_dump(mode="json", exclude=unused)
+
+
+def _scores_of_validation(evaluation: EvaluationConfig, dataset: Path) -> dict[str, Any]:
+    """The part of [evaluation] that validation uses, where it is not what it was before it used any: cased, and by 13a.
+
+    So models of that time stay fresh, and a tokenizer that "auto" finds is as good as its name.
+    """
+    parts = evaluation.model_dump(mode="json", include={"bleu_tokenize", "lowercase"})
+    if evaluation.bleu_tokenize == "auto":
+        from tfm.data.store import load_dataset
+        from tfm.pipeline.scoring.metrics.bleu_tokenizer import choose_tokenizer
+
+        if choose_tokenizer([load_dataset(dataset).valid.texts()[1]]).name == "13a":
+            parts["bleu_tokenize"] = "13a"
+    return {key: value for key, value in parts.items() if value not in ("13a", False)}
+
+
+def train(
+    config: TrainingConfig,
+    model: ModelConfig,
+    decoding: DecodingConfig,
+    dataset: Path,
+    out: Path,
+    *,
+    seed: int,
+    evaluation: EvaluationConfig,
+    command: Sequence[str],
+    reporter: Reporter,
+) -> None:
+    """Trains a model on `dataset`; works in `out`/training and publishes `out`/model.
+
+    Goes on from the newest checkpoint in `out`/training where that is of the same plan. Under torchrun, every process
+    calls this. Raises Stopped, with all saved, on SIGTERM or Ctrl-C.
+    """
+    talk = reporter if os.environ.get("RANK", "0") == "0" else Quiet()
+    first = None if config.init_from is None else open_artifact(Path(config.init_from), "train")
+    if first is not None:
+        model = with_shape_of(first, model)
+    todo = plan(config, model, decoding, dataset, out, seed=seed, evaluation=evaluation, first=first)
+    if is_fresh(todo, talk):
+        return
+    from tfm.pipeline.training.session import make_model
+
+    make_model(todo, config, model, decoding, evaluation, dataset, command=command, reporter=talk)

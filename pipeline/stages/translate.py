@@ -1,0 +1,157 @@
+"""The translate stage: lines of text to translations by a trained model, streamed, in order."""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
+from itertools import tee
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tfm.data.lines import open_lines
+from tfm.data.store import load_dataset
+from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, open_artifact, publish, read_artifact
+from tfm.pipeline.artifacts.compatibility import check_tokenizer
+from tfm.pipeline.config import DecodingConfig, Device
+from tfm.pipeline.inference.translation import Translation, as_json, one_line, reference_file, translate_lines
+from tfm.pipeline.runtime.progress import Reporter
+
+if TYPE_CHECKING:
+    pass
+
+# torch is imported where it is needed: a stage that is fresh says so without it
+
+
+def plan_tests(model: Path, dataset: Path, config: DecodingConfig, out: Path, *, seed: int = 1) -> Plan:
+    """What `translate_tests` will make, from what. Raises DataError where the model has another tokenizer."""
+    network, data = open_artifact(model, "train"), open_artifact(dataset, "preprocess")
+    check_tokenizer(network, data)
+    return _plan({"model": network.as_input(), "dataset": data.as_input()}, config, out, seed)
+
+
+def plan_file(
+    model: Path,
+    source: Path,
+    config: DecodingConfig,
+    out: Path,
+    *,
+    seed: int = 1,
+    prefixes: Path | None = None,
+    forced: Path | None = None,
+    ensemble: Sequence[Path] = (),
+) -> Plan:
+    """What `translate_file` will make, from what."""
+    inputs = {"model": Input.of_artifact(model, "train"), "source": Input.of_file(source)}
+    inputs |= {f"model {number}": Input.of_artifact(other, "train") for number, other in enumerate(ensemble, 2)}
+    for name, file in (("prefixes", prefixes), ("forced", forced)):
+        if file is not None:
+            inputs[name] = Input.of_file(file)
+    return _plan(inputs, config, out, seed)
+
+
+def _plan(inputs: dict[str, Input], config: DecodingConfig, out: Path, seed: int) -> Plan:
+    decoding = config.model_dump(mode="json")
+    return Plan(stage="translate", folder=out, config={"decoding": decoding}, inputs=inputs, seed=seed)
+
+
+def translate_tests(
+    model: Path,
+    dataset: Path,
+    config: DecodingConfig,
+    out: Path,
+    *,
+    seed: int = 1,
+    command: Sequence[str],
+    reporter: Reporter,
+    device: Device = "auto",
+) -> None:
+    """Translates the source of every test set of `dataset` into `out`.
+
+    For each test set: NAME.txt, best translations one a line; NAME.jsonl, all `n_best` with scores; NAME.source.txt and
+    NAME.reference.txt; further references in NAME.reference.2.txt, ..., an empty line where a segment has not so many.
+    """
+    todo = plan_tests(model, dataset, config, out, seed=seed)
+    if is_fresh(todo, reporter):
+        return
+    from tfm.pipeline.model_io.loaded_model import load_model
+
+    with publish(todo, command=command) as draft:
+        loaded = load_model(model, device, known=todo.inputs["model"])
+        data = read_artifact(dataset, lambda _: load_dataset(dataset), known=todo.inputs["dataset"])
+        for name, split in data.tests.items():
+            sources, references = split.texts()
+            for number, column in enumerate((references, *split.further_references()), 1):
+                with open(draft.folder / reference_file(name, number), "w", encoding="utf-8", newline="\n") as file:
+                    file.writelines(one_line(reference) + "\n" for reference in column)
+            with reporter.bar(f"translating {name}", len(sources), "sentences") as bar:
+                found = partial(translate_lines, loaded, config=config, reporter=reporter, on_done=bar.advance)
+                _write(draft, name, f"{name}.source", sources, found, reporter)
+
+
+def translate_file(
+    model: Path,
+    source: Path,
+    config: DecodingConfig,
+    out: Path,
+    *,
+    seed: int = 1,
+    command: Sequence[str],
+    reporter: Reporter,
+    device: Device = "auto",
+    prefixes: Path | None = None,
+    forced: Path | None = None,
+    ensemble: Sequence[Path] = (),
+) -> None:
+    """Translates a text file into `out`: hypotheses.txt, hypotheses.jsonl with scores, and source.txt.
+
+    `prefixes`: a file that says, line by line, what each translation begins with. `forced`: one that says, between
+    tabs, what must come up in it. `ensemble`: models that translate together with the first.
+    """
+    todo = plan_file(model, source, config, out, seed=seed, prefixes=prefixes, forced=forced, ensemble=ensemble)
+    if is_fresh(todo, reporter):
+        return
+    from tfm.pipeline.model_io.ensemble import load_ensemble
+
+    with publish(todo, command=command) as draft:
+        loaded = load_ensemble([model, *ensemble], device)
+        starts, words = (None if file is None else open_lines(file) for file in (prefixes, forced))
+        with reporter.bar("translating", None, "sentences") as bar:
+            found = partial(
+                translate_lines,
+                loaded,
+                config=config,
+                reporter=reporter,
+                prefixes=starts,
+                forced=words,
+                on_done=bar.advance,
+            )
+            _write(draft, "hypotheses", "source", open_lines(source), found, reporter)
+
+
+def _write(
+    draft: Draft,
+    name: str,
+    source_name: str,
+    sources: Iterable[str],
+    translate: Callable[[Iterable[str]], Iterator[list[Translation]]],
+    reporter: Reporter,
+) -> None:
+    """Write the translations of one text into a draft, and what they took into its figures."""
+    began = time.monotonic()
+    num_lines = num_tokens = 0
+    sources, asked = tee(sources)
+    with ExitStack() as stack:
+        text, records, copy = (
+            stack.enter_context(open(draft.folder / file, "w", encoding="utf-8", newline="\n"))
+            for file in (f"{name}.txt", f"{name}.jsonl", f"{source_name}.txt")
+        )
+        for source, translations in zip(sources, translate(asked), strict=True):
+            text.write(translations[0].text + "\n")
+            records.write(json.dumps(as_json(source, translations), ensure_ascii=False) + "\n")
+            copy.write(one_line(source) + "\n")
+            num_lines, num_tokens = num_lines + 1, num_tokens + translations[0].num_tokens
+    seconds = time.monotonic() - began
+    rate = num_tokens / seconds
+    draft.figures[name] = {"sentences": num_lines, "seconds": round(seconds, 3), "tokens_per_second": round(rate, 1)}
+    reporter.line(f"{name}: {num_lines:,} sentences in {seconds:.1f} s, {rate:,.0f} tokens a second")

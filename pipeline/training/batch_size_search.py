@@ -1,0 +1,117 @@
+"""The largest batch that a GPU's memory holds, found before the first update (`training.batch_tokens = "auto"`)."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+
+from tfm.data.store import Split
+from tfm.pipeline.config import TrainingConfig
+from tfm.pipeline.runtime.distributed import World
+from tfm.pipeline.runtime.out_of_memory import is_out_of_memory
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.tasks.task import Rows
+from tfm.pipeline.training.update import Gradients
+
+SEARCHED = ("cuda",)
+"""Devices that say when their memory is full. A computer's own would slow down first, or kill the training."""
+SPARE = 0.05
+"""The share of memory that is left free, for what comes between: fragments, validation, other batches' shapes."""
+TOO_MANY_ROWS = "invalid configuration argument"
+"""What a GPU says of more rows than a kernel can be started with."""
+STATES = 3
+"""Copies of the weights that an optimiser and an average may keep."""
+
+
+def largest_budget(
+    model: nn.Module,
+    make_task: Callable[[int], Any],
+    split: Split,
+    config: TrainingConfig,
+    *,
+    seed: int,
+    world: World,
+    least: int,
+    reporter: Reporter,
+) -> int:
+    """The most tokens a side of a batch, to an eighth, with which an update fits in every process; or `least`.
+
+    make_task: the task with batches of so many tokens. least: what is taken to fit. Hardly more than holds the whole
+    split at once. The model is left as it was.
+    """
+    if world.device.type not in SEARCHED:
+        reporter.line(f"training: batches of {least:,} tokens, the dataset's: only a GPU's memory is searched")
+        return least
+
+    def fits(budget: int) -> bool:
+        reporter.line(f"training: do batches of {budget:,} tokens fit?")
+        task = make_task(budget)
+        fullest = max(task.ordered(split, budget), key=lambda rows: int(task.num_tokens(split, rows)))
+        of_update = Gradients(model, task, split, config, seed, world)
+        return _fits(of_update, [fullest, task.longest(split, budget)])
+
+    def holds_all(budget: int) -> bool:
+        return len(make_task(budget).ordered(split, budget)) == 1
+
+    with _as_it_was(model):
+        found: int = min(world.gather(largest(fits, least, holds_all)))
+    reporter.line(f"training: batches of {found:,} tokens fit")
+    return found
+
+
+def largest(fits: Callable[[int], bool], least: int, is_enough: Callable[[int], bool]) -> int:
+    """The largest number that fits, to an eighth: `least` doubled until one does not, and then halved between.
+
+    `least` is not asked about. No number beyond the first that is enough is.
+    """
+    low, high = least, None
+    while high is None and not is_enough(low):
+        if fits(2 * low):
+            low *= 2
+        else:
+            high = 2 * low
+    while high is not None and high - low > max(1, low // 8):
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def _fits(gradients: Gradients, largest_batches: Sequence[Rows]) -> bool:
+    """Whether updates fit beside all else that training keeps: tried with the batch of most tokens, and with the one of
+    the longest examples."""
+    try:
+        _take(gradients, largest_batches)
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error) and TOO_MANY_ROWS not in str(error):
+            raise
+        return False
+    finally:
+        if gradients.world.device.type == "cuda":
+            torch.cuda.empty_cache()
+    return True
+
+
+def _take(gradients: Gradients, batches: Sequence[Rows]) -> None:
+    """Take as much memory as an optimiser and an average, what is to be left free, and gradients of these batches."""
+    device = gradients.world.device
+    taken = [torch.empty_like(each) for each in gradients.parameters for _ in range(STATES)]
+    if device.type == "cuda":
+        total = torch.cuda.get_device_properties(device).total_memory
+        taken.append(torch.empty(int(SPARE * total), dtype=torch.uint8, device=device))
+    gradients.try_out(batches)
+    del taken  # until here
+
+
+@contextmanager
+def _as_it_was(model: nn.Module) -> Iterator[None]:
+    """Within, the model may be trained; then its mode is as before, and so is what it had counted."""
+    was, before = model.training, {name: each.clone() for name, each in model.named_buffers()}
+    model.train()
+    try:
+        yield
+    finally:
+        model.train(was)
+        for name, each in model.named_buffers():
+            each.copy_(before[name])

@@ -1,0 +1,176 @@
+"""Checkpoints: folders `step-0000500` of safetensors and one state.json that says what belongs to them.
+
+A checkpoint is written beside its place, synced and then renamed, so that under its name it is whole or not
+there. state.json holds the size and sha256 of every file, and its own.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import stat
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from tfm.data.documents import read_json
+from tfm.data.errors import DataError
+from tfm.pipeline.artifacts.files import remove, sync, writing
+from tfm.pipeline.runtime.progress import Reporter
+
+FORMAT = 1
+_NAME = re.compile(r"step-(\d{7,})")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint that was verified: its state is a JSON object, its tensors are read when asked for."""
+
+    folder: Path
+    step: int
+    state: dict[str, Any]
+    files: dict[str, dict[str, Any]]
+
+    def tensors(self, name: str) -> dict[str, Tensor]:
+        """The tensors of `<name>.safetensors`."""
+        file = self.folder / f"{name}.safetensors"
+        try:
+            return safetensors.torch.load(_verified(file, self.files))
+        except SafetensorError as error:
+            raise DataError(f"not safetensors: {error}", file=file) from error
+
+
+class Checkpoints:
+    """The checkpoints in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def steps(self) -> list[int]:
+        """Steps that have a folder here, whole or damaged, ascending."""
+        if not self.folder.is_dir():
+            return []
+        return sorted(int(match[1]) for entry in self.folder.iterdir() if (match := _NAME.fullmatch(entry.name)))
+
+    def place(self, step: int) -> Path:
+        """Where the checkpoint of a step lies."""
+        return self.folder / f"step-{step:07d}"
+
+    def write(self, step: int, tensors: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, Any]) -> None:
+        """Save `<name>.safetensors` for each name, and the state; replaces a checkpoint of the same step."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        draft = self.folder / f".draft-{step:07d}"
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir()
+        try:
+            files = {}
+            for name, group in tensors.items():
+                contents = safetensors.torch.save(dict(group))
+                files[f"{name}.safetensors"] = _fingerprint(contents)
+                _write(draft / f"{name}.safetensors", contents)
+            document = {"format": FORMAT, "state": dict(state), "files": files}
+            document["sha256"] = _seal(document)
+            _write(draft / "state.json", json.dumps(document, indent=1).encode())
+            sync(draft)
+            self._drop(step)
+            draft.rename(self.place(step))
+            sync(self.folder)
+        except BaseException:
+            shutil.rmtree(draft, ignore_errors=True)
+            raise
+
+    def read(self, step: int) -> Checkpoint:
+        """The checkpoint of a step, every file of it verified. Raises DataError naming what is wrong."""
+        folder = self.place(step)
+        file = folder / "state.json"
+        try:
+            document = read_json(file)
+            sealed, state, files = document.pop("sha256"), document["state"], document["files"]
+            version = document["format"]
+            if not (isinstance(state, dict) and isinstance(files, dict)):
+                raise TypeError("wrong structure")
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise DataError(f"checkpoint is damaged: {type(error).__name__}: {error}", file=file) from error
+        if sealed != _seal(document):
+            raise DataError("checkpoint is damaged: its own sha256 does not fit", file=file)
+        if version != FORMAT:
+            raise DataError(f"checkpoint has format {version}; this tfm reads format {FORMAT}", file=file)
+        found = {entry.name for entry in folder.iterdir()} - {"state.json"}
+        if odd := sorted(found ^ files.keys()):
+            raise DataError(f"checkpoint is damaged: {odd[0]} is missing or does not belong", file=folder)
+        for name in files:
+            _verified(folder / name, files)
+        return Checkpoint(folder, step, state, files)
+
+    def newest(self, reporter: Reporter) -> Checkpoint | None:
+        """The newest checkpoint that verifies, saying which newer ones do not; none where there are no checkpoints.
+
+        Raises DataError where there are some and none verifies: starting over would throw work away unasked.
+        """
+        steps = self.steps()
+        for step in reversed(steps):
+            try:
+                return self.read(step)
+            except DataError as error:
+                reporter.warn(str(error))
+        if steps:
+            raise DataError(
+                f"none of the {len(steps)} checkpoints can be read; move the folder away to start over",
+                file=self.folder,
+            )
+        return None
+
+    def keep(self, steps: Collection[int]) -> None:
+        """Remove every checkpoint but those of these steps."""
+        for step in self.steps():
+            if step not in steps:
+                self._drop(step)
+
+    def sweep(self) -> None:
+        """Remove what a killed process left half-written or half-removed."""
+        for leftover in self.folder.glob(".d*-*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+
+    def _drop(self, step: int) -> None:
+        """Remove a checkpoint; its name is gone first, so that it is never half there."""
+        if self.place(step).exists():
+            dropped = self.folder / f".dropped-{step:07d}"
+            shutil.rmtree(dropped, ignore_errors=True)
+            self.place(step).rename(dropped)
+            remove(dropped)
+
+
+def _fingerprint(contents: bytes) -> dict[str, Any]:
+    return {"size": len(contents), "sha256": hashlib.sha256(contents).hexdigest()}
+
+
+def _seal(document: Mapping[str, Any]) -> str:
+    """sha256 of a document's canonical JSON."""
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+
+
+def _verified(file: Path, files: Mapping[str, Any]) -> bytes:
+    """The bytes of a file, which are those that were written."""
+    wanted = files.get(file.name)
+    try:
+        status = file.lstat()
+        ours = stat.S_ISREG(status.st_mode) and isinstance(wanted, dict) and status.st_size == wanted.get("size")
+        contents = file.read_bytes() if ours else b""
+    except OSError as error:
+        raise DataError(f"checkpoint is damaged: {error.strerror}", file=file) from error
+    if _fingerprint(contents) != wanted:
+        raise DataError(f"checkpoint is damaged: size or sha256 is not that of {wanted!r:.120}", file=file)
+    return contents
+
+
+def _write(file: Path, contents: bytes) -> None:
+    with writing(file), file.open("wb") as stream:
+        stream.write(contents)
+        stream.flush()
+        os.fsync(stream.fileno())

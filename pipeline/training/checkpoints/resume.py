@@ -1,0 +1,128 @@
+"""Where a training goes on: from the newest checkpoint of the same plan, with the settings it began with."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tfm.pipeline.artifacts.artifact import Plan
+from tfm.pipeline.artifacts.manifest import differences, plain
+from tfm.pipeline.config import TrainingConfig
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.runtime.devices import PRECISIONS, resolve_precision
+from tfm.pipeline.runtime.distributed import World
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.runtime.threads import choose as choose_threads
+from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint, Checkpoints
+from tfm.pipeline.training.checkpoints.train_state import Change, Progress, Settings, TrainState, read_progress
+
+# A training may be given more time; anything else would make it another one.
+MAY_CHANGE = frozenset(
+    {"config.training.max_steps", "config.training.max_epochs", "config.training.early_stopping.patience"}
+)
+
+
+def plan_document(todo: Plan) -> dict[str, Any]:
+    """What tells whether two trainings are the same: config, inputs and seed."""
+    inputs = {label: each.fingerprint for label, each in todo.inputs.items()}
+    return {"config": plain(todo.config), "inputs": inputs, "seed": todo.seed}
+
+
+def choose(checkpoints: Checkpoints, todo: Plan, config: TrainingConfig, reporter: Reporter) -> int | None:
+    """The step to go on from, or None to begin; the folder of another training is set aside, and it says so.
+
+    Raises DataError where there are checkpoints and none can be read.
+    """
+    checkpoints.sweep()
+    found = checkpoints.newest(reporter)
+    if found is None:
+        return None
+    progress = read_progress(found)
+    changes = differences(progress.plan, plan_document(todo))
+    words = "; ".join(f"{_shown(key)} {old} -> {new}" for key, (old, new) in sorted(changes.items()))
+    if changes.keys() <= MAY_CHANGE and not is_past(progress, config):
+        return progress.step
+    folder = checkpoints.folder.parent
+    aside = _free_name(folder)
+    folder.rename(aside)
+    past = f"; it has done {progress.step:,} updates already" if changes.keys() <= MAY_CHANGE else ""
+    reporter.line(f"training: starts over, since what was there is of another plan ({words}){past}; it is now {aside}")
+    return None
+
+
+def go_on(state: TrainState, checkpoint: Checkpoint, todo: Plan, settings: Settings) -> dict[str, Any]:
+    """Become the state that was saved, and write down what is another from now on; the plan up to here."""
+    state.restore(checkpoint)
+    progress, plan = state.progress, plan_document(todo)
+    before = progress.plan
+    changes = sorted(differences(before, plan).items())
+    made = [Change(step=progress.step, key=_shown(key), old=old, new=new) for key, (old, new) in changes]
+    progress.changes, progress.plan, progress.settings = [*progress.changes, *made], plan, settings
+    return before
+
+
+def continues(progress: Progress) -> str:
+    """What to say of a training that goes on, with what was changed just now."""
+    now = [f"{each.key} {each.old} -> {each.new}" for each in progress.changes if each.step == progress.step]
+    with_other = f", with another end ({'; '.join(now)})" if now else ""
+    return f"training: continues after step {progress.step:,}{with_other}"
+
+
+def _shown(key: str) -> str:
+    """A key of a plan as it stands in a recipe."""
+    return key.removeprefix("config.")
+
+
+def is_past(progress: Progress, config: TrainingConfig) -> bool:
+    """Whether the training has gone beyond the end that is now asked for."""
+    steps, epochs = config.max_steps, config.max_epochs
+    passes = progress.epoch + (progress.batch > 0)
+    return (steps is not None and progress.step > steps) or (epochs is not None and passes > epochs)
+
+
+def _free_name(folder: Path) -> Path:
+    """`<folder>.old-N` with the first N that is free."""
+    number = 1
+    while (aside := folder.with_name(f"{folder.name}.old-{number}")).exists():
+        number += 1
+    return aside
+
+
+def resolve_settings(
+    config: TrainingConfig, batch_tokens: int, world: World, checkpoint: Checkpoint | None, reporter: Reporter
+) -> Settings:
+    """What the machine decides at the first start; on a resumed run, what it decided then.
+
+    Raises RecipeError where the number of processes is another one.
+    """
+    dtype = resolve_precision(config.precision, world.device)
+    precision = next(name for name, each in PRECISIONS.items() if each == dtype)
+    now = Settings(
+        device=world.device.type,
+        precision=world.gather(precision)[0],  # each process has measured; the first one's word counts
+        threads=_threads(config, world, checkpoint),
+        world_size=world.size,
+        batch_tokens=config.batch_tokens if isinstance(config.batch_tokens, int) else batch_tokens,
+    )
+    if checkpoint is None:
+        return now
+    then = read_progress(checkpoint).settings
+    if then.world_size != now.world_size:
+        raise RecipeError(
+            f"training began with {then.world_size} processes, not {now.world_size}; resume it with torchrun "
+            f"--nproc-per-node {then.world_size}, or move {checkpoint.folder.parent.parent} away to start over"
+        )
+    now = now.model_copy(update={"threads": then.threads if config.threads == "auto" else now.threads})
+    for what in ("device", "torch", "threads"):
+        before, after = getattr(then, what), getattr(now, what)
+        if before != after:
+            reporter.warn(f"training began with {what} {before} and goes on with {after}: last digits may differ")
+    return then.model_copy(update={"device": now.device, "torch": now.torch, "threads": now.threads})
+
+
+def _threads(config: TrainingConfig, world: World, checkpoint: Checkpoint | None) -> int:
+    """How many threads this process is to have. Of several each has its own, as torchrun sets them."""
+    if config.threads != "auto":
+        return config.threads
+    measured = world.size == 1 and checkpoint is None
+    return choose_threads(world.device) if measured else torch.get_num_threads()

@@ -1,0 +1,154 @@
+"""All that a resumed training needs, in one object: what is in it is saved together, what is not is not state.
+
+Batches, dropout and the learning rate are pure functions of the figures kept here, so no generator is saved.
+"""
+
+import math
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from torch import Tensor, nn
+
+from tfm.data.errors import DataError
+from tfm.pipeline.model_io.loaded_model import load_weights, untied
+from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint
+from tfm.pipeline.training.checkpoints.weight_averaging import Ema
+from tfm.pipeline.training.early_stopping import Validation
+from tfm.pipeline.training.optimizers import restore_state, state_tensors
+
+
+class Settings(BaseModel):
+    """What the machine decided at the first start and a resumed run must not decide anew."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    device: str
+    precision: Literal["fp32", "bf16"]
+    threads: int = Field(ge=1, le=1024)
+    world_size: int = Field(ge=1, le=2**20)
+    batch_tokens: int = Field(ge=1, le=2**40)
+    torch: str = str(torch.__version__)
+
+    def in_words(self) -> str:
+        """The settings as a person reads them."""
+        processes = f", {self.world_size} processes" if self.world_size > 1 else ""
+        threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
+        return f"{self.precision} on {self.device}, {threads}{processes}"
+
+
+class Line(BaseModel):
+    """Sums since the last line of metrics.jsonl, over target tokens."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    loss: float = 0.0
+    nll: float = 0.0
+    tokens: int = 0
+    seconds: float = 0.0
+
+    def add(self, loss: float, nll: float, tokens: int) -> None:
+        """Add an update's sums."""
+        self.loss, self.nll, self.tokens = self.loss + loss, self.nll + nll, self.tokens + tokens
+
+    def means(self) -> dict[str, float]:
+        """The figures of the line; nan where no update was made."""
+        tokens = self.tokens or math.nan
+        speed = self.tokens / self.seconds if self.seconds else 0.0
+        return {"loss": self.loss / tokens, "nll": self.nll / tokens, "tokens_per_second": speed}
+
+
+class Change(BaseModel):
+    """A setting that changed after so many updates."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    step: int = Field(ge=0, le=2**53)
+    key: str
+    old: Any
+    new: Any
+
+    def in_words(self) -> str:
+        """As a person reads it."""
+        return f"after update {self.step:,}: {self.key} {self.old} -> {self.new}"
+
+
+class Progress(BaseModel):
+    """How far a training is: everything but the tensors."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    settings: Settings
+    plan: dict[str, Any] = Field(description="what is trained, on what: a resumed run must be of the same plan")
+    step: int = Field(0, ge=0, le=2**53, description="updates done")
+    epoch: int = Field(0, ge=0, le=2**53, description="whole passes over the data done")
+    batch: int = Field(0, ge=0, le=2**53, description="batches of the present pass done")
+    seconds: float = 0.0
+    line: Line = Field(default_factory=Line)
+    not_finite: int = Field(0, ge=0, description="updates in a row that were left out, up to now")
+    validations: list[Validation] = Field(default_factory=list)
+    saved: list[int] = Field(default_factory=list, description="steps of the kept last regular checkpoints, ascending")
+    total_steps: int = Field(0, ge=0, le=2**53, description="updates that the schedule counts towards; 0: not known")
+    changes: list[Change] = Field(default_factory=list, description="made after the training began")
+
+    @property
+    def validated(self) -> int:
+        """The step of the last validation."""
+        return self.validations[-1].step if self.validations else 0
+
+    @property
+    def current_epoch(self) -> int:
+        """The epoch, from 1, that the last update belongs to."""
+        return self.epoch if self.batch == 0 and self.step else self.epoch + 1
+
+
+@dataclass
+class TrainState:
+    """The state of a training: weights, optimiser, moving average, progress."""
+
+    model: nn.Module
+    optimizer: torch.optim.Optimizer
+    ema: Ema | None
+    progress: Progress
+
+    def tensors(self) -> dict[str, dict[str, Tensor]]:
+        """What a checkpoint holds, file by file."""
+        files = {"model": untied(self.model.state_dict()), "optimizer": state_tensors(self.optimizer, self.model)}
+        if self.ema is not None:
+            files["ema"] = self.ema.weights
+        return files
+
+    def averaged(self) -> AbstractContextManager[None]:
+        """Within, the model has the weights that are validated and published: averaged ones where that is asked."""
+        return nullcontext() if self.ema is None else self.ema.applied()
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Become the state that was saved; weights are copied into the tensors that are there."""
+        load_weights(self.model, checkpoint.tensors("model"), checkpoint.folder)
+        try:
+            restore_state(self.optimizer, self.model, checkpoint.tensors("optimizer"))
+            if self.ema is not None:
+                self.ema.load(checkpoint.tensors("ema"))
+        except (KeyError, RuntimeError) as error:
+            raise DataError(f"checkpoint does not fit this training: {error}", file=checkpoint.folder) from error
+        self.progress = read_progress(checkpoint)
+
+
+def read_progress(checkpoint: Checkpoint) -> Progress:
+    """The progress in a checkpoint. Raises DataError where it is not what this tfm writes."""
+    try:
+        progress = Progress.model_validate(checkpoint.state)
+        if progress.step != checkpoint.step:
+            raise DataError(f"checkpoint is of step {progress.step}, as it says", file=checkpoint.folder)
+        return progress
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(map(str, problem["loc"]))
+        raise DataError(f"checkpoint is not readable: {where}: {problem['msg']}", file=checkpoint.folder) from error
+
+
+def published_weights(checkpoint: Checkpoint) -> dict[str, Tensor]:
+    """The weights a model is made from: the moving average where one was kept, else the model's own."""
+    return checkpoint.tensors("ema" if "ema.safetensors" in checkpoint.files else "model")

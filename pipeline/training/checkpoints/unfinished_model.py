@@ -1,0 +1,69 @@
+"""A checkpoint of a training, which may still go on, as a model that can be asked for translations."""
+
+from pathlib import Path
+
+import torch
+from pydantic import ValidationError
+
+from tfm.data.store import TOKENIZER_FOLDER
+from tfm.data.tokenizers import load_pair
+from tfm.model.config import ModelConfig
+from tfm.pipeline.artifacts.manifest import Input, read_artifact
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.model_io.loaded_model import LoadedModel, check_fit, put_together, shapes_of
+from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint, Checkpoints
+from tfm.pipeline.training.checkpoints.train_state import Progress, published_weights, read_progress
+from tfm.tokenizer.tokenizer import Tokenizer
+
+LAST = "last"
+
+
+def load_checkpoint(
+    run: Path, step: int | None, device: str = "auto", dtype: torch.dtype = torch.float32
+) -> LoadedModel:
+    """The model that a training in the folder of a run would publish of one step, or of its newest checkpoint.
+
+    Reads only, and what it reads is verified; the training may go on, and remove the checkpoint meanwhile. Raises
+    DataError where there is no such checkpoint, naming those there are.
+    """
+    checkpoint, weights = _read(run, step)
+    progress = read_progress(checkpoint)
+    try:
+        config = ModelConfig.model_validate(progress.plan["config"]["model"])
+        tokenizers = _tokenizers(run, progress)
+        sizes = [each.vocab_size for each in tokenizers]
+        found = {name: tuple(each.shape) for name, each in weights.items()}
+        check_fit(shapes_of(config, source_vocab=sizes[0], target_vocab=sizes[1]), found, checkpoint.folder)
+    except (KeyError, TypeError, ValueError, ValidationError) as error:
+        problem = f"checkpoint is of no model that this tfm builds: {str(error).splitlines()[0]:.200}"
+        raise DataError(problem, file=checkpoint.folder) from error
+    return put_together(config, tokenizers, weights, checkpoint.folder, device, dtype)
+
+
+def _read(run: Path, step: int | None) -> tuple[Checkpoint, dict[str, torch.Tensor]]:
+    """A checkpoint and the weights that it would publish."""
+    checkpoints = Checkpoints(run / "training" / "checkpoints")
+    while True:
+        steps = checkpoints.steps()
+        if not steps:
+            raise DataError("holds no checkpoint yet: `tfm train` writes them", file=checkpoints.folder)
+        wanted = steps[-1] if step is None else step
+        if wanted not in steps:
+            there = ", ".join(map(str, steps))
+            raise DataError(f"there is no checkpoint of step {wanted}, only of {there}", file=checkpoints.folder)
+        try:
+            checkpoint = checkpoints.read(wanted)
+            return checkpoint, published_weights(checkpoint)
+        except DataError:
+            if wanted in checkpoints.steps():
+                raise
+            # The training has removed it while it was read: there is a newer one.
+
+
+def _tokenizers(run: Path, progress: Progress) -> tuple[Tokenizer, Tokenizer]:
+    """The tokenizers of a training: those it keeps, or, of one that an earlier tfm began, the dataset's."""
+    kept = run / "training" / TOKENIZER_FOLDER
+    if kept.is_dir():
+        return load_pair(kept)
+    dataset, known = run / "dataset", Input.of_value(progress.plan["inputs"]["dataset"])
+    return read_artifact(dataset, lambda made: load_pair(made.folder / TOKENIZER_FOLDER), "preprocess", known=known)

@@ -1,0 +1,65 @@
+"""Means of weights: an exponential moving average during training, and the mean of checkpoints after it."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from tfm.pipeline.model_io.loaded_model import untied
+
+
+class Ema:
+    """Exponential moving average of a model's weights: a <- d a + (1 - d) w after every update.
+
+    d = min(decay, (1 + n) / (10 + n)) at update n, so that the random first weights are soon forgotten.
+    """
+
+    def __init__(self, model: nn.Module, decay: float) -> None:
+        self.decay = decay
+        self._own = untied(model.state_dict())  # the model's own tensors: they change under our eyes
+        self.weights = {name: tensor.clone() for name, tensor in self._own.items()}
+
+    @torch.no_grad()
+    def update(self, step: int) -> None:
+        """Take in the model's weights after update number `step`."""
+        decay = min(self.decay, (1 + step) / (10 + step))
+        torch._foreach_lerp_(list(self.weights.values()), list(self._own.values()), 1 - decay)
+
+    def load(self, weights: dict[str, Tensor]) -> None:
+        """Go on from these averages. Raises KeyError where one is missing."""
+        _copy(weights, self.weights)
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """Within, the model has the averaged weights; after it, its own again, to the bit."""
+        kept = {name: tensor.clone() for name, tensor in self._own.items()}
+        try:
+            _copy(self.weights, self._own)
+            yield
+        finally:
+            _copy(kept, self._own)
+
+
+@torch.no_grad()
+def _copy(source: dict[str, Tensor], target: dict[str, Tensor]) -> None:
+    for name, tensor in target.items():
+        tensor.copy_(source[name])
+
+
+def mean_weights(checkpoints: Iterable[dict[str, Tensor]]) -> dict[str, Tensor]:
+    """The mean of weights, added up in float64, in their own dtype. One set is in memory at a time.
+
+    Raises ValueError without any.
+    """
+    total: dict[str, Tensor] = {}
+    dtypes: dict[str, torch.dtype] = {}
+    num_sets = 0
+    for weights in checkpoints:
+        num_sets += 1
+        for name, tensor in weights.items():
+            dtypes[name] = tensor.dtype
+            total[name] = total[name] + tensor.double() if name in total else tensor.double()
+    if not num_sets:
+        raise ValueError("no weights to take the mean of")
+    return {name: (tensor / num_sets).to(dtypes[name]) for name, tensor in total.items()}

@@ -1,0 +1,71 @@
+"""A model that a training starts from: whether it fits the dataset, and what a recipe takes of its config."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from tfm.data.documents import read_json
+from tfm.model.config import ModelConfig
+from tfm.pipeline.artifacts.compatibility import check_source_tokenizer, check_tokenizer
+from tfm.pipeline.artifacts.manifest import Manifest
+from tfm.pipeline.errors import DataError, RecipeError
+
+OWN = ("task", "dropout", "source_vectors", "target_vectors", "freeze_vectors")
+"""Keys of [model] that are no shape: they are the recipe's, or have their default."""
+OF_THE_TASK = ("block", "pooling", "word_vectors")
+"""Keys of which a model of another task tells nothing."""
+
+
+def is_whole(given: ModelConfig, model: ModelConfig) -> bool:
+    """Whether all weights of a given model are of use: it learned the same task, or is a decoder alone, which is the
+    same network whether it translates or not. Of others the encoder is, without the head."""
+    return given.task == model.task or given.architecture == model.architecture == "decoder_only"
+
+
+def with_shape_of(first: Manifest, model: ModelConfig) -> ModelConfig:
+    """The config of a model that starts from another, which was verified: keys that the recipe names, else its.
+
+    Raises RecipeError where the recipe names another shape, or no task where the other model learned another.
+    """
+    given = config_of(first)
+    if given.task != model.task and "task" not in model.model_fields_set:
+        raise RecipeError(f"{first.path} learned {given.task}: set model.task, to that or to what it is to learn now")
+    may_differ = {*OWN, *OF_THE_TASK, *(() if given.positions == "learned" else ("max_length",))}
+    there = dict(_leaves(given.model_dump()))
+    for key, value in _leaves(model.model_dump(exclude_unset=True)):
+        if key.partition(".")[0] not in may_differ and (key not in there or there[key] != value):
+            raise RecipeError(
+                f"model.{key} = {value!r} is not that of {first.path}, from which training starts "
+                f"({there.get(key, 'it has none')!r}): leave it out, and what is there is taken"
+            )
+    own = {*OWN, *(OF_THE_TASK if given.task != model.task else ())} | (may_differ & model.model_fields_set)
+    taken = {**given.model_dump(), **{key: value for key, value in model.model_dump().items() if key in own}}
+    try:
+        return ModelConfig.model_validate(taken)
+    except ValidationError as error:
+        raise RecipeError(f"with the shape of {first.path}: {error.errors()[0]['msg']}") from error
+
+
+def check_fits(first: Manifest, model: ModelConfig, dataset: Manifest) -> None:
+    """Raise DataError where a model to start from reads by another tokenizer than the dataset's; all were verified."""
+    (check_tokenizer if is_whole(config_of(first), model) else check_source_tokenizer)(first, dataset)
+
+
+def config_of(first: Manifest) -> ModelConfig:
+    """The config of a model that was verified. Raises DataError where it is none."""
+    place = first.path / "config.json"
+    try:
+        return ModelConfig.model_validate(read_json(first.folder / "config.json", shown=place))
+    except ValidationError as error:
+        problem = error.errors()[0]
+        raise DataError(f"not a model: {'.'.join(map(str, problem['loc']))}: {problem['msg']}", file=place) from error
+
+
+def _leaves(value: Mapping[str, Any], key: str = "") -> Iterator[tuple[str, object]]:
+    """The values of a config by dotted key."""
+    for name, each in value.items():
+        if isinstance(each, Mapping):
+            yield from _leaves(each, f"{key}{name}.")
+        else:
+            yield f"{key}{name}", each

@@ -1,0 +1,77 @@
+"""What a training begins with beside weights that are drawn: another model's, what its task has to know, and vectors
+made before."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from tfm.data.errors import DataError
+from tfm.data.store import Dataset
+from tfm.model.config import ModelConfig
+from tfm.model.word_vectors import table_of
+from tfm.pipeline.model_io.loaded_model import check_fit, load_model, load_weights, untied
+from tfm.pipeline.model_io.pretrained_vectors import find_vectors, places_of
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.tasks.task import About
+from tfm.pipeline.training.checkpoints.train_state import TrainState
+from tfm.pipeline.training.init_from import is_whole
+from tfm.tokenizer.special import SPECIALS
+from tfm.tokenizer.tokenizer import Tokenizer
+
+
+def begin(state: TrainState, task: Any, about: About, data: Dataset, reporter: Reporter) -> None:
+    """Give a training that begins what it begins with. Raises DataError where vectors do not fit."""
+    task.begin(state.model, data)
+    for side, place in places_of(about.model).items():
+        tokenizer = about.source if side == "source" else about.target
+        table = table_of(state.model, side)
+        assert isinstance(table, nn.Embedding)  # adaptive inputs are refused when the recipe is read
+        num_found = start_embedding(table, tokenizer, find_vectors(place, side, table.embedding_dim, words(tokenizer)))
+        if not num_found:
+            raise DataError(f"has a vector for no piece of the {side}: is it of another language or case?", file=place)
+        kept = ", and are not trained" if side in about.model.frozen_sides else ""
+        num_pieces = tokenizer.vocab_size - len(SPECIALS)
+        reporter.line(f"training: {num_found:,} of {num_pieces:,} {side} pieces start from {place}{kept}")
+    if state.ema is not None:
+        state.ema.load(untied(state.model.state_dict()))
+
+
+def start_from(state: TrainState, model: ModelConfig, first: Path, reporter: Reporter) -> None:
+    """Give a training that begins the weights of a published model: all, or of another task's all but its head."""
+    loaded, own = load_model(first, "cpu"), untied(state.model.state_dict())
+    given = untied(loaded.model.state_dict())
+    whole = is_whole(loaded.config, model)
+    if whole:
+        load_weights(state.model, given, first)
+    else:
+        heads = ("head.", "output.")
+        body, theirs = ({n: w for n, w in each.items() if not n.startswith(heads)} for each in (own, given))
+        shapes, found = ({n: tuple(w.shape) for n, w in each.items()} for each in (body, theirs))
+        check_fit(shapes, found, first)
+        with torch.no_grad():
+            for name, tensor in body.items():
+                tensor.copy_(theirs[name])
+    what = f"all weights of {first}" if whole else f"the encoder of {first}"
+    anew = "" if whole else "; its head is drawn anew"
+    reporter.line(f"training: begins with {what} ({loaded.config.task}){anew}")
+    if state.ema is not None:
+        state.ema.load(untied(state.model.state_dict()))
+
+
+def words(tokenizer: Tokenizer) -> set[str]:
+    """What the pieces of a vocabulary spell, without the space before a word."""
+    return {tokenizer.surface(number).strip() for number in range(len(SPECIALS), tokenizer.vocab_size)}
+
+
+@torch.no_grad()
+def start_embedding(table: nn.Embedding, tokenizer: Tokenizer, vectors: Any) -> int:
+    """Set the rows of pieces that spell a word which has a vector; how many there are."""
+    num_found = 0
+    for number in range(len(SPECIALS), tokenizer.vocab_size):
+        vector = vectors.get(tokenizer.surface(number).strip())
+        if vector is not None:
+            table.weight[number] = torch.from_numpy(vector)
+            num_found += 1
+    return num_found

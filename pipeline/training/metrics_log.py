@@ -1,0 +1,83 @@
+"""metrics.jsonl: one JSON object a line, of training or of a validation; and the same figures for TensorBoard."""
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from tfm.pipeline.artifacts.files import beginning, replace_text, writing
+from tfm.pipeline.errors import RecipeError
+
+Figures = Mapping[str, Any]
+
+
+class Mirror(Protocol):
+    """Where figures go besides metrics.jsonl."""
+
+    def append(self, line: Figures) -> None: ...
+
+
+class MetricsLog:
+    """The lines of a metrics.jsonl, on disk and in `lines`; a figure that is not a number is null."""
+
+    def __init__(self, file: Path, mirrors: Sequence[Mirror] = ()) -> None:
+        self.file, self.mirrors = file, mirrors
+        self.lines: list[Figures] = []
+
+    def begin(self, *, step: int, validated: int) -> None:
+        """Cut the file back to training up to `step` and validations up to `validated`: later ones come again."""
+        self.lines = []
+        if self.file.exists():
+            for text in self.file.read_text(encoding="utf-8", errors="replace").split("\n"):
+                try:
+                    line = json.loads(text)
+                    if line["step"] <= {"train": step, "valid": validated}[line["event"]]:
+                        self.lines.append(line)
+                except (ValueError, KeyError, TypeError):
+                    continue  # the rest of a line that a crash cut
+        with beginning(self.file.parent):
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            replace_text(self.file, "".join(f"{json.dumps(line)}\n" for line in self.lines))
+
+    def append(self, line: Figures) -> None:
+        """Add a line."""
+        line = {
+            key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in line.items()
+        }
+        self.lines.append(line)
+        with writing(self.file), self.file.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(line) + "\n")
+        for mirror in self.mirrors:
+            mirror.append(line)
+
+    def sha256(self) -> str:
+        """Of the file as it is."""
+        return hashlib.sha256(self.file.read_bytes()).hexdigest()
+
+    def sync(self) -> None:
+        """Make sure that all lines are on the disk: before the checkpoint that counts on them."""
+        with writing(self.file), self.file.open("a", encoding="utf-8") as stream:
+            os.fsync(stream.fileno())
+
+
+class TensorBoard:
+    """Writes figures as TensorBoard scalars. Raises RecipeError where the package is missing."""
+
+    def __init__(self, folder: Path, *, step: int) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError as error:
+            raise RecipeError(
+                'training.tensorboard needs a package that is not installed: pip install "tfm[tensorboard]"'
+            ) from error
+        self._writer = SummaryWriter(str(folder), purge_step=step + 1)
+
+    def append(self, line: Figures) -> None:
+        """Add a line's figures."""
+        for key, value in line.items():
+            if isinstance(value, (int, float)) and key != "step":
+                self._writer.add_scalar(f"{line['event']}/{key}", value, line["step"])
+        self._writer.flush()  # a thread writes them, and it dies with the process

@@ -1,0 +1,65 @@
+"""How many updates a training has, counted before the first; and whether it may be given others once it has begun."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tfm.pipeline.config import TrainingConfig
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.training.checkpoints.train_state import Progress
+from tfm.pipeline.training.schedules import WITH_AN_END
+
+NumBatches = Callable[[int], int]
+"""Of an epoch, by its number. Epochs may differ, so each is counted."""
+
+
+def last_step(config: TrainingConfig, num_batches: NumBatches, world_size: int) -> int:
+    """The step at which training ends unless it stops early; what schedules that come down count towards."""
+    if config.max_epochs is None:
+        assert config.max_steps is not None, "a training ends"
+        return config.max_steps
+    step = 0
+    for epoch in range(config.max_epochs):
+        step += -(-num_batches(epoch) // (config.accumulate * world_size))
+        if config.max_steps is not None and step >= config.max_steps:
+            return config.max_steps
+    return step
+
+
+def agree_on_end(
+    progress: Progress, config: TrainingConfig, num_batches: NumBatches, *, before: Mapping[str, Any], folder: Path
+) -> int:
+    """The step at which a training that begins or goes on ends; the progress gets to know it.
+
+    before: the plan of the training up to here. folder: of the training. Raises RecipeError where the schedule comes
+    down towards another end: the rates of the updates done and of those to come would be of two trainings. To stop just
+    where it is, is possible.
+    """
+    world_size = progress.settings.world_size
+    asked = last_step(config, num_batches, world_size)
+    if progress.step and config.schedule.name in WITH_AN_END:
+        agreed = progress.total_steps
+        if not agreed:  # a checkpoint of a version that did not write it down
+            agreed = last_step(_ending_as(before, config), num_batches, world_size)
+        if asked not in (agreed, progress.step):
+            raise RecipeError(_refusal(progress.step, agreed, asked, config, folder))
+        progress.total_steps = agreed
+    else:
+        progress.total_steps = asked
+    return asked
+
+
+def _ending_as(plan: Mapping[str, Any], config: TrainingConfig) -> TrainingConfig:
+    """The config with the end that a plan has."""
+    ends = {key: plan["config"]["training"][key] for key in ("max_steps", "max_epochs")}
+    return TrainingConfig.model_validate({**config.model_dump(), **ends})
+
+
+def _refusal(step: int, agreed: int, asked: int, config: TrainingConfig, folder: Path) -> str:
+    publish = f"publish it as it is (training.max_steps = {step}); " if step < agreed else ""
+    return (
+        f"{folder}: has done {step:,} of {agreed:,} updates of a {config.schedule.name} schedule, which comes down "
+        f"towards its last one: to end after {asked:,} instead is another training.\n"
+        f"Choose: {publish}start a new one from its model (training.init_from = {str(folder.parent / 'model')!r}) "
+        "elsewhere; or move the folder away, to start over. A constant or inverse_sqrt schedule could go on."
+    )
