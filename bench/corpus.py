@@ -8,7 +8,7 @@ import sys
 from itertools import islice
 from pathlib import Path
 
-from tfm.data import grammar
+from tfm.data.synthetic import grammar
 
 SPLITS = ("train", "valid", "test")
 LANGUAGES = ("en", "de")

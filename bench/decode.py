@@ -107,7 +107,7 @@ def peers(against: Sequence[str]) -> dict[str, Path | None]:
 def for_huggingface(model: Path, lines: Sequence[str]) -> dict[str, Any]:
     """What Hugging Face is told: weights, sizes, ids. Raises RecipeError for a model that it does not have."""
     from bench.workload import Size
-    from tfm.data.tokenizers import load_pair
+    from tfm.data.artifact_tokenizers import load_pair
     from tfm.model.config import ModelConfig
     from tfm.pipeline.config import TrainingConfig
     from tfm.pipeline.errors import RecipeError
@@ -155,7 +155,7 @@ def scores(
     """Columns of BLEU, and of what it is more than the first one's; none without references."""
     if references is None:
         return {}
-    from tfm.data.tokenizers import load_pair
+    from tfm.data.artifact_tokenizers import load_pair
     from tfm.pipeline.config import EvaluationConfig
     from tfm.pipeline.scoring.metrics.registry import bleu
 

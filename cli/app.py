@@ -20,13 +20,13 @@ from tfm.cli.evaluate import evaluate
 from tfm.cli.export import export
 from tfm.cli.generate import generate
 from tfm.cli.inspect import inspect
-from tfm.cli.launched import first_speaks, has_no_part, stderr_of
 from tfm.cli.options import IO_ERROR, argv
 from tfm.cli.preprocess import preprocess
 from tfm.cli.recipe import recipe
 from tfm.cli.run import run
 from tfm.cli.streams import lead_nowhere
 from tfm.cli.tokenize import tokenize
+from tfm.cli.torchrun_output import first_speaks, has_no_part, stderr_of
 from tfm.cli.train import train
 from tfm.cli.translate import translate
 from tfm.pipeline.errors import Stopped, TfmError

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
-    from tfm.data.sources import Incoming
+    from tfm.data.corpora.sources import Incoming
     from tfm.pipeline.runtime.progress import Reporter
 
 PROMPT = "one text a line; Ctrl-D ends"
@@ -15,7 +15,7 @@ PROMPT = "one text a line; Ctrl-D ends"
 def incoming(reporter: "Reporter") -> "Incoming | None":
     """stdin where somebody may be writing it, a pipe or a terminal: before it is waited for, what was printed is
     shown. None where it is a file, of which all is there. At a terminal a line says what is expected."""
-    from tfm.data.sources import Incoming
+    from tfm.data.corpora.sources import Incoming
 
     try:
         descriptor = sys.stdin.fileno()

@@ -229,7 +229,7 @@ def _to_stdout(
 ) -> None:
     """One text, line by line: of a pipe or a terminal, lines are answered as soon as no further line waits."""
     from tfm.cli.console import reporter
-    from tfm.data.sources import open_lines, stream_lines
+    from tfm.data.corpora.sources import open_lines, stream_lines
     from tfm.pipeline.inference.translation import as_json, translate_lines
 
     loaded, talk = load(), reporter()
@@ -265,6 +265,6 @@ def _starts(prefix: str | None, prefixes: Path | None) -> Iterable[str] | None:
 def _lines_of(file: Path | None) -> Iterable[str] | None:
     if file is None:
         return None
-    from tfm.data.sources import open_lines
+    from tfm.data.corpora.sources import open_lines
 
     return open_lines(file)

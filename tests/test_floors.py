@@ -68,7 +68,7 @@ def test_a_package_imports_only_from_below(package: str) -> None:
         ("pipeline", "import typer"),
         ("data", "from tokenizers import Tokenizer"),
         ("cli", "from tfm.model.build import build"),
-        ("cli", "from tfm.data.store import load_split"),
+        ("cli", "from tfm.data.dataset.store import load_split"),
         ("pipeline", "import pickle"),
     ],
 )

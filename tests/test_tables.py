@@ -32,7 +32,7 @@ ROOT = Path(__file__).parent.parent
 TABLES = [
     (Kind, "tfm.tokenizer.kinds", "KINDS"),
     (Form, "tfm.tokenizer.normalization", "FORMS"),
-    (Format, "tfm.data.sources", "READERS"),
+    (Format, "tfm.data.corpora.sources", "READERS"),
     (Architecture, "tfm.model.build", "ARCHITECTURES"),
     (Pooling, "tfm.model.transformer.encoder_only", "POOLINGS"),
     (Positions, "tfm.model.attention.positions", "POSITIONS"),
@@ -61,7 +61,7 @@ def test_names_and_rows_are_the_same(names: object, module: str, table: str) -> 
 
 @pytest.mark.parametrize("name", get_args(Generator))
 def test_every_built_in_corpus_can_be_read(name: str) -> None:
-    from tfm.data.sources import pairs
+    from tfm.data.corpora.sources import pairs
 
     needs = {each: 2 for each in PARAMETERS.get(name, ()) if each != "mix"}
     found = list(pairs(CorpusConfig(format="generated", path=name, split="train", size=3, **needs)))
@@ -70,17 +70,17 @@ def test_every_built_in_corpus_can_be_read(name: str) -> None:
 
 
 def test_built_in_corpora_are_those_that_recipes_name() -> None:
-    from tfm.data.programs import PROGRAMS
-    from tfm.data.toys import TOYS
+    from tfm.data.synthetic.programs import PROGRAMS
+    from tfm.data.synthetic.string_tasks import TOYS
 
     assert {*TOYS, *PROGRAMS, "grammar"} == set(get_args(Generator))
     assert PARAMETERS.keys() == PROGRAMS.keys()
 
 
 def test_columns_of_formats_are_those_that_recipes_name() -> None:
-    from tfm.data import conllu, labelled
+    from tfm.data.formats import conllu, fasttext
 
-    assert {"conllu": set(conllu.PLACES), "labelled": set(labelled.IS_LABEL)} == {
+    assert {"conllu": set(conllu.PLACES), "labelled": set(fasttext.IS_LABEL)} == {
         name: set(columns) for name, columns in COLUMNS.items()
     }
 

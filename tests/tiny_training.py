@@ -12,8 +12,8 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from tfm.data.dataset.store import load_dataset, write_about, write_split
 from tfm.data.errors import TfmError
-from tfm.data.store import load_dataset, write_about, write_split
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
 from tfm.pipeline.artifacts.artifact import Plan, publish

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from bench.workload import SEED, rows_of_batches
-from tfm.data.batches import make_pairs
-from tfm.data.store import load_dataset
+from tfm.data.batching.batches import make_pairs
+from tfm.data.dataset.store import load_dataset
 from tfm.model.attention.positions import sinusoids
 from tfm.tokenizer.special import PAD_ID
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tfm.data.documents import read_json
+from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.manifest import Manifest
 from tfm.pipeline.errors import DataError
 

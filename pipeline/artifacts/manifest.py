@@ -15,7 +15,7 @@ from numbers import Integral, Real
 from pathlib import Path, PurePath
 from typing import Any, TypeAlias, TypeVar, Union
 
-from tfm.data.documents import parse_json, read_bounded
+from tfm.data.json_documents import parse_json, read_bounded
 from tfm.pipeline.artifacts.files import sha256_of, tree
 from tfm.pipeline.errors import DataError
 

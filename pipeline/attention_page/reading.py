@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tfm.data.batches import pairs_from_ids
+from tfm.data.batching.batches import pairs_from_ids
 from tfm.data.errors import DataError
 from tfm.model.config import Architecture
 from tfm.model.layout import Layout

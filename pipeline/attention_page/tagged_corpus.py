@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfm.data.conllu import read_conllu
 from tfm.data.errors import DataError
+from tfm.data.formats.conllu import read_conllu
 from tfm.data.lines import open_lines
 from tfm.tokenizer.tokenizer import Tokenizer
 

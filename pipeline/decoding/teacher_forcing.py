@@ -9,8 +9,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from tfm.data.batches import PairBatch, pairs_from_ids
-from tfm.data.buckets import ordered_batches
+from tfm.data.batching.batches import PairBatch, pairs_from_ids
+from tfm.data.batching.buckets import ordered_batches
 from tfm.data.errors import DataError
 from tfm.model.layout import Layout
 from tfm.pipeline.decoding.search.greedy import exact_dtype

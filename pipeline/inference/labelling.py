@@ -7,9 +7,9 @@ from itertools import accumulate, chain
 import numpy as np
 import torch
 
-from tfm.data.batches import PairBatch, pairs_from_ids
-from tfm.data.buckets import ordered_batches
-from tfm.data.unseen import in_words, unseen_in
+from tfm.data.batching.batches import PairBatch, pairs_from_ids
+from tfm.data.batching.buckets import ordered_batches
+from tfm.data.dataset.unseen_labels import in_words, unseen_in
 from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.model_io.loaded_model import LoadedModel

@@ -13,9 +13,9 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from tfm.data.documents import read_json
+from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.errors import DataError
-from tfm.data.tokenizers import load_pair
+from tfm.data.json_documents import read_json
 from tfm.model.build import build
 from tfm.model.config import ModelConfig
 from tfm.pipeline.artifacts.manifest import Input, Manifest, read_artifact

@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from tfm.data.documents import read_json
+from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.artifact import Manifest, open_artifact
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.reports.training_curves import points, read_metrics

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from tfm.data.dataset.store import Split
 from tfm.data.errors import DataError
-from tfm.data.store import Split
 from tfm.model.config import ModelConfig
 from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.model_io.loaded_model import LoadedModel

@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tfm.data.documents import read_json
+from tfm.data.dataset.store import Dataset, load_dataset
 from tfm.data.errors import DataError
+from tfm.data.json_documents import read_json
 from tfm.data.lines import open_lines
-from tfm.data.store import Dataset, load_dataset
 from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, open_artifact, publish, read_artifact
 from tfm.pipeline.artifacts.compatibility import check_made_from, check_tokenizer, task_of
 from tfm.pipeline.config import DecodingConfig, Device, EvaluationConfig

@@ -9,19 +9,19 @@ from tempfile import TemporaryFile
 
 import numpy as np
 
+from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.config import DataConfig
+from tfm.data.corpora.preflight import over_budget, preflight
+from tfm.data.corpora.references import Row, write_further
+from tfm.data.corpora.sources import describe, identity, resolve, rows
+from tfm.data.corpora.splits import Corpus, Portion, unused_note
+from tfm.data.dataset.duplicate_keys import Keys
+from tfm.data.dataset.examples import Chunk, Sieve, encode
+from tfm.data.dataset.store import TOKENIZER_FOLDER, load_split, write_about, write_split
+from tfm.data.dataset.unseen_labels import in_words, unseen
+from tfm.data.dataset.unwritable import Unwritable
+from tfm.data.dataset_report import CorpusCount, SplitCount, batches_line, make_report, tables
 from tfm.data.errors import DataError
-from tfm.data.examples import Chunk, Sieve, encode
-from tfm.data.keys import Keys
-from tfm.data.preflight import over_budget, preflight
-from tfm.data.references import Row, write_further
-from tfm.data.report import CorpusCount, SplitCount, batches_line, make_report, tables
-from tfm.data.sources import describe, identity, resolve, rows
-from tfm.data.splits import Corpus, Portion, unused_note
-from tfm.data.store import TOKENIZER_FOLDER, load_split, write_about, write_split
-from tfm.data.tokenizers import load_pair
-from tfm.data.unseen import in_words, unseen
-from tfm.data.writable import Unwritable
 from tfm.pipeline.artifacts.artifact import JSON, Input, Plan, is_fresh, publish, read_artifact
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.progress import Bar, Reporter

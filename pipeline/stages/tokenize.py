@@ -9,13 +9,13 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
+from tfm.data.artifact_tokenizers import load_file, load_pair
 from tfm.data.config import DataConfig
+from tfm.data.corpora.preflight import preflight
+from tfm.data.corpora.sources import describe, identity, open_lines, pairs, resolve
+from tfm.data.corpora.splits import Corpus, Portion
 from tfm.data.errors import DataError
 from tfm.data.lines import evened, portions
-from tfm.data.preflight import preflight
-from tfm.data.sources import describe, identity, open_lines, pairs, resolve
-from tfm.data.splits import Corpus, Portion
-from tfm.data.tokenizers import load_file, load_pair
 from tfm.pipeline.artifacts.artifact import JSON, Draft, Input, Plan, is_fresh, publish
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.progress import Bar, Reporter

@@ -70,7 +70,7 @@ def _scores_of_validation(evaluation: EvaluationConfig, dataset: Path) -> dict[s
     """
     parts = evaluation.model_dump(mode="json", include={"bleu_tokenize", "lowercase"})
     if evaluation.bleu_tokenize == "auto":
-        from tfm.data.store import load_dataset
+        from tfm.data.dataset.store import load_dataset
         from tfm.pipeline.scoring.metrics.bleu_tokenizer import choose_tokenizer
 
         if choose_tokenizer([load_dataset(dataset).valid.texts()[1]]).name == "13a":

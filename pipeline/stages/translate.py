@@ -9,8 +9,8 @@ from itertools import tee
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tfm.data.dataset.store import load_dataset
 from tfm.data.lines import open_lines
-from tfm.data.store import load_dataset
 from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, open_artifact, publish, read_artifact
 from tfm.pipeline.artifacts.compatibility import check_tokenizer
 from tfm.pipeline.config import DecodingConfig, Device

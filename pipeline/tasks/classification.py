@@ -5,9 +5,9 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from tfm.data.batches import PairBatch
+from tfm.data.batching.batches import PairBatch
+from tfm.data.dataset.store import Dataset
 from tfm.data.errors import DataError
-from tfm.data.store import Dataset
 from tfm.model.config import ModelConfig
 from tfm.model.layout import Layout
 from tfm.pipeline.tasks.losses import output_loss

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from tfm.data.batches import TextBatch, make_texts, windows_of
-from tfm.data.buckets import cut, ordered_batches
+from tfm.data.batching.batches import TextBatch, make_texts, windows_of
+from tfm.data.batching.buckets import cut, ordered_batches
+from tfm.data.dataset.store import Dataset, Ids, Ints, Split
 from tfm.data.errors import DataError
-from tfm.data.store import Dataset, Ids, Ints, Split
 from tfm.model.config import ModelConfig
 from tfm.model.layout import AnyLayout, FlatLayout, Layout
 from tfm.pipeline.tasks.losses import output_loss

@@ -8,8 +8,8 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from tfm.data.batches import PairBatch
-from tfm.data.store import Ints, Split
+from tfm.data.batching.batches import PairBatch
+from tfm.data.dataset.store import Ints, Split
 from tfm.model.layers.counter_rng import counter_hash
 from tfm.model.layout import Layout
 from tfm.pipeline.tasks.losses import output_loss

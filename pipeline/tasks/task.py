@@ -12,11 +12,11 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tfm.data.batches import make_pairs
-from tfm.data.buckets import batches, ordered_batches
-from tfm.data.epochs import epoch_sizes
+from tfm.data.batching.batches import make_pairs
+from tfm.data.batching.buckets import batches, ordered_batches
+from tfm.data.batching.padding_cost import epoch_sizes
+from tfm.data.dataset.store import Dataset, Ints, Split
 from tfm.data.errors import DataError
-from tfm.data.store import Dataset, Ints, Split
 from tfm.model.config import ModelConfig
 from tfm.pipeline.config import TrainingConfig
 from tfm.tokenizer.special import SPECIALS, UNK_ID

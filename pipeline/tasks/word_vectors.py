@@ -15,9 +15,9 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
-from tfm.data.batches import TextBatch, make_texts
+from tfm.data.batching.batches import TextBatch, make_texts
+from tfm.data.dataset.store import Dataset, Ints, Split
 from tfm.data.errors import DataError
-from tfm.data.store import Dataset, Ints, Split
 from tfm.model.config import ModelConfig, WordVectorsConfig
 from tfm.model.layers.counter_rng import counter_hash
 from tfm.model.word_vectors import pairs_within

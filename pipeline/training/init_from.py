@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from tfm.data.documents import read_json
+from tfm.data.json_documents import read_json
 from tfm.model.config import ModelConfig
 from tfm.pipeline.artifacts.compatibility import check_source_tokenizer, check_tokenizer
 from tfm.pipeline.artifacts.manifest import Manifest

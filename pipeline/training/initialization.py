@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from tfm.data.dataset.store import Dataset
 from tfm.data.errors import DataError
-from tfm.data.store import Dataset
 from tfm.model.config import ModelConfig
 from tfm.model.word_vectors import table_of
 from tfm.pipeline.model_io.loaded_model import check_fit, load_model, load_weights, untied

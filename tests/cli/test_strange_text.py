@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.user import ROOT, WORDS, Stages, tfm, write_lines
 from tfm.data import lines
-from tfm.data.store import load_dataset
+from tfm.data.dataset.store import load_dataset
 from tfm.tokenizer.config import Kind
 
 pytestmark = pytest.mark.promise("text")

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tfm.data.buckets import batches, copies, num_drawn, ordered_batches, padding
-from tfm.data.epochs import Lengths, cost
+from tfm.data.batching.buckets import batches, copies, num_drawn, ordered_batches, padding
+from tfm.data.batching.padding_cost import Lengths, cost
 
 BUDGET = 60
 sizes = st.integers(0, 300)

@@ -9,8 +9,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tfm.data.curriculum import Turn
-from tfm.data.store import Column, Split
+from tfm.data.dataset.curriculum import Turn
+from tfm.data.dataset.store import Column, Split
 from tfm.model.config import WordVectorsConfig
 from tfm.pipeline.config import ScheduleConfig, TrainingConfig
 from tfm.pipeline.runtime.distributed import World

@@ -16,12 +16,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.tiny_training import write_dataset
-from tfm.data import hub
+from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.config import CorpusConfig
+from tfm.data.corpora.sources import identity, pairs
+from tfm.data.dataset.store import load_split, read_about
+from tfm.data.formats import huggingface
 from tfm.data.lines import check_lines, open_lines
-from tfm.data.sources import identity, pairs
-from tfm.data.store import load_split, read_about
-from tfm.data.tokenizers import load_pair
 from tfm.pipeline.artifacts.manifest import read_manifest
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.recipes.recipe import load_recipe
@@ -218,7 +218,7 @@ def read_saved(num_inputs: int, folder: Path) -> None:
     for _ in range(num_inputs):
         file = draw.choice(list(valid))
         file.write_bytes(mutated(valid[file], draw))
-        hub._open_splits.cache_clear()
+        huggingface._open_splits.cache_clear()
         found, error = [], None
         try:
             identity(corpus)

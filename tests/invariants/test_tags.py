@@ -12,8 +12,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tfm.data.examples import encode
-from tfm.data.store import Split, load_split, write_split
+from tfm.data.dataset.examples import encode
+from tfm.data.dataset.store import Split, load_split, write_split
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
 from tfm.pipeline.config import TrainingConfig

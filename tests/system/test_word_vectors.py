@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.cli.user import ROOT, tfm
-from tfm.data.language import lexicon
-from tfm.data.language.german import MIXED, STRONG, WEAK
+from tfm.data.synthetic.language import lexicon
+from tfm.data.synthetic.language.german import MIXED, STRONG, WEAK
 
 pytestmark = pytest.mark.slow
 

@@ -19,8 +19,8 @@ import safetensors.torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from tfm.data.documents import read_json
 from tfm.data.errors import DataError
+from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.files import remove, sync, writing
 from tfm.pipeline.runtime.progress import Reporter
 

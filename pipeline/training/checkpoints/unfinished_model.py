@@ -5,8 +5,8 @@ from pathlib import Path
 import torch
 from pydantic import ValidationError
 
-from tfm.data.store import TOKENIZER_FOLDER
-from tfm.data.tokenizers import load_pair
+from tfm.data.artifact_tokenizers import load_pair
+from tfm.data.dataset.store import TOKENIZER_FOLDER
 from tfm.model.config import ModelConfig
 from tfm.pipeline.artifacts.manifest import Input, read_artifact
 from tfm.pipeline.errors import DataError

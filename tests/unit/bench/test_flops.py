@@ -7,7 +7,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from bench.flops import Work, decoding, forward, training
-from tfm.data.batches import pairs_from_ids
+from tfm.data.batching.batches import pairs_from_ids
 from tfm.model.build import build
 from tfm.model.config import ModelConfig, StackConfig
 from tfm.model.layout import Layout

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from tfm.data.batches import make_pairs, pairs_from_ids
-from tfm.data.store import Column, Split
+from tfm.data.batching.batches import make_pairs, pairs_from_ids
+from tfm.data.dataset.store import Column, Split
 from tfm.tokenizer.special import BOS_ID, EOS_ID
 
 SOURCES = [[4, 5], [6], [7, 8, 9], []]

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from tfm.data.buckets import batches, copies, ordered_batches, padding
+from tfm.data.batching.buckets import batches, copies, ordered_batches, padding
 from tfm.data.errors import DataError
 
 

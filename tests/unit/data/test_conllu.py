@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from tfm.data.config import CorpusConfig
+from tfm.data.corpora.preflight import preflight
+from tfm.data.corpora.sources import pairs
+from tfm.data.corpora.splits import Splits
 from tfm.data.errors import DataError
-from tfm.data.preflight import preflight
-from tfm.data.sources import pairs
-from tfm.data.splits import Splits
 
 
 def word(number: str, form: str, lemma: str = "_", upos: str = "X", xpos: str = "_", deprel: str = "dep") -> str:

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfm.data.buckets import batches
+from tfm.data.batching.buckets import batches
 from tfm.data.config import CorpusConfig, DataConfig
-from tfm.data.curriculum import Turn, read_turns, weights_of
+from tfm.data.dataset.curriculum import Turn, read_turns, weights_of
 from tfm.data.errors import DataError
 
 FILE = Path("dataset.json")

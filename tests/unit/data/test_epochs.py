@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfm.data import epochs
-from tfm.data.buckets import batches, cut, padding
-from tfm.data.epochs import Cost, Lengths, cost, epoch_sizes
+from tfm.data.batching import padding_cost
+from tfm.data.batching.buckets import batches, cut, padding
+from tfm.data.batching.padding_cost import Cost, Lengths, cost, epoch_sizes
 
 lengths = st.lists(st.tuples(st.integers(1, 20), st.integers(1, 20)), min_size=1, max_size=60)
 
@@ -28,7 +28,7 @@ def test_it_is_what_the_batches_come_to(
     rows, weights = np.array(pairs), np.where(np.arange(len(pairs)) % 3, 1.0, weight)
     epoch = batches(rows[:, 0], rows[:, 1], budget=budget, seed=seed, epoch=2, weights=weights)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(epochs, "BLOCK", block)
+        patch.setattr(padding_cost, "BLOCK", block)
         found = cost(counted(rows, weights), budget=budget, seed=seed, epoch=2)
     assert found.batches == len(epoch)
     assert found.rows == sum(map(len, epoch))
@@ -70,4 +70,6 @@ def test_pieces_are_counted_as_they_are_cut_whatever_the_first_may_hold(
     ascending, share = np.array(sorted(larger), np.int64), min(first, budget)
     made = cut(ascending, ascending, budget, first=share / budget)
     found, times = np.unique(ascending, return_counts=True)
-    assert epochs._num_pieces(found.tolist(), times.tolist(), budget, max(int(share / budget * budget), 1)) == len(made)
+    assert padding_cost._num_pieces(
+        found.tolist(), times.tolist(), budget, max(int(share / budget * budget), 1)
+    ) == len(made)

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from tfm.data import examples
 from tfm.data.config import LimitsConfig
-from tfm.data.examples import REASONS, Sieve, encode
+from tfm.data.dataset import examples
+from tfm.data.dataset.examples import REASONS, Sieve, encode
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.train import train
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from tfm.data import grammar
 from tfm.data.errors import DataError
-from tfm.data.language import lexicon, phrases, relative, simple, subordinate
-from tfm.data.language.german import ACCUSATIVE, DATIVE, GENITIVE, NOMINATIVE, contract
-from tfm.data.language.lexicon import Noun
-from tfm.data.language.phrases import Draw
-from tfm.data.language.sentence import Sentence
+from tfm.data.synthetic import grammar
+from tfm.data.synthetic.language import lexicon, phrases, relative, simple, subordinate
+from tfm.data.synthetic.language.german import ACCUSATIVE, DATIVE, GENITIVE, NOMINATIVE, contract
+from tfm.data.synthetic.language.lexicon import Noun
+from tfm.data.synthetic.language.phrases import Draw
+from tfm.data.synthetic.language.sentence import Sentence
 
 NOUNS = {noun.lexeme: noun for noun in lexicon.NOUNS}
 ADJECTIVES = {adjective.lexeme: adjective for adjective in lexicon.ADJECTIVES}

@@ -8,9 +8,10 @@ from contextlib import suppress
 
 import pytest
 
-from tfm.data import incoming, lines
+from tfm.data import lines
+from tfm.data.corpora import live_input
+from tfm.data.corpora.live_input import Incoming
 from tfm.data.errors import DataError
-from tfm.data.incoming import Incoming
 from tfm.data.lines import portions, stream_lines
 
 
@@ -28,7 +29,7 @@ def pipe() -> Iterator[tuple[int, int]]:
 def test_lines_are_those_of_a_file(
     pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch, block: int, content: str
 ) -> None:
-    monkeypatch.setattr(incoming, "BLOCK_BYTES", block)
+    monkeypatch.setattr(live_input, "BLOCK_BYTES", block)
     reader, writer = pipe
     os.write(writer, content.encode())
     os.close(writer)
@@ -74,9 +75,9 @@ def test_what_is_there_is_read_and_before_waiting_somebody_is_told(pipe: tuple[i
 def test_a_line_without_end_is_refused_in_bounded_memory(
     pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (incoming, lines):
+    for module in (live_input, lines):
         monkeypatch.setattr(module, "MAX_LINE_BYTES", 1000)
-    monkeypatch.setattr(incoming, "BLOCK_BYTES", 100)
+    monkeypatch.setattr(live_input, "BLOCK_BYTES", 100)
     reader, writer = pipe
     stream = Incoming(reader, lambda: None)
     os.write(writer, b"good\n" + b"x" * 5000)

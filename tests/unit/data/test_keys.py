@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfm.data import keys
-from tfm.data.keys import Keys
+from tfm.data.dataset import duplicate_keys
+from tfm.data.dataset.duplicate_keys import Keys
 
 some = st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3), max_size=40)
 
@@ -16,7 +16,7 @@ some = st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3), max_size=
 @pytest.fixture(scope="module", autouse=True)
 def _small_shares() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(keys, "SHARE", 7)
+        patch.setattr(duplicate_keys, "SHARE", 7)
         yield
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tfm.data.config import CorpusConfig
+from tfm.data.corpora.sources import pairs
 from tfm.data.errors import DataError
-from tfm.data.sources import pairs
 
 
 def read(folder: Path, text: str, **config: str | int | None) -> list[tuple[str, str]]:

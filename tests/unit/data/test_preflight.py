@@ -1,9 +1,9 @@
 import pytest
 
 from tfm.data.config import CorpusConfig, DataConfig
+from tfm.data.corpora.preflight import preflight
+from tfm.data.corpora.splits import resolve
 from tfm.data.errors import DataError
-from tfm.data.preflight import preflight
-from tfm.data.splits import resolve
 
 
 @pytest.fixture

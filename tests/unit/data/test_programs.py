@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tfm.data import programs as module
 from tfm.data.errors import DataError
-from tfm.data.programs import LINE_END, OPERATIONS, PROGRAMS, additions, programs
-from tfm.data.toys import split_of
+from tfm.data.synthetic import programs as module
+from tfm.data.synthetic.programs import LINE_END, OPERATIONS, PROGRAMS, additions, programs
+from tfm.data.synthetic.string_tasks import split_of
 from tfm.pipeline.recipes.recipe import load_recipe
 
 SHAPES = [(1, 1), (2, 3), (4, 3), (9, 6), (25, 2)]

@@ -6,10 +6,10 @@ import datasets
 import pytest
 
 from tfm.data.config import CorpusConfig, DataConfig
+from tfm.data.corpora.preflight import preflight
+from tfm.data.corpora.references import merged, read_further, write_further
+from tfm.data.corpora.sources import files, identity, pairs, resolve, rows
 from tfm.data.errors import DataError
-from tfm.data.preflight import preflight
-from tfm.data.references import merged, read_further, write_further
-from tfm.data.sources import files, identity, pairs, resolve, rows
 
 ROWS = [("one", "eins", "ein", "1"), ("two", "zwei", "zwo", "2")]
 KEYS = ("en", "de", "de2", "de3")

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfm.data import row_keys as module
-from tfm.data.row_keys import joined, row_keys
+from tfm.data.dataset import row_keys as module
+from tfm.data.dataset.row_keys import joined, row_keys
 from tfm.tokenizer.special import UNK_ID
 
 rows = st.lists(st.lists(st.integers(2, 6) | st.integers(4000, 300_000), max_size=5), min_size=1, max_size=30)

@@ -7,11 +7,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tfm.data import generated, hub
 from tfm.data.config import CorpusConfig, DataConfig
+from tfm.data.corpora.sources import READERS, describe, files, identity, pairs, resolve
+from tfm.data.corpora.splits import Portion
 from tfm.data.errors import DataError
-from tfm.data.sources import READERS, describe, files, identity, pairs, resolve
-from tfm.data.splits import Portion
+from tfm.data.formats import huggingface
+from tfm.data.formats.huggingface import digest
+from tfm.data.synthetic import registry
 
 PAIRS = [("one\u2028two", "eins zwei"), ("", "drei"), ('the "big" dog, here', "der große Hund")]
 
@@ -114,7 +116,7 @@ def test_the_network_is_forbidden_unless_asked_for(tmp_path, monkeypatch, online
     seen = []
     monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(datasets, "load_dataset", lambda *_: seen.append(datasets.config.HF_HUB_OFFLINE) or {})
-    hub.open_splits(str(tmp_path), online=online)
+    huggingface.open_splits(str(tmp_path), online=online)
     assert seen == [not online]
     assert datasets.config.HF_HUB_OFFLINE is False
 
@@ -122,8 +124,8 @@ def test_the_network_is_forbidden_unless_asked_for(tmp_path, monkeypatch, online
 def test_a_configuration_is_named_after_a_colon(monkeypatch):
     asked = []
     monkeypatch.setattr(datasets, "load_dataset", lambda *names: asked.append(names) or {})
-    hub.open_splits("some/set:de-en")
-    hub.open_splits("some/set")
+    huggingface.open_splits("some/set:de-en")
+    huggingface.open_splits("some/set")
     assert asked == [("some/set", "de-en"), ("some/set", None)]
 
 
@@ -251,17 +253,17 @@ def test_identity_of_generated_corpora_follows_their_parameters():
 
 
 def test_the_code_of_programs_is_not_that_of_other_built_in_corpora():
-    one, other, third = (generated.version(name).partition("code")[2] for name in ("programs", "copy", "grammar"))
+    one, other, third = (registry.version(name).partition("code")[2] for name in ("programs", "copy", "grammar"))
     assert other == third != one
-    assert generated.version("addition") == generated.version("programs")
+    assert registry.version("addition") == registry.version("programs")
 
 
 def test_a_built_in_corpus_is_another_where_its_code_is_and_not_where_it_is_told_otherwise():
     lines = ('"""What it is."""', "import re", "", "from tfm.data import (", "    grammar,", ")", "WORDS = 3  # all")
     function = ("def f():", '    """What it does."""', "    import os", "    return WORDS")
-    code = generated.code_of("\n".join((*lines, *function)))
+    code = registry.code_of("\n".join((*lines, *function)))
     assert code == "WORDS = 3  # all\ndef f():\n    return WORDS"
-    assert generated.code_of("WORDS = 4  # all\ndef f():\n    return WORDS") != code
+    assert registry.code_of("WORDS = 4  # all\ndef f():\n    return WORDS") != code
 
 
 def test_a_portion_streams_only_its_own_pairs(tmp_path):
@@ -320,7 +322,7 @@ def test_a_saved_dataset_is_known_by_its_content_not_by_the_fingerprint_it_names
 
     def known(*texts, other="x"):
         corpus = saved(tmp_path / "set", rows(*texts, other=other))
-        named.add(hub.open_split(corpus.path, None)._fingerprint)
+        named.add(huggingface.open_split(corpus.path, None)._fingerprint)
         assert list(pairs(corpus)) == list(texts)
         return identity(corpus)[0][2]
 
@@ -345,8 +347,8 @@ def test_a_dataset_is_the_same_wherever_its_rows_are_stored(tmp_path):
     whole.save_to_disk(str(tmp_path / "three"), num_shards=3)
     turned = datasets.Dataset.from_list(rows[::-1]).select(range(2499, -1, -1))
     loaded = [datasets.load_from_disk(str(tmp_path / name)) for name in ("one", "three")]
-    assert len({hub.digest(each, ["en", "de"]) for each in (whole, turned, *loaded)}) == 1
-    assert hub.digest(whole, ["en"]) != hub.digest(whole, ["en", "de"]) != hub.digest(whole.select(range(9)), ["en"])
+    assert len({digest(each, ["en", "de"]) for each in (whole, turned, *loaded)}) == 1
+    assert digest(whole, ["en"]) != digest(whole, ["en", "de"]) != digest(whole.select(range(9)), ["en"])
 
 
 def test_columns_without_a_name_may_be_given_as_numbers(tmp_path):

@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 
 from tfm.data.config import CorpusConfig, DataConfig
+from tfm.data.corpora.splits import Portion, draw, resolve, shares, unused_note
 from tfm.data.errors import DataError
-from tfm.data.splits import Portion, draw, resolve, shares, unused_note
 
 CORPUS = CorpusConfig(source="a.en", target="a.de")
 OTHER = CorpusConfig(source="b.en", target="b.de", weight=2.0)

@@ -5,7 +5,7 @@ from itertools import islice
 import pytest
 
 from tfm.data.errors import DataError
-from tfm.data.toys import MAX_LENGTH, MIN_LENGTH, TOYS
+from tfm.data.synthetic.string_tasks import MAX_LENGTH, MIN_LENGTH, TOYS
 
 
 @pytest.mark.parametrize(

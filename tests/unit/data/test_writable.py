@@ -2,8 +2,8 @@ import unicodedata
 
 import pytest
 
-from tfm.data.examples import Side
-from tfm.data.writable import Unwritable
+from tfm.data.dataset.examples import Side
+from tfm.data.dataset.unwritable import Unwritable
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.train import train
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from bench.flops import Work, forward
 from tests.tiny_training import run, training, write_dataset
-from tfm.data.batches import pairs_from_ids
+from tfm.data.batching.batches import pairs_from_ids
 from tfm.model.build import build, num_parameters
 from tfm.model.config import AdaptiveConfig, DropoutConfig, ModelConfig, StackConfig
 from tfm.model.layers.adaptive_softmax import AdaptiveEmbedding, AdaptiveSoftmax, Cluster, clusters_of

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tfm.data.batches import pairs_from_ids
+from tfm.data.batching.batches import pairs_from_ids
 from tfm.model.attention.inner_attention import FusedMix, VarlenMix, choose_mix, torchs_varlen_kernel
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import ScaledDot

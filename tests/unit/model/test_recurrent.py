@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from tfm.data.batches import pairs_from_ids
+from tfm.data.batching.batches import pairs_from_ids
 from tfm.model.attention.inner_attention import ExplicitMix
 from tfm.model.build import build
 from tfm.model.config import Cell, DropoutConfig, ModelConfig, RecurrentAttention, RecurrentConfig, Score, StackConfig

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.tiny_training import MODEL, run, training, write_dataset
-from tfm.data.store import load_dataset
+from tfm.data.dataset.store import load_dataset
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training import batch_size_search
 from tfm.pipeline.training.batch_size_search import largest

@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tfm.data.batches import pairs_from_ids
+from tfm.data.batching.batches import pairs_from_ids
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
 from tfm.pipeline.tasks import losses

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from tfm.data.config import DataConfig
+from tfm.data.dataset.store import load_dataset
 from tfm.data.errors import DataError
-from tfm.data.store import load_dataset
 from tfm.pipeline.artifacts.artifact import Plan, open_artifact, publish, stale
 from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.stages.preprocess import plan, preprocess

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from tfm.data.batches import PairBatch, TextBatch
+from tfm.data.batching.batches import PairBatch, TextBatch
+from tfm.data.dataset.store import Column, Dataset, Split
 from tfm.data.errors import DataError
-from tfm.data.store import Column, Dataset, Split
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
 from tfm.pipeline.config import TrainingConfig

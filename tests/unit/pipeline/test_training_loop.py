@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 
 from tests.tiny_training import MODEL, STACK, run, training, write_dataset
-from tfm.data.store import load_dataset
+from tfm.data.dataset.store import load_dataset
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
 from tfm.pipeline.artifacts.artifact import open_artifact

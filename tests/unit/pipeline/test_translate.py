@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
+from tfm.data.dataset.store import Column, write_about, write_split
 from tfm.data.errors import DataError
-from tfm.data.store import Column, write_about, write_split
 from tfm.model.build import build
 from tfm.model.config import ModelConfig, StackConfig
 from tfm.pipeline.artifacts.artifact import Plan, open_artifact, publish

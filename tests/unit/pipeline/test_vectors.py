@@ -15,8 +15,8 @@ from safetensors.torch import load_file
 
 from tests.tiny_model import tiny_model
 from tests.tiny_training import MODEL, run, training, write_dataset
+from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.errors import DataError
-from tfm.data.tokenizers import load_pair
 from tfm.model.config import ModelConfig
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.errors import RecipeError

@@ -18,11 +18,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tfm.data.curriculum import Turn, read_turns, weights_of
-from tfm.data.documents import read_json
+from tfm.data.corpora.references import read_further
+from tfm.data.dataset.curriculum import Turn, read_turns, weights_of
 from tfm.data.errors import DataError
-from tfm.data.references import read_further
-from tfm.data.streams import read_stream
+from tfm.data.formats.arrow_stream import read_stream
+from tfm.data.json_documents import read_json
 
 Ids = NDArray[np.int32]
 Ints = NDArray[np.int64]

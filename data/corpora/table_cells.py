@@ -8,10 +8,10 @@ from typing import cast
 
 import pyarrow as pa
 
-from tfm.data import hub
 from tfm.data.config import CorpusConfig
+from tfm.data.corpora.references import Row
 from tfm.data.errors import DataError, listed
-from tfm.data.references import Row
+from tfm.data.formats import huggingface
 
 
 def sides_of(corpus: CorpusConfig) -> list[str | None]:
@@ -48,7 +48,7 @@ def damage_told(path: Path | str, what: str) -> Iterator[None]:
     """Within, what Arrow raises at a damaged file is a DataError."""
     try:
         yield
-    except hub.DAMAGE as error:
+    except huggingface.DAMAGE as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # it is the disk; of a damaged file Arrow raises one without a number
         raise DataError(f"not a {what}: {listed(str(error).split(), ' ')}", file=path) from error
@@ -70,7 +70,7 @@ def _row(cells: Sequence[str | list[str]], names: Sequence[str | None], corpus: 
 
 
 def _table_column(table: pa.Table, name: str | None, path: str) -> list[str] | list[list[str]]:
-    """A column of texts, or of lists of them; `a.b`, and `b` within a column `translation` (a habit of the hub), is a
+    """A column of texts, or of lists of them; `a.b`, and `b` within a column `translation` (as on the Hub), is a
     field of a struct. Without a name: empty texts."""
     if name is None:
         return [""] * len(table)

@@ -7,14 +7,14 @@ from unicodedata import combining
 
 import numpy as np
 
-from tfm.data.epochs import Lengths, cost
-from tfm.data.examples import Chunk, Side
-from tfm.data.keys import Keys
-from tfm.data.row_keys import joined
-from tfm.data.sources import describe
-from tfm.data.splits import Corpus, shares
-from tfm.data.store import Ints
-from tfm.data.writable import Unwritable
+from tfm.data.batching.padding_cost import Lengths, cost
+from tfm.data.corpora.sources import describe
+from tfm.data.corpora.splits import Corpus, shares
+from tfm.data.dataset.duplicate_keys import Keys
+from tfm.data.dataset.examples import Chunk, Side
+from tfm.data.dataset.row_keys import joined
+from tfm.data.dataset.store import Ints
+from tfm.data.dataset.unwritable import Unwritable
 from tfm.tokenizer.special import UNK_ID
 
 LENGTH_EDGES = (0, 1, 6, 11, 16, 21, 31, 41, 51, 76, 101, 151, 201, 301, 501, 1001)

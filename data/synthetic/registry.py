@@ -35,15 +35,15 @@ def version(name: str) -> str:
     while waiting:
         for value in list(vars(waiting.pop()).values()):
             imported = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
-            if _makes_pairs(imported) and (module := sys.modules[str(imported)]) not in found:
+            if (
+                imported is not None
+                and imported.startswith(f"{__package__}.")
+                and (module := sys.modules[imported]) not in found
+            ):
                 found.add(module)
                 waiting.append(module)
     codes = sorted(code_of(Path(str(module.__file__)).read_text("utf-8")) for module in found)
     return f"seed {SEED} code {hashlib.sha256(''.join(codes).encode()).hexdigest()}"
-
-
-def _makes_pairs(module: str | None) -> bool:
-    return module is not None and module.startswith("tfm.data.") and module != "tfm.data.errors"
 
 
 def code_of(source: str) -> str:
@@ -59,8 +59,12 @@ def code_of(source: str) -> str:
 
 def _generator(name: str) -> tuple[tuple[ModuleType, ...], Callable[..., Iterator[tuple[str, str]]]]:
     """The modules of a built-in corpus, and what makes its pairs of (split, size, seed, its parameters)."""
-    from tfm.data import grammar, programs, toys  # imported here: whoever only reads lines need not build a grammar
+    from tfm.data.synthetic import (
+        grammar,
+        programs,
+        string_tasks,  # imported here: whoever only reads lines need not build a grammar
+    )
 
     if name in programs.PROGRAMS:
         return (programs,), programs.PROGRAMS[name]
-    return (grammar, toys), {"grammar": grammar.generate, **toys.TOYS}[name]
+    return (grammar, string_tasks), {"grammar": grammar.generate, **string_tasks.TOYS}[name]

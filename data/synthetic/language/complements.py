@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tfm.data.language import lexicon, phrases
-from tfm.data.language.expressions import Words
-from tfm.data.language.german import ACCUSATIVE, DATIVE, contract
-from tfm.data.language.lexicon import Noun, Verb
-from tfm.data.language.phrases import Draw, Phrase, noun_phrase, object_phrase
+from tfm.data.synthetic.language import lexicon, phrases
+from tfm.data.synthetic.language.expressions import Words
+from tfm.data.synthetic.language.german import ACCUSATIVE, DATIVE, contract
+from tfm.data.synthetic.language.lexicon import Noun, Verb
+from tfm.data.synthetic.language.phrases import Draw, Phrase, noun_phrase, object_phrase
 
 
 class Complement(NamedTuple):

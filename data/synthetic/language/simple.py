@@ -1,7 +1,7 @@
 """Constructions of one clause: statements, negation, modal verbs, questions, being, numbers."""
 
-from tfm.data.language import expressions, lexicon, phrases
-from tfm.data.language.clauses import (
+from tfm.data.synthetic.language import expressions, lexicon, phrases
+from tfm.data.synthetic.language.clauses import (
     EVENTS,
     MODAL,
     NOTHING,
@@ -11,12 +11,12 @@ from tfm.data.language.clauses import (
     Tense,
     clause,
 )
-from tfm.data.language.complements import Complement, location
-from tfm.data.language.expressions import Modal, Words
-from tfm.data.language.german import ACCUSATIVE, DATIVE, NOMINATIVE
-from tfm.data.language.lexicon import BE, Verb
-from tfm.data.language.phrases import Draw, inflect, noun_phrase, subject_phrase
-from tfm.data.language.sentence import Sentence, sentence
+from tfm.data.synthetic.language.complements import Complement, location
+from tfm.data.synthetic.language.expressions import Modal, Words
+from tfm.data.synthetic.language.german import ACCUSATIVE, DATIVE, NOMINATIVE
+from tfm.data.synthetic.language.lexicon import BE, Verb
+from tfm.data.synthetic.language.phrases import Draw, inflect, noun_phrase, subject_phrase
+from tfm.data.synthetic.language.sentence import Sentence, sentence
 
 _ANY_TENSE: tuple[Tense, ...] = PLAIN * 2 + MODAL
 _OBJECT_VERBS = tuple(verb for verb in lexicon.VERBS if verb.frame in ("object", "dative"))

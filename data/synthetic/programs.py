@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from tfm.data.errors import DataError
-from tfm.data.toys import SPLITS, split_of
+from tfm.data.synthetic.string_tasks import SPLITS, split_of
 
 LINE_END = ";"
 NAMES = "abcdefghijklmnopqrstuvwyz"  # x counts the rounds of loops

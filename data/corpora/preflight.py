@@ -1,10 +1,11 @@
 """What is wrong with a corpus, found before any work: a quick pass over the raw bytes and a look at the first pair."""
 
-from tfm.data import hub, sources
 from tfm.data.config import CorpusConfig
+from tfm.data.corpora import sources
+from tfm.data.corpora.splits import Corpus, Portion, Splits
 from tfm.data.errors import DataError
+from tfm.data.formats import huggingface
 from tfm.data.lines import check_lines
-from tfm.data.splits import Corpus, Portion, Splits
 
 LINE_FORMATS = ("text", "tsv", "csv", "jsonl", "labelled", "conllu")
 
@@ -48,7 +49,7 @@ def _count(corpus: CorpusConfig, online: bool) -> int | None:
 def _count_whole(corpus: CorpusConfig, online: bool) -> int | None:
     """The number of all pairs in the files of a corpus, whatever part of them is asked for."""
     if corpus.format == "huggingface":
-        return len(hub.open_split(str(corpus.path), corpus.split, online=online))
+        return len(huggingface.open_split(str(corpus.path), corpus.split, online=online))
     files = sources.files(corpus) if corpus.format in LINE_FORMATS else []
     lines = {path: check_lines(path) for path in files}
     if corpus.format != "text":

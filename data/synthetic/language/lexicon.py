@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from tfm.data.language import english, german, words
-from tfm.data.language.german import ACCUSATIVE, DATIVE
+from tfm.data.synthetic.language import english, german, words
+from tfm.data.synthetic.language.german import ACCUSATIVE, DATIVE
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from hashlib import blake2b
 
 from tfm.data.errors import DataError
-from tfm.data.language import lexicon, relative, simple, subordinate
-from tfm.data.language.phrases import Draw
-from tfm.data.language.sentence import Sentence
+from tfm.data.synthetic.language import lexicon, relative, simple, subordinate
+from tfm.data.synthetic.language.phrases import Draw
+from tfm.data.synthetic.language.sentence import Sentence
 
 SPLITS = ("train", "valid", "test", "combinations")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tfm.data.examples import Side
+from tfm.data.dataset.examples import Side
 from tfm.tokenizer.normalization import WHITE_SPACE
 from tfm.tokenizer.tokenizer import Tokenizer
 

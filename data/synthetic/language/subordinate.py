@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tfm.data.language.clauses import (
+from tfm.data.synthetic.language.clauses import (
     EVENTS,
     MODAL,
     NOTHING,
@@ -18,10 +18,10 @@ from tfm.data.language.clauses import (
     Tense,
     clause,
 )
-from tfm.data.language.expressions import WILL
-from tfm.data.language.lexicon import STRIVING, TELLING, WEATHER, Verb
-from tfm.data.language.phrases import OWNING, POSITIVE, Draw, Phrase, subject_phrase
-from tfm.data.language.sentence import Sentence, sentence
+from tfm.data.synthetic.language.expressions import WILL
+from tfm.data.synthetic.language.lexicon import STRIVING, TELLING, WEATHER, Verb
+from tfm.data.synthetic.language.phrases import OWNING, POSITIVE, Draw, Phrase, subject_phrase
+from tfm.data.synthetic.language.sentence import Sentence, sentence
 
 
 class Conjunction(NamedTuple):

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from tfm.data import hub
 from tfm.data.config import CorpusConfig, DataConfig
+from tfm.data.corpora.split_names import TRAIN_NAME, VALID_NAMES, looks_like_a_split, must_be_whole, uses_of
 from tfm.data.errors import DataError, listed
+from tfm.data.formats import huggingface
 from tfm.data.lines import evened
-from tfm.data.split_names import TRAIN_NAME, VALID_NAMES, looks_like_a_split, must_be_whole, uses_of
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ def _is_a_file(config: DataConfig) -> DataError:
 def _hub_splits(config: DataConfig) -> Sequence[str]:
     assert config.path is not None
     try:
-        return list(hub.open_splits(config.path, online=config.online))
+        return list(huggingface.open_splits(config.path, online=config.online))
     except DataError as error:
         if not Path(config.path).is_dir():
             raise

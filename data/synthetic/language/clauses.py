@@ -8,12 +8,12 @@ indefinite objects and what belongs to the verb ("gibt dem Kind heute im Park ei
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tfm.data.language import expressions, lexicon, phrases
-from tfm.data.language.complements import COMPLEMENTS, Complement, location
-from tfm.data.language.expressions import Modal, Words
-from tfm.data.language.german import FIRST, MANY, THIRD
-from tfm.data.language.lexicon import BE, Verb
-from tfm.data.language.phrases import Draw, Phrase, subject_phrase
+from tfm.data.synthetic.language import expressions, lexicon, phrases
+from tfm.data.synthetic.language.complements import COMPLEMENTS, Complement, location
+from tfm.data.synthetic.language.expressions import Modal, Words
+from tfm.data.synthetic.language.german import FIRST, MANY, THIRD
+from tfm.data.synthetic.language.lexicon import BE, Verb
+from tfm.data.synthetic.language.phrases import Draw, Phrase, subject_phrase
 
 Tense = str | Modal  # "present", "progressive", "past", "perfect" or a modal verb
 NOTHING = Words()

@@ -13,16 +13,17 @@ from typing import Any, TypeAlias, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tfm.data import generated, hub
 from tfm.data.config import CorpusConfig
-from tfm.data.conllu import read_conllu
+from tfm.data.corpora.live_input import Incoming
+from tfm.data.corpora.references import Row, merged
+from tfm.data.corpora.splits import Corpus, Portion, Splits, resolve
+from tfm.data.corpora.table_cells import all_of, damage_told, one_line, one_of, sides_of, table_rows, top_columns
 from tfm.data.errors import DataError, listed
-from tfm.data.incoming import Incoming
-from tfm.data.labelled import read_labelled
+from tfm.data.formats import huggingface
+from tfm.data.formats.conllu import read_conllu
+from tfm.data.formats.fasttext import read_labelled
 from tfm.data.lines import check_lines, open_lines, opened, stream_lines
-from tfm.data.references import Row, merged
-from tfm.data.splits import Corpus, Portion, Splits, resolve
-from tfm.data.tables import all_of, damage_told, one_line, one_of, sides_of, table_rows, top_columns
+from tfm.data.synthetic import registry
 
 __all__ = [
     "READERS", "Incoming", "Splits", "describe", "files", "identity", "open_lines", "pairs", "resolve", "rows",
@@ -62,11 +63,11 @@ def identity(corpus: Corpus, *, online: bool = False) -> list[tuple[str, Path | 
     if isinstance(corpus, Portion):
         return [part for each in corpus.corpora for part in identity(each, online=online)]
     if corpus.format == "generated":
-        return [(describe(corpus), None, f"{describe(corpus)} {generated.version(_path(corpus))}")]
+        return [(describe(corpus), None, f"{describe(corpus)} {registry.version(_path(corpus))}")]
     if corpus.format == "huggingface":
-        dataset = hub.open_split(_path(corpus), corpus.split, online=online)
+        dataset = huggingface.open_split(_path(corpus), corpus.split, online=online)
         with damage_told(_path(corpus), "whole dataset"):
-            return [(describe(corpus), None, hub.digest(dataset, top_columns(corpus, dataset.column_names)))]
+            return [(describe(corpus), None, huggingface.digest(dataset, top_columns(corpus, dataset.column_names)))]
     return [(str(path), path, _sha256(path)) for path in files(corpus)]
 
 
@@ -223,7 +224,7 @@ def _parquet(corpus: CorpusConfig, online: bool) -> Rows:
 
 def _huggingface(corpus: CorpusConfig, online: bool) -> Rows:
     path = _path(corpus)
-    dataset = hub.open_split(path, corpus.split, online=online)
+    dataset = huggingface.open_split(path, corpus.split, online=online)
     with damage_told(path, "whole dataset"):
         for table in dataset.with_format("arrow").iter(batch_size=10_000):
             yield from table_rows(table, corpus, path)
@@ -238,7 +239,7 @@ def _columns(read: Callable[[Path, Sequence[str]], Iterator[tuple[str, ...]]], c
 
 
 def _generated(corpus: CorpusConfig, online: bool) -> Pairs:
-    made = generated.generate(corpus)
+    made = registry.generate(corpus)
     return made if corpus.source is not None else (("", target) for _, target in made)
 
 

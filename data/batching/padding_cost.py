@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from tfm.data.buckets import copies, cut, cut_and_flip, num_drawn, sort_key
+from tfm.data.batching.buckets import copies, cut, cut_and_flip, num_drawn, sort_key
 
 Ints = NDArray[np.int64]
 BLOCK = 1 << 18

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tfm.data.config import LimitsConfig
+from tfm.data.corpora.references import Row
+from tfm.data.dataset.row_keys import joined, row_keys
+from tfm.data.dataset.store import Ids, Ints
 from tfm.data.lines import portions
-from tfm.data.references import Row
-from tfm.data.row_keys import joined, row_keys
-from tfm.data.store import Ids, Ints
 from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.words import flat
 

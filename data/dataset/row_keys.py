@@ -5,8 +5,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from tfm.data.dataset.store import Ids, Ints
 from tfm.data.lines import evened
-from tfm.data.store import Ids, Ints
 from tfm.tokenizer.special import UNK_ID
 
 PERIOD = 1 << 16  # a power of two, so that a remainder is a mask

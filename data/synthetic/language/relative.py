@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Sequence
 
-from tfm.data.language import lexicon, phrases
-from tfm.data.language.clauses import VERBS, Clause, Tense, clause
-from tfm.data.language.complements import Complement
-from tfm.data.language.expressions import CAN, MUST, WANT, WILL, Words
-from tfm.data.language.german import ACCUSATIVE, DATIVE, GENITIVE, NOMINATIVE, RELATIVE, STRONG, unchanging
-from tfm.data.language.lexicon import Noun, Verb
-from tfm.data.language.phrases import Determiner, Draw, Phrase, inflect, noun_phrase
-from tfm.data.language.sentence import Sentence, sentence
+from tfm.data.synthetic.language import lexicon, phrases
+from tfm.data.synthetic.language.clauses import VERBS, Clause, Tense, clause
+from tfm.data.synthetic.language.complements import Complement
+from tfm.data.synthetic.language.expressions import CAN, MUST, WANT, WILL, Words
+from tfm.data.synthetic.language.german import ACCUSATIVE, DATIVE, GENITIVE, NOMINATIVE, RELATIVE, STRONG, unchanging
+from tfm.data.synthetic.language.lexicon import Noun, Verb
+from tfm.data.synthetic.language.phrases import Determiner, Draw, Phrase, inflect, noun_phrase
+from tfm.data.synthetic.language.sentence import Sentence, sentence
 
 _TENSES: tuple[Tense, ...] = (*("present", "past") * 4, "progressive", "perfect", "perfect", CAN, MUST, WANT, WILL)
 Uses = tuple[tuple[Sequence[str], str], ...]

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-from tfm.data.language import english, expressions, german, lexicon
-from tfm.data.language.german import ACCUSATIVE, FIRST, GENITIVE, MANY, NOMINATIVE, THIRD, Table
-from tfm.data.language.lexicon import Adjective, Noun
+from tfm.data.synthetic.language import english, expressions, german, lexicon
+from tfm.data.synthetic.language.german import ACCUSATIVE, FIRST, GENITIVE, MANY, NOMINATIVE, THIRD, Table
+from tfm.data.synthetic.language.lexicon import Adjective, Noun
 
 T = TypeVar("T")
 

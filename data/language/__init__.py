@@ -1,1 +1,0 @@
-"""The words, phrases, clauses and constructions of the built-in English-German corpus (data/grammar.py)."""
