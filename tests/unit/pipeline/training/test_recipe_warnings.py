@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiny_training import run, training, write_dataset
-from tests.unit.pipeline.test_training_loop import Listening
+from tests.unit.pipeline.training.test_loop import Listening
 from tfm.model.config import ModelConfig
 from tfm.pipeline.config import ScheduleConfig
 from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.training.recipe_warnings import doubts
 from tfm.pipeline.training.schedules import SCHEDULES, Course
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 def said(total_steps: int = 1000, parameters: int = 1, tokens: int = 1, **schedule: Any) -> list[str]:

@@ -16,7 +16,7 @@ from tfm.pipeline.artifacts import artifact
 from tfm.pipeline.artifacts.artifact import Manifest, open_artifact, publish, read_artifact
 from tfm.pipeline.errors import DataError
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 NAMES = [f"{number}.bin" for number in range(6)]
 SIZE = 50_000
 # Publishes without end; every file of a version holds its number.
@@ -25,7 +25,7 @@ import itertools, sys
 from pathlib import Path
 from tfm.pipeline.artifacts.artifact import publish
 from tests.tiny_artifact import plan_of
-from tests.unit.pipeline.test_artifact_readers import fill
+from tests.unit.pipeline.artifacts.test_artifact_readers import fill
 for number in itertools.count():
     with publish(plan_of(Path(sys.argv[1]), n=number), command=[]) as draft:
         fill(draft.folder, number)

@@ -12,7 +12,7 @@ import torch
 
 from tests.invariants.test_resume import SignalAt
 from tests.tiny_training import run, training, write_dataset
-from tests.unit.pipeline.test_training_loop import Listening
+from tests.unit.pipeline.training.test_loop import Listening
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import Stopped
 from tfm.pipeline.runtime import threads

@@ -14,7 +14,7 @@ from tfm.pipeline.recipes.recipe import Recipe
 from tfm.pipeline.recipes.several_recipes import load_recipes, run_recipes, take_over
 from tfm.pipeline.runtime.progress import Quiet
 
-VARIANTS = sorted((Path(__file__).parents[3] / "recipes" / "variants").glob("*.toml"))
+VARIANTS = sorted((Path(__file__).parents[4] / "recipes" / "variants").glob("*.toml"))
 
 
 class Talk(Quiet):

@@ -16,7 +16,7 @@ from tests.tiny_artifact import make, plan_of
 from tfm.pipeline.artifacts.artifact import lock, open_artifact, publish
 from tfm.pipeline.errors import CannotWrite
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 # Publishes at the moment it is given, and then waits to be told so before it ends.
 WRITER = """
 import sys, time

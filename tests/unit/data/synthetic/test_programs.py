@@ -128,7 +128,7 @@ def test_refuses_a_split_it_does_not_have(name: str) -> None:
 
 
 def test_the_combined_recipe_is_half_mixed_but_for_its_first_epoch() -> None:
-    recipe = load_recipe(Path(__file__).parents[3] / "recipes" / "execute-combined.toml")
+    recipe = load_recipe(Path(__file__).parents[4] / "recipes" / "execute-combined.toml")
     for epoch in range(1, 12):
         there = [each for each in recipe.data.train if each.epochs is None or each.epochs[0] <= epoch <= each.epochs[1]]
         rows = {each.mix: each.weight * (each.size or 0) for each in there}

@@ -13,7 +13,7 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.recipe import Recipe, from_flags, load_recipe, run_folder, schema
 from tfm.tokenizer.config import TokenizerConfig
 
-RECIPES = Path(__file__).parents[3] / "recipes"
+RECIPES = Path(__file__).parents[4] / "recipes"
 SMALL = """
 name = "small"
 [data]
