@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tfm.model.layers.dropout import Noise
+from tfm.model.layers.dropout import DropoutRng
 from tfm.model.layers.linear import Linear
 
 Reading = Callable[[nn.Embedding, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
@@ -26,7 +26,9 @@ class WordVectors(nn.Module):
 
     frequencies: Tensor
 
-    def __init__(self, *, table: nn.Embedding, output: Linear, reading: Reading, noise: Noise, max_length: int) -> None:
+    def __init__(
+        self, *, table: nn.Embedding, output: Linear, reading: Reading, noise: DropoutRng, max_length: int
+    ) -> None:
         super().__init__()
         self.table, self.output, self.reading = table, output, reading
         self.noise, self.max_length = noise, max_length

@@ -12,7 +12,7 @@ from tfm.data.errors import DataError
 
 
 @dataclass(frozen=True)
-class Turn:
+class CorpusEpochs:
     """One training corpus in a dataset, where the rows of each lie one after another.
 
     epochs: the first and the last one in which it takes part, counted from 1; None: all.
@@ -26,7 +26,7 @@ class Turn:
         return self.epochs is None or self.epochs[0] <= epoch + 1 <= self.epochs[1]
 
 
-def weights_of(weights: NDArray[np.float64], turns: Sequence[Turn], epoch: int) -> NDArray[np.float64] | None:
+def weights_of(weights: NDArray[np.float64], turns: Sequence[CorpusEpochs], epoch: int) -> NDArray[np.float64] | None:
     """How often each row comes up in an epoch, counted from 0: not at all where its corpus takes no part.
 
     weights: (rows,) of the rows where they do come up. None where every row comes up once.
@@ -37,7 +37,7 @@ def weights_of(weights: NDArray[np.float64], turns: Sequence[Turn], epoch: int) 
     return None if (weights == 1).all() else weights
 
 
-def read_turns(corpora: Sequence[Mapping[str, Any]], num_rows: int, file: Path) -> tuple[Turn, ...]:
+def read_turns(corpora: Sequence[Mapping[str, Any]], num_rows: int, file: Path) -> tuple[CorpusEpochs, ...]:
     """The turns of training corpora as dataset.json lists them; none where all take part in every epoch.
 
     Raises DataError, which names `file`, where they are not of `num_rows` rows in all.
@@ -51,11 +51,11 @@ def read_turns(corpora: Sequence[Mapping[str, Any]], num_rows: int, file: Path) 
     return found
 
 
-def _turn(rows: object, epochs: object) -> Turn | None:
+def _turn(rows: object, epochs: object) -> CorpusEpochs | None:
     """The turn that dataset.json says; None where it says none."""
     if type(rows) is not int or rows < 0:
         return None
     if epochs is None:
-        return Turn(rows)
+        return CorpusEpochs(rows)
     is_range = isinstance(epochs, list) and len(epochs) == 2 and all(type(each) is int for each in epochs)
-    return Turn(rows, (epochs[0], epochs[1])) if is_range else None  # type: ignore[index]
+    return CorpusEpochs(rows, (epochs[0], epochs[1])) if is_range else None  # type: ignore[index]

@@ -102,7 +102,7 @@ def encode(rows: Iterable[Row], source: Tokenizer, target: Tokenizer, *, several
 
 
 @dataclass
-class Sieve:
+class PairFilter:
     """Drops training pairs by the recipe's limits and counts them, each under the first reason that holds."""
 
     limits: LimitsConfig

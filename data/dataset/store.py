@@ -19,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tfm.data.corpora.references import read_further
-from tfm.data.dataset.curriculum import Turn, read_turns, weights_of
+from tfm.data.dataset.curriculum import CorpusEpochs, read_turns, weights_of
 from tfm.data.errors import DataError
 from tfm.data.formats.arrow_stream import read_stream
 from tfm.data.json_documents import read_json
@@ -77,7 +77,7 @@ class Split:
     target: Column
     weights: NDArray[np.float64]
     _table: pa.Table | None = field(default=None, repr=False)
-    turns: tuple[Turn, ...] = ()
+    turns: tuple[CorpusEpochs, ...] = ()
     words: Column | None = None
     folder: Path | None = None
 

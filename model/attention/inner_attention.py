@@ -16,7 +16,7 @@ from torch.autograd.function import once_differentiable
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import ScaledDot
 from tfm.model.cpu_kernels import dispatch
-from tfm.model.layers.dropout import Dropout, Noise
+from tfm.model.layers.dropout import Dropout, DropoutRng
 from tfm.model.layers.linear import LOW_PRECISION
 from tfm.model.layout import FlatLayout
 from tfm.model.masks import Mask
@@ -30,7 +30,7 @@ BLOCKS = 4
 FULL, CAUSAL = (-1, -1), (-1, 0)
 
 
-class Mix(Protocol):
+class AttentionFunction(Protocol):
     """(query BHTK, key BGSK, value BGSV, mask, query positions T, key positions S) -> BHTV."""
 
     def __call__(
@@ -49,7 +49,7 @@ class VarlenKernel(Protocol):
     ) -> Tensor | None: ...
 
 
-class ExplicitMix(nn.Module):
+class ExplicitAttention(nn.Module):
     """The equation written out: every score, every mask, every position hook, dropout on the weights."""
 
     def __init__(self, score: nn.Module, positions: AttentionPositions, dropout: Dropout) -> None:
@@ -94,7 +94,7 @@ def softmax(logits: Tensor) -> Tensor:
     return F.pad(logits, (0, VECTOR - num_keys), value=float("-inf")).softmax(-1)[..., :num_keys]
 
 
-class ShortMix(torch.autograd.Function):
+class ShortAttention(torch.autograd.Function):
     """P V with P = softmax(Q K^T / sqrt(K) + bias), and its gradients:
 
     dV = P^T dO     dP = dO V^T     dS = P * (dP - sum_s P dP)     dQ = dS K / sqrt(K)     dK = dS^T Q / sqrt(K)
@@ -127,14 +127,14 @@ class ShortMix(torch.autograd.Function):
         return (*(each.view(batch, heads, -1, each.shape[-1]) for each in (for_query, for_key, for_value)), None)
 
 
-class FusedMix(nn.Module):
+class FusedAttention(nn.Module):
     """torch's scaled dot-product kernel: the weights never leave the cache.
 
     On a CPU that kernel is made for long sentences. For short ones, and for the one query a hypothesis of a decoding
     step, the equation written out is faster.
     """
 
-    def __init__(self, equation: ExplicitMix) -> None:
+    def __init__(self, equation: ExplicitAttention) -> None:
         super().__init__()
         self.equation = equation
 
@@ -161,7 +161,7 @@ class FusedMix(nn.Module):
             return F.scaled_dot_product_attention(query, key, value, is_causal=True)
         bias = total(of_positions, mask.bias(query.shape[2], key.shape[2], query))
         if short:
-            return ShortMix.apply(query, key, value, bias)  # type: ignore[no-untyped-call,no-any-return]
+            return ShortAttention.apply(query, key, value, bias)  # type: ignore[no-untyped-call,no-any-return]
         return F.scaled_dot_product_attention(query, key, value, attn_mask=bias)
 
     def _grouped(
@@ -176,13 +176,13 @@ class FusedMix(nn.Module):
         return mixed.reshape(batch, heads, length, -1)  # type: ignore[no-any-return]
 
 
-class VarlenMix(nn.Module):
+class VarlenAttention(nn.Module):
     """torch's kernel for sentences that lie end to end (flash attention), where there is one: on NVIDIA's GPUs.
 
     It multiplies in half precision alone. Whatever it does not do, `otherwise` does.
     """
 
-    def __init__(self, otherwise: FusedMix, dtype: torch.dtype, kernel: VarlenKernel | None = None) -> None:
+    def __init__(self, otherwise: FusedAttention, dtype: torch.dtype, kernel: VarlenKernel | None = None) -> None:
         super().__init__()
         self.otherwise, self.dtype, self.kernel = otherwise, dtype, kernel
 
@@ -203,13 +203,13 @@ class VarlenMix(nn.Module):
         return mixed.to(query.dtype).transpose(0, 1).unsqueeze(0)
 
 
-class BlockedMix(nn.Module):
+class BlockedAttention(nn.Module):
     """Long sentences within a window r: blocks of r queries or more see the block before theirs, theirs and the next.
 
     Time and memory grow with the length S, not with S^2. Whatever is no long sentence, `otherwise` does whole.
     """
 
-    def __init__(self, otherwise: "Way") -> None:
+    def __init__(self, otherwise: "InnerAttention") -> None:
         super().__init__()
         self.otherwise = otherwise
 
@@ -269,15 +269,19 @@ def torchs_varlen_kernel() -> VarlenKernel | None:
     return kernel
 
 
-Way = ExplicitMix | FusedMix | VarlenMix | BlockedMix
+InnerAttention = ExplicitAttention | FusedAttention | VarlenAttention | BlockedAttention
 
 
-def choose_mix(
-    score: nn.Module, positions: AttentionPositions, dropout: float, noise: Noise, dtype: torch.dtype = torch.float32
-) -> Way:
+def choose_inner_attention(
+    score: nn.Module,
+    positions: AttentionPositions,
+    dropout: float,
+    noise: DropoutRng,
+    dtype: torch.dtype = torch.float32,
+) -> InnerAttention:
     """torch's kernels where they compute the same, else the explicit equation. dtype: of products in training."""
-    equation = ExplicitMix(score, positions, Dropout(dropout, noise))
+    equation = ExplicitAttention(score, positions, Dropout(dropout, noise))
     fusible = isinstance(score, ScaledDot) and not positions.needs_weights and dropout == 0
     if not fusible:
         return equation
-    return VarlenMix(FusedMix(equation), dtype) if dtype in LOW_PRECISION else FusedMix(equation)
+    return VarlenAttention(FusedAttention(equation), dtype) if dtype in LOW_PRECISION else FusedAttention(equation)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from tfm.model.attention.inner_attention import Mix
+from tfm.model.attention.inner_attention import AttentionFunction
 from tfm.model.attention.kv_cache import KeysValues, Slots
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.layers.linear import Linear
@@ -58,7 +58,7 @@ class SelfAttention(nn.Module):
         dim: int,
         heads: Heads,
         *,
-        mix: Mix,
+        mix: AttentionFunction,
         positions: AttentionPositions,
         norm: Callable[[int], nn.Module],
         window: int | None,
@@ -110,7 +110,7 @@ class CrossAttention(nn.Module):
         memory_dim: int,
         heads: Heads,
         *,
-        mix: Mix,
+        mix: AttentionFunction,
         norm: Callable[[int], nn.Module],
         compute_dtype: torch.dtype,
     ) -> None:

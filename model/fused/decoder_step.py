@@ -22,7 +22,7 @@ from tfm.model.attention.multi_head import Heads
 from tfm.model.cpu_kernels import dispatch
 from tfm.model.fused.eligibility import is_plain_stack, is_ready
 from tfm.model.layers.linear import EVEN
-from tfm.model.layers.log_probs import OfLogits, Predict
+from tfm.model.layers.log_probs import LogProbsOfLogits, Predict
 from tfm.model.layers.residual import PreNorm
 from tfm.model.masks import Mask
 from tfm.model.transformer.decoder_state import TransformerState
@@ -36,12 +36,12 @@ Array = Any
 Product = Callable[[Tensor], Tensor]
 
 
-def quickest(stepper: Any) -> Any:
+def fused_or_plain(stepper: Any) -> Any:
     """The stepper, or one that does the same sooner, with the weights as they are now."""
     if type(stepper) is not EncoderDecoder or not dispatch.in_use():
         return stepper
     fits = is_ready(stepper) and is_plain_stack(stepper.decoder, stepper.decoder_norm, DecoderLayer)
-    return Together(stepper) if fits else stepper
+    return FusedDecoderStep(stepper) if fits else stepper
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class _Layer:
         return cls(first, second, third, fourth, inner.inner.product("relu"), last, norms)
 
 
-class Together:
+class FusedDecoderStep:
     """A `Stepper`: the model itself, but for a step of many rows."""
 
     def __init__(self, model: EncoderDecoder) -> None:
@@ -114,7 +114,7 @@ class Together:
             rows, entering = self._leave(rows, layer.memory_mixed(mixed), layer.norms[1])
             rows, entering = self._leave(rows, layer.outer(layer.inner(entering)), layer.norms[2])
         hidden: Tensor = model.narrow(entering)[: len(tokens)]
-        return OfLogits(lambda some: model.output(hidden[some])), state
+        return LogProbsOfLogits(lambda some: model.output(hidden[some])), state
 
     def _enter(self, rows: Tensor) -> Tensor:
         """What enters the first sublayer (N, D)."""

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tfm.model.attention.inner_attention import ExplicitMix, FusedMix, VarlenMix
+from tfm.model.attention.inner_attention import ExplicitAttention, FusedAttention, VarlenAttention
 from tfm.model.attention.multi_head import CrossAttention, SelfAttention
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import ScaledDot
@@ -73,10 +73,10 @@ def _is_plain_layer(layer: Any) -> bool:
 def _mixes_plainly(attention: Any) -> bool:
     """Whether it is softmax(q . k / sqrt(K)) of queries and keys as they are."""
     mix = attention.mix
-    mix = mix.otherwise if type(mix) is VarlenMix else mix
-    equation = mix.equation if type(mix) is FusedMix else mix
+    mix = mix.otherwise if type(mix) is VarlenAttention else mix
+    equation = mix.equation if type(mix) is FusedAttention else mix
     return (
-        type(equation) is ExplicitMix
+        type(equation) is ExplicitAttention
         and type(equation.score) is ScaledDot
         and type(equation.positions) is AttentionPositions
         and type(equation.dropout) is Dropout

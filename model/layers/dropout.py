@@ -13,7 +13,7 @@ POOL_SIZE = 1 << 22
 POOL_STEPS = 64
 
 
-class Noise:
+class DropoutRng:
     """The source of all dropout masks of a model. `begin` fixes every draw until the next `begin`."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ def _factors(size: int, key: int, rate: float, like: Tensor) -> Tensor:
 class Dropout(nn.Module):
     """Sets elements to zero at a rate and scales the others up, in training only (Srivastava et al. 2014)."""
 
-    def __init__(self, rate: float, noise: Noise) -> None:
+    def __init__(self, rate: float, noise: DropoutRng) -> None:
         super().__init__()
         self.rate, self.noise = rate, noise
 

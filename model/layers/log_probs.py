@@ -16,7 +16,7 @@ What is given is the caller's to overwrite.
 
 
 @dataclass(frozen=True)
-class OfLogits:
+class LogProbsOfLogits:
     """A `Predict` of the logits (r, V) that a model computes when asked for some rows (r,)."""
 
     logits: Callable[[slice], Tensor]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from tfm.model.attention.inner_attention import ExplicitMix
+from tfm.model.attention.inner_attention import ExplicitAttention
 from tfm.model.attention.multi_head import NOWHERE, join_heads, split_heads
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import SCORES, Additive
@@ -43,7 +43,7 @@ class MemoryAttention(nn.Module):
     def __init__(self, heads: int, *, fit: nn.Module, score: nn.Module, dropout: Dropout) -> None:
         super().__init__()
         self.heads, self.fit = heads, fit
-        self.mix = ExplicitMix(score, AttentionPositions(), dropout)
+        self.mix = ExplicitAttention(score, AttentionPositions(), dropout)
 
     def remember(self, rows: Tensor, layout: Layout) -> Memory:
         """What the encoder said (N, D), as it is attended to: made once a sentence."""

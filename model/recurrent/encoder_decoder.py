@@ -10,10 +10,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tfm.model.layers.adaptive_softmax import OutputLayer
-from tfm.model.layers.dropout import Dropout, Noise
+from tfm.model.layers.dropout import Dropout, DropoutRng
 from tfm.model.layers.embedding import Embedding
 from tfm.model.layers.linear import Linear
-from tfm.model.layers.log_probs import OfLogits, Predict, log_softmax
+from tfm.model.layers.log_probs import LogProbsOfLogits, Predict, log_softmax
 from tfm.model.layout import AnyLayout, Layout
 from tfm.model.recurrent.cells import Recurrent, States, Steps
 from tfm.model.recurrent.decoder import Decoder
@@ -82,7 +82,7 @@ class RecurrentEncoderDecoder(nn.Module):
         decoder: Decoder,
         narrow: nn.Module,
         output: OutputLayer,
-        noise: Noise,
+        noise: DropoutRng,
         max_length: int,
     ) -> None:
         super().__init__()
@@ -116,7 +116,7 @@ class RecurrentEncoderDecoder(nn.Module):
         rows = self.target_embedding(tokens, torch.zeros_like(tokens))
         hidden, layers = self.decoder.step(rows, state.layers, state.memory)
         hidden = self.narrow(hidden)
-        return OfLogits(lambda some: self.output(hidden[some])), RecurrentState(layers, state.memory)
+        return LogProbsOfLogits(lambda some: self.output(hidden[some])), RecurrentState(layers, state.memory)
 
     def log_probs(self, hidden: Tensor) -> Tensor:
         """What enters the output layer (N, E) -> log-probabilities (N, V)."""

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from tfm.model.config import ModelConfig
-from tfm.model.layers.dropout import Dropout, Noise
+from tfm.model.layers.dropout import Dropout, DropoutRng
 from tfm.model.layers.linear import Linear
 from tfm.model.recurrent.attention import MEMORY_SCORES, MemoryAttention
 from tfm.model.recurrent.cells import CELLS, Recurrent
@@ -17,7 +17,7 @@ from tfm.model.recurrent.encoder_decoder import Encoder, ProjectedStates, SameSt
 class RecurrentParts:
     """Makes encoder, bridge and decoder; they share a source of dropout masks."""
 
-    def __init__(self, config: ModelConfig, noise: Noise, compute_dtype: torch.dtype) -> None:
+    def __init__(self, config: ModelConfig, noise: DropoutRng, compute_dtype: torch.dtype) -> None:
         self.config, self.noise, self.compute_dtype = config, noise, compute_dtype
 
     def encoder(self) -> Encoder:

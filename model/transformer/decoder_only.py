@@ -8,9 +8,9 @@ from torch import Tensor, nn
 
 from tfm.model.attention.kv_cache import KeysValues
 from tfm.model.layers.adaptive_softmax import OutputLayer
-from tfm.model.layers.dropout import Noise
+from tfm.model.layers.dropout import DropoutRng
 from tfm.model.layers.embedding import Embedding
-from tfm.model.layers.log_probs import OfLogits, Predict, log_softmax
+from tfm.model.layers.log_probs import LogProbsOfLogits, Predict, log_softmax
 from tfm.model.layout import AnyLayout, Layout, joined
 from tfm.model.masks import Mask, causal_mask
 from tfm.model.transformer.decoder_state import TransformerState
@@ -32,7 +32,7 @@ class DecoderOnly(nn.Module):
         norm: nn.Module,
         narrow: nn.Module,
         output: OutputLayer,
-        noise: Noise,
+        noise: DropoutRng,
         max_length: int,
     ) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ class DecoderOnly(nn.Module):
         for layer, cache in zip(self._layers(), state.caches, strict=True):
             rows = layer.step(rows, cache, slots)
         hidden = self._finish(rows)
-        return OfLogits(lambda some: self.output(hidden[some])), state
+        return LogProbsOfLogits(lambda some: self.output(hidden[some])), state
 
     def log_probs(self, hidden: Tensor) -> Tensor:
         """What enters the output layer (N, E) -> log-probabilities (N, V)."""

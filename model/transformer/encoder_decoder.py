@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from tfm.model.attention.kv_cache import KeysValues
 from tfm.model.layers.adaptive_softmax import OutputLayer
-from tfm.model.layers.dropout import Noise
+from tfm.model.layers.dropout import DropoutRng
 from tfm.model.layers.embedding import Embedding
-from tfm.model.layers.log_probs import OfLogits, Predict, log_softmax
+from tfm.model.layers.log_probs import LogProbsOfLogits, Predict, log_softmax
 from tfm.model.layout import AnyLayout, Layout
 from tfm.model.masks import causal_mask, padding_mask
 from tfm.model.transformer.decoder_state import TransformerState
@@ -36,7 +36,7 @@ class EncoderDecoder(nn.Module):
         decoder_norm: nn.Module,
         narrow: nn.Module,
         output: OutputLayer,
-        noise: Noise,
+        noise: DropoutRng,
         max_length: int,
     ) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ class EncoderDecoder(nn.Module):
         for layer, cache, remembered in zip(self._decoder_layers(), state.caches, state.remembered, strict=True):
             rows = layer.step(rows, cache, slots, remembered, state.memory_mask)
         hidden: Tensor = self.narrow(self.decoder_norm(rows))
-        return OfLogits(lambda some: self.output(hidden[some])), state
+        return LogProbsOfLogits(lambda some: self.output(hidden[some])), state
 
     def log_probs(self, hidden: Tensor) -> Tensor:
         """What enters the output layer (N, E) -> log-probabilities (N, V)."""

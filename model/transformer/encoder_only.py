@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from tfm.model.layers.adaptive_softmax import OutputLayer
-from tfm.model.layers.dropout import Noise
+from tfm.model.layers.dropout import DropoutRng
 from tfm.model.layers.embedding import Embedding
 from tfm.model.layers.linear import Linear
 from tfm.model.layout import AnyLayout
@@ -32,7 +32,7 @@ class EncoderOnly(nn.Module):
         encoder_norm: nn.Module,
         head: "Head",
         output: OutputLayer,
-        noise: Noise,
+        noise: DropoutRng,
         max_length: int,
     ) -> None:
         super().__init__()

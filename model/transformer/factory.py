@@ -5,14 +5,14 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from tfm.model.attention.inner_attention import BlockedMix, Way, choose_mix
+from tfm.model.attention.inner_attention import BlockedAttention, InnerAttention, choose_inner_attention
 from tfm.model.attention.multi_head import CrossAttention, Heads, SelfAttention
 from tfm.model.attention.positions import JOINS, POSITIONS, Concatenated
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import SCORES
 from tfm.model.config import CONVOLUTION_WINDOW, ModelConfig, StackConfig
 from tfm.model.layers.adaptive_softmax import AdaptiveEmbedding, AdaptiveSoftmax, OutputLayer, Table, clusters_of
-from tfm.model.layers.dropout import Dropout, Noise
+from tfm.model.layers.dropout import Dropout, DropoutRng
 from tfm.model.layers.embedding import Embedding
 from tfm.model.layers.feed_forward import ACTIVATIONS, FeedForward
 from tfm.model.layers.linear import Linear
@@ -27,7 +27,7 @@ class Parts:
     """Makes the parts of one network; they share its source of dropout masks."""
 
     def __init__(self, config: ModelConfig, compute_dtype: torch.dtype) -> None:
-        self.config, self.compute_dtype, self.noise = config, compute_dtype, Noise()
+        self.config, self.compute_dtype, self.noise = config, compute_dtype, DropoutRng()
 
     def layer(self, stack: StackConfig, *, causal: bool = False) -> EncoderLayer:
         """A layer without cross-attention. causal: in a stack in which no row sees those after it."""
@@ -54,7 +54,7 @@ class Parts:
         return SelfAttention(
             stack.dim,
             heads,
-            mix=mix if window is None else BlockedMix(mix),
+            mix=mix if window is None else BlockedAttention(mix),
             positions=positions,
             norm=self.query_key_norm,
             window=window,
@@ -86,9 +86,9 @@ class Parts:
         groups = stack.key_value_heads or stack.heads
         return Heads(stack.heads, groups, stack.key_dim or even, stack.value_dim or even)
 
-    def mix(self, heads: Heads, positions: AttentionPositions) -> Way:
+    def mix(self, heads: Heads, positions: AttentionPositions) -> InnerAttention:
         score = SCORES[self.config.score](heads.number, heads.key_dim)
-        return choose_mix(score, positions, self.config.dropout.attention, self.noise, self.compute_dtype)
+        return choose_inner_attention(score, positions, self.config.dropout.attention, self.noise, self.compute_dtype)
 
     def query_key_norm(self, key_dim: int) -> nn.Module:
         return NORMALIZATIONS["rms"](key_dim) if self.config.qk_norm else nn.Identity()

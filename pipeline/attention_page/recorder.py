@@ -10,9 +10,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from tfm.model.attention.inner_attention import BlockedMix, ExplicitMix, FusedMix, VarlenMix
-
-Way = ExplicitMix | FusedMix | VarlenMix | BlockedMix
+from tfm.model.attention.inner_attention import ExplicitAttention, FusedAttention, InnerAttention
 
 
 class Recorder:
@@ -69,19 +67,19 @@ def recording(network: nn.Module) -> Iterator[Recorder]:
             setattr(module, slot, was)
 
 
-def attentions(network: nn.Module) -> list[tuple[str, nn.Module, str, ExplicitMix]]:
+def attentions(network: nn.Module) -> list[tuple[str, nn.Module, str, ExplicitAttention]]:
     """Of each attention: the name of its module, that module, the attribute that mixes, and the equation behind it."""
     return [
         (name, module, slot, written_out(child))
         for name, module in network.named_modules()
-        if not isinstance(module, Way)
+        if not isinstance(module, InnerAttention)
         for slot, child in module.named_children()
-        if isinstance(child, Way)
+        if isinstance(child, InnerAttention)
     ]
 
 
-def written_out(way: Way) -> ExplicitMix:
+def written_out(way: InnerAttention) -> ExplicitAttention:
     """The equation that a way of computing attention computes."""
-    while not isinstance(way, ExplicitMix):
-        way = way.equation if isinstance(way, FusedMix) else way.otherwise
+    while not isinstance(way, ExplicitAttention):
+        way = way.equation if isinstance(way, FusedAttention) else way.otherwise
     return way

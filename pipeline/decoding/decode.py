@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 from tfm.model.cpu_kernels.dispatch import compiled_loops
-from tfm.model.fused.decoder_step import quickest
+from tfm.model.fused.decoder_step import fused_or_plain
 from tfm.model.layers.linear import linear_layers, products_in
 from tfm.model.layout import Layout
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.decoding.constraints.lexical import Bans
-from tfm.pipeline.decoding.constraints.logits_processor import Rules
+from tfm.pipeline.decoding.constraints.lexical import BannedPieces
+from tfm.pipeline.decoding.constraints.logits_processor import LogitsRules
 from tfm.pipeline.decoding.constraints.phrases import Phrases
 from tfm.pipeline.decoding.search.beam import beam_search
 from tfm.pipeline.decoding.search.greedy import piece_by_piece
@@ -63,14 +63,14 @@ def decode(
     num_shares = side_by_side * math.ceil(len(order) / (side_by_side * SHARE))
     shares = [order[first::num_shares] for first in range(num_shares)]
 
-    bans = Bans.of(config.no_repeat_ngram, phrases.forbidden, phrases.before)
+    bans = BannedPieces.of(config.no_repeat_ngram, phrases.forbidden, phrases.before)
 
     @torch.inference_mode()
     def search(number: int, on_done: Callable[[int], None]) -> list[list[Hypothesis]]:
         rows = shares[number]
         batch = [[*sources[row][: stepper.max_length - 1], EOS_ID] for row in rows]
         starts = None if prefixes is None else [prefixes[row] for row in rows]
-        rules = Rules.of(
+        rules = LogitsRules.of(
             [len(ids) for ids in batch],
             config,
             stepper.max_length,
@@ -79,7 +79,7 @@ def decode(
             forced=None if phrases.forced is None else [phrases.forced[row] for row in rows],
             continuing=phrases.continuing,
         )
-        steps = quickest(stepper) if config.batch_sentences > 1 else stepper
+        steps = fused_or_plain(stepper) if config.batch_sentences > 1 else stepper
         return STRATEGIES[config.strategy](_Share(steps, batch, rules, config, torch.device(device), on_done))
 
     pays = len(order) >= MANY_SENTENCES or config.batch_sentences == 1
@@ -108,7 +108,7 @@ class _Share:
 
     stepper: Any
     sources: list[list[int]]
-    rules: Rules
+    rules: LogitsRules
     config: DecodingConfig
     device: torch.device
     on_done: Callable[[int], None]

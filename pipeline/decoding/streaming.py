@@ -14,8 +14,8 @@ from tfm.data.errors import DataError
 from tfm.model.layers.log_probs import Predict
 from tfm.model.layout import Layout
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.decoding.constraints.lexical import NEVER, Bans
-from tfm.pipeline.decoding.constraints.logits_processor import Rules
+from tfm.pipeline.decoding.constraints.lexical import NEVER, BannedPieces
+from tfm.pipeline.decoding.constraints.logits_processor import LogitsRules
 from tfm.pipeline.decoding.search.greedy import Choose, likeliest
 from tfm.pipeline.decoding.search.hypothesis import BROKEN
 from tfm.pipeline.decoding.search.sampling import Sampling, key_of
@@ -24,7 +24,7 @@ from tfm.tokenizer.special import BOS_ID, EOS_ID
 
 
 @dataclass(frozen=True)
-class Written:
+class NextPieces:
     """One piece more of each text that goes on: which texts they are, their pieces, and log-probabilities of these."""
 
     texts: list[int]
@@ -32,7 +32,7 @@ class Written:
     log_probs: list[float]
 
 
-class Prompted(Generic[StateT]):
+class PromptedStepper(Generic[StateT]):
     """A language model that has read a prompt, as a `Stepper`: of what follows. Its source is not looked at."""
 
     def __init__(self, model: LanguageModel[StateT], prompt: Sequence[int]) -> None:
@@ -75,9 +75,9 @@ def write(
     longest: int,
     context: int,
     through_ends: bool,
-    bans: Bans | None,
+    bans: BannedPieces | None,
     device: torch.device,
-) -> Iterator[Written]:
+) -> Iterator[NextPieces]:
     """`config.n_best` texts that go on after a prompt, as they grow, of the likeliest pieces or of pieces drawn.
 
     A text ends with its end token, which comes after `longest` pieces at the latest. through_ends: the end token is a
@@ -85,7 +85,7 @@ def write(
     from the last half of those. A text also ends where bans leave nothing that may come.
     """
     limits = {"max_length": longest + 1, "min_length": 0} if through_ends else {"max_length": longest}
-    rules = Rules.of([1] * config.n_best, config.model_copy(update=limits), longest + 2, bans=bans)
+    rules = LogitsRules.of([1] * config.n_best, config.model_copy(update=limits), longest + 2, bans=bans)
     choose, texts = _chooser(config, prompt), torch.arange(config.n_best)
     pieces = torch.tensor([[BOS_ID, *prompt]] * config.n_best, device=device)
     shown = within(pieces, context)
@@ -103,7 +103,7 @@ def write(
         if not (values.isfinite() | stuck).all():
             raise DataError(BROKEN)
         there = (~stuck).cpu()
-        yield Written(texts[there].tolist(), tokens[~stuck].tolist(), values[~stuck].tolist())
+        yield NextPieces(texts[there].tolist(), tokens[~stuck].tolist(), values[~stuck].tolist())
         pieces = torch.cat([pieces, tokens.unsqueeze(1)], 1)
         on = ~stuck if through_ends else ~stuck & (tokens != EOS_ID)
         if not on.all():

@@ -9,12 +9,12 @@ import torch
 
 from tfm.model.layers.linear import products_in
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.decoding.constraints.lexical import Bans
+from tfm.pipeline.decoding.constraints.lexical import BannedPieces
 from tfm.pipeline.decoding.constraints.logits_processor import LENGTH_NORMS
 from tfm.pipeline.decoding.constraints.phrases import FORCED_NEED_A_BEAM, Phrases
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.decoding.search.hypothesis import Hypothesis, best_first
-from tfm.pipeline.decoding.streaming import Prompted, Written, read, write
+from tfm.pipeline.decoding.streaming import NextPieces, PromptedStepper, read, write
 from tfm.pipeline.decoding.teacher_forcing import stepped_log_probs
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.model_io.loaded_model import LoadedModel
@@ -146,7 +146,7 @@ class Writer:
             )
         return room
 
-    def _write(self, prompt: Sequence[int], num_texts: int) -> Iterator[Written]:
+    def _write(self, prompt: Sequence[int], num_texts: int) -> Iterator[NextPieces]:
         reader, config = self._reader, self._config
         with products_in(reader.model, decoding_precision(config.precision, reader.device)):
             yield from write(
@@ -156,7 +156,7 @@ class Writer:
                 longest=self._longest(prompt),
                 context=reader.context,
                 through_ends=reader.through_ends,
-                bans=Bans.of(config.no_repeat_ngram, self._phrases.forbidden, prompt),
+                bans=BannedPieces.of(config.no_repeat_ngram, self._phrases.forbidden, prompt),
                 device=reader.device,
             )
 
@@ -184,7 +184,7 @@ class Writer:
             raise DataError(f"the forced words have {needed} pieces, for which there is no room after the prompt")
         with products_in(reader.model, decoding_precision(config.precision, reader.device)):
             (found,) = decode(
-                Prompted(reader.model, prompt),
+                PromptedStepper(reader.model, prompt),
                 [[BOS_ID]],
                 config.model_copy(update={"max_length": longest}),
                 device=reader.device,

@@ -15,7 +15,7 @@ from tfm.pipeline.errors import DataError
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.tasks.registry import TASKS
-from tfm.pipeline.tasks.task import About, Labels
+from tfm.pipeline.tasks.task import Labels, TaskContext
 
 LABELLING = ("classification", "tagging")
 BY_WORDS = ("tagging",)
@@ -42,7 +42,7 @@ def warn_of_unseen(loaded: LoadedModel, references: Sequence[Sequence[str]], rep
 
 
 @dataclass
-class Cuts:
+class Truncated:
     """Counts lines, those that were longer than the model reads, and the words that got no tag by it."""
 
     lines: int = 0
@@ -80,7 +80,7 @@ class Source:
 def label(
     loaded: LoadedModel,
     lines: Sequence[str],
-    cuts: Cuts,
+    cuts: Truncated,
     on_done: Callable[[int], None] | None = None,
     *,
     n_best: int = 1,
@@ -92,7 +92,7 @@ def label(
     how many more are done.
     """
     device = next(loaded.model.parameters()).device
-    about = About(TrainingConfig(), loaded.config, loaded.source_tokenizer, loaded.target_tokenizer, TOKENS)
+    about = TaskContext(TrainingConfig(), loaded.config, loaded.source_tokenizer, loaded.target_tokenizer, TOKENS)
     task, tell = TASKS[loaded.config.task](about), on_done or (lambda _: None)
     sources = _read(loaded, lines, cuts)
     found = [[Labels([], 0.0)]] * len(sources)
@@ -112,7 +112,7 @@ def label(
         yield [(next(texts), labels.log_prob, len(labels.ids)) for labels in each]
 
 
-def _read(loaded: LoadedModel, lines: Sequence[str], cuts: Cuts) -> list[Source]:
+def _read(loaded: LoadedModel, lines: Sequence[str], cuts: Truncated) -> list[Source]:
     """The lines as the model reads them, those that are too long cut."""
     tokenizer, limit = loaded.source_tokenizer, loaded.model.max_length - 1
     if loaded.config.task in BY_WORDS:

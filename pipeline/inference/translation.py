@@ -64,13 +64,13 @@ def translate_lines(
     """
     from tfm.pipeline.decoding.constraints.phrases import FORCED_NEED_A_BEAM, Phrases
     from tfm.pipeline.decoding.decode import decode, is_too_long
-    from tfm.pipeline.inference.labelling import Cuts, label, labels_instead
+    from tfm.pipeline.inference.labelling import Truncated, label, labels_instead
 
     chunks = portions(zip(lines), chunk_lines, ready)
     if labels_instead(loaded):
         if (reason := config.no_n_best(loaded.config.task)) is not None:
             raise RecipeError(reason)
-        cuts = Cuts()
+        cuts = Truncated()
         for rows in chunks:
             for best in label(loaded, [line for (line,) in rows], cuts, on_done, n_best=config.n_best):
                 yield [Translation(one_line(text), log_prob, log_prob, count) for text, log_prob, count in best]

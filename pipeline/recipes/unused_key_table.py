@@ -13,7 +13,7 @@ Test = Callable[[Any], bool]
 
 
 @dataclass(frozen=True)
-class Idle:
+class Unused:
     """`keys` (a table's name stands for all in it) that change nothing where every key of `where` passes its test.
 
     why: the reason, and what would use them.
@@ -52,17 +52,17 @@ LABELS = one_of("classification", "tagging")
 BY_PROBABILITY = {"model.task": one_of("language_model", "masked_language_model", "word_vectors")}
 
 MODEL = (
-    Idle(
+    Unused(
         {"model.architecture": one_of("decoder_only")},
         ("model.encoder",),
         "its one stack is [model.decoder]",
     ),
-    Idle(
+    Unused(
         {"model.architecture": one_of("encoder_only")},
         ("model.decoder",),
         "its one stack is [model.encoder]",
     ),
-    Idle(
+    Unused(
         RECURRENT,
         (
             *("model.norm", "model.normalization", "model.activation", "model.positions"),
@@ -70,27 +70,27 @@ MODEL = (
         ),
         "it has no norms, feed-forward layers or positions, as the other architectures have",
     ),
-    Idle(
+    Unused(
         RECURRENT,
         tuple(f"model.encoder.{name}" for name in HEADS),
         "its encoder has no attention; the heads of its decoder's are decoder.heads",
     ),
-    Idle(
+    Unused(
         RECURRENT,
         ("model.mixing", "model.window", "model.qk_norm"),
         "it has no self-attention, as the other architectures have",
     ),
-    Idle(
+    Unused(
         RECURRENT,
         tuple(f"model.decoder.{name}" for name in HEADS[1:]),
         "its attention compares states as they are, in heads of decoder.dim / decoder.heads",
     ),
-    Idle(
+    Unused(
         {**RECURRENT, "model.recurrent.attention": one_of("none")},
         ("model.score", "model.decoder.heads", "model.dropout.attention"),
         'there is no attention; choose model.recurrent.attention = "luong" or "bahdanau" for it',
     ),
-    Idle(
+    Unused(
         WORD_VECTORS,
         (
             *(f"model.{name}" for name in ("norm", "normalization", "mixing", "window", "positions", "positions_join")),
@@ -100,113 +100,121 @@ MODEL = (
         ),
         "word vectors are two tables with nothing between them; they have embedding_dim and [model.word_vectors]",
     ),
-    Idle(
+    Unused(
         {**WORD_VECTORS, "model.embedding_dim": none_of(None)},
         ("model.encoder.dim",),
         "the width of word vectors is embedding_dim, where it is given",
     ),
-    Idle(
+    Unused(
         {"model.mixing": none_of("attention"), "model.architecture": one_of("transformer")},
         tuple(f"model.encoder.{name}" for name in HEADS),
         "no layer of the encoder has attention; those of the decoder still attend to the source",
     ),
-    Idle(
+    Unused(
         {"model.mixing": none_of("attention"), "model.architecture": one_of("encoder_only")},
         (*(f"model.encoder.{name}" for name in HEADS), *NO_ATTENTION),
         'there is no attention; that is mixing = "attention"',
     ),
-    Idle(
+    Unused(
         {"model.mixing": none_of("attention"), "model.architecture": one_of("decoder_only")},
         (*(f"model.decoder.{name}" for name in HEADS), *NO_ATTENTION),
         'there is no attention; that is mixing = "attention"',
     ),
-    Idle(
+    Unused(
         {"model.task": one_of("classification", "tagging")},
         ("model.tie",),
         "labels are no pieces of the text, so no table is there to be shared",
     ),
-    Idle({"model.task": none_of("classification")}, ("model.pooling",), 'it is for task = "classification"'),
-    Idle({"model.adaptive.cutoffs": one_of(())}, ("model.adaptive.factor",), "one cluster has one width; give cutoffs"),
+    Unused({"model.task": none_of("classification")}, ("model.pooling",), 'it is for task = "classification"'),
+    Unused(
+        {"model.adaptive.cutoffs": one_of(())}, ("model.adaptive.factor",), "one cluster has one width; give cutoffs"
+    ),
 )
 
 TRAINING = (
-    Idle(
+    Unused(
         NO_TRANSLATION,
         ("training.validation.bleu", "training.validation.beam"),
         'validation translates with task = "translation" alone',
     ),
-    Idle({"training.validation.bleu": one_of(False)}, ("training.validation.beam",), "nothing is translated for BLEU"),
-    Idle(
+    Unused(
+        {"training.validation.bleu": one_of(False)}, ("training.validation.beam",), "nothing is translated for BLEU"
+    ),
+    Unused(
         {"training.schedule.name": none_of("cosine", "linear", "warmup_stable_decay", "plateau")},
         ("training.schedule.final",),
         "it ends at no chosen rate; cosine, linear, warmup_stable_decay and plateau do",
     ),
-    Idle(
+    Unused(
         {"training.schedule.name": none_of("step", "warmup_stable_decay")},
         ("training.schedule.decay_steps",),
         "it is for step and warmup_stable_decay",
     ),
-    Idle(
+    Unused(
         {"training.schedule.name": none_of("step", "plateau")},
         ("training.schedule.factor",),
         "it is for step and plateau",
     ),
-    Idle({"training.schedule.name": none_of("plateau")}, ("training.schedule.patience",), "it is for plateau"),
-    Idle({"training.optimizer.name": none_of("sgd")}, ("training.optimizer.momentum",), "it is for sgd"),
-    Idle(
+    Unused({"training.schedule.name": none_of("plateau")}, ("training.schedule.patience",), "it is for plateau"),
+    Unused({"training.optimizer.name": none_of("sgd")}, ("training.optimizer.momentum",), "it is for sgd"),
+    Unused(
         {"training.optimizer.name": none_of("adam", "adamw")},
         ("training.optimizer.betas",),
         "they are for adam and adamw",
     ),
-    Idle({"training.optimizer.name": one_of("sgd")}, ("training.optimizer.eps",), "it is for adam, adamw and adagrad"),
+    Unused(
+        {"training.optimizer.name": one_of("sgd")}, ("training.optimizer.eps",), "it is for adam, adamw and adagrad"
+    ),
 )
 
 DECODING = (
-    Idle(
+    Unused(
         {"model.task": one_of("classification", "tagging")},
         tuple(f"decoding.{name}" for name in DecodingConfig.model_fields if name != "n_best"),
         "labels are read off, not searched for",
     ),
-    Idle(
+    Unused(
         BY_PROBABILITY,
         ("decoding",),
         "a run of it decodes nothing; `tfm generate` takes --set decoding... itself",
     ),
-    Idle({"decoding.strategy": one_of("search")}, ("decoding.seed",), 'nothing is drawn; strategy = "sample" draws'),
-    Idle(
+    Unused({"decoding.strategy": one_of("search")}, ("decoding.seed",), 'nothing is drawn; strategy = "sample" draws'),
+    Unused(
         {"decoding.strategy": one_of("sample")}, ("decoding.beam",), 'nothing is searched for; strategy = "search" is'
     ),
-    Idle(
+    Unused(
         {"decoding.strategy": one_of("sample"), "decoding.temperature": one_of(0)},
         ("decoding.top_k", "decoding.top_p", "decoding.seed"),
         "the likeliest piece is taken each time",
     ),
-    Idle({"decoding.length_norm": one_of("none")}, ("decoding.alpha",), "scores are not normalised by length"),
-    Idle({"decoding.max_length": none_of(None)}, ("decoding.max_ratio",), "max_length is the limit, where it is given"),
+    Unused({"decoding.length_norm": one_of("none")}, ("decoding.alpha",), "scores are not normalised by length"),
+    Unused(
+        {"decoding.max_length": none_of(None)}, ("decoding.max_ratio",), "max_length is the limit, where it is given"
+    ),
 )
 
 EVALUATION = (
-    Idle(
+    Unused(
         BY_PROBABILITY,
         ("evaluation",),
         "such a model is scored by how probable it finds the test sets, and has no hypotheses",
     ),
-    Idle(
+    Unused(
         {"model.task": LABELS, "evaluation.metrics": one_of(EvaluationConfig().metrics)},
         ("evaluation.bleu_tokenize", "evaluation.rouge_tokenize"),
         "labels are scored by accuracy, macro_f1 and exact_match",
     ),
-    Idle(
+    Unused(
         {"evaluation.metrics": without(*(name for name in get_args(EvaluationMetric) if name.startswith("rouge")))},
         ("evaluation.rouge_tokenize",),
         "no ROUGE is among them",
     ),
-    Idle(
+    Unused(
         {"model.task": LABELS, "evaluation.metrics": without("bleu")},
         ("evaluation.bleu_tokenize",),
         "no BLEU is among them",
     ),
-    Idle(
+    Unused(
         {"model.task": one_of("translation"), "evaluation.metrics": without("accuracy", "macro_f1")},
         ("evaluation.labels",),
         "it is for accuracy and macro_f1",
@@ -214,28 +222,28 @@ EVALUATION = (
 )
 
 TEXT = (
-    Idle(
+    Unused(
         {"tokenizer.source_from": none_of(None), "tokenizer.target_kind": one_of("label", "tags")},
         tuple(f"tokenizer.{name}" for name in ("kind", "vocab_size", "lowercase", "normalization", "min_frequency")),
         "the source's pieces are those of source_from, and labels are names",
     ),
-    Idle(
+    Unused(
         {"tokenizer.source_from": none_of(None), "tokenizer.target_kind": none_of(None)},
         ("tokenizer.kind",),
         "the source's pieces are those of source_from, the target's are of target_kind",
     ),
-    Idle(
+    Unused(
         {"model.task": one_of("tagging")},
         ("data.limits.cut_sources",),
         "each word of a sentence has its tag, so that none is cut",
     ),
-    Idle({"data.path": one_of(None)}, ("data.source", "data.target"), "they are for data.path; a corpus has its own"),
-    Idle(
+    Unused({"data.path": one_of(None)}, ("data.source", "data.target"), "they are for data.path; a corpus has its own"),
+    Unused(
         {"data.path": one_of(None), "data.valid": none_of(None), "data.tests": none_of({})},
         ("data.ratios", "data.split_seed"),
         "validation and test sets are given, so nothing is split",
     ),
-    Idle(
+    Unused(
         {
             "data.path": one_of(None),
             "data.train": lambda corpora: all(map(_of_files, corpora)),
@@ -245,12 +253,12 @@ TEXT = (
         ("data.online",),
         'nothing could be downloaded: no corpus is of format = "huggingface"',
     ),
-    Idle(
+    Unused(
         {"data.path": one_of(None), "data.train": lambda corpora: all(not each.has_source for each in corpora)},
         ("data.limits.max_ratio", "data.limits.cut_sources"),
         "texts without a source have one side",
     ),
-    Idle(
+    Unused(
         {"data.path": none_of(None), "data.source": one_of(None)},
         ("data.limits.max_ratio", "data.limits.cut_sources"),
         "texts without a source have one side",

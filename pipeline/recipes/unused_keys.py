@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.error_messages import Key, Origins, place_of, shown
-from tfm.pipeline.recipes.unused_key_table import IDLE, Idle
+from tfm.pipeline.recipes.unused_key_table import IDLE, Unused
 
 MISSING = object()
 """What a key has that is of no part that was read."""
@@ -48,7 +48,7 @@ def value_at(parts: Any, key: str) -> Any:
     return value
 
 
-def _idle(recipe: Any) -> Iterator[tuple[str, Idle]]:
+def _idle(recipe: Any) -> Iterator[tuple[str, Unused]]:
     """Each leaf key that is not as by default and changes nothing, and the row of the table that says so."""
     for row in IDLE:
         values = {key: value_at(recipe, key) for key in row.where}
@@ -70,7 +70,7 @@ def _changed(recipe: Any, key: str) -> Iterator[str]:
         yield key
 
 
-def _said_over(key: str, row: Idle, origins: Origins) -> bool:
+def _said_over(key: str, row: Unused, origins: Origins) -> bool:
     """Whether what makes the key idle was said in a later layer than the key: then it is left aside."""
     layer = _layer(tuple(key.split(".")), origins)
     return any(_layer(tuple(each.split(".")), origins) > layer for each in row.where)

@@ -100,7 +100,7 @@ def choose(device: torch.device) -> int:
     return min(most, fitting(load_between(before, after).others, processors, of_container))
 
 
-class Watch:
+class LoadWatch:
     """Says, once, that other programs take the processors that a training's threads need.
 
     Threads that wait for each other burn time as if they worked, so what tells is what the others take.

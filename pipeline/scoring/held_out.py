@@ -22,9 +22,9 @@ from tfm.pipeline.scoring.evaluation import Evaluation
 from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.scoring.perplexity import exp_or_inf
 from tfm.pipeline.scoring.validation import Validator
-from tfm.pipeline.tasks.language_model import LinesInWindows
+from tfm.pipeline.tasks.language_model import LineWindows
 from tfm.pipeline.tasks.registry import TASKS
-from tfm.pipeline.tasks.task import About
+from tfm.pipeline.tasks.task import TaskContext
 from tfm.tokenizer.special import UNK_ID
 
 
@@ -36,7 +36,7 @@ def held_out(loaded: LoadedModel, name: str, split: Split, batch_tokens: int, re
     both are said. Raises DataError where there is nothing to predict.
     """
     config, tokenizers = loaded.config, (loaded.source_tokenizer, loaded.target_tokenizer)
-    task = TASKS[config.task](About(TrainingConfig(), config, *tokenizers, batch_tokens))
+    task = TASKS[config.task](TaskContext(TrainingConfig(), config, *tokenizers, batch_tokens))
     task, split, num_long = _within(task, split, loaded, name, reporter)
     device = next(loaded.model.parameters()).device
     validator = Validator(task, split, task.ordered(split, batch_tokens), None)
@@ -75,7 +75,7 @@ def _within(task: Any, split: Split, loaded: LoadedModel, name: str, reporter: R
         f"{way}"
     )
     if not masked:
-        return LinesInWindows(split, reads), split, num_long
+        return LineWindows(split, reads), split, num_long
     source = replace(split.source, lengths=np.minimum(split.source_lengths, reads - 1))
     return task, replace(split, source=source), num_long
 

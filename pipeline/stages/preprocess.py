@@ -16,7 +16,7 @@ from tfm.data.corpora.references import Row, write_further
 from tfm.data.corpora.sources import describe, identity, resolve, rows
 from tfm.data.corpora.splits import Corpus, Portion, unused_note
 from tfm.data.dataset.duplicate_keys import Keys
-from tfm.data.dataset.examples import Chunk, Sieve, encode
+from tfm.data.dataset.examples import Chunk, PairFilter, encode
 from tfm.data.dataset.store import TOKENIZER_FOLDER, load_split, write_about, write_split
 from tfm.data.dataset.unseen_labels import in_words, unseen
 from tfm.data.dataset.unwritable import Unwritable
@@ -103,7 +103,7 @@ def _encode(
     Temporary files of what is counted are closed with `files`.
     """
     training = name == "train"
-    sieve = Sieve(data.limits) if training else None
+    sieve = PairFilter(data.limits) if training else None
     pairs_seen, sources_seen, targets_seen = (
         Keys(files.enter_context(TemporaryFile(dir=folder.parent)))  # noqa: SIM115
         for _ in range(3)

@@ -11,17 +11,26 @@ from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig
 from tfm.model.layout import Layout
 from tfm.pipeline.tasks.losses import output_loss
-from tfm.pipeline.tasks.task import About, Counts, Labels, Loss, OfPairs, best_labels, check_known, counts_of_labels
+from tfm.pipeline.tasks.task import (
+    Counts,
+    Labels,
+    Loss,
+    PairTask,
+    TaskContext,
+    best_labels,
+    check_known,
+    counts_of_labels,
+)
 
 
-class Classification(OfPairs):
+class Classification(PairTask):
     """Source -> the one piece of the target."""
 
     def __init__(self, label_smoothing: float) -> None:
         self.label_smoothing = label_smoothing
 
     @classmethod
-    def of(cls, about: About) -> Self:
+    def of(cls, about: TaskContext) -> Self:
         """The task as a recipe has it."""
         return cls(about.config.label_smoothing)
 

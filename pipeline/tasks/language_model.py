@@ -15,20 +15,20 @@ from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig
 from tfm.model.layout import AnyLayout, FlatLayout, Layout
 from tfm.pipeline.tasks.losses import output_loss
-from tfm.pipeline.tasks.task import About, Counts, Epochs, Loss, OfPairs, Rows
+from tfm.pipeline.tasks.task import Counts, Epochs, Loss, PairTask, Rows, TaskContext
 from tfm.pipeline.tasks.translation import counts_of, flat_rows, real_rows
 
 _DRAW_WINDOWS = 3
 
 
-class LanguageModel(OfPairs):
+class LanguageModel(PairTask):
     """The target side of each pair by itself: the source is not looked at."""
 
     def __init__(self, label_smoothing: float, flat_rows: int | None = None) -> None:
         self.label_smoothing, self.flat_rows = label_smoothing, flat_rows
 
     @classmethod
-    def of(cls, about: About) -> "LanguageModel":
+    def of(cls, about: TaskContext) -> "LanguageModel":
         """The task as a recipe has it: of lines, or of windows where `model.block` says how long."""
         settings = about.config.label_smoothing, flat_rows(about)
         return cls(*settings) if about.model.block is None else RunningText(about.model.block, *settings)
@@ -125,7 +125,7 @@ class RunningText(LanguageModel):
         return cut(starts, np.full(len(starts), self.block), max(budget, self.block), first=1.0)
 
 
-class LinesInWindows(LanguageModel):
+class LineWindows(LanguageModel):
     """The lines of a split for a model that reads so many tokens: a longer one comes as windows, one after the other.
 
     Each window begins with a start token and knows nothing of the one before. For scoring; a row is a window.

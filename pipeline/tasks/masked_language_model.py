@@ -13,7 +13,7 @@ from tfm.data.dataset.store import Ints, Split
 from tfm.model.layers.counter_rng import counter_hash
 from tfm.model.layout import Layout
 from tfm.pipeline.tasks.losses import output_loss
-from tfm.pipeline.tasks.task import About, Counts, Loss, OfPairs
+from tfm.pipeline.tasks.task import Counts, Loss, PairTask, TaskContext
 from tfm.pipeline.tasks.translation import counts_of
 from tfm.tokenizer.special import PAD_ID, SPECIALS
 
@@ -22,7 +22,7 @@ HIDDEN_ID = PAD_ID
 """What a hidden token reads as: the token of a place where nothing is, which no text has."""
 
 
-class MaskedLanguageModel(OfPairs):
+class MaskedLanguageModel(PairTask):
     """The source side of each pair by itself: the target is not looked at."""
 
     nothing = "no text that is not empty"
@@ -31,7 +31,7 @@ class MaskedLanguageModel(OfPairs):
         self.label_smoothing = label_smoothing
 
     @classmethod
-    def of(cls, about: About) -> Self:
+    def of(cls, about: TaskContext) -> Self:
         """The task as a recipe has it."""
         return cls(about.config.label_smoothing)
 

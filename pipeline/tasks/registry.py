@@ -7,15 +7,15 @@ from tfm.pipeline.tasks.classification import Classification
 from tfm.pipeline.tasks.language_model import LanguageModel
 from tfm.pipeline.tasks.masked_language_model import MaskedLanguageModel
 from tfm.pipeline.tasks.tagging import Tagging
-from tfm.pipeline.tasks.task import About
+from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.tasks.translation import Translation
-from tfm.pipeline.tasks.word_vectors import Neighbours
+from tfm.pipeline.tasks.word_vectors import WordVectorTask
 
-TASKS: dict[str, Callable[[About], Any]] = {
+TASKS: dict[str, Callable[[TaskContext], Any]] = {
     "translation": Translation.of,
     "language_model": LanguageModel.of,
     "masked_language_model": MaskedLanguageModel.of,
     "classification": Classification.of,
     "tagging": Tagging.of,
-    "word_vectors": Neighbours.of,
+    "word_vectors": WordVectorTask.of,
 }

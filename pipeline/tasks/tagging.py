@@ -15,13 +15,22 @@ from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig
 from tfm.model.layout import Layout
 from tfm.pipeline.tasks.losses import output_loss
-from tfm.pipeline.tasks.task import About, Counts, Labels, Loss, OfPairs, check_known, counts_of_labels, likeliest
+from tfm.pipeline.tasks.task import (
+    Counts,
+    Labels,
+    Loss,
+    PairTask,
+    TaskContext,
+    check_known,
+    counts_of_labels,
+    likeliest,
+)
 from tfm.tokenizer.special import EOS_ID
 
 AGAIN = 'make tokenizer and dataset again, with model.task = "tagging" in the recipe'
 
 
-class Tagging(OfPairs):
+class Tagging(PairTask):
     """Source -> target, whose pieces are the tags of the source's words.
 
     begins (V,): whether a source piece begins a word, for datasets that do not say how many pieces each word has, as
@@ -34,7 +43,7 @@ class Tagging(OfPairs):
         self.label_smoothing, self.begins = label_smoothing, begins
 
     @classmethod
-    def of(cls, about: About) -> Self:
+    def of(cls, about: TaskContext) -> Self:
         """The task as a recipe has it."""
         return cls(about.config.label_smoothing, torch.tensor(about.source.begins_word()))
 

@@ -95,7 +95,7 @@ class Epochs:
 
 
 @dataclass(frozen=True)
-class About:
+class TaskContext:
     """What a task is made from."""
 
     config: TrainingConfig
@@ -113,7 +113,7 @@ def nothing_in(epoch: int) -> DataError:
     )
 
 
-class OfPairs:
+class PairTask:
     """The part of a task that concerns its examples, where they are the pairs of a dataset, or one side of them.
 
     has_perplexity: whether the loss is -log p of what is predicted, so that there is a perplexity. nothing: what a

@@ -9,12 +9,12 @@ from torch import Tensor
 from tfm.data.batching.batches import PairBatch
 from tfm.model.layout import AnyLayout, FlatLayout, Layout
 from tfm.pipeline.tasks.losses import output_loss
-from tfm.pipeline.tasks.task import About, Counts, Loss, OfPairs
+from tfm.pipeline.tasks.task import Counts, Loss, PairTask, TaskContext
 
 FILL = 128
 
 
-class Translation(OfPairs):
+class Translation(PairTask):
     """Source -> target, trained by teacher forcing: each target token from the source and those before it.
 
     flat_rows: in training batches are not padded, but filled up to this number of rows a side.
@@ -24,7 +24,7 @@ class Translation(OfPairs):
         self.label_smoothing, self.flat_rows = label_smoothing, flat_rows
 
     @classmethod
-    def of(cls, about: About) -> Self:
+    def of(cls, about: TaskContext) -> Self:
         """The task as a recipe has it."""
         return cls(about.config.label_smoothing, flat_rows(about))
 
@@ -44,7 +44,7 @@ class Translation(OfPairs):
         return counts_of(model.output(_hidden(model, batch)), batch.target_out)
 
 
-def flat_rows(about: About) -> int | None:
+def flat_rows(about: TaskContext) -> int | None:
     """The number of rows a side that every flat batch has: the budget, and room for filler."""
     return None if about.config.layout == "padded" else -(-(about.batch_tokens + 1) // FILL) * FILL
 

@@ -22,7 +22,7 @@ from tfm.model.config import ModelConfig, WordVectorsConfig
 from tfm.model.layers.counter_rng import counter_hash
 from tfm.model.word_vectors import pairs_within
 from tfm.pipeline.tasks.losses import CHUNK, linear_cross_entropy
-from tfm.pipeline.tasks.task import About, Counts, Loss, OfPairs, Rows
+from tfm.pipeline.tasks.task import Counts, Loss, PairTask, Rows, TaskContext
 from tfm.pipeline.tasks.translation import counts_of
 from tfm.tokenizer.special import SPECIALS
 
@@ -38,7 +38,7 @@ class Objective(Protocol):
     def counts(self, model: Any, hidden: Tensor, wanted: Tensor, draws: Generator) -> Counts: ...
 
 
-class Neighbours(OfPairs):
+class WordVectorTask(PairTask):
     """The target side of each pair by itself: the source is not looked at. Control tokens are no words."""
 
     nothing = "no text with two known words, and a word is learned from its neighbours"
@@ -48,7 +48,7 @@ class Neighbours(OfPairs):
         self.has_perplexity = objective.has_perplexity
 
     @classmethod
-    def of(cls, about: About) -> "Neighbours":
+    def of(cls, about: TaskContext) -> "WordVectorTask":
         """The task as a recipe has it: with the softmax or, where `negatives` says how many, with noise words."""
         config = about.model.word_vectors
         softmax = Softmax(about.config.label_smoothing)

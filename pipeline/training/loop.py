@@ -17,7 +17,7 @@ from tfm.pipeline.training.checkpoints.train_state import Line, TrainState
 from tfm.pipeline.training.early_stopping import Validation, best_first, is_exhausted
 from tfm.pipeline.training.metrics_log import MetricsLog
 from tfm.pipeline.training.optimizers import set_learning_rate
-from tfm.pipeline.training.schedules import SCHEDULES, Course
+from tfm.pipeline.training.schedules import SCHEDULES, ScheduleContext
 from tfm.pipeline.training.update import Gradients, Update
 
 NOT_FINITE_AT_MOST = 5
@@ -146,7 +146,7 @@ class Trainer:
     def learning_rate(self, step: int) -> float:
         """The rate of update number `step`."""
         schedule = self.config.schedule
-        course = Course(self.total_steps, self.width, [each.loss for each in self.state.progress.validations])
+        course = ScheduleContext(self.total_steps, self.width, [each.loss for each in self.state.progress.validations])
         return SCHEDULES[schedule.name](step, schedule, course)
 
     def apply(self, rate: float) -> None:

@@ -11,7 +11,7 @@ from tfm.pipeline.config import ScheduleConfig
 
 
 @dataclass(frozen=True)
-class Course:
+class ScheduleContext:
     """What a schedule may know of the training besides the step."""
 
     total_steps: int
@@ -19,7 +19,7 @@ class Course:
     losses: Sequence[float] = field(default=())  # of the validations so far
 
 
-Schedule = Callable[[int, ScheduleConfig, Course], float]
+Schedule = Callable[[int, ScheduleConfig, ScheduleContext], float]
 
 
 def warmup(step: int, config: ScheduleConfig) -> float:
@@ -27,48 +27,48 @@ def warmup(step: int, config: ScheduleConfig) -> float:
     return min(1.0, step / config.warmup_steps) if config.warmup_steps else 1.0
 
 
-def constant(step: int, config: ScheduleConfig, course: Course) -> float:
+def constant(step: int, config: ScheduleConfig, course: ScheduleContext) -> float:
     """The peak, after the warm-up."""
     return config.peak * warmup(step, config)
 
 
-def noam(step: int, config: ScheduleConfig, course: Course) -> float:
+def noam(step: int, config: ScheduleConfig, course: ScheduleContext) -> float:
     """peak * D^-0.5 * min(step^-0.5, step * warmup^-1.5): Vaswani et al. 2017, eq. 3, with a factor."""
     rise = step * math.pow(config.warmup_steps, -1.5) if config.warmup_steps else math.inf
     return config.peak / math.sqrt(course.width) * min(1 / math.sqrt(step), rise)
 
 
-def inverse_sqrt(step: int, config: ScheduleConfig, course: Course) -> float:
+def inverse_sqrt(step: int, config: ScheduleConfig, course: ScheduleContext) -> float:
     """peak * sqrt(warmup / step) after the warm-up: noam scaled so that its top is the peak."""
     return config.peak * min(warmup(step, config), math.sqrt(max(config.warmup_steps, 1) / step))
 
 
-def cosine(step: int, config: ScheduleConfig, course: Course) -> float:
+def cosine(step: int, config: ScheduleConfig, course: ScheduleContext) -> float:
     """Half a cosine from the peak down to `final` at the last step."""
     share = (1 + math.cos(math.pi * _progress(step, config, course))) / 2
     return warmup(step, config) * (config.final + (config.peak - config.final) * share)
 
 
-def linear(step: int, config: ScheduleConfig, course: Course) -> float:
+def linear(step: int, config: ScheduleConfig, course: ScheduleContext) -> float:
     """A straight line from the peak down to `final` at the last step."""
     done = _progress(step, config, course)
     return warmup(step, config) * (config.peak + (config.final - config.peak) * done)
 
 
-def step_decay(step: int, config: ScheduleConfig, course: Course) -> float:
+def step_decay(step: int, config: ScheduleConfig, course: ScheduleContext) -> float:
     """The peak times `factor` once more every `decay_steps` after the warm-up."""
     cuts = max(step - config.warmup_steps, 0) // config.decay_steps
     return config.peak * warmup(step, config) * math.pow(config.factor, cuts)
 
 
-def warmup_stable_decay(step: int, config: ScheduleConfig, course: Course) -> float:
+def warmup_stable_decay(step: int, config: ScheduleConfig, course: ScheduleContext) -> float:
     """The peak until the last `decay_steps`, then a straight line down to `final` (Hu et al. 2024)."""
     begin = course.total_steps - config.decay_steps
     done = min(max((step - begin) / config.decay_steps, 0.0), 1.0)
     return warmup(step, config) * (config.peak + (config.final - config.peak) * done)
 
 
-def plateau(step: int, config: ScheduleConfig, course: Course) -> float:
+def plateau(step: int, config: ScheduleConfig, course: ScheduleContext) -> float:
     """The peak times `factor` once more whenever the validation loss has not become lower for too long.
 
     A cut comes at validation `patience` + 1 without a new lowest loss, as torch's ReduceLROnPlateau has it
@@ -85,7 +85,7 @@ def plateau(step: int, config: ScheduleConfig, course: Course) -> float:
     return warmup(step, config) * max(config.peak * config.factor**cuts, config.final)
 
 
-def _progress(step: int, config: ScheduleConfig, course: Course) -> float:
+def _progress(step: int, config: ScheduleConfig, course: ScheduleContext) -> float:
     """Share of the way from the end of the warm-up to the last step."""
     return min(max((step - config.warmup_steps) / max(course.total_steps - config.warmup_steps, 1), 0.0), 1.0)
 

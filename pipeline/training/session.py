@@ -26,10 +26,10 @@ from tfm.pipeline.runtime.distributed import World, join
 from tfm.pipeline.runtime.out_of_memory import fits
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.runtime.stop_signal import listen
-from tfm.pipeline.runtime.threads import Watch
+from tfm.pipeline.runtime.threads import LoadWatch
 from tfm.pipeline.scoring.validation import Translator, Validator
 from tfm.pipeline.tasks.registry import TASKS
-from tfm.pipeline.tasks.task import About
+from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.training.batch_size_search import largest_budget
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint, Checkpoints
 from tfm.pipeline.training.checkpoints.resume import choose, continues, go_on, plan_document, resolve_settings
@@ -136,7 +136,7 @@ def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint 
     config, data, world, seed = session.config, session.data, session.world, session.seed
     settings = resolve_settings(config, data.batch_tokens, world, checkpoint, session.reporter)
     torch.set_num_threads(settings.threads)
-    about = About(config, session.model, *load_pair(data.tokenizer_folder), settings.batch_tokens)
+    about = TaskContext(config, session.model, *load_pair(data.tokenizer_folder), settings.batch_tokens)
     task = TASKS[session.model.task](about)
     task.check(data, session.model)
     check_batch_norm(session.model.normalization, config, world.size)
@@ -172,7 +172,9 @@ def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint 
         width=(session.model.encoder if session.model.architecture == "encoder_only" else session.model.decoder).dim,
         world=world,
         redraw=Curves(log, session.folder / "curves.svg"),
-        watch=Watch(settings.threads if world.size == 1 and world.device.type == "cpu" else 1, session.reporter.warn),
+        watch=LoadWatch(
+            settings.threads if world.size == 1 and world.device.type == "cpu" else 1, session.reporter.warn
+        ),
     )
 
 
@@ -185,7 +187,7 @@ def warn_of_doubts(session: Session, task: Any, state: TrainState, total_steps: 
         session.reporter.warn(doubt)
 
 
-def start(state: TrainState, session: Session, task: Any, about: About) -> About:
+def start(state: TrainState, session: Session, task: Any, about: TaskContext) -> TaskContext:
     """Give a training that begins what it begins with; what its task is about, its batches as large as they are now."""
     config = session.config
     if config.init_from is not None:
@@ -197,7 +199,7 @@ def start(state: TrainState, session: Session, task: Any, about: About) -> About
     return about
 
 
-def searched_budget(session: Session, model: nn.Module, about: About) -> int:
+def searched_budget(session: Session, model: nn.Module, about: TaskContext) -> int:
     """The tokens a batch that fit in memory."""
     return largest_budget(
         model,
@@ -236,7 +238,7 @@ def initial_model(session: Session, settings: Settings, source: Tokenizer, targe
     return model.to(session.world.device)
 
 
-def initial_state(session: Session, settings: Settings, about: About) -> TrainState:
+def initial_state(session: Session, settings: Settings, about: TaskContext) -> TrainState:
     """The state before the first update. Raises CannotWrite where the disk has no room for its checkpoints."""
     model, config = initial_model(session, settings, about.source, about.target), session.config
     check_room(session.folder, num_parameters(model), config.keep, ema=config.ema is not None)

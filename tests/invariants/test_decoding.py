@@ -23,7 +23,7 @@ from tfm.model.layout import Layout
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding import decode as decoding
-from tfm.pipeline.decoding.constraints.logits_processor import LENGTH_NORMS, Rules
+from tfm.pipeline.decoding.constraints.logits_processor import LENGTH_NORMS, LogitsRules
 from tfm.pipeline.decoding.constraints.phrases import Phrases
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.decoding.search.beam import beam_search
@@ -267,7 +267,7 @@ def test_beam_1_is_greedy(model):
     lengths = [len(source) + 1 for source in sources]
     flat = torch.tensor([token for source in sources for token in (*source, EOS_ID)])
     with torch.inference_mode():
-        rules = Rules.of(lengths, config, model.max_length)
+        rules = LogitsRules.of(lengths, config, model.max_length)
         searched = beam_search(model, flat, Layout.of(torch.tensor(lengths)), rules, beam=1, n_best=1, most=5)
     assert_same(searched, plain)
 

@@ -9,20 +9,20 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tfm.data.dataset.curriculum import Turn
+from tfm.data.dataset.curriculum import CorpusEpochs
 from tfm.data.dataset.store import Column, Split
 from tfm.model.config import WordVectorsConfig
 from tfm.pipeline.config import ScheduleConfig, TrainingConfig
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.tasks.language_model import RunningText
-from tfm.pipeline.tasks.task import OfPairs
+from tfm.pipeline.tasks.task import PairTask
 from tfm.pipeline.tasks.translation import Translation
-from tfm.pipeline.tasks.word_vectors import Neighbours, Softmax
+from tfm.pipeline.tasks.word_vectors import Softmax, WordVectorTask
 from tfm.pipeline.training.checkpoints.train_state import Progress, Settings
 from tfm.pipeline.training.loop import Trainer
 from tfm.pipeline.training.num_updates import last_step
-from tfm.pipeline.training.schedules import SCHEDULES, WITH_AN_END, Course
+from tfm.pipeline.training.schedules import SCHEDULES, WITH_AN_END, ScheduleContext
 from tfm.pipeline.training.update import Update
 
 SETTINGS = Settings(device="cpu", precision="fp32", threads=1, world_size=1, batch_tokens=64)
@@ -42,7 +42,7 @@ def corpora(draw: Any) -> Split:
     sides = (Column.from_lists([[9] * pair[side] for pair in lengths]) for side in (0, 1))
     cut = draw(st.integers(1, len(lengths) - 1))
     weights = draw(st.tuples(st.sampled_from([1.0, 2.75]), st.sampled_from([0.5, 1.0, 2.75])))
-    turns = draw(st.sampled_from([(), (Turn(cut), Turn(len(lengths) - cut, (2, 2)))]))
+    turns = draw(st.sampled_from([(), (CorpusEpochs(cut), CorpusEpochs(len(lengths) - cut, (2, 2)))]))
     return Split(*sides, np.repeat(weights, (cut, len(lengths) - cut)), turns=turns)
 
 
@@ -61,7 +61,7 @@ class Instantly:
         return Update(loss=1.0, nll=1.0, tokens=1, norm=1.0, stop=False, seconds=1e-9)
 
 
-def trained(config: TrainingConfig, task: OfPairs, split: Split, budget: int, size: int) -> tuple[int, list[float]]:
+def trained(config: TrainingConfig, task: PairTask, split: Split, budget: int, size: int) -> tuple[int, list[float]]:
     """The number of updates that is announced, and the rates of those that the loop then does."""
     rates: list[float] = []
     optimizer = SimpleNamespace(param_groups=[{}])
@@ -98,7 +98,7 @@ def test_what_is_announced_is_done_and_ends_at_the_schedules_last_rate(
     config = TrainingConfig(accumulate=accumulate, max_epochs=max_epochs, max_steps=max_steps, schedule=schedule)
     announced, rates = trained(config, Translation(0.1), split, budget, size)
     assert len(rates) == announced
-    assert rates[-1] == SCHEDULES[schedule.name](len(rates), schedule, Course(len(rates), 16, []))
+    assert rates[-1] == SCHEDULES[schedule.name](len(rates), schedule, ScheduleContext(len(rates), 16, []))
     if schedule.name in WITH_AN_END and schedule.warmup_steps < len(rates):
         assert rates[-1] == pytest.approx(schedule.final, abs=1e-12)
 
@@ -109,7 +109,7 @@ def test_so_do_tasks_whose_epochs_are_others(accumulate: int) -> None:
     split = Split(Column.from_lists([[]] * 80), Column.from_lists(texts), np.ones(80))
     schedule = ScheduleConfig(name="linear", warmup_steps=2, final=0.0)
     config = TrainingConfig(accumulate=accumulate, max_epochs=9, schedule=schedule)
-    for task in (RunningText(7, 0.0), Neighbours(WordVectorsConfig(), Softmax(0.0))):
+    for task in (RunningText(7, 0.0), WordVectorTask(WordVectorsConfig(), Softmax(0.0))):
         announced, rates = trained(config, task, split, 40, 2)
         assert len(rates) == announced
         assert rates[-1] == 0.0

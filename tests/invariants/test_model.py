@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 
 from tfm.model.attention import inner_attention
-from tfm.model.attention.inner_attention import ExplicitMix, FusedMix
+from tfm.model.attention.inner_attention import ExplicitAttention, FusedAttention
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import ScaledDot
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, Norm, Positions, StackConfig, Tie
-from tfm.model.layers.dropout import Dropout, Noise
+from tfm.model.layers.dropout import Dropout, DropoutRng
 from tfm.model.layers.linear import Linear
 from tfm.model.layout import Layout
 from tfm.model.masks import Mask
@@ -54,8 +54,8 @@ def test_fused_equals_explicit(
     real = torch.arange(6) < torch.tensor([6, 2, 5])[:, None]
     mask = Mask(allowed=real[:, None, None, :]) if isinstance(masked, str) else masked
     at, results = torch.arange(6), []
-    equation = ExplicitMix(ScaledDot(), AttentionPositions(), Dropout(0, Noise()))
-    for way in (FusedMix(equation), equation):
+    equation = ExplicitAttention(ScaledDot(), AttentionPositions(), Dropout(0, DropoutRng()))
+    for way in (FusedAttention(equation), equation):
         mixed = way(query, key, value, mask, torch.arange(num_queries), at)
         results.append([mixed, *torch.autograd.grad(mixed.square().sum(), [query, key, value])])
     for fused, explicit in zip(*results, strict=True):
@@ -69,7 +69,7 @@ def test_the_gradients_written_out_are_those_of_the_equation(bias: tuple[int, ..
     added = None if bias is None else torch.randn(bias, dtype=torch.float64)
     if added is not None:
         added[..., 1] = float("-inf")
-    assert torch.autograd.gradcheck(inner_attention.ShortMix.apply, (query, key, value, added))
+    assert torch.autograd.gradcheck(inner_attention.ShortAttention.apply, (query, key, value, added))
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])

@@ -11,7 +11,7 @@ from tfm.model.build import build
 from tfm.model.config import LEARNS, Architecture, ModelConfig, StackConfig
 from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.tasks.registry import TASKS
-from tfm.pipeline.tasks.task import About
+from tfm.pipeline.tasks.task import TaskContext
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.train import train
 
@@ -31,7 +31,7 @@ def made(architecture: str, task: str, more: dict[str, Any]) -> tuple[Any, Any, 
         given["positions"] = "none"
     config = ModelConfig.model_validate(given)
     model = build(config, source_vocab=VOCAB, target_vocab=VOCAB, seed=1)
-    return TASKS[task](About(TrainingConfig(), config, TOKENIZER, TOKENIZER, 24)), model, config
+    return TASKS[task](TaskContext(TrainingConfig(), config, TOKENIZER, TOKENIZER, 24)), model, config
 
 
 def split_of(task: str, seed: int) -> Split:

@@ -28,9 +28,9 @@ from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe
 from tfm.pipeline.tasks.registry import TASKS
-from tfm.pipeline.tasks.task import About
+from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.training.optimizers import make_optimizer, set_learning_rate
-from tfm.pipeline.training.schedules import SCHEDULES, Course
+from tfm.pipeline.training.schedules import SCHEDULES, ScheduleContext
 from tfm.tokenizer.special import EOS_ID
 
 ROOT = Path(__file__).parents[2]
@@ -212,7 +212,7 @@ def read(file: Path, *sets: str) -> Recipe | str:
 def portrait(recipe: Recipe, data: Dataset) -> tuple[object, ...]:
     """What is built and done: weights, tables, longest input, and losses of training and of validation."""
     source, target = load_pair(data.tokenizer_folder)
-    task = TASKS[recipe.model.task](About(recipe.training, recipe.model, source, target, 64))
+    task = TASKS[recipe.model.task](TaskContext(recipe.training, recipe.model, source, target, 64))
     network: Any = build(recipe.model, source_vocab=source.vocab_size, target_vocab=target.vocab_size, seed=1).train()
     if recipe.model.task == "word_vectors":
         task.begin(network, data)
@@ -282,7 +282,10 @@ def test_every_key_of_the_model_changes_it_or_is_refused(base: Path, data: Datas
 
 
 def rates(recipe: Recipe) -> list[float]:
-    schedule, course = recipe.training.schedule, Course(3000, 512, [3.0, 3.1, 3.2, 3.3, 3.4, 3.5, 3.6, 3.7, 3.8])
+    schedule, course = (
+        recipe.training.schedule,
+        ScheduleContext(3000, 512, [3.0, 3.1, 3.2, 3.3, 3.4, 3.5, 3.6, 3.7, 3.8]),
+    )
     return [SCHEDULES[schedule.name](step, schedule, course) for step in range(1, 3001, 29)]
 
 

@@ -17,10 +17,10 @@ from tfm.data.dataset.store import Split, load_split, write_split
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
 from tfm.pipeline.config import TrainingConfig
-from tfm.pipeline.inference.labelling import Cuts, label
+from tfm.pipeline.inference.labelling import Truncated, label
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.tasks.tagging import Tagging
-from tfm.pipeline.tasks.task import About
+from tfm.pipeline.tasks.task import TaskContext
 from tfm.tokenizer.config import Kind, Normalization, TokenizerConfig
 from tfm.tokenizer.labels import words_of
 from tfm.tokenizer.normalization import WHITE_SPACE
@@ -87,7 +87,7 @@ def split_of(sentences: list[list[str]], source: Tokenizer, target: Tokenizer, f
 @settings(max_examples=15)
 @given(sentences=SENTENCES)
 def test_each_word_has_one_tag(which: tuple[Kind, Normalization], sentences: list[list[str]]) -> None:
-    found = [best for (best,) in label(TAGGERS[which], [" ".join(words) for words in sentences], Cuts())]
+    found = [best for (best,) in label(TAGGERS[which], [" ".join(words) for words in sentences], Truncated())]
     assert [count for _, _, count in found] == [len(words) for words in sentences]
     assert [len(text.split(" ")) for text, _, _ in found] == [len(words) for words in sentences]
 
@@ -100,7 +100,7 @@ def test_the_loss_is_over_the_tags_of_all_words_and_no_others(
 ) -> None:
     loaded = TAGGERS[which]
     split = split_of(sentences, loaded.source_tokenizer, loaded.target_tokenizer, tmp_path_factory.mktemp("split"))
-    task = Tagging.of(About(TrainingConfig(), CONFIG, loaded.source_tokenizer, loaded.target_tokenizer, 64))
+    task = Tagging.of(TaskContext(TrainingConfig(), CONFIG, loaded.source_tokenizer, loaded.target_tokenizer, 64))
     assert task.num_words(split).tolist() == [len(words) for words in sentences]
     batch = task.batch(split, np.arange(len(split))[::-1])
     num_words = sum(map(len, sentences))
@@ -124,7 +124,7 @@ def test_the_ids_of_ordinary_text_are_those_of_the_whole_text(which: tuple[Kind,
 
 @pytest.mark.parametrize("kind", get_args(Kind))
 def test_words_past_the_cut_have_no_tag_and_are_counted(kind: Kind) -> None:
-    loaded, cuts = tagger(kind, "nfkc", max_length=9), Cuts()
+    loaded, cuts = tagger(kind, "nfkc", max_length=9), Truncated()
     lines = ["the cat", "the cat sees a Dog " * 4, "", "dogs"]
     found = [count for ((_, _, count),) in label(loaded, lines, cuts)]
     pieces = loaded.source_tokenizer.encode_words(lines)
@@ -133,4 +133,4 @@ def test_words_past_the_cut_have_no_tag_and_are_counted(kind: Kind) -> None:
     long = sum(sum(map(len, words)) > 8 for words in pieces)
     assert (cuts.lines, cuts.cut, cuts.words) == (4, long, sum(map(len, pieces)) - sum(found))
     assert f"{long} of 4 sources" in (cuts.warning(8) or "")
-    assert Cuts().warning(8) is None
+    assert Truncated().warning(8) is None

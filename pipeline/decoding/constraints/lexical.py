@@ -21,7 +21,7 @@ Pieces = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Bans:
+class BannedPieces:
     """Pieces that may not follow others, in whichever sentence. PAD stands for none: it may never come anyway."""
 
     ngram: int | None
@@ -34,7 +34,7 @@ class Bans:
     """(P,) their last pieces."""
 
     @classmethod
-    def of(cls, ngram: int | None, phrases: Sequence[Pieces] = (), before: Sequence[int] = ()) -> "Bans | None":
+    def of(cls, ngram: int | None, phrases: Sequence[Pieces] = (), before: Sequence[int] = ()) -> "BannedPieces | None":
         """None where nothing is banned. A phrase that begins with BOS is banned at the beginning alone."""
         if ngram is None and not phrases:
             return None
@@ -79,7 +79,7 @@ def _ban(log_probs: Tensor, tokens: Tensor, banned: Tensor) -> None:
 
 
 @dataclass(frozen=True)
-class Standing:
+class ConstraintProgress:
     """How far Q hypotheses of each of B sentences have come with the C phrases of their sentence."""
 
     lacking: Tensor
@@ -95,7 +95,7 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Forced:
+class ForcedPhrases:
     """The phrases that must come up, sentence by sentence. One is met when its pieces stand in a row somewhere; where
     they do so for the first time their last word is not gone on with, so that it stays that word."""
 
@@ -107,7 +107,7 @@ class Forced:
     """Pieces that go on with the word before them."""
 
     @classmethod
-    def of(cls, phrases: Sequence[Sequence[Pieces]], continuing: Sequence[int] = ()) -> "Forced | None":
+    def of(cls, phrases: Sequence[Sequence[Pieces]], continuing: Sequence[int] = ()) -> "ForcedPhrases | None":
         """From the phrases of each sentence, each counted once; None where there are none."""
         once = [list(dict.fromkeys(each)) for each in phrases]
         most = max(map(len, once), default=0)
@@ -122,16 +122,16 @@ class Forced:
                 lengths[row, column] = len(phrase)
         return cls(table, lengths, torch.tensor(continuing, dtype=torch.int64))
 
-    def at(self, sentences: Tensor | slice) -> "Forced":
+    def at(self, sentences: Tensor | slice) -> "ForcedPhrases":
         """Those of some of the sentences."""
-        return Forced(self.phrases[sentences], self.lengths[sentences], self.continuing)
+        return ForcedPhrases(self.phrases[sentences], self.lengths[sentences], self.continuing)
 
-    def keep_whole(self, log_probs: Tensor, standing: Standing) -> None:
+    def keep_whole(self, log_probs: Tensor, standing: ConstraintProgress) -> None:
         """Give -inf, in place, to what would make another word of a phrase that has just come up."""
         continuing = torch.zeros(log_probs.shape[2], dtype=torch.bool).index_fill_(0, self.continuing, True)
         log_probs.masked_fill_(standing.just_met.unsqueeze(2) & continuing.to(log_probs.device), NEVER)
 
-    def standing(self, num_pieces: Tensor, pieces: Tensor) -> Standing:
+    def standing(self, num_pieces: Tensor, pieces: Tensor) -> ConstraintProgress:
         """Of hypotheses of pieces (B, Q, T), of which the first `num_pieces` (B,), on the CPU, are there."""
         device = pieces.device
         phrases, lengths = self.phrases.to(device), self.lengths.to(device)
@@ -147,7 +147,7 @@ class Forced:
         # the first of those that are furthest, since max does not promise which of several it takes
         order = torch.where(unmet, depths, -1).sort(dim=2, descending=True, stable=True).indices
         nearest = following.gather(2, order[..., :1]).squeeze(2)
-        return Standing(lacking, lacking - depths.amax(2), following, nearest, just_met.any(2))
+        return ConstraintProgress(lacking, lacking - depths.amax(2), following, nearest, just_met.any(2))
 
     @staticmethod
     def _hits(history: Tensor, read: Tensor, phrases: Tensor, lengths: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.decoding.constraints.lexical import NEVER, Bans, Forced, Pieces
+from tfm.pipeline.decoding.constraints.lexical import NEVER, BannedPieces, ForcedPhrases, Pieces
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
 
@@ -39,7 +39,7 @@ NEVER_COME = (PAD_ID, BOS_ID)
 
 
 @dataclass(frozen=True)
-class Rules:
+class LogitsRules:
     """The rules of B sentences. Held on the CPU: what they forbid at a step is known without asking the device."""
 
     shortest: Tensor
@@ -50,8 +50,8 @@ class Rules:
     """(B, P) pieces that the hypothesis begins with, -1 beyond its prefix."""
     divisors: Tensor
     """(longest + 2,) float64: by what a hypothesis of so many tokens divides its log-probability."""
-    bans: Bans | None = None
-    forced: Forced | None = None
+    bans: BannedPieces | None = None
+    forced: ForcedPhrases | None = None
 
     @classmethod
     def of(
@@ -61,10 +61,10 @@ class Rules:
         max_length: int,
         prefixes: Sequence[Sequence[int]] | None = None,
         *,
-        bans: Bans | None = None,
+        bans: BannedPieces | None = None,
         forced: Sequence[Sequence[Pieces]] | None = None,
         continuing: Sequence[int] = (),
-    ) -> "Rules":
+    ) -> "LogitsRules":
         """The rules of a batch from its source lengths (end token included) and the model's `max_length`.
 
         A prefix longer than the sentence's limit moves the limit to its own length, and forced phrases move it to where
@@ -88,13 +88,15 @@ class Rules:
         table = torch.tensor([[*prefix] + [-1] * (width - len(prefix)) for prefix in prefixes], dtype=torch.int64)
         lengths = torch.arange(max(longest, default=0) + 2, dtype=torch.float64)
         divisors = LENGTH_NORMS[config.length_norm](lengths, config.alpha)
-        return cls(limits.clamp(max=config.min_length), limits, table, divisors, bans, Forced.of(forced, continuing))
+        return cls(
+            limits.clamp(max=config.min_length), limits, table, divisors, bans, ForcedPhrases.of(forced, continuing)
+        )
 
-    def select(self, sentences: Tensor | slice) -> "Rules":
+    def select(self, sentences: Tensor | slice) -> "LogitsRules":
         """The rules of some of the sentences; `sentences` (B',) on the CPU, or consecutive ones."""
         limits, prefixes = (self.shortest[sentences], self.longest[sentences]), self.prefixes[sentences]
         forced = None if self.forced is None else self.forced.at(sentences)
-        return Rules(*limits, prefixes, self.divisors, self.bans, forced)
+        return LogitsRules(*limits, prefixes, self.divisors, self.bans, forced)
 
     def are_idle(self, num_pieces: Tensor) -> bool:
         """Whether after so many pieces (B,) nothing is forbidden but what never comes."""

@@ -26,9 +26,9 @@ from torch import Tensor
 from tfm.model.layers.log_probs import Predict
 from tfm.model.layout import Layout
 from tfm.pipeline.decoding.constraints.lexical import NEVER
-from tfm.pipeline.decoding.constraints.logits_processor import Rules
+from tfm.pipeline.decoding.constraints.logits_processor import LogitsRules
 from tfm.pipeline.decoding.search.beam_allocation import best_that_may_end, continuations_in_banks
-from tfm.pipeline.decoding.search.continuous_batching import Seats
+from tfm.pipeline.decoding.search.continuous_batching import BatchSlots
 from tfm.pipeline.decoding.search.greedy import exact_dtype
 from tfm.pipeline.decoding.search.hypothesis import Hypothesis, best_first
 from tfm.pipeline.decoding.search.top_k import best_continuations
@@ -84,7 +84,7 @@ def beam_search(
     stepper: Stepper[StateT],
     source: Tensor,
     layout: Layout,
-    rules: Rules,
+    rules: LogitsRules,
     *,
     beam: int,
     n_best: int,
@@ -99,7 +99,7 @@ def beam_search(
     """
     device, norms = source.device, rules.divisors.numpy()
     found: list[list[Hypothesis]] = [[] for _ in range(layout.batch)]
-    seats = Seats(stepper, source, layout, rules, most)
+    seats = BatchSlots(stepper, source, layout, rules, most)
     beams = _start(seats, n_best)
     while True:
         predict, seats.state = stepper.step(torch.from_numpy(beams.tokens.ravel()).to(device), seats.state)
@@ -135,7 +135,7 @@ def beam_search(
             beams = beams.select(stay.numpy())
 
 
-def _start(seats: Seats[StateT], n_best: int) -> _Beams:
+def _start(seats: BatchSlots[StateT], n_best: int) -> _Beams:
     """One empty hypothesis a seat: the first step's candidates fill the beam."""
     num_seats = len(seats)
     return _Beams(
@@ -149,7 +149,7 @@ def _start(seats: Seats[StateT], n_best: int) -> _Beams:
 
 
 def _continuations(
-    predict: Predict, rules: Rules, num_pieces: Tensor, beams: _Beams, beam: int, device: torch.device
+    predict: Predict, rules: LogitsRules, num_pieces: Tensor, beams: _Beams, beam: int, device: torch.device
 ) -> tuple[Reals, Ids, Ids]:
     """Values, parents and tokens (B, 2 * beam) of what the hypotheses may go on with, best first."""
     sums = torch.from_numpy(beams.sums).to(device, exact_dtype(device))
@@ -163,7 +163,7 @@ def _continuations(
     return values, parents, tokens
 
 
-def _may_end(grown: _Beams, rules: Rules, num_pieces: Tensor, device: torch.device) -> Reals:
+def _may_end(grown: _Beams, rules: LogitsRules, num_pieces: Tensor, device: torch.device) -> Reals:
     """(B,) the log-probability of the best unfinished hypothesis that may end, now that each has one piece more."""
     if rules.forced is None:
         return grown.sums[:, 0]
@@ -196,7 +196,7 @@ def _is_done(beams: _Beams, divisors: Reals, beam: int, may_end: Reals) -> Flags
 def _collect(
     found: list[list[Hypothesis]],
     beams: _Beams,
-    seats: Seats[StateT],
+    seats: BatchSlots[StateT],
     finished: Flags,
     values: Reals,
     parents: Ids,

@@ -13,14 +13,14 @@ import torch
 from torch import Tensor
 
 from tfm.model.layers.log_probs import Predict
-from tfm.pipeline.decoding.constraints.lexical import NEVER, Forced
-from tfm.pipeline.decoding.constraints.logits_processor import Rules
+from tfm.pipeline.decoding.constraints.lexical import NEVER, ForcedPhrases
+from tfm.pipeline.decoding.constraints.logits_processor import LogitsRules
 from tfm.pipeline.decoding.search.top_k import best_candidates
 from tfm.tokenizer.special import EOS_ID
 
 
 def continuations_in_banks(
-    predict: Predict, rules: Rules, num_pieces: Tensor, pieces: Tensor, sums: Tensor, beam: int
+    predict: Predict, rules: LogitsRules, num_pieces: Tensor, pieces: Tensor, sums: Tensor, beam: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Values, parents and tokens (B, 2 * beam) of what hypotheses of pieces (B, W, T) and sums (B, W) may go on with.
 
@@ -41,14 +41,14 @@ def continuations_in_banks(
     return values.gather(1, chosen).masked_fill(left_out, NEVER), parents.gather(1, chosen), tokens.gather(1, chosen)
 
 
-def best_that_may_end(forced: Forced, num_pieces: Tensor, pieces: Tensor, sums: Tensor) -> Tensor:
+def best_that_may_end(forced: ForcedPhrases, num_pieces: Tensor, pieces: Tensor, sums: Tensor) -> Tensor:
     """(B,) the largest of the sums (B, W) of hypotheses that lack nothing."""
     lacking = forced.standing(num_pieces, pieces).lacking
     return sums.masked_fill(lacking > 0, NEVER).amax(1)
 
 
 def _candidates(
-    log_probs: Tensor, forced: Forced, num_pieces: Tensor, pieces: Tensor, sums: Tensor, beam: int
+    log_probs: Tensor, forced: ForcedPhrases, num_pieces: Tensor, pieces: Tensor, sums: Tensor, beam: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Values, parents and tokens (B, Q), best first, each pair of parent and token once."""
     _, width, vocab = log_probs.shape
@@ -65,7 +65,7 @@ def _candidates(
     return values, parents.gather(1, order), tokens.gather(1, order)
 
 
-def _needed_after(forced: Forced, num_pieces: Tensor, pieces: Tensor, parents: Tensor, tokens: Tensor) -> Tensor:
+def _needed_after(forced: ForcedPhrases, num_pieces: Tensor, pieces: Tensor, parents: Tensor, tokens: Tensor) -> Tensor:
     """(B, Q) how many pieces each candidate would still need."""
     longest = int(num_pieces.max())
     grown = pieces[..., :longest].gather(1, parents.unsqueeze(2).expand(-1, -1, longest))

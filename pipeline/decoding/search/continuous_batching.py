@@ -12,14 +12,14 @@ import torch
 from torch import Tensor
 
 from tfm.model.layout import Layout
-from tfm.pipeline.decoding.constraints.logits_processor import Rules
+from tfm.pipeline.decoding.constraints.logits_processor import LogitsRules
 from tfm.pipeline.decoding.stepper import StateT, Stepper
 
 GROUP = 32
 NEVER_AGAIN = 1 << 62
 
 
-class Seats(Generic[StateT]):
+class BatchSlots(Generic[StateT]):
     """B seats, and the model's state of them.
 
     sentences (B,): who sits there, -1 in a free seat. num_pieces (B,): the length of their hypotheses so far. rules:
@@ -27,7 +27,7 @@ class Seats(Generic[StateT]):
     Seats change in groups, an eighth of them at a time: each change copies what the model remembers.
     """
 
-    def __init__(self, stepper: Stepper[StateT], source: Tensor, layout: Layout, rules: Rules, most: int) -> None:
+    def __init__(self, stepper: Stepper[StateT], source: Tensor, layout: Layout, rules: LogitsRules, most: int) -> None:
         self._stepper, self._all_rules = stepper, rules
         self._sources = torch.split(source, layout.lengths.tolist())
         self._waiting = deque(range(layout.batch))

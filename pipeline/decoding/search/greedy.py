@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from tfm.model.layout import Layout
-from tfm.pipeline.decoding.constraints.logits_processor import Rules
-from tfm.pipeline.decoding.search.continuous_batching import Seats
+from tfm.pipeline.decoding.constraints.logits_processor import LogitsRules
+from tfm.pipeline.decoding.search.continuous_batching import BatchSlots
 from tfm.pipeline.decoding.search.hypothesis import Hypothesis, best_first
 from tfm.pipeline.decoding.stepper import StateT, Stepper
 from tfm.tokenizer.special import BOS_ID, EOS_ID
@@ -30,7 +30,7 @@ def piece_by_piece(
     stepper: Stepper[StateT],
     source: Tensor,
     layout: Layout,
-    rules: Rules,
+    rules: LogitsRules,
     *,
     choose: Choose = likeliest,
     most: int,
@@ -43,7 +43,7 @@ def piece_by_piece(
     """
     device = source.device
     found: list[list[Hypothesis]] = [[] for _ in range(layout.batch)]
-    seats = Seats(stepper, source, layout, rules, most)
+    seats = BatchSlots(stepper, source, layout, rules, most)
     tokens_B = torch.full((len(seats),), BOS_ID, device=device)
     pieces_BT = torch.empty((len(seats), int(rules.longest.max()) + 1), dtype=torch.int64, device=device)
     sums_B = torch.zeros(len(seats), dtype=exact_dtype(device), device=device)
@@ -70,7 +70,12 @@ def piece_by_piece(
 
 
 def _collect(
-    found: list[list[Hypothesis]], seats: Seats[StateT], ended: Tensor, pieces: Tensor, sums: Tensor, rules: Rules
+    found: list[list[Hypothesis]],
+    seats: BatchSlots[StateT],
+    ended: Tensor,
+    pieces: Tensor,
+    sums: Tensor,
+    rules: LogitsRules,
 ) -> None:
     """Add to `found` the hypotheses of the seats that have ended (B,)."""
     out = ended.to(pieces.device)

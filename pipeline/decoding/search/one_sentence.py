@@ -3,13 +3,13 @@
 from collections.abc import Callable, Sequence
 
 from tfm.model.fused import greedy_search
-from tfm.pipeline.decoding.constraints.logits_processor import Rules
+from tfm.pipeline.decoding.constraints.logits_processor import LogitsRules
 from tfm.pipeline.decoding.search.hypothesis import Hypothesis, best_first
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
 
 def one_by_one(
-    stepper: object, sources: Sequence[Sequence[int]], rules: Rules, on_done: Callable[[int], None]
+    stepper: object, sources: Sequence[Sequence[int]], rules: LogitsRules, on_done: Callable[[int], None]
 ) -> list[list[Hypothesis]] | None:
     """What `greedy.piece_by_piece` finds; None where the loop does not apply.
 

@@ -5,8 +5,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tfm.model.cpu_kernels import dispatch
-from tfm.model.layers.log_probs import OfLogits, Predict
-from tfm.pipeline.decoding.constraints.logits_processor import NEVER_COME, Rules
+from tfm.model.layers.log_probs import LogProbsOfLogits, Predict
+from tfm.pipeline.decoding.constraints.logits_processor import NEVER_COME, LogitsRules
 
 BLOCK = 64
 ROWS = 160
@@ -14,7 +14,7 @@ ROWS = 160
 
 
 def best_continuations(
-    predict: Predict, rules: Rules, num_pieces: Tensor, pieces: Tensor | None, sums_BW: Tensor, k: int
+    predict: Predict, rules: LogitsRules, num_pieces: Tensor, pieces: Tensor | None, sums_BW: Tensor, k: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The k best of all that the hypotheses of each sentence may be followed by; see `best_candidates`.
 
@@ -41,7 +41,7 @@ def best_continuations(
 
 def _best_of_logits(predict: Predict, rows: slice, sums_BW: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor] | None:
     """The same of some rows whose rules forbid nothing, straight from logits; None where there is no loop for that."""
-    if not isinstance(predict, OfLogits):
+    if not isinstance(predict, LogProbsOfLogits):
         return None
     return dispatch.best_of_logits(predict.logits(rows).view(*sums_BW.shape, -1), sums_BW, k, never=NEVER_COME)
 

@@ -8,12 +8,17 @@ import torch
 from torch import Tensor
 
 from tfm.data.batching.batches import pairs_from_ids
-from tfm.model.attention.inner_attention import FusedMix, VarlenMix, choose_mix, torchs_varlen_kernel
+from tfm.model.attention.inner_attention import (
+    FusedAttention,
+    VarlenAttention,
+    choose_inner_attention,
+    torchs_varlen_kernel,
+)
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import ScaledDot
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, Positions, StackConfig
-from tfm.model.layers.dropout import Noise
+from tfm.model.layers.dropout import DropoutRng
 from tfm.model.layout import AnyLayout, FlatLayout, Layout
 from tfm.model.masks import Mask, causal_mask, padding_mask
 from tfm.pipeline.tasks.translation import Translation
@@ -70,11 +75,11 @@ def test_flat_equals_padded(num_rows: int | None, way: str) -> None:
             (module, name, mix)
             for module in model.modules()
             for name, mix in module.named_children()
-            if isinstance(mix, FusedMix)
+            if isinstance(mix, FusedAttention)
         ]
         assert len(found) == 6
         for module, name, mix in found:
-            setattr(module, name, VarlenMix(mix, torch.float64, one_by_one))  # type: ignore[arg-type]
+            setattr(module, name, VarlenAttention(mix, torch.float64, one_by_one))  # type: ignore[arg-type]
     results = []
     generator = torch.Generator().manual_seed(1)
     source, target = (torch.randint(4, 30, (int(each.sum()),), generator=generator) for each in (SOURCE, TARGET))
@@ -128,14 +133,14 @@ def test_all_batches_of_so_many_rows_have_one_shape() -> None:
 def test_where_there_is_no_kernel_the_padded_ways_do_it() -> None:
     torch.manual_seed(0)
     query, key, value = torch.randn(3, 2, 2, 5, 4, dtype=torch.float64)
-    mix = choose_mix(ScaledDot(), AttentionPositions(), 0.0, Noise(), torch.bfloat16)
-    assert isinstance(mix, VarlenMix)
+    mix = choose_inner_attention(ScaledDot(), AttentionPositions(), 0.0, DropoutRng(), torch.bfloat16)
+    assert isinstance(mix, VarlenAttention)
     at = torch.arange(5)
     want = mix.otherwise(query, key, value, Mask(causal=True), at, at)
     assert torch.equal(mix(query, key, value, Mask(causal=True), at, at), want)
-    asked = VarlenMix(mix.otherwise, torch.bfloat16, one_by_one)  # padded batches never reach it
+    asked = VarlenAttention(mix.otherwise, torch.bfloat16, one_by_one)  # padded batches never reach it
     assert torch.equal(asked(query, key, value, Mask(causal=True), at, at), want)
-    assert isinstance(choose_mix(ScaledDot(), AttentionPositions(), 0.0, Noise()), FusedMix)
+    assert isinstance(choose_inner_attention(ScaledDot(), AttentionPositions(), 0.0, DropoutRng()), FusedAttention)
 
 
 @pytest.mark.parametrize("old", [True, False])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tfm.data.batching.buckets import batches
 from tfm.data.config import CorpusConfig, DataConfig
-from tfm.data.dataset.curriculum import Turn, read_turns, weights_of
+from tfm.data.dataset.curriculum import CorpusEpochs, read_turns, weights_of
 from tfm.data.errors import DataError
 
 FILE = Path("dataset.json")
@@ -21,7 +21,7 @@ corpora = st.lists(st.tuples(st.integers(0, 12), ranges, st.sampled_from([1.0, 2
 def test_batches_hold_the_rows_of_the_corpora_that_take_part(
     given: list[tuple[int, tuple[int, int] | None, float]], epoch: int
 ) -> None:
-    turns = [Turn(rows, epochs) for rows, epochs, _ in given]
+    turns = [CorpusEpochs(rows, epochs) for rows, epochs, _ in given]
     weights = np.repeat([weight for _, _, weight in given], [rows for rows, _, _ in given])
     lengths = np.arange(len(weights)) % 7 + 1
     found = batches(lengths, lengths, budget=20, seed=1, epoch=epoch, weights=weights_of(weights, turns, epoch))
@@ -36,20 +36,20 @@ def test_batches_hold_the_rows_of_the_corpora_that_take_part(
 @given(st.lists(ranges, min_size=1, max_size=4), st.integers(0, 12))
 def test_the_first_epoch_in_which_no_corpus_takes_part_is_known(given: list[tuple[int, int] | None], last: int) -> None:
     corpora = tuple(CorpusConfig(epochs=epochs) for epochs in given)
-    turns = [Turn(1, epochs) for epochs in given]
+    turns = [CorpusEpochs(1, epochs) for epochs in given]
     idle = [epoch + 1 for epoch in range(last) if not any(turn.takes_part(epoch) for turn in turns)]
     assert DataConfig.model_construct(train=corpora).idle_epoch(last) == (idle[0] if idle else None)
 
 
 def test_epochs_are_counted_from_one_and_both_ends_take_part() -> None:
-    assert [Turn(1, (2, 3)).takes_part(epoch) for epoch in range(4)] == [False, True, True, False]
+    assert [CorpusEpochs(1, (2, 3)).takes_part(epoch) for epoch in range(4)] == [False, True, True, False]
 
 
 def test_where_every_row_comes_up_once_there_are_no_weights() -> None:
     ones = np.ones(3)
     assert weights_of(ones, [], 0) is None
-    assert weights_of(ones, [Turn(2, (1, 1)), Turn(1)], 0) is None
-    found = weights_of(ones, [Turn(2, (1, 1)), Turn(1)], 1)
+    assert weights_of(ones, [CorpusEpochs(2, (1, 1)), CorpusEpochs(1)], 0) is None
+    found = weights_of(ones, [CorpusEpochs(2, (1, 1)), CorpusEpochs(1)], 1)
     assert found is not None
     assert found.tolist() == [0, 0, 1]
     assert ones.tolist() == [1, 1, 1]
@@ -57,7 +57,7 @@ def test_where_every_row_comes_up_once_there_are_no_weights() -> None:
 
 def test_turns_are_read_as_they_are_written() -> None:
     written = [{"rows": 3, "weight": 1.0, "epochs": [1, 2]}, {"rows": 0, "weight": 2.0, "epochs": [3, 3]}, {"rows": 4}]
-    assert read_turns(written, 7, FILE) == (Turn(3, (1, 2)), Turn(0, (3, 3)), Turn(4))
+    assert read_turns(written, 7, FILE) == (CorpusEpochs(3, (1, 2)), CorpusEpochs(0, (3, 3)), CorpusEpochs(4))
 
 
 @pytest.mark.parametrize("written", [[], [{"rows": 3}, {"rows": 9}], [{}]])

@@ -3,7 +3,7 @@ import pytest
 
 from tfm.data.config import LimitsConfig
 from tfm.data.dataset import examples
-from tfm.data.dataset.examples import REASONS, Sieve, encode
+from tfm.data.dataset.examples import REASONS, PairFilter, encode
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.train import train
 
@@ -14,7 +14,7 @@ def tokenizer():
 
 
 def sieve(pairs, tokenizer, has_source=True, **limits):
-    made = Sieve(LimitsConfig(**limits))
+    made = PairFilter(LimitsConfig(**limits))
     kept = [made(chunk, has_source=has_source) for chunk in encode(pairs, tokenizer, tokenizer)]
     texts = [pair for chunk in kept for pair in zip(chunk.source.texts, chunk.target.texts, strict=True)]
     return texts, {reason: count for reason, count in made.dropped.items() if count}
@@ -87,11 +87,11 @@ def test_what_was_dropped_for_another_reason_makes_no_duplicate(tokenizer):
 
 def test_kept_rows_keep_their_numbers_and_ids(tokenizer):
     (chunk,) = encode([("abc", "def"), ("", "abc"), ("def abc", "abc")], tokenizer, tokenizer)
-    kept = Sieve(LimitsConfig())(chunk)
+    kept = PairFilter(LimitsConfig())(chunk)
     assert kept.rows.tolist() == [0, 2]
     assert kept.source.ids.tolist() == tokenizer.encode("abc") + tokenizer.encode("def abc")
     assert kept.target.lengths.tolist() == [1, 1]
 
 
 def test_every_reason_is_counted_from_zero():
-    assert Sieve(LimitsConfig()).dropped == dict.fromkeys(REASONS, 0)
+    assert PairFilter(LimitsConfig()).dropped == dict.fromkeys(REASONS, 0)

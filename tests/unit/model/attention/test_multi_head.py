@@ -7,14 +7,14 @@ import torch
 from torch import Tensor, nn
 
 from tfm.model.attention import inner_attention
-from tfm.model.attention.inner_attention import ExplicitMix, FusedMix, choose_mix
+from tfm.model.attention.inner_attention import ExplicitAttention, FusedAttention, choose_inner_attention
 from tfm.model.attention.kv_cache import KeysValues, Slots
 from tfm.model.attention.multi_head import Heads, SelfAttention, parted, projection
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import SCORES, ScaledDot
 from tfm.model.build import build
 from tfm.model.config import ModelConfig, StackConfig
-from tfm.model.layers.dropout import Dropout, Noise
+from tfm.model.layers.dropout import Dropout, DropoutRng
 from tfm.model.layout import Layout
 from tfm.model.masks import Mask, causal_mask, padding_mask
 from tfm.model.transformer.factory import Parts
@@ -82,7 +82,7 @@ def test_self_attention_is_its_equation(
     """By torch's kernel, by the gradients written out, by the equation, with gradients and without."""
     monkeypatch.setattr(inner_attention, "FEW_KEYS", few_keys)
     made = attention(config(**VARIANTS[name]))
-    assert isinstance(made.mix, FusedMix)
+    assert isinstance(made.mix, FusedAttention)
     x = torch.randn(LAYOUT.num_rows, 12, dtype=F64, requires_grad=True)
     mask, results = causal_mask(LAYOUT) if causal else padding_mask(LAYOUT), []
     want = torch.cat(
@@ -111,7 +111,7 @@ def test_shared_keys_are_keys_repeated(score: str, masked: Mask | str, num_queri
         mask = Mask(allowed=torch.rand(2, 1, num_queries, 7) < 0.7)
     if mask.allowed is not None:
         mask.allowed[..., 0] = True
-    way = choose_mix(SCORES[score](6, 4).double(), AttentionPositions(), 0.0, Noise())
+    way = choose_inner_attention(SCORES[score](6, 4).double(), AttentionPositions(), 0.0, DropoutRng())
     at = torch.arange(7)
     repeated = key.repeat_interleave(2, 1), value.repeat_interleave(2, 1)
     for grad in (True, False):
@@ -124,7 +124,7 @@ def test_gradients_written_out_take_values_of_another_width() -> None:
     torch.manual_seed(0)
     query, key = (torch.randn(2, 2, n, 4, dtype=F64, requires_grad=True) for n in (3, 5))
     value = torch.randn(2, 2, 5, 3, dtype=F64, requires_grad=True)
-    assert torch.autograd.gradcheck(inner_attention.ShortMix.apply, (query, key, value, None))
+    assert torch.autograd.gradcheck(inner_attention.ShortAttention.apply, (query, key, value, None))
 
 
 def test_gradients_of_all_together() -> None:
@@ -167,8 +167,8 @@ def test_each_projection_begins_as_wide_as_its_own_fan_out() -> None:
 
 def test_a_dropout_of_weights_is_of_each_head() -> None:
     """Heads that share keys have weights of their own, and those are dropped."""
-    noise = Noise()
-    way = ExplicitMix(ScaledDot(), AttentionPositions(), Dropout(0.5, noise)).train()
+    noise = DropoutRng()
+    way = ExplicitAttention(ScaledDot(), AttentionPositions(), Dropout(0.5, noise)).train()
     query, key, value = torch.zeros(1, 4, 6, 2), torch.zeros(1, 1, 6, 2), torch.ones(1, 1, 6, 1)
     mixed = way(query, key, value, Mask(), torch.arange(6), torch.arange(6))
     assert len({tuple(head.flatten().tolist()) for head in mixed[0]}) == 4

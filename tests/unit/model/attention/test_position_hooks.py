@@ -3,10 +3,10 @@
 import torch
 from torch import Tensor, nn
 
-from tfm.model.attention.inner_attention import ExplicitMix, FusedMix, choose_mix
+from tfm.model.attention.inner_attention import ExplicitAttention, FusedAttention, choose_inner_attention
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import ScaledDot
-from tfm.model.layers.dropout import Noise
+from tfm.model.layers.dropout import DropoutRng
 from tfm.model.masks import Mask
 
 
@@ -51,8 +51,8 @@ def heads() -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 def test_alibi_fused_equals_its_equation() -> None:
     query, key, value, positions = heads()
-    fused = choose_mix(ScaledDot(), Alibi(), 0.0, Noise())
-    assert isinstance(fused, FusedMix)
+    fused = choose_inner_attention(ScaledDot(), Alibi(), 0.0, DropoutRng())
+    assert isinstance(fused, FusedAttention)
     got = fused(query, key, value, Mask(causal=True), positions, positions)
     for head, slope in enumerate(Alibi.slopes):
         for t in range(5):
@@ -65,8 +65,8 @@ def test_alibi_fused_equals_its_equation() -> None:
 def test_shaw_equals_its_equation() -> None:
     query, key, value, positions = heads()
     shaw = Shaw(4, reach=2)
-    mix = choose_mix(ScaledDot(), shaw, 0.0, Noise())
-    assert isinstance(mix, ExplicitMix)
+    mix = choose_inner_attention(ScaledDot(), shaw, 0.0, DropoutRng())
+    assert isinstance(mix, ExplicitAttention)
     got = mix(query, key, value, Mask(), positions, positions)
     for t in range(5):
         relative = [max(-2, min(2, s - t)) + 2 for s in range(5)]
@@ -80,7 +80,7 @@ def test_few_queries_without_gradients_give_the_same() -> None:
     query, key, value, positions = heads()
     for scheme in (Alibi(), AttentionPositions()):
         for mask in (Mask(), Mask(causal=True), Mask(allowed=torch.rand(2, 1, 5, 5) < 0.5 + torch.eye(5))):
-            fused = choose_mix(ScaledDot(), scheme, 0.0, Noise())
+            fused = choose_inner_attention(ScaledDot(), scheme, 0.0, DropoutRng())
             kernel = fused(query, key, value, mask, positions, positions)
             with torch.inference_mode():
                 written = fused(query, key, value, mask, positions, positions)
@@ -100,8 +100,8 @@ def test_a_trained_bias_gets_its_gradient_through_the_kernels() -> None:
 
     query, key, value, positions = heads()
     scheme, found = Trained(), []
-    fused = choose_mix(ScaledDot(), scheme, 0.0, Noise())
-    assert isinstance(fused, FusedMix)
+    fused = choose_inner_attention(ScaledDot(), scheme, 0.0, DropoutRng())
+    assert isinstance(fused, FusedAttention)
     for way in (fused, fused.equation):
         mixed = way(query, key, value, Mask(), positions, positions)
         found.append(torch.autograd.grad(mixed.square().sum(), [scheme.table])[0])

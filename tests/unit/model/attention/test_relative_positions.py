@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from tfm.model.attention import relative_positions
-from tfm.model.attention.inner_attention import choose_mix
+from tfm.model.attention.inner_attention import choose_inner_attention
 from tfm.model.attention.positions import POSITIONS, NoInput
 from tfm.model.attention.relative_positions import REACH, AttentionPositions, Rotary
 from tfm.model.attention.scores import ScaledDot
-from tfm.model.layers.dropout import Noise
+from tfm.model.layers.dropout import DropoutRng
 from tfm.model.masks import Mask
 
 HEADS, WIDTH, LENGTH = 2, 4, 5
@@ -65,7 +65,9 @@ def made(name: str) -> tuple[AttentionPositions, Tensor, Tensor, Tensor]:
 def mixed(scheme: AttentionPositions, heads: tuple[Tensor, Tensor, Tensor], at: Tensor) -> Tensor:
     query, key, value = heads
     turned_query, turned_key = scheme.rotate(query, at), scheme.rotate(key, at)
-    return choose_mix(ScaledDot(), scheme, 0.0, Noise())(turned_query, turned_key, value, Mask(), at, at)
+    return choose_inner_attention(ScaledDot(), scheme, 0.0, DropoutRng())(
+        turned_query, turned_key, value, Mask(), at, at
+    )
 
 
 @pytest.mark.parametrize("reach", [2, 16])

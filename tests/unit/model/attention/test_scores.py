@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from tfm.model.attention.inner_attention import ExplicitMix, FusedMix, choose_mix
+from tfm.model.attention.inner_attention import ExplicitAttention, FusedAttention, choose_inner_attention
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import SCORES
 from tfm.model.config import ModelConfig
-from tfm.model.layers.dropout import Dropout, Noise
+from tfm.model.layers.dropout import Dropout, DropoutRng
 from tfm.model.masks import Mask
 
 HEADS, WIDTH = 3, 4
@@ -57,15 +57,15 @@ def test_every_head_has_weights_of_its_own() -> None:
 
 def test_in_the_linear_score_the_query_cancels() -> None:
     score, query, key = made("linear_additive")
-    mix = ExplicitMix(score, AttentionPositions(), Dropout(0, Noise()))
+    mix = ExplicitAttention(score, AttentionPositions(), Dropout(0, DropoutRng()))
     mixed = mix(query, key, key, Mask(), torch.arange(2), torch.arange(3))
     torch.testing.assert_close(mixed[:, :, 0], mixed[:, :, 1], rtol=0, atol=1e-12)
 
 
 def test_only_the_scaled_dot_product_has_kernels() -> None:
     for name, score in SCORES.items():
-        mix = choose_mix(score(HEADS, WIDTH), AttentionPositions(), 0.0, Noise())
-        assert isinstance(mix, FusedMix if name == "scaled_dot" else ExplicitMix)
+        mix = choose_inner_attention(score(HEADS, WIDTH), AttentionPositions(), 0.0, DropoutRng())
+        assert isinstance(mix, FusedAttention if name == "scaled_dot" else ExplicitAttention)
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,18 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from tfm.model.attention import inner_attention
-from tfm.model.attention.inner_attention import BlockedMix, ExplicitMix, FusedMix, choose_mix, in_blocks
+from tfm.model.attention.inner_attention import (
+    BlockedAttention,
+    ExplicitAttention,
+    FusedAttention,
+    choose_inner_attention,
+    in_blocks,
+)
 from tfm.model.attention.kv_cache import Slots
 from tfm.model.attention.positions import POSITIONS
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import SCORES
-from tfm.model.layers.dropout import Noise
+from tfm.model.layers.dropout import DropoutRng
 from tfm.model.layout import FlatLayout, Layout
 from tfm.model.masks import Mask, causal_mask, padding_mask
 
@@ -95,12 +101,12 @@ def test_blocks_are_the_whole(score: str, positions: str, causal: bool, monkeypa
     monkeypatch.setattr(inner_attention, "BLOCK", 1)
     of_score, scheme, heads = made(score, positions)
     layout, at = Layout.of(torch.tensor([70, 41])), torch.arange(70)
-    whole = choose_mix(of_score, scheme, 0.0, Noise())
+    whole = choose_inner_attention(of_score, scheme, 0.0, DropoutRng())
     for window in (3, 16, 17):
         mask = (causal_mask(layout) if causal else padding_mask(layout)).within(window)
         weights = [*heads, *scheme.parameters(), *of_score.parameters()]
         results = []
-        for way in (whole, BlockedMix(whole)):
+        for way in (whole, BlockedAttention(whole)):
             mixed = layout.unpad(way(*heads, mask, at, at).transpose(1, 2))
             gradients = torch.autograd.grad(mixed.sin().sum(), weights, allow_unused=True)
             results.append([mixed, *[each for each in gradients if each is not None]])
@@ -113,8 +119,11 @@ def test_blocks_are_the_whole(score: str, positions: str, causal: bool, monkeypa
 def test_blocks_and_the_whole_are_the_equation(causal: bool) -> None:
     score, scheme, (query, key, value) = made("scaled_dot", "none", heads=1)
     mask, at, window = Mask(causal=causal).within(16), torch.arange(70), 16
-    ways = [ExplicitMix(score, scheme, nn.Identity()), FusedMix(ExplicitMix(score, scheme, nn.Identity()))]  # type: ignore[arg-type]
-    for way in (*ways, *map(BlockedMix, ways)):
+    ways = [
+        ExplicitAttention(score, scheme, nn.Identity()),
+        FusedAttention(ExplicitAttention(score, scheme, nn.Identity())),
+    ]  # type: ignore[arg-type]
+    for way in (*ways, *map(BlockedAttention, ways)):
         mixed = way(query, key, value, mask, at, at)
         for t in (0, 1, 15, 16, 17, 40, 63, 64, 69):
             near = slice(max(0, t - window), t + 1 if causal else t + window + 1)
@@ -128,7 +137,7 @@ def test_only_long_sentences_go_by_blocks(monkeypatch: pytest.MonkeyPatch) -> No
         inner_attention, "in_blocks", lambda heads, size, parts: asked.append(size) or in_blocks(heads, size, parts)
     )
     score, scheme, heads = made("scaled_dot", "none")
-    blocked, at = BlockedMix(choose_mix(score, scheme, 0.0, Noise())), torch.arange(70)
+    blocked, at = BlockedAttention(choose_inner_attention(score, scheme, 0.0, DropoutRng())), torch.arange(70)
     for window in (None, 18):  # 70 <= 4 * 18
         blocked(*heads, Mask() if window is None else Mask().within(window), at, at)
     assert asked == []
@@ -146,7 +155,7 @@ def test_what_is_computed_grows_with_the_length_alone(causal: bool) -> None:
             numbers.append(logits.numel())
             return logits
 
-    blocked = BlockedMix(choose_mix(Counting(), AttentionPositions(), 0.0, Noise()))
+    blocked = BlockedAttention(choose_inner_attention(Counting(), AttentionPositions(), 0.0, DropoutRng()))
     for length in (160, 320, 640):
         heads = torch.zeros(3, 1, 1, length, 2)
         at = torch.arange(length)

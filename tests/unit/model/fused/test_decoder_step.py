@@ -12,7 +12,7 @@ from tests.plain_model import STACK, VOCAB, network
 from tests.rounding import assert_rounds_like
 from tfm.model.config import StackConfig
 from tfm.model.cpu_kernels import dispatch
-from tfm.model.fused.decoder_step import FEW_ROWS, Together, quickest
+from tfm.model.fused.decoder_step import FEW_ROWS, FusedDecoderStep, fused_or_plain
 from tfm.model.layers.linear import products_in
 from tfm.model.layout import Layout
 from tfm.model.transformer.decoder_state import TransformerState
@@ -69,8 +69,8 @@ def said(model: Any, batch: int, beam: int) -> list[Tensor]:
 @pytest.mark.parametrize("changes", KINDS, ids=str)
 def test_it_says_what_the_equations_give(changes: dict[str, Any], batch: int, beam: int) -> None:
     model = network(**changes)
-    together = quickest(model)
-    assert isinstance(together, Together)
+    together = fused_or_plain(model)
+    assert isinstance(together, FusedDecoderStep)
     assert (batch - 2) * beam > FEW_ROWS  # else the model itself would be asked
     exact = said(copy.deepcopy(model).double(), batch, beam)
     assert_rounds_like(said(together, batch, beam), said(model, batch, beam), exact)
@@ -85,10 +85,10 @@ def test_models_for_it_say_different_things_of_different_pasts() -> None:
 def test_it_multiplies_in_the_precision_that_was_asked_for(dtype: torch.dtype) -> None:
     wide = STACK.model_copy(update={"feed_forward_dim": 5000})
     model = network(decoder=wide)
-    in_full = said(quickest(model), 32, 5)
+    in_full = said(fused_or_plain(model), 32, 5)
     with products_in(model, dtype):
-        together = quickest(model)
-        assert isinstance(together, Together)
+        together = fused_or_plain(model)
+        assert isinstance(together, FusedDecoderStep)
         fast, plain = said(together, 32, 5), said(model, 32, 5)
         assert_rounds_like(fast, plain, said(copy.deepcopy(model).double(), 32, 5))
         assert all((one - full).abs().max() > 1e-4 for one, full in zip(fast, in_full, strict=True))
@@ -103,7 +103,7 @@ def test_few_rows_are_left_to_the_model(monkeypatch: pytest.MonkeyPatch) -> None
         return step(model, tokens, state)
 
     monkeypatch.setattr(EncoderDecoder, "step", record)
-    together = quickest(network())
+    together = fused_or_plain(network())
     said(together, FEW_ROWS // 4, 4)
     assert asked
     asked.clear()
@@ -126,19 +126,19 @@ def test_few_rows_are_left_to_the_model(monkeypatch: pytest.MonkeyPatch) -> None
 )
 def test_other_parts_are_left_to_the_model(changes: dict[str, Any]) -> None:
     model = network(**changes)
-    assert quickest(model) is model
+    assert fused_or_plain(model) is model
 
 
 def test_another_state_is_left_to_the_model() -> None:
     model, other = network(), nn.Identity()
     hook = model.get_submodule("decoder.1.attention").register_forward_hook(lambda *given: None)
-    assert quickest(model) is model
+    assert fused_or_plain(model) is model
     hook.remove()
-    assert quickest(model) is not model
+    assert fused_or_plain(model) is not model
     with dispatch.compiled_loops(False):
-        assert quickest(model) is model
+        assert fused_or_plain(model) is model
     with torch.enable_grad():
-        assert quickest(model) is model
-    assert quickest(other) is other
-    assert quickest(model.train()) is model
-    assert quickest(model.eval().double()) is model
+        assert fused_or_plain(model) is model
+    assert fused_or_plain(other) is other
+    assert fused_or_plain(model.train()) is model
+    assert fused_or_plain(model.eval().double()) is model

@@ -2,11 +2,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfm.model.layers.dropout import POOL_SIZE, Dropout, Noise
+from tfm.model.layers.dropout import POOL_SIZE, Dropout, DropoutRng
 
 
-def masks(seed: int, step: int, micro: int = 0, rank: int = 0, noise: Noise | None = None) -> list[torch.Tensor]:
-    noise = noise or Noise()
+def masks(seed: int, step: int, micro: int = 0, rank: int = 0, noise: DropoutRng | None = None) -> list[torch.Tensor]:
+    noise = noise or DropoutRng()
     noise.begin(seed, step, micro, rank)
     like = torch.empty(100, 30)
     return [noise.mask(like, 0.3), noise.mask(like, 0.3), noise.mask(like, 0.5)]
@@ -14,7 +14,7 @@ def masks(seed: int, step: int, micro: int = 0, rank: int = 0, noise: Noise | No
 
 @given(st.integers(0, 2**31), st.integers(0, 10**6))
 def test_masks_are_a_function_of_seed_and_step_whatever_came_before(seed: int, step: int) -> None:
-    used = Noise()
+    used = DropoutRng()
     masks(seed + 1, step + 99, noise=used)
     for fresh, again in zip(masks(seed, step), masks(seed, step, noise=used), strict=True):
         assert torch.equal(fresh, again)
@@ -31,27 +31,27 @@ def test_every_coordinate_changes_the_masks() -> None:
 
 def test_rate_and_scale() -> None:
     for like in (torch.empty(1000, 1000), torch.empty(POOL_SIZE // 2 + 1)):
-        noise = Noise()
+        noise = DropoutRng()
         mask = noise.mask(like, 0.3)
         assert set(mask.unique().tolist()) == {0.0, torch.tensor(1 / 0.7).item()}
         assert abs((mask == 0).float().mean().item() - 0.3) < 0.003
 
 
 def test_dropout_is_off_in_eval() -> None:
-    dropout, x = Dropout(0.5, Noise()), torch.randn(40, 5)
+    dropout, x = Dropout(0.5, DropoutRng()), torch.randn(40, 5)
     assert torch.equal(dropout.eval()(x), x)
     assert not torch.equal(dropout.train()(x), x)
 
 
 def test_float64_drops_the_same_elements() -> None:
-    noise = Noise()
+    noise = DropoutRng()
     single = noise.mask(torch.empty(1000), 0.2)
     noise.begin(0, 0)
     assert torch.equal(single == 0, noise.mask(torch.empty(1000, dtype=torch.float64), 0.2) == 0)
 
 
 def test_a_mask_too_large_for_the_pool_is_drawn_for_itself() -> None:
-    noise, like = Noise(), torch.ones(POOL_SIZE // 2 + 1)
+    noise, like = DropoutRng(), torch.ones(POOL_SIZE // 2 + 1)
     noise.begin(1, 1)
     first, second = noise.mask(like, 0.3), noise.mask(like, 0.3)
     assert abs((first == second).float().mean() - (0.7**2 + 0.3**2)) < 0.01
@@ -60,7 +60,7 @@ def test_a_mask_too_large_for_the_pool_is_drawn_for_itself() -> None:
 
 
 def test_another_seed_has_another_pool() -> None:
-    noise, like = Noise(), torch.ones(POOL_SIZE // 2)
+    noise, like = DropoutRng(), torch.ones(POOL_SIZE // 2)
     found = []
     for seed in (1, 2):
         noise.begin(seed, 1)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from tfm.model.build import build
 from tfm.model.config import ModelConfig, StackConfig
-from tfm.model.layers.dropout import Dropout, Noise
+from tfm.model.layers.dropout import Dropout, DropoutRng
 from tfm.model.layers.feed_forward import ACTIVATIONS, FeedForward
 from tfm.model.layers.normalization import NORMALIZATIONS
 from tfm.model.layers.residual import NORMS
@@ -27,7 +27,7 @@ GATES: dict[str, Callable[[float, float], float]] = {
 
 
 def none() -> Dropout:
-    return Dropout(0.0, Noise())
+    return Dropout(0.0, DropoutRng())
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from tfm.data.batching.batches import pairs_from_ids
-from tfm.model.attention.inner_attention import ExplicitMix
+from tfm.model.attention.inner_attention import ExplicitAttention
 from tfm.model.build import build
 from tfm.model.config import Cell, DropoutConfig, ModelConfig, RecurrentAttention, RecurrentConfig, Score, StackConfig
 from tfm.model.layers.linear import Linear
@@ -241,7 +241,7 @@ def encode_by_hand(encoder: Encoder, rows: Tensor) -> tuple[Tensor, list[tuple[T
     return rows, ends
 
 
-def score_by_hand(mix: ExplicitMix, name: Score, query: Tensor, key: Tensor) -> Tensor:
+def score_by_hand(mix: ExplicitAttention, name: Score, query: Tensor, key: Tensor) -> Tensor:
     p = {name: each.squeeze(0) for name, each in mix.score.named_parameters()}
     width = torch.tensor(float(len(query)), dtype=F64)
     return {
@@ -253,7 +253,7 @@ def score_by_hand(mix: ExplicitMix, name: Score, query: Tensor, key: Tensor) -> 
     }[name]()
 
 
-def context_by_hand(mix: ExplicitMix, name: Score, query: Tensor, memory: Tensor) -> Tensor:
+def context_by_hand(mix: ExplicitAttention, name: Score, query: Tensor, memory: Tensor) -> Tensor:
     logits = torch.stack([score_by_hand(mix, name, query, key) for key in memory])
     weights = logits.exp() / logits.exp().sum()
     return weights @ memory
@@ -494,7 +494,7 @@ def test_no_padded_row_reaches_a_linear_layer(variant: dict[str, Any]) -> None:
 @pytest.mark.parametrize("attention", ["bahdanau", "luong"])
 def test_attention_weights_are_seen_in_one_place(attention: RecurrentAttention) -> None:
     model, seen = network({"attention": attention}, heads=2), list[Tensor]()
-    (mix,) = (each for each in model.modules() if isinstance(each, ExplicitMix))
+    (mix,) = (each for each in model.modules() if isinstance(each, ExplicitAttention))
     mix.dropout.register_forward_hook(lambda _, inputs, __: seen.append(inputs[0]))
     (source, sources), (target, targets) = tokens([5], 1), tokens([3], 2)
     model(source, sources, target, targets)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from tests.tiny_model import STACK, tiny_model
-from tfm.model.attention.inner_attention import ExplicitMix, VarlenMix, shared
+from tfm.model.attention.inner_attention import ExplicitAttention, VarlenAttention, shared
 from tfm.model.attention.multi_head import CrossAttention, SelfAttention, join_heads
 from tfm.model.build import build
 from tfm.model.config import ModelConfig
@@ -113,7 +113,7 @@ def test_names_are_those_of_the_modules_and_what_is_masked_has_no_weight() -> No
 def test_a_network_for_half_precision_on_a_gpu_is_recorded_too() -> None:
     config = ModelConfig(encoder=STACK, decoder=STACK, max_length=32)
     network = build(config, source_vocab=40, target_vocab=40, compute_dtype=torch.bfloat16).eval()
-    assert any(isinstance(module, VarlenMix) for module in network.modules())
+    assert any(isinstance(module, VarlenAttention) for module in network.modules())
     with torch.inference_mode(), recording(network) as recorder:
         passed(network, inputs({"source": [4], "target": [3]}))
         assert len(recorder.take()) == 6
@@ -127,7 +127,7 @@ def test_recording_leaves_the_network_as_it_was(fails: bool) -> None:
     try:
         with recording(network):
             assert [type(mix) for _, module, slot, _ in attentions(network) for mix in [getattr(module, slot)]] == [
-                ExplicitMix
+                ExplicitAttention
             ] * 6
             if fails:
                 raise RuntimeError("within")

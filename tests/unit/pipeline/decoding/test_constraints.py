@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.invariants.test_decoding import HashModel
 from tfm.data.errors import DataError
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.decoding.constraints.lexical import Bans, Forced
-from tfm.pipeline.decoding.constraints.logits_processor import Rules
+from tfm.pipeline.decoding.constraints.lexical import BannedPieces, ForcedPhrases
+from tfm.pipeline.decoding.constraints.logits_processor import LogitsRules
 from tfm.pipeline.decoding.constraints.phrases import Phrases, continuing_pieces, forbidden_pieces, forced_pieces
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.decoding.search.beam_allocation import take_turns
@@ -50,7 +50,7 @@ def banned_of_one(history, ngram, phrases):
 )
 def test_bans_are_what_they_say(histories, width, ngram, phrases, at_beginning, before):
     phrases = [(BOS_ID, *phrase) if at_beginning and not i else tuple(phrase) for i, phrase in enumerate(phrases)]
-    bans = Bans.of(ngram, phrases, before)
+    bans = BannedPieces.of(ngram, phrases, before)
     if bans is None:
         assert ngram is None
         assert not phrases
@@ -77,7 +77,7 @@ def test_bans_are_what_they_say(histories, width, ngram, phrases, at_beginning, 
 )
 def test_how_far_a_hypothesis_has_come(histories, phrases):
     phrases = [[tuple(phrase) for phrase in each] for each in phrases[: len(histories)]]
-    forced = Forced.of(phrases)
+    forced = ForcedPhrases.of(phrases)
     if forced is None:
         assert not any(phrases)
         return
@@ -118,7 +118,7 @@ ALL = {UNK_ID, EOS_ID, 4, 5, 6, 7}
 
 
 def test_no_end_before_all_has_come_up_and_none_but_it_when_there_is_no_more_room():
-    rules = Rules.of([2], DecodingConfig(max_length=4), 60, forced=[[(5, 6), (7,)]])
+    rules = LogitsRules.of([2], DecodingConfig(max_length=4), 60, forced=[[(5, 6), (7,)]])
     assert allowed(rules, []) == ALL - {EOS_ID}
     assert allowed(rules, [4]) == {5}  # three places, three pieces
     assert allowed(rules, [4, 5]) == {6}
@@ -129,30 +129,32 @@ def test_no_end_before_all_has_come_up_and_none_but_it_when_there_is_no_more_roo
 
 
 def test_a_limit_too_short_for_what_must_come_up_moves():
-    rules = Rules.of([2, 2], DecodingConfig(max_length=2), 60, [[], [4, 4]], forced=[[(5, 6), (7,), (7,)], [(5,)]])
+    rules = LogitsRules.of(
+        [2, 2], DecodingConfig(max_length=2), 60, [[], [4, 4]], forced=[[(5, 6), (7,), (7,)], [(5,)]]
+    )
     assert rules.longest.tolist() == [3, 3]
     with pytest.raises(ValueError, match="a prefix and forced phrases of 7 pieces; the model reads at most 6"):
-        Rules.of([2], DecodingConfig(), 7, [[4] * 5], forced=[[(5, 6)]])
+        LogitsRules.of([2], DecodingConfig(), 7, [[4] * 5], forced=[[(5, 6)]])
 
 
 def test_a_phrase_that_came_up_stays_a_word():
-    rules = Rules.of([2], DecodingConfig(max_length=9), 60, forced=[[(5,)]], continuing=[6, 7])
+    rules = LogitsRules.of([2], DecodingConfig(max_length=9), 60, forced=[[(5,)]], continuing=[6, 7])
     assert allowed(rules, [4]) == ALL - {EOS_ID}
     assert allowed(rules, [4, 5]) == ALL - {6, 7}
     assert allowed(rules, [4, 5, 5]) == ALL  # which is not the first time
 
 
 def test_what_prevails():
-    bans = Bans.of(1, [(4,), (5,)])
-    prefixed = Rules.of([2], DecodingConfig(), 60, [[4, 4]], bans=bans)
+    bans = BannedPieces.of(1, [(4,), (5,)])
+    prefixed = LogitsRules.of([2], DecodingConfig(), 60, [[4, 4]], bans=bans)
     assert allowed(prefixed, [4]) == {4}
-    forced = Rules.of([2], DecodingConfig(max_length=3), 60, bans=bans, forced=[[(5, 6)]])
+    forced = LogitsRules.of([2], DecodingConfig(max_length=3), 60, bans=bans, forced=[[(5, 6)]])
     assert allowed(forced, []) == {UNK_ID, 6, 7}
     assert allowed(forced, [7]) == {5}, "there is room for it alone"
-    short = Rules.of([2], DecodingConfig(min_length=9), 60, bans=bans)
+    short = LogitsRules.of([2], DecodingConfig(min_length=9), 60, bans=bans)
     assert allowed(short, [6]) == {UNK_ID, 7}
     assert allowed(short, [6, 7, UNK_ID]) == {EOS_ID}, "nothing else is left"
-    ended = Rules.of([2], DecodingConfig(), 60, bans=bans, forced=[[(5,)]])
+    ended = LogitsRules.of([2], DecodingConfig(), 60, bans=bans, forced=[[(5,)]])
     assert allowed(ended, [6, 7, UNK_ID]) == {5}, "nothing else is left"
 
 

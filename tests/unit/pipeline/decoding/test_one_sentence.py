@@ -12,8 +12,8 @@ from tfm.model.cpu_kernels import dispatch
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding import decode as decoding
-from tfm.pipeline.decoding.constraints.lexical import Bans
-from tfm.pipeline.decoding.constraints.logits_processor import Rules
+from tfm.pipeline.decoding.constraints.lexical import BannedPieces
+from tfm.pipeline.decoding.constraints.logits_processor import LogitsRules
 from tfm.pipeline.decoding.constraints.phrases import Phrases
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.decoding.search.one_sentence import one_by_one
@@ -92,13 +92,13 @@ def test_what_must_come_up_is_left_to_the_model(model: Any, steps: list[int]) ->
 
 
 def test_rules_that_look_back_are_not_for_it(model: Any) -> None:
-    plain = Rules.of([4], DecodingConfig(), 96)
+    plain = LogitsRules.of([4], DecodingConfig(), 96)
     with torch.inference_mode(), dispatch.compiled_loops(True):
         assert one_by_one(model, [[5, 9, 7, 3]], plain, lambda _: None) is not None
         for rules in (
-            Rules.of([4], DecodingConfig(), 96, bans=Bans.of(2, [], [])),
-            Rules.of([4], DecodingConfig(), 96, [[6]]),
-            Rules.of([4], DecodingConfig(), 96, forced=[[(6,)]]),
+            LogitsRules.of([4], DecodingConfig(), 96, bans=BannedPieces.of(2, [], [])),
+            LogitsRules.of([4], DecodingConfig(), 96, [[6]]),
+            LogitsRules.of([4], DecodingConfig(), 96, forced=[[(6,)]]),
         ):
             assert one_by_one(model, [[5, 9, 7, 3]], rules, lambda _: None) is None
 

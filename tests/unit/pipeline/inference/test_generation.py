@@ -12,10 +12,10 @@ from tfm.data.errors import DataError
 from tfm.model.layout import Layout
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding import decode as decoding
-from tfm.pipeline.decoding.constraints.lexical import Bans
+from tfm.pipeline.decoding.constraints.lexical import BannedPieces
 from tfm.pipeline.decoding.constraints.phrases import Phrases
 from tfm.pipeline.decoding.decode import decode
-from tfm.pipeline.decoding.streaming import Prompted, read, within, write
+from tfm.pipeline.decoding.streaming import PromptedStepper, read, within, write
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.inference.generation import Reader, Writer, score_continuations
 from tfm.pipeline.model_io.ensemble import Ensemble
@@ -104,8 +104,8 @@ def test_to_read_is_to_begin_and_step(make, prompt):
 def test_what_is_written_is_what_decoding_finds(make, prompt, config):
     model = make()
     config = config.model_copy(update={"max_length": 30, "no_repeat_ngram": 2, "min_length": 3, "length_norm": "none"})
-    pieces, sums = written(model, prompt, config, longest=30, bans=Bans.of(2, before=prompt))
-    (found,) = decode(Prompted(model, prompt), [[BOS_ID, *prompt]], config, phrases=Phrases(before=prompt))
+    pieces, sums = written(model, prompt, config, longest=30, bans=BannedPieces.of(2, before=prompt))
+    (found,) = decode(PromptedStepper(model, prompt), [[BOS_ID, *prompt]], config, phrases=Phrases(before=prompt))
     wanted = sorted(zip(sums, pieces, strict=True), reverse=True)
     assert [[*each.ids, EOS_ID] for each in found] == [each for _, each in wanted]
     assert [each.log_prob for each in found] == pytest.approx([each for each, _ in wanted], abs=1e-9)
@@ -116,7 +116,7 @@ def test_what_is_written_is_what_decoding_finds(make, prompt, config):
 def test_a_beam_finds_the_best_after_the_prompt():
     model = HashText(12, sharpness=3)
     config = DecodingConfig(beam=600, max_length=2, length_norm="none")
-    ((best,),) = decode(Prompted(model, PROMPT), [[BOS_ID]], config)
+    ((best,),) = decode(PromptedStepper(model, PROMPT), [[BOS_ID]], config)
 
     def log_prob(ids):
         state, total = read(model, torch.tensor([[BOS_ID, *PROMPT]])), 0.0
@@ -174,7 +174,7 @@ def test_a_text_does_not_depend_on_those_beside_it():
 
 
 def test_a_text_ends_where_bans_leave_nothing():
-    pieces, _ = written(HashText(7), [4], SAMPLE, longest=30, through_ends=True, bans=Bans.of(1, before=[4]))
+    pieces, _ = written(HashText(7), [4], SAMPLE, longest=30, through_ends=True, bans=BannedPieces.of(1, before=[4]))
     assert all(sorted(each) == [1, EOS_ID, 5, 6] for each in pieces)
 
 

@@ -16,7 +16,7 @@ from tests.unit.pipeline.training.test_loop import Listening
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import Stopped
 from tfm.pipeline.runtime import threads
-from tfm.pipeline.runtime.threads import TICKS, Load, Reading, Watch, choose, fitting, load_between, quota, read
+from tfm.pipeline.runtime.threads import TICKS, Load, LoadWatch, Reading, choose, fitting, load_between, quota, read
 
 CPU = torch.device("cpu")
 
@@ -97,7 +97,7 @@ def test_it_is_said_once_that_others_take_processors(
     readings = iter([Reading(0.0, 0.0, 0.0), Reading(10.0, busy, own), Reading(20.0, 2 * busy, 2 * own)])
     monkeypatch.setattr(threads, "read", lambda: next(readings))
     found: list[str] = []
-    watch = Watch(4, found.append, seconds=10.0)
+    watch = LoadWatch(4, found.append, seconds=10.0)
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
     for _ in range(4):
         watch()
@@ -123,7 +123,7 @@ def test_programs_that_really_take_all_processors_are_noticed(monkeypatch: pytes
         time.sleep(0.5)
         assert choose(CPU) == 1
         found: list[str] = []
-        watch, until = Watch(threads.num_processors(), found.append, seconds=1.0), time.monotonic() + 2.5
+        watch, until = LoadWatch(threads.num_processors(), found.append, seconds=1.0), time.monotonic() + 2.5
         while time.monotonic() < until:
             watch()
         assert len(found) == 1

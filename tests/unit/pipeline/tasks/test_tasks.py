@@ -18,7 +18,7 @@ from tfm.pipeline.tasks.language_model import RunningText
 from tfm.pipeline.tasks.masked_language_model import HIDDEN_ID, MaskedLanguageModel, masking
 from tfm.pipeline.tasks.registry import TASKS
 from tfm.pipeline.tasks.tagging import Tagging
-from tfm.pipeline.tasks.task import About, counts_of_labels
+from tfm.pipeline.tasks.task import TaskContext, counts_of_labels
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import BOS_ID, EOS_ID, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -47,8 +47,8 @@ def model_of(**changes: Any) -> tuple[ModelConfig, Any]:
     return config, build(config, source_vocab=40, target_vocab=40, seed=1).double()
 
 
-def about(config: ModelConfig, **changes: Any) -> About:
-    return About(TrainingConfig.model_validate(changes), config, tokenizer(), tokenizer(), 64)
+def about(config: ModelConfig, **changes: Any) -> TaskContext:
+    return TaskContext(TrainingConfig.model_validate(changes), config, tokenizer(), tokenizer(), 64)
 
 
 @pytest.mark.parametrize(

@@ -31,8 +31,8 @@ from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.scoring.held_out import held_out
 from tfm.pipeline.tasks import word_vectors
 from tfm.pipeline.tasks.losses import CHUNK
-from tfm.pipeline.tasks.task import About
-from tfm.pipeline.tasks.word_vectors import Neighbours, frequencies, keeping, losses_of, noise_words, num_words
+from tfm.pipeline.tasks.task import TaskContext
+from tfm.pipeline.tasks.word_vectors import WordVectorTask, frequencies, keeping, losses_of, noise_words, num_words
 from tfm.tokenizer.special import UNK_ID
 
 TEXTS = [[4, 5, 6, 4], [7, UNK_ID, 8], [5], [9, 4, 10, 11, 6]]
@@ -44,8 +44,8 @@ def config_of(architecture: str = "skip_gram", *, dim: int = 6, **words: Any) ->
     return ModelConfig.model_validate({"max_length": 32, **given})
 
 
-def task_of(config: ModelConfig, smoothing: float = 0.0) -> Neighbours:
-    return Neighbours.of(About(TrainingConfig(label_smoothing=smoothing), config, None, None, 64))  # type: ignore[arg-type]
+def task_of(config: ModelConfig, smoothing: float = 0.0) -> WordVectorTask:
+    return WordVectorTask.of(TaskContext(TrainingConfig(label_smoothing=smoothing), config, None, None, 64))  # type: ignore[arg-type]
 
 
 def split_of(texts: Sequence[Sequence[int]]) -> Split:
@@ -56,7 +56,9 @@ def dataset_of(texts: Sequence[Sequence[int]], valid: Sequence[Sequence[int]] = 
     return Dataset(split_of(texts), split_of(valid), {}, 64, Path())
 
 
-def made(config: ModelConfig, texts: Sequence[Sequence[int]] = TEXTS, vocab: int = 12) -> tuple[Neighbours, Any, Any]:
+def made(
+    config: ModelConfig, texts: Sequence[Sequence[int]] = TEXTS, vocab: int = 12
+) -> tuple[WordVectorTask, Any, Any]:
     """The task, a model in float64 whose training has begun, and all texts as one batch."""
     task, model = task_of(config), build(config, source_vocab=vocab, target_vocab=vocab, seed=1).double()
     data = dataset_of(texts)

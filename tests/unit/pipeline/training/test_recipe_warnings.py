@@ -13,7 +13,7 @@ from tfm.model.config import ModelConfig
 from tfm.pipeline.config import ScheduleConfig
 from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.training.recipe_warnings import doubts
-from tfm.pipeline.training.schedules import SCHEDULES, Course
+from tfm.pipeline.training.schedules import SCHEDULES, ScheduleContext
 
 ROOT = Path(__file__).parents[4]
 
@@ -24,7 +24,7 @@ def said(total_steps: int = 1000, parameters: int = 1, tokens: int = 1, **schedu
 
 
 def best_rate(config: ScheduleConfig, total_steps: int) -> float:
-    return max(SCHEDULES[config.name](step, config, Course(total_steps)) for step in range(1, total_steps + 1))
+    return max(SCHEDULES[config.name](step, config, ScheduleContext(total_steps)) for step in range(1, total_steps + 1))
 
 
 @given(

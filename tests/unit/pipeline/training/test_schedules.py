@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR, LRScheduler, ReduceLROnPlateau, StepLR
 
 from tfm.pipeline.config import Schedule, ScheduleConfig
-from tfm.pipeline.training.schedules import SCHEDULES, WITH_AN_END, Course
+from tfm.pipeline.training.schedules import SCHEDULES, WITH_AN_END, ScheduleContext
 
 
 def rates(
@@ -18,7 +18,7 @@ def rates(
 ) -> list[float]:
     """Rates of steps 1 to `steps`."""
     config = ScheduleConfig.model_validate({"name": name, "peak": 2.0, "warmup_steps": 0, **settings})
-    return [SCHEDULES[name](step, config, Course(total, 16, losses)) for step in range(1, steps + 1)]
+    return [SCHEDULES[name](step, config, ScheduleContext(total, 16, losses)) for step in range(1, steps + 1)]
 
 
 def torch_rates(make: Callable[[torch.optim.Optimizer], LRScheduler], steps: int) -> list[float]:
@@ -86,7 +86,7 @@ def test_warmup_is_linear_up_to_the_peak(name: Schedule) -> None:
 @given(step=st.integers(1, 10_000), warmup_steps=st.integers(0, 3000))
 def test_rates_are_positive_and_finite_even_past_the_end(name: Schedule, step: int, warmup_steps: int) -> None:
     config = ScheduleConfig(name=name, peak=1e-3, warmup_steps=warmup_steps, final=1e-6)
-    rate = SCHEDULES[name](step, config, Course(5000, 512, [2.0, 3.0, 3.0, 3.0]))
+    rate = SCHEDULES[name](step, config, ScheduleContext(5000, 512, [2.0, 3.0, 3.0, 3.0]))
     assert math.isfinite(rate)
     assert 0 < rate <= 1e-3
 
