@@ -15,8 +15,25 @@ MAY_IMPORT = {
     "tokenizer": set(),
 }
 # Flags become the configs of all floors, which hold no work; and text is opened in one way.
-ALSO_FOR_CLI = {"data.config", "model.config", "tokenizer.config", "data.sources"}
+ALSO_FOR_CLI = {"data.config", "model.config", "tokenizer.config", "data.corpora.sources"}
 ONLY_IN = {"typer": "cli", "rich": "cli", "tokenizers": "tokenizer"}
+# From the top floor down: a folder or file imports what stands below it in its list, never what stands above.
+FOLDERS = {
+    "pipeline": (
+        *("recipes", "stages", "training", "reports", "scoring", "inference", "attention_page", "model_io"),
+        *("decoding", "artifacts", "tasks", "runtime", "config", "errors"),
+    ),
+    "model": (
+        *("fused", "build", "transformer", "recurrent", "attention", "word_vectors", "layers", "cpu_kernels"),
+        *("masks", "layout", "config"),
+    ),
+    "data": (
+        *("dataset_report", "batching", "dataset", "corpora", "formats", "synthetic", "artifact_tokenizers"),
+        *("scripts", "lines", "json_documents", "config", "errors"),
+    ),
+}
+APART = {"pipeline.stages"}  # none of its files imports another
+MOST_FILES = 14  # in a folder
 FORBIDDEN = {"pickle", "dill", "cloudpickle", "transformers"}
 
 
@@ -47,6 +64,59 @@ def violations(package: str, source: str) -> list[str]:
         if top in FORBIDDEN or top in {"tests", "bench"}:
             found.append(f"line {line}: no package of ours imports {top}")
     return found
+
+
+def upward(package: str, place: Path, source: str) -> list[str]:
+    """What in a file of `package` (its path within) comes from a folder above it, or from beside it in one of APART."""
+    order, found = FOLDERS[package], []
+    own = place.with_suffix("").parts[0]
+    for line, name in _names(ast.parse(source)):
+        parts = name.split(".")
+        if parts[:2] != ["tfm", package] or len(parts) < 3:
+            continue
+        if order.index(parts[2]) < order.index(own):
+            found.append(f"line {line}: {own} stands below {parts[2]}")
+        if parts[2] == own and f"{package}.{own}" in APART:
+            found.append(f"line {line}: the files of {own} import none of one another")
+    return found
+
+
+def _names(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Every import as (line, full name); of `from tfm.model import masks` that is tfm.model.masks."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+@pytest.mark.parametrize("package", FOLDERS)
+def test_a_folder_imports_only_from_below(package: str) -> None:
+    files = sorted(file for file in (ROOT / package).rglob("*.py") if file.name != "__init__.py")
+    own = {file.relative_to(ROOT / package).with_suffix("").parts[0] for file in files}
+    assert own == set(FOLDERS[package]), "each folder and file has its place in the list"
+    found = {str(file): upward(package, file.relative_to(ROOT / package), file.read_text("utf-8")) for file in files}
+    assert {file: each for file, each in found.items() if each} == {}
+
+
+@pytest.mark.parametrize(
+    ("package", "place", "source"),
+    [
+        ("model", "layers/linear.py", "def f():\n    from tfm.model.attention import scores"),
+        ("model", "masks.py", "from tfm.model import build"),
+        ("pipeline", "scoring/validation.py", "from tfm.pipeline.training.update import Update"),
+        ("pipeline", "stages/evaluate.py", "from tfm.pipeline.stages.translate import translate_tests"),
+        ("data", "lines.py", "import tfm.data.corpora.sources"),
+    ],
+)
+def test_an_import_from_above_is_seen(package: str, place: str, source: str) -> None:
+    assert len(upward(package, Path(place), source)) == 1
+
+
+def test_no_folder_holds_more_than_one_can_read() -> None:
+    folders = [folder for package in MAY_IMPORT if package != "cli" for folder in (ROOT / package).rglob("*/")]
+    counts = {str(folder): sum(file.name != "__init__.py" for file in folder.glob("*.py")) for folder in folders}
+    assert {folder: count for folder, count in counts.items() if count > MOST_FILES} == {}
 
 
 @pytest.mark.parametrize("package", MAY_IMPORT)
