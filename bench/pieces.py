@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from tfm.data.dataset.store import Column, Split
+from tfm.data.dataset.split import Column, Split
 from tfm.tokenizer.special import SPECIALS
 
 SOURCE, TARGET, VOCABULARY = "train.source", "train.target", "vocabulary.tsv"

@@ -13,7 +13,7 @@ from tfm.data.corpora.splits import Corpus, shares
 from tfm.data.dataset.duplicate_keys import Keys
 from tfm.data.dataset.examples import Chunk, Side
 from tfm.data.dataset.row_keys import joined
-from tfm.data.dataset.store import Ints
+from tfm.data.dataset.split import Ints
 from tfm.data.dataset.unwritable import Unwritable
 from tfm.tokenizer.special import UNK_ID
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tfm.pipeline.artifacts import artifact
+from tfm.pipeline.artifacts import swap
 
 CALLS = (
     "mkdir", "rmdir", "unlink", "remove", "rename", "replace", "symlink", "link", "truncate", "ftruncate", "fsync",
@@ -53,7 +53,7 @@ class Faults:
         with pytest.MonkeyPatch.context() as patch:
             for name in CALLS:
                 patch.setattr(os, name, self._wrapped(name, getattr(os, name)))
-            patch.setattr(artifact, "exchange", self._wrapped("exchange", artifact.exchange))
+            patch.setattr(swap, "exchange", self._wrapped("exchange", swap.exchange))
             patch.setattr(os, "open", self._os_open(os.open))
             opened = self._open(io.open)
             patch.setattr("builtins.open", opened)

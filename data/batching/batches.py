@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tfm.data.dataset.store import Column, Ids, Ints, Split
+from tfm.data.dataset.split import Column, Ids, Ints, Split
 from tfm.tokenizer.special import BOS_ID, EOS_ID
 
 

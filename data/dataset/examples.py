@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tfm.data.config import LimitsConfig
 from tfm.data.corpora.references import Row
 from tfm.data.dataset.row_keys import joined, row_keys
-from tfm.data.dataset.store import Ids, Ints
+from tfm.data.dataset.split import Ids, Ints
 from tfm.data.lines import portions
 from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.words import flat

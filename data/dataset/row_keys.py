@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from tfm.data.dataset.store import Ids, Ints
+from tfm.data.dataset.split import Ids, Ints
 from tfm.data.lines import evened
 from tfm.tokenizer.special import UNK_ID
 

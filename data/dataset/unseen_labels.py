@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tfm.data.dataset.store import Split
+from tfm.data.dataset.split import Split
 from tfm.tokenizer.labels import names_in
 from tfm.tokenizer.special import UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer

@@ -1,15 +1,10 @@
 """Artifacts: what one stage leaves for the next, published whole and verified before it is read.
 
-A new version is written into a hidden folder beside its place, and takes the place in one atomic step; then the old
-one has the hidden name, and is removed. (Earlier versions of tfm made the name a link to a hidden folder. Such runs
-are read and published over; a hidden folder that any link beside it gives is never removed.)
+A new version is written into a hidden folder beside its place, and takes the place in one atomic step (`swap.py`).
 This module knows no stage.
 """
 
-import errno
 import os
-import re
-import secrets
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,35 +15,30 @@ from pathlib import Path
 from typing import Any
 
 from tfm.pipeline.artifacts import provenance
-from tfm.pipeline.artifacts.files import beginning, exchange, real_place, remove, sha256_and_sync, sync, tree, writing
+from tfm.pipeline.artifacts.canonical_json import JSON, differences, plain
+from tfm.pipeline.artifacts.files import beginning, real_place, sha256_and_sync, sync, tree, writing
 from tfm.pipeline.artifacts.folder_lock import lock
 from tfm.pipeline.artifacts.manifest import (
     FORMAT,
-    JSON,
     NAME,
     FileEntry,
     Input,
     Manifest,
-    differences,
     fingerprint,
     open_artifact,
-    plain,
     read_artifact,
     read_manifest,
     spell,
     was_ours,
 )
+from tfm.pipeline.artifacts.swap import clean, is_link_of_ours, litter, new_name, put, restore
 from tfm.pipeline.errors import CannotWrite, DataError
 from tfm.pipeline.runtime.progress import Reporter
 
 __all__ = [
-    "JSON", "Draft", "Input", "Manifest", "Plan", "check_place", "inspect", "is_fresh", "left_behind", "lock",
+    "Draft", "Input", "Manifest", "Plan", "check_place", "inspect", "is_fresh", "lock",
     "open_artifact", "publish", "read_artifact", "stale",
 ]  # fmt: skip
-
-ASIDE = ".aside"
-# What says that a name is not free for a folder: a folder that is not empty, or a link.
-STANDS_THERE = {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}
 
 
 @dataclass(frozen=True)
@@ -108,9 +98,9 @@ def is_fresh(plan: Plan, reporter: Reporter) -> bool:
     with suppress(OSError):
         os.utime(plan.folder / NAME)
     with suppress(OSError, CannotWrite):  # whoever published it may have been killed before it could tidy up
-        if _litter(real_place(plan.folder)):
+        if litter(real_place(plan.folder)):
             with lock(plan.folder):
-                _clean(real_place(plan.folder))
+                clean(real_place(plan.folder))
     reporter.line(f"{name}: fresh, nothing to do ({plan.folder})")
     return True
 
@@ -133,12 +123,12 @@ def publish(plan: Plan, *, command: Sequence[str], seconds_before: float = 0.0) 
                 yield draft
                 _seal(plan, draft, command, began)
                 _refuse_foreign(plan, place)  # much may have been put there since the work began
-                _put(version, place)
+                put(version, place)
         except BaseException:
             shutil.rmtree(version, ignore_errors=True)  # the draft; or, where the new one stands, the old one
             raise
         with suppress(OSError):  # the new one stands; the next publisher finds what could not be removed
-            _clean(place)
+            clean(place)
 
 
 def check_place(plan: Plan) -> None:
@@ -154,10 +144,10 @@ def _place_for(plan: Plan) -> Iterator[tuple[Path, Path]]:
     with lock(plan.folder):
         place = real_place(plan.folder)
         _refuse_foreign(plan, place)
-        version = _new_name(place)
+        version = new_name(place)
         with beginning(plan.folder):
-            _restore(place)
-            _clean(place)
+            restore(place)
+            clean(place)
             version.mkdir()
         yield place, version
 
@@ -173,7 +163,7 @@ def _refuse_here(plan: Plan) -> None:
 
 def _refuse_foreign(plan: Plan, place: Path) -> None:
     """Raise CannotWrite unless the place is empty or holds an artifact of the same stage and nothing more."""
-    if place.is_symlink() and not _is_link_of_ours(place):
+    if place.is_symlink() and not is_link_of_ours(place):
         raise CannotWrite(f"{plan.folder}: is a link that tfm did not make; remove it or choose another place")
     if not place.exists():
         return
@@ -230,86 +220,6 @@ def _seal(plan: Plan, draft: Draft, command: Sequence[str], began: float) -> Non
         os.fsync(file.fileno())
     for folder in [*folders, draft.folder.parent]:
         sync(folder)
-
-
-def _put(version: Path, place: Path) -> None:
-    """Let the name `place` give the version; what was there, if anything, has the version's hidden name then.
-
-    In one step. Only where a file system cannot swap two names it takes two: what was there is moved aside first.
-    """
-    try:
-        os.rename(version, place)  # works where nothing is there, or an empty folder
-    except OSError as error:
-        if error.errno not in STANDS_THERE:
-            raise
-        if not exchange(version, place):
-            _put_by_two_steps(version, place)
-    sync(place.parent)
-
-
-def _put_by_two_steps(version: Path, place: Path) -> None:
-    """The same where names cannot be swapped. Killed between the steps, `_restore` undoes the first."""
-    aside = place.parent / f"{_new_name(place).name}{ASIDE}"
-    os.rename(place, aside)
-    try:
-        os.rename(version, place)
-    except BaseException as error:
-        _move_back(aside, place, error)
-        raise
-
-
-def _move_back(aside: Path, place: Path, error: BaseException) -> None:
-    """Undo the first of two steps; where that fails too, say where the artifact is."""
-    if os.path.lexists(place):
-        return
-    try:
-        os.rename(aside, place)
-    except OSError as failed:
-        code = failed.errno or errno.EIO
-        raise OSError(code, f"{failed.strerror}; what was there is now {aside}: move it back", str(place)) from error
-
-
-def _restore(place: Path) -> None:
-    """Put back what a process had moved aside that was killed before the new version stood."""
-    for name in os.listdir(place.parent):
-        if name.endswith(ASIDE) and _is_version(place, name) and not os.path.lexists(place):
-            os.rename(place.parent / name, place)
-
-
-def _new_name(place: Path) -> Path:
-    """A name for a version of an artifact, hidden beside it."""
-    return place.parent / f".{place.name}.{secrets.token_hex(8)}"
-
-
-def _is_version(place: Path, name: str) -> bool:
-    """Whether a name is one that drafts and old versions of this place have."""
-    return re.fullmatch(rf"\.{re.escape(place.name)}\.[0-9a-f]{{16}}({re.escape(ASIDE)})?", name) is not None
-
-
-def _is_link_of_ours(place: Path) -> bool:
-    return _is_version(place, os.readlink(place))
-
-
-def _litter(place: Path) -> list[Path]:
-    """What was replaced, and drafts of processes that were killed; nothing that a link beside it gives."""
-    names = os.listdir(place.parent)
-    hidden = [place.parent / name for name in names if _is_version(place, name)]
-    others = [place.parent / name for name in names if not _is_version(place, name)] if hidden else []
-    given = {os.path.realpath(path) for path in others if path.is_symlink()}
-    return [path for path in hidden if str(path) not in given]
-
-
-def left_behind(place: Path) -> list[Path]:
-    """Drafts and replaced versions beside a place, which the next publisher removes, or which one makes just now."""
-    return _litter(real_place(place)) if place.parent.is_dir() else []
-
-
-def _clean(place: Path) -> None:
-    for path in _litter(place):
-        if path.is_symlink():
-            path.unlink(missing_ok=True)
-        else:
-            remove(path)
 
 
 def inspect(folder: Path) -> dict[str, Any]:

@@ -3,26 +3,23 @@
 A manifest is JSON in one exact spelling with a checksum over itself, so that any changed byte of it shows.
 """
 
-import hashlib
 import json
-import math
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from numbers import Integral, Real
-from pathlib import Path, PurePath
-from typing import Any, TypeAlias, TypeVar, Union
+from pathlib import Path
+from typing import Any, TypeVar
 
 from tfm.data.json_documents import parse_json, read_bounded
+from tfm.pipeline.artifacts.canonical_json import JSON, sha256_of_json
 from tfm.pipeline.artifacts.files import sha256_of, tree
 from tfm.pipeline.errors import DataError
 
 FORMAT = 1
 NAME = "manifest.json"
 
-JSON: TypeAlias = Union["Mapping[str, JSON]", "Sequence[JSON]", str, int, float, bool, None]
 _T = TypeVar("_T")
 
 
@@ -92,39 +89,6 @@ class Manifest:
 
 
 MADE = ("versions", "git_commit", "hardware", "created", "duration_seconds")
-
-
-def plain(value: object) -> JSON:
-    """The value as strict JSON has it: tuples as lists, paths as text, numbers without end as text."""
-    if value is None or isinstance(value, (str, bool)):
-        return value
-    if isinstance(value, Integral):  # NumPy's numbers among them
-        return int(value)
-    if isinstance(value, Real):
-        return float(value) if math.isfinite(value) else str(float(value))
-    if isinstance(value, PurePath):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {str(key): plain(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(each) for each in value]
-    raise TypeError(f"{type(value).__name__} has no place in a manifest: {value!r}")
-
-
-def differences(old: object, new: object, key: str = "") -> dict[str, tuple[object, object]]:
-    """What differs between two JSON values, by dotted key in the order of the keys: (old, new)."""
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        found: dict[str, tuple[object, object]] = {}
-        for each in sorted(old.keys() | new.keys()):
-            found |= differences(old.get(each), new.get(each), f"{key}.{each}" if key else each)
-        return found
-    return {} if old == new else {key: (old, new)}
-
-
-def sha256_of_json(value: object) -> str:
-    """sha256, in hex, of the value's canonical JSON: keys sorted, no spaces, ASCII."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def fingerprint(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tfm.data.errors import DataError
 from tfm.data.lines import portions
-from tfm.pipeline.artifacts.artifact import JSON
+from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.progress import Reporter

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tfm.pipeline.artifacts.manifest import plain
+from tfm.pipeline.artifacts.canonical_json import plain
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.evaluation_report import LOWER_IS_BETTER
 from tfm.pipeline.reports.run_summary import Trained, name_of, read_run

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tfm.pipeline.artifacts.artifact import left_behind
 from tfm.pipeline.artifacts.folder_lock import writer
 from tfm.pipeline.artifacts.manifest import NAME, Manifest, open_artifact
+from tfm.pipeline.artifacts.swap import left_behind
 from tfm.pipeline.errors import DataError
 
 ORDER = ("tokenizer", "dataset", "training", "model", "translations", "scores")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tfm.data.dataset.store import Split
+from tfm.data.dataset.split import Split
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig
 from tfm.pipeline.config import TrainingConfig

@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tfm.data.dataset.store import Dataset, load_dataset
+from tfm.data.dataset.split import Dataset
+from tfm.data.dataset.store import load_dataset
 from tfm.data.errors import DataError
 from tfm.data.json_documents import read_json
 from tfm.data.lines import open_lines

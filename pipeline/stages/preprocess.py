@@ -22,7 +22,8 @@ from tfm.data.dataset.unseen_labels import in_words, unseen
 from tfm.data.dataset.unwritable import Unwritable
 from tfm.data.dataset_report import CorpusCount, SplitCount, batches_line, make_report, tables
 from tfm.data.errors import DataError
-from tfm.pipeline.artifacts.artifact import JSON, Input, Plan, is_fresh, publish, read_artifact
+from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish, read_artifact
+from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.progress import Bar, Reporter
 from tfm.tokenizer.tokenizer import Tokenizer, save_pair

@@ -16,7 +16,8 @@ from tfm.data.corpora.sources import describe, identity, open_lines, pairs, reso
 from tfm.data.corpora.splits import Corpus, Portion
 from tfm.data.errors import DataError
 from tfm.data.lines import evened, portions
-from tfm.pipeline.artifacts.artifact import JSON, Draft, Input, Plan, is_fresh, publish
+from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, publish
+from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.progress import Bar, Reporter
 from tfm.tokenizer.config import LEARNED_BY, TokenizerConfig

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from tfm.data.batching.batches import PairBatch
-from tfm.data.dataset.store import Dataset
+from tfm.data.dataset.split import Dataset
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig
 from tfm.model.layout import Layout

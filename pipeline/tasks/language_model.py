@@ -10,7 +10,7 @@ import numpy as np
 
 from tfm.data.batching.batches import TextBatch, make_texts, windows_of
 from tfm.data.batching.buckets import cut, ordered_batches
-from tfm.data.dataset.store import Dataset, Ids, Ints, Split
+from tfm.data.dataset.split import Dataset, Ids, Ints, Split
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig
 from tfm.model.layout import AnyLayout, FlatLayout, Layout

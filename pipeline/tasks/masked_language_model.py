@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tfm.data.batching.batches import PairBatch
-from tfm.data.dataset.store import Ints, Split
+from tfm.data.dataset.split import Ints, Split
 from tfm.model.layers.counter_rng import counter_hash
 from tfm.model.layout import Layout
 from tfm.pipeline.tasks.losses import output_loss

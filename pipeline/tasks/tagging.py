@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from tfm.data.batching.batches import PairBatch
-from tfm.data.dataset.store import Dataset, Ints, Split
+from tfm.data.dataset.split import Dataset, Ints, Split
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig
 from tfm.model.layout import Layout

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Generator, Tensor
 
 from tfm.data.batching.batches import TextBatch, make_texts
-from tfm.data.dataset.store import Dataset, Ints, Split
+from tfm.data.dataset.split import Dataset, Ints, Split
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig, WordVectorsConfig
 from tfm.model.layers.counter_rng import counter_hash

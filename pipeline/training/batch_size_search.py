@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from tfm.data.dataset.store import Split
+from tfm.data.dataset.split import Split
 from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.out_of_memory import is_out_of_memory

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from tfm.data.dataset.store import Dataset
+from tfm.data.dataset.split import Dataset
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig
 from tfm.model.word_vectors import table_of

@@ -12,7 +12,8 @@ import torch
 from torch import nn
 
 from tfm.data.artifact_tokenizers import load_pair
-from tfm.data.dataset.store import TOKENIZER_FOLDER, Dataset, check_ids, load_dataset
+from tfm.data.dataset.split import Dataset
+from tfm.data.dataset.store import TOKENIZER_FOLDER, check_ids, load_dataset
 from tfm.model.build import Model, build, num_parameters
 from tfm.model.config import ModelConfig
 from tfm.pipeline.artifacts.artifact import Manifest, Plan, check_place, lock, publish, read_artifact

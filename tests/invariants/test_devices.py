@@ -13,7 +13,8 @@ from torch import Tensor
 
 from tests.killing import result
 from tests.tiny_training import MODEL, run, training
-from tfm.data.dataset.store import Dataset, load_dataset
+from tfm.data.dataset.split import Dataset
+from tfm.data.dataset.store import load_dataset
 from tfm.model.build import Model, build
 from tfm.model.config import DropoutConfig
 from tfm.pipeline.config import DecodingConfig

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tfm.data.dataset.curriculum import CorpusEpochs
-from tfm.data.dataset.store import Column, Split
+from tfm.data.dataset.split import Column, Split
 from tfm.model.config import WordVectorsConfig
 from tfm.pipeline.config import ScheduleConfig, TrainingConfig
 from tfm.pipeline.runtime.distributed import World

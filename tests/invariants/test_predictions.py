@@ -5,7 +5,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from tfm.data.dataset.store import Column, Dataset, Split
+from tfm.data.dataset.split import Column, Dataset, Split
 from tfm.data.errors import DataError
 from tfm.model.build import build
 from tfm.model.config import LEARNS, Architecture, ModelConfig, StackConfig

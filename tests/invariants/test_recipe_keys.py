@@ -18,7 +18,8 @@ from torch import nn
 from tests.tiny_model import tiny_model
 from tests.tiny_training import write_dataset
 from tfm.data.artifact_tokenizers import load_pair
-from tfm.data.dataset.store import Dataset, load_dataset
+from tfm.data.dataset.split import Dataset
+from tfm.data.dataset.store import load_dataset
 from tfm.model.build import build
 from tfm.model.config import LEARNS, Architecture
 from tfm.model.layers import dropout

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tfm.data.dataset.examples import encode
-from tfm.data.dataset.store import Split, load_split, write_split
+from tfm.data.dataset.split import Split
+from tfm.data.dataset.store import load_split, write_split
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
 from tfm.pipeline.config import TrainingConfig

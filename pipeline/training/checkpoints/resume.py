@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from tfm.pipeline.artifacts.artifact import Plan
-from tfm.pipeline.artifacts.manifest import differences, plain
+from tfm.pipeline.artifacts.canonical_json import differences, plain
 from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.devices import PRECISIONS, resolve_precision

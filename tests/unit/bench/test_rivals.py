@@ -10,7 +10,7 @@ from bench.pieces import write_pieces
 from bench.processes import Failed
 from bench.rivals import PEERS, figures_of_eole, figures_of_metrics
 from bench.workload import Size, configs, settings
-from tfm.data.dataset.store import Column, Split
+from tfm.data.dataset.split import Column, Split
 from tfm.model.config import ModelConfig
 from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.errors import RecipeError

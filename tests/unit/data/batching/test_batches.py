@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from tfm.data.batching.batches import make_pairs, pairs_from_ids
-from tfm.data.dataset.store import Column, Split
+from tfm.data.dataset.split import Column, Split
 from tfm.tokenizer.special import BOS_ID, EOS_ID
 
 SOURCES = [[4, 5], [6], [7, 8, 9], []]

@@ -4,7 +4,8 @@ import datasets
 import numpy as np
 import pytest
 
-from tfm.data.dataset.store import Column, load_dataset, load_split, write_about, write_split
+from tfm.data.dataset.split import Column
+from tfm.data.dataset.store import load_dataset, load_split, write_about, write_split
 from tfm.data.errors import DataError
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.tiny_artifact import around, as_link, make, plan_of
-from tfm.pipeline.artifacts import artifact, files
+from tfm.pipeline.artifacts import files, swap
 from tfm.pipeline.artifacts.artifact import open_artifact, publish, stale
 from tfm.pipeline.errors import CannotWrite, DataError
 
@@ -35,7 +35,7 @@ class Faults:
         self.dead = False
         for name in CALLS:
             patch.setattr(os, name, self._wrapped(getattr(os, name)))
-        patch.setattr(artifact, "exchange", self._wrapped(artifact.exchange))
+        patch.setattr(swap, "exchange", self._wrapped(swap.exchange))
         real = open
 
         def opened(file: Any, mode: str = "r", *rest: Any, **more: Any) -> Any:
@@ -66,7 +66,7 @@ def test_stopped_at_any_call_the_old_is_whole_or_the_new_is(
 ) -> None:
     outcomes = []
     if not swaps:
-        monkeypatch.setattr(artifact, "exchange", lambda one, other: False)
+        monkeypatch.setattr(swap, "exchange", lambda one, other: False)
     for at in range(1, 1000):
         shutil.rmtree(folder.parent, ignore_errors=True)
         folder.parent.mkdir()
@@ -177,7 +177,7 @@ def test_all_is_on_disk_before_the_name_gives_it(folder: Path, monkeypatch: pyte
     if old:
         make(plan_of(folder))
     events: list[tuple[str, object]] = []
-    sync, rename, exchange = os.fsync, os.rename, artifact.exchange
+    sync, rename, exchange = os.fsync, os.rename, swap.exchange
 
     def noted_sync(descriptor: int) -> None:
         events.append(("synced", os.fstat(descriptor).st_ino))
@@ -193,14 +193,14 @@ def test_all_is_on_disk_before_the_name_gives_it(folder: Path, monkeypatch: pyte
 
     monkeypatch.setattr(os, "fsync", noted_sync)
     monkeypatch.setattr(os, "rename", noted(rename))
-    monkeypatch.setattr(artifact, "exchange", noted(exchange))
+    monkeypatch.setattr(swap, "exchange", noted(exchange))
     make(plan_of(folder))
     order = {name: events.index(("synced", (folder / name).stat().st_ino)) for name in ("a.txt", "sub/b.bin", "sub")}
     last = events.index(("synced", (folder / "manifest.json").stat().st_ino))
-    swap = events.index(("moved", "thing"))
-    assert max(order["a.txt"], order["sub/b.bin"]) < last < events.index(("synced", folder.stat().st_ino)) < swap
-    assert last < order["sub"] < swap
-    assert events[swap - 1] == events[swap + 1] == ("synced", folder.parent.stat().st_ino)
+    moved_at = events.index(("moved", "thing"))
+    assert max(order["a.txt"], order["sub/b.bin"]) < last < events.index(("synced", folder.stat().st_ino)) < moved_at
+    assert last < order["sub"] < moved_at
+    assert events[moved_at - 1] == events[moved_at + 1] == ("synced", folder.parent.stat().st_ino)
 
 
 @pytest.mark.parametrize("wrong", [{2}, {3}, {3, 4}], ids=str)
@@ -217,7 +217,7 @@ def test_what_was_moved_aside_is_moved_back_or_named(
         rename(source, target)
 
     monkeypatch.setattr(os, "rename", failing)
-    monkeypatch.setattr(artifact, "exchange", lambda one, other: False)
+    monkeypatch.setattr(swap, "exchange", lambda one, other: False)
     with pytest.raises(OSError, match="Input/output error") as caught:
         make(plan_of(folder, a=2))
     monkeypatch.undo()
@@ -233,13 +233,13 @@ def test_an_interrupt_right_after_the_new_one_stands_stays_an_interrupt(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(plan_of(folder))
-    exchange = artifact.exchange
+    exchange = swap.exchange
 
     def interrupted(source: Path, target: Path) -> bool:
         exchange(source, target)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(artifact, "exchange", interrupted)
+    monkeypatch.setattr(swap, "exchange", interrupted)
     with pytest.raises(KeyboardInterrupt):
         make(plan_of(folder, n=2))
     assert stale(plan_of(folder, n=2)) is None

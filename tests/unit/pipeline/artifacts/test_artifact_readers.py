@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.tiny_artifact import as_link, make, plan_of
-from tfm.pipeline.artifacts import artifact
+from tfm.pipeline.artifacts import swap
 from tfm.pipeline.artifacts.artifact import Manifest, open_artifact, publish, read_artifact
 from tfm.pipeline.errors import DataError
 
@@ -95,7 +95,7 @@ def test_at_every_moment_the_name_gives_a_whole_artifact(folder: Path, publisher
 @pytest.mark.parametrize("swaps", [True, False])
 def test_a_reader_that_is_overtaken_reads_again(folder: Path, monkeypatch: pytest.MonkeyPatch, swaps: bool) -> None:
     if not swaps:
-        monkeypatch.setattr(artifact, "exchange", lambda one, other: False)
+        monkeypatch.setattr(swap, "exchange", lambda one, other: False)
     make(plan_of(folder, n=0), "0")
     times = 0
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiny_model import tiny_model
-from tfm.data.dataset.store import Column, Split, load_split, write_split
+from tfm.data.dataset.split import Column, Split
+from tfm.data.dataset.store import load_split, write_split
 from tfm.model.layout import Layout
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import Quiet

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from tfm.data.dataset.store import Column, write_about, write_split
+from tfm.data.dataset.split import Column
+from tfm.data.dataset.store import write_about, write_split
 from tfm.data.errors import DataError
 from tfm.model.build import build
 from tfm.model.config import ModelConfig, StackConfig

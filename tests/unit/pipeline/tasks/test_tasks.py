@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tfm.data.batching.batches import PairBatch, TextBatch
-from tfm.data.dataset.store import Column, Dataset, Split
+from tfm.data.dataset.split import Column, Dataset, Split
 from tfm.data.errors import DataError
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig

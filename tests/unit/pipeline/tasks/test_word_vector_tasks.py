@@ -17,7 +17,8 @@ from torch import Tensor
 
 from tests.tiny_model import tiny_model
 from tests.tiny_training import run, training, write_dataset
-from tfm.data.dataset.store import Column, Dataset, Split, load_dataset
+from tfm.data.dataset.split import Column, Dataset, Split
+from tfm.data.dataset.store import load_dataset
 from tfm.data.errors import DataError
 from tfm.model.build import build
 from tfm.model.config import ModelConfig

@@ -1,0 +1,110 @@
+"""Encoded examples in memory: columns of token ids, the splits made of them, and all splits of a dataset."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tfm.data.corpora.references import read_further
+from tfm.data.dataset.curriculum import CorpusEpochs, weights_of
+
+Ids = NDArray[np.int32]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Column:
+    """Lists of token ids as slices of one flat array: list i is values[starts[i] : starts[i] + lengths[i]]."""
+
+    values: Ids
+    starts: Ints
+    lengths: Ints
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, row: int) -> Ids:
+        return self.values[self.starts[row] : self.starts[row] + self.lengths[row]]
+
+    def take(self, rows: Ints) -> tuple[Ids, Ints]:
+        """The ids of `rows`, one list after the other, and the length of each list."""
+        lengths = self.lengths[rows]
+        ends = np.cumsum(lengths)
+        shift = self.starts[rows] - (ends - lengths)
+        return self.values[np.arange(lengths.sum()) + np.repeat(shift, lengths)], lengths
+
+    def lists(self, rows: Iterable[int] | None = None) -> list[list[int]]:
+        """The ids of `rows` (default: all) as Python lists, for decoding."""
+        return [self[row].tolist() for row in (range(len(self)) if rows is None else rows)]
+
+    @classmethod
+    def from_lists(cls, lists: Sequence[Sequence[int]]) -> "Column":
+        """A column in memory."""
+        lengths = np.fromiter(map(len, lists), np.int64, len(lists))
+        values = np.fromiter((token for ids in lists for token in ids), np.int32, int(lengths.sum()))
+        return cls(values, np.cumsum(lengths) - lengths, lengths)
+
+
+@dataclass(frozen=True)
+class Split:
+    """The examples of one split.
+
+    weights: how often a row comes up in an epoch. turns: in which epochs, corpus by corpus; none: in all. words: how
+    many pieces each word of a source has, where that was asked for.
+    """
+
+    source: Column
+    target: Column
+    weights: NDArray[np.float64]
+    _table: pa.Table | None = field(default=None, repr=False)
+    turns: tuple[CorpusEpochs, ...] = ()
+    words: Column | None = None
+    folder: Path | None = None
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    @property
+    def source_lengths(self) -> Ints:
+        """(rows,) tokens of each source, start and end tokens not counted."""
+        return self.source.lengths
+
+    @property
+    def target_lengths(self) -> Ints:
+        """(rows,) tokens of each target, start and end tokens not counted."""
+        return self.target.lengths
+
+    def weights_of(self, epoch: int) -> NDArray[np.float64] | None:
+        """How often each row comes up in this epoch, counted from 0; None where every row comes up once."""
+        return weights_of(self.weights, self.turns, epoch)
+
+    def texts(self) -> tuple[list[str], list[str]]:
+        """Source and target texts as they were read; only validation and test data keep them."""
+        if self._table is None or "source_text" not in self._table.column_names:
+            raise ValueError("training data keeps no texts")
+        return self._table.column("source_text").to_pylist(), self._table.column("target_text").to_pylist()
+
+    def further_references(self) -> list[list[str]]:
+        """Of a test set's second reference and those after it a text a row, empty where a row has not so many."""
+        return [] if self.folder is None else read_further(self.folder, len(self))
+
+    def ids_within(self, source_vocab: int, target_vocab: int) -> bool:
+        """Whether every token id is that of a piece of vocabularies so large."""
+        columns = {"source": source_vocab, "target": target_vocab}
+        chunks = [] if self._table is None else [(self._table.column(name).chunks, columns[name]) for name in columns]
+        ids = ((chunk.values.to_numpy(), size) for each, size in chunks for chunk in each if len(chunk.values))
+        return all(values.min() >= 0 and values.max() < size for values, size in ids)
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """All splits of one `dataset/` folder; `tests` in the recipe's order, the main one first."""
+
+    train: Split
+    valid: Split
+    tests: dict[str, Split]
+    batch_tokens: int
+    tokenizer_folder: Path

@@ -1,0 +1,97 @@
+"""The atomic step: a new version of an artifact, in a hidden folder beside its place, takes the place.
+
+Then the old version has the hidden name, and is removed. (Earlier versions of tfm made the name a link to a hidden
+folder. Such runs are read and published over; a hidden folder that a link beside it points to is never removed.)
+"""
+
+import errno
+import os
+import re
+import secrets
+from pathlib import Path
+
+from tfm.pipeline.artifacts.files import exchange, real_place, remove, sync
+
+ASIDE = ".aside"
+# What says that a name is not free for a folder: a folder that is not empty, or a link.
+STANDS_THERE = {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}
+
+
+def put(version: Path, place: Path) -> None:
+    """Let the name `place` give the version; what was there, if anything, has the version's hidden name then.
+
+    In one step. Only where a file system cannot swap two names it takes two: what was there is moved aside first.
+    """
+    try:
+        os.rename(version, place)  # works where nothing is there, or an empty folder
+    except OSError as error:
+        if error.errno not in STANDS_THERE:
+            raise
+        if not exchange(version, place):
+            _put_by_two_steps(version, place)
+    sync(place.parent)
+
+
+def _put_by_two_steps(version: Path, place: Path) -> None:
+    """The same where names cannot be swapped. Killed between the steps, `restore` undoes the first."""
+    aside = place.parent / f"{new_name(place).name}{ASIDE}"
+    os.rename(place, aside)
+    try:
+        os.rename(version, place)
+    except BaseException as error:
+        _move_back(aside, place, error)
+        raise
+
+
+def _move_back(aside: Path, place: Path, error: BaseException) -> None:
+    """Undo the first of two steps; where that fails too, say where the artifact is."""
+    if os.path.lexists(place):
+        return
+    try:
+        os.rename(aside, place)
+    except OSError as failed:
+        code = failed.errno or errno.EIO
+        raise OSError(code, f"{failed.strerror}; what was there is now {aside}: move it back", str(place)) from error
+
+
+def restore(place: Path) -> None:
+    """Put back what a process had moved aside that was killed before the new version stood."""
+    for name in os.listdir(place.parent):
+        if name.endswith(ASIDE) and _is_version(place, name) and not os.path.lexists(place):
+            os.rename(place.parent / name, place)
+
+
+def new_name(place: Path) -> Path:
+    """A name for a version of an artifact, hidden beside it."""
+    return place.parent / f".{place.name}.{secrets.token_hex(8)}"
+
+
+def _is_version(place: Path, name: str) -> bool:
+    """Whether a name is one that drafts and old versions of this place have."""
+    return re.fullmatch(rf"\.{re.escape(place.name)}\.[0-9a-f]{{16}}({re.escape(ASIDE)})?", name) is not None
+
+
+def is_link_of_ours(place: Path) -> bool:
+    return _is_version(place, os.readlink(place))
+
+
+def litter(place: Path) -> list[Path]:
+    """What was replaced, and drafts of processes that were killed; nothing that a link beside it gives."""
+    names = os.listdir(place.parent)
+    hidden = [place.parent / name for name in names if _is_version(place, name)]
+    others = [place.parent / name for name in names if not _is_version(place, name)] if hidden else []
+    given = {os.path.realpath(path) for path in others if path.is_symlink()}
+    return [path for path in hidden if str(path) not in given]
+
+
+def left_behind(place: Path) -> list[Path]:
+    """Drafts and replaced versions beside a place, which the next publisher removes, or which one makes just now."""
+    return litter(real_place(place)) if place.parent.is_dir() else []
+
+
+def clean(place: Path) -> None:
+    for path in litter(place):
+        if path.is_symlink():
+            path.unlink(missing_ok=True)
+        else:
+            remove(path)
