@@ -44,6 +44,16 @@ TFM = [each for each in ALL if each[1].startswith("tfm ") and not re.search(r"\.
 SYNOPSES = [each for each in ALL if each[1].startswith("tfm ") and each not in TFM]
 
 
+def tracked() -> set[str]:
+    """Every Python file of ours, and every folder that holds one, by its path from the top."""
+    files = [
+        path.relative_to(ROOT)
+        for top in ("cli", "pipeline", "model", "data", "tokenizer", "bench", "tests")
+        for path in (ROOT / top).rglob("*.py")
+    ]
+    return {str(path) for path in files} | {str(path.parent) for path in files}
+
+
 def test_there_is_something_to_hold() -> None:
     assert len(TFM) > 40
     assert {name for name, _ in TFM} > {"README.md", "recipes.md", "models.md", "decoding.md"}
@@ -111,6 +121,28 @@ def test_keys_that_a_page_names_are_keys_of_recipes(page: Path) -> None:
     for key in sorted(named - {*NO_KEYS}):
         parts = tuple(part for part in key.split(".") if not part.isdigit())
         assert field_at(Recipe, parts) is not None or parts[:2] == ("data", "tests"), f"{page.name}: {key}"
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "bench" / "README.md"], ids=lambda page: page.name)
+def test_files_that_a_page_names_are_there(page: Path) -> None:
+    ours = [f"/{each}" for each in tracked()]
+    for file in re.findall(r"(?<![\w./-])[\w./-]+\.py\b", page.read_text("utf-8")):
+        assert any(each.endswith(f"/{file.removeprefix('../')}") for each in ours), f"{page.name}: {file}"
+
+
+def test_the_map_has_every_folder() -> None:
+    """The tree of the README, each line's place read from its indentation."""
+    tree = (ROOT / "README.md").read_text("utf-8").partition("## The map")[2].split("```")[1]
+    places: list[str] = []
+    named = set()
+    for line in tree.strip().splitlines():
+        bars, name = re.fullmatch(r"([│├└─ ]*)(\S+).*", line).groups()  # type: ignore[union-attr]
+        places[len(bars) // 4 :] = [name.rstrip("/,")]
+        named.add("/".join(places))
+    ours = {each for each in tracked() if each.split("/")[0] not in ("bench", "tests")}
+    folders = {each for each in ours if not each.endswith(".py") and "language" not in each}
+    assert folders - named == set()
+    assert {each for each in named if "/" in each} - ours == set()
 
 
 def snippets() -> Iterator[tuple[str, str]]:
