@@ -13,22 +13,22 @@ from typing import Annotated, NoReturn, TextIO
 
 import typer
 
-from tfm.cli.attend import attend
-from tfm.cli.compare import compare
-from tfm.cli.embed import embed
-from tfm.cli.evaluate import evaluate
-from tfm.cli.export import export
-from tfm.cli.generate import generate
-from tfm.cli.inspect import inspect
+from tfm.cli.commands.attend import attend
+from tfm.cli.commands.compare import compare
+from tfm.cli.commands.embed import embed
+from tfm.cli.commands.evaluate import evaluate
+from tfm.cli.commands.export import export
+from tfm.cli.commands.generate import generate
+from tfm.cli.commands.inspect import inspect
+from tfm.cli.commands.preprocess import preprocess
+from tfm.cli.commands.recipe import recipe
+from tfm.cli.commands.run import run
+from tfm.cli.commands.tokenize import tokenize
+from tfm.cli.commands.train import train
+from tfm.cli.commands.translate import translate
 from tfm.cli.options import IO_ERROR, argv
-from tfm.cli.preprocess import preprocess
-from tfm.cli.recipe import recipe
-from tfm.cli.run import run
 from tfm.cli.streams import lead_nowhere
-from tfm.cli.tokenize import tokenize
 from tfm.cli.torchrun_output import first_speaks, has_no_part, stderr_of
-from tfm.cli.train import train
-from tfm.cli.translate import translate
 from tfm.pipeline.errors import Stopped, TfmError
 
 
