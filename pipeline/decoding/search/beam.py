@@ -1,17 +1,17 @@
 """Beam search: the W likeliest unfinished hypotheses of each sentence, side by side, until enough have finished.
 
-It knows of the model only start, step and select (`steppers.py`).
+Of the model it uses only start, step and select (`stepper.py`).
 
 At each step the 2W best continuations of a sentence are looked at. An end token among the W best of them finishes a
 hypothesis; the W best others stay in the beam. A sentence is done when W hypotheses have finished and the best
 unfinished one would, if it ended now for nothing, score no better than the `n_best` of them. (A model that is sure of a
 long translation finishes W poor short ones on its way: to stop just then would lose the good one.) It is done earlier
-when no unfinished one can still come among the `n_best`: a log-probability only falls, and no length norm falls with
+when no unfinished one can still be among the `n_best`: a log-probability only falls, and no length norm falls with
 length, so log p / norm(longest) is the best score that is left to it.
 With W = 1 this is greedy search: the end token was likelier than whatever else is unfinished.
 
-The model's part is done on its device; the beams' books are kept here, in numpy: they are small, and to ask a device
-for so many small operations takes longer than to do them.
+The model runs on its device; the bookkeeping of the beams is done on the CPU in numpy: the arrays are small, and to
+start so many small operations on a device takes longer than to do them.
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass
 class _Beams:
-    """The unfinished hypotheses of the sentences in B seats, and what these sentences have finished.
+    """The unfinished hypotheses of the sentences in B slots, and what these sentences have finished.
 
     What begins or finishes is written into the arrays; a step makes new ones of what grows.
     """
@@ -52,7 +52,7 @@ class _Beams:
     pieces: Ids
     """(B, W, T) all its pieces, and whatever beyond them."""
     sums: Reals
-    """(B, W) its log-probability; -inf where the beam is not full, and in a free seat."""
+    """(B, W) its log-probability; -inf where the beam is not full, and in a free slot."""
     num_finished: Ids
     """(B,)"""
     best: Reals
@@ -60,18 +60,18 @@ class _Beams:
     bound: Reals
     """(B,) the length norm of the longest hypothesis that a sentence may have."""
 
-    def select(self, seats: Ids) -> "_Beams":
-        """Some of the seats."""
-        return _Beams(*(each[seats] for each in vars(self).values()))
+    def select(self, slots: Ids) -> "_Beams":
+        """Some of the slots."""
+        return _Beams(*(each[slots] for each in vars(self).values()))
 
-    def begin(self, seats: Ids, bound: Reals) -> None:
-        """Put an empty hypothesis into these seats (n,), of sentences with this bound (n,)."""
-        self.tokens[seats] = BOS_ID
-        self.sums[seats] = NEVER
-        self.sums[seats, 0] = 0.0
-        self.num_finished[seats] = 0
-        self.best[seats] = NEVER
-        self.bound[seats] = bound
+    def begin(self, slots: Ids, bound: Reals) -> None:
+        """Put an empty hypothesis into these slots (n,), of sentences with this bound (n,)."""
+        self.tokens[slots] = BOS_ID
+        self.sums[slots] = NEVER
+        self.sums[slots, 0] = 0.0
+        self.num_finished[slots] = 0
+        self.best[slots] = NEVER
+        self.bound[slots] = bound
 
     def count(self, finished: Flags, scores: Reals) -> None:
         """Count the hypotheses that have just finished (B, W), and keep their scores (B, W)."""
@@ -99,52 +99,52 @@ def beam_search(
     """
     device, norms = source.device, rules.divisors.numpy()
     found: list[list[Hypothesis]] = [[] for _ in range(layout.batch)]
-    seats = BatchSlots(stepper, source, layout, rules, most)
-    beams = _start(seats, n_best)
+    slots = BatchSlots(stepper, source, layout, rules, most)
+    beams = _start(slots, n_best)
     while True:
-        predict, seats.state = stepper.step(torch.from_numpy(beams.tokens.ravel()).to(device), seats.state)
-        values, parents, tokens = _continuations(predict, seats.rules, seats.num_pieces, beams, beam, device)
-        divisors = norms[seats.num_pieces.numpy() + 1]
+        predict, slots.state = stepper.step(torch.from_numpy(beams.tokens.ravel()).to(device), slots.state)
+        values, parents, tokens = _continuations(predict, slots.rules, slots.num_pieces, beams, beam, device)
+        divisors = norms[slots.num_pieces.numpy() + 1]
         ends = (tokens == EOS_ID) & (values != NEVER)
         finished = ends[:, :beam]
         if finished.any():
             beams.count(finished, values[:, :beam] / divisors[:, None])
-            _collect(found, beams, seats, finished, values, parents, norms)
+            _collect(found, beams, slots, finished, values, parents, norms)
         rows, stays = np.arange(len(ends))[:, None], np.argsort(ends, axis=1, kind="stable")[:, :beam]
         parents = parents[rows, stays]
-        grown = _grow(beams, values[rows, stays], parents, tokens[rows, stays], seats.num_pieces.numpy())
-        done = _is_done(grown, divisors, beam, _may_end(grown, seats.rules, seats.num_pieces, device))
+        grown = _grow(beams, values[rows, stays], parents, tokens[rows, stays], slots.num_pieces.numpy())
+        done = _is_done(grown, divisors, beam, _may_end(grown, slots.rules, slots.num_pieces, device))
         grown.sums[done] = NEVER
 
         from_rows = (parents + beams.tokens.shape[1] * rows).ravel()
         if len(from_rows) != beams.tokens.size or (from_rows != np.arange(len(from_rows))).any():
-            seats.state = seats.state.select(torch.from_numpy(from_rows).to(device))
-        if num_done := seats.advance(torch.from_numpy(done)):
+            slots.state = slots.state.select(torch.from_numpy(from_rows).to(device))
+        if num_done := slots.advance(torch.from_numpy(done)):
             on_done(num_done)
         beams = grown
-        if (late := seats.put_off()) is not None:
+        if (late := slots.put_off()) is not None:
             sentences, empty = late
             beams.sums[empty.numpy()] = NEVER
             for sentence in sentences:
                 found[sentence].clear()
-        if (new := seats.fill(beam)) is not None:
-            beams.begin(new.numpy(), norms[rules.longest[seats.sentences[new]].numpy() + 1])
-        if (stay := seats.shrink(beam)) is not None:
+        if (new := slots.fill(beam)) is not None:
+            beams.begin(new.numpy(), norms[rules.longest[slots.sentences[new]].numpy() + 1])
+        if (stay := slots.shrink(beam)) is not None:
             if not len(stay):
                 return [best_first(hypotheses, n_best) for hypotheses in found]
             beams = beams.select(stay.numpy())
 
 
-def _start(seats: BatchSlots[StateT], n_best: int) -> _Beams:
-    """One empty hypothesis a seat: the first step's candidates fill the beam."""
-    num_seats = len(seats)
+def _start(slots: BatchSlots[StateT], n_best: int) -> _Beams:
+    """One empty hypothesis a slot: the first step's candidates fill the beam."""
+    num_slots = len(slots)
     return _Beams(
-        tokens=np.full((num_seats, 1), BOS_ID),
-        pieces=np.empty((num_seats, 1, 0), np.int64),
-        sums=np.zeros((num_seats, 1)),
-        num_finished=np.zeros(num_seats, np.int64),
-        best=np.full((num_seats, n_best), NEVER),
-        bound=seats.rules.divisors[seats.rules.longest + 1].numpy(),
+        tokens=np.full((num_slots, 1), BOS_ID),
+        pieces=np.empty((num_slots, 1, 0), np.int64),
+        sums=np.zeros((num_slots, 1)),
+        num_finished=np.zeros(num_slots, np.int64),
+        best=np.full((num_slots, n_best), NEVER),
+        bound=slots.rules.divisors[slots.rules.longest + 1].numpy(),
     )
 
 
@@ -196,7 +196,7 @@ def _is_done(beams: _Beams, divisors: Reals, beam: int, may_end: Reals) -> Flags
 def _collect(
     found: list[list[Hypothesis]],
     beams: _Beams,
-    seats: BatchSlots[StateT],
+    slots: BatchSlots[StateT],
     finished: Flags,
     values: Reals,
     parents: Ids,
@@ -204,10 +204,10 @@ def _collect(
 ) -> None:
     """Add to `found` the hypotheses that end here, finished (B, W)."""
     rows, ranks = finished.nonzero()
-    lengths, log_probs = seats.num_pieces.numpy()[rows], values[rows, ranks]
+    lengths, log_probs = slots.num_pieces.numpy()[rows], values[rows, ranks]
     pieces, scores = beams.pieces[rows, parents[rows, ranks]], log_probs / norms[lengths + 1]
     for sentence, ids, length, score, log_prob in zip(
-        seats.sentences.numpy()[rows].tolist(),
+        slots.sentences.numpy()[rows].tolist(),
         pieces.tolist(),
         lengths.tolist(),
         scores.tolist(),

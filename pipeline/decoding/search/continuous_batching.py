@@ -1,8 +1,8 @@
-"""Who is searched for: some sentences side by side, each in a seat, and the next one where a seat falls free.
+"""Continuous batching: some sentences are searched side by side, each in a slot; a free slot takes the next one.
 
-A step costs nearly the same for few rows as for many, and sentences end at different steps. So the seats are kept
-filled: what remains of a batch need not wait for its longest sentence. One that goes on and on would make all others
-attend over as many slots as its own; it is put off, and searched for anew at the end, among its like.
+A step costs nearly the same for few rows as for many, and sentences end at different steps. So the slots are kept
+filled: the rest of a batch does not wait for its longest sentence. A sentence that does not end would make all others
+attend over as many positions as its own; it is put off, and searched again at the end, with others of its kind.
 """
 
 from collections import deque
@@ -20,11 +20,11 @@ NEVER_AGAIN = 1 << 62
 
 
 class BatchSlots(Generic[StateT]):
-    """B seats, and the model's state of them.
+    """B slots of a batch, and the model's state for them.
 
-    sentences (B,): who sits there, -1 in a free seat. num_pieces (B,): the length of their hypotheses so far. rules:
-    theirs. All on the CPU. state: the model's, of B * W rows; one a seat at the beginning.
-    Seats change in groups, an eighth of them at a time: each change copies what the model remembers.
+    sentences (B,): the sentence in each slot, -1 in a free slot. num_pieces (B,): the length of its hypotheses so far.
+    rules: of these sentences. All on the CPU. state: the model's, of B * W rows; one row a slot at the beginning.
+    Slots change in groups, an eighth of them at a time: each change copies what the model remembers.
     """
 
     def __init__(self, stepper: Stepper[StateT], source: Tensor, layout: Layout, rules: LogitsRules, most: int) -> None:
@@ -33,13 +33,13 @@ class BatchSlots(Generic[StateT]):
         self._waiting = deque(range(layout.batch))
         self._read: tuple[list[int], StateT] | None = None  # some sentences, and their state of one row each
         self._num_called = 0  # of these
-        # for how many pieces a sentence keeps its seat while others wait or sit
+        # for how many pieces a sentence keeps its slot while there are others
         self._patience = layout.lengths * 3 // 2 + 10
         self._least_patience = int(self._patience.min())
         self._num_free, self._group = 0, min(most, GROUP)
         self.sentences, self.state = self._called(min(most, layout.batch), 1)
         self.num_pieces = torch.zeros_like(self.sentences)
-        self._num_read = torch.zeros_like(self.sentences)  # by the seat's rows, also after their sentence has left
+        self._num_read = torch.zeros_like(self.sentences)  # by the rows of each slot, also after its sentence has left
         self.rules = rules.select(self.sentences)
 
     def __len__(self) -> int:
@@ -48,7 +48,7 @@ class BatchSlots(Generic[StateT]):
     def _called(self, count: int, width: int) -> tuple[Tensor, StateT]:
         """The next sentences, at most `count`, and their state of `width` rows each.
 
-        They are read in larger groups: to read few takes nearly as long as to read many.
+        They are encoded in larger groups: to encode few takes nearly as long as to encode many.
         """
         if self._read is None:
             group = min(max(count, self._group), len(self._waiting))
@@ -66,7 +66,7 @@ class BatchSlots(Generic[StateT]):
         return torch.tensor(sentences[first:last]), state
 
     def advance(self, done: Tensor) -> int:
-        """One piece more; the seats whose sentences are done (B,) fall free. How many do so."""
+        """One piece more; the slots whose sentences are done (B,) become free. Returns how many do."""
         self.num_pieces += 1
         self._num_read += 1
         num_leaving = self._leave(done & (self.sentences >= 0)) if done.any() else 0
@@ -74,15 +74,15 @@ class BatchSlots(Generic[StateT]):
             self.num_pieces[self.sentences < 0] = 0
         return num_leaving
 
-    def _leave(self, seats: Tensor) -> int:
-        """Free these seats (B,), which are taken. How many they are."""
-        self.sentences[seats] = -1
-        num_leaving = int(seats.sum())
+    def _leave(self, slots: Tensor) -> int:
+        """Free these slots (B,), which are taken. Returns how many they are."""
+        self.sentences[slots] = -1
+        num_leaving = int(slots.sum())
         self._num_free += num_leaving
         return num_leaving
 
     def put_off(self) -> tuple[list[int], Tensor] | None:
-        """Who must leave for a while, and from which seats."""
+        """The sentences that are put off, and their slots; None where there are none."""
         if len(self) == 1 or int(self.num_pieces.max()) <= self._least_patience:
             return None
         late = (self.sentences >= 0) & (self.num_pieces > self._patience[self.sentences])
@@ -95,7 +95,7 @@ class BatchSlots(Generic[StateT]):
         return sentences, late.nonzero().squeeze(1)
 
     def fill(self, width: int) -> Tensor | None:
-        """Give free seats, of `width` rows each, to the next ones, if some wait and enough are free. Which seats."""
+        """Give free slots, of `width` rows each, to waiting sentences, if enough slots are free. Returns which slots."""
         if self._is_last() or 8 * self._num_free < len(self):
             return None
         sentences, state = self._called(self._num_free, width)
@@ -108,9 +108,9 @@ class BatchSlots(Generic[StateT]):
         return new
 
     def shrink(self, width: int) -> Tensor | None:
-        """Take free seats, of `width` rows each, away, if none wait and enough are free. Which seats stay.
+        """Remove free slots, of `width` rows each, if no sentence waits and enough slots are free. Returns which stay.
 
-        Also if free ones, whose rows are carried along, would go beyond what the model reads.
+        Also if the rows of a free slot, which every step extends, would become longer than the model reads.
         """
         if not self._num_free:
             return None
@@ -126,14 +126,14 @@ class BatchSlots(Generic[StateT]):
         return taken
 
     def _outruns(self) -> bool:
-        """Whether a free seat has read all that the model can read."""
+        """Whether a free slot has read all that the model can read."""
         return bool((self._num_read[self.sentences < 0] >= self._stepper.max_length).any())
 
     def _is_last(self) -> bool:
-        """Whether nobody waits."""
+        """Whether no sentence waits."""
         return not self._waiting and self._read is None
 
-    def _rows(self, seats: Tensor, width: int) -> Tensor:
-        """The rows of these seats."""
-        rows = seats.unsqueeze(1) * width + torch.arange(width)
+    def _rows(self, slots: Tensor, width: int) -> Tensor:
+        """The rows of these slots."""
+        rows = slots.unsqueeze(1) * width + torch.arange(width)
         return rows.flatten().to(self._sources[0].device)

@@ -43,26 +43,26 @@ def piece_by_piece(
     """
     device = source.device
     found: list[list[Hypothesis]] = [[] for _ in range(layout.batch)]
-    seats = BatchSlots(stepper, source, layout, rules, most)
-    tokens_B = torch.full((len(seats),), BOS_ID, device=device)
-    pieces_BT = torch.empty((len(seats), int(rules.longest.max()) + 1), dtype=torch.int64, device=device)
-    sums_B = torch.zeros(len(seats), dtype=exact_dtype(device), device=device)
+    slots = BatchSlots(stepper, source, layout, rules, most)
+    tokens_B = torch.full((len(slots),), BOS_ID, device=device)
+    pieces_BT = torch.empty((len(slots), int(rules.longest.max()) + 1), dtype=torch.int64, device=device)
+    sums_B = torch.zeros(len(slots), dtype=exact_dtype(device), device=device)
     while True:
-        predict, seats.state = stepper.step(tokens_B, seats.state)
+        predict, slots.state = stepper.step(tokens_B, slots.state)
         log_probs_BV = predict(slice(None))
-        seats.rules.apply(log_probs_BV.unsqueeze(1), seats.num_pieces, pieces_BT)
-        log_prob_B, tokens_B = choose(log_probs_BV, seats.sentences, seats.num_pieces)
+        slots.rules.apply(log_probs_BV.unsqueeze(1), slots.num_pieces, pieces_BT)
+        log_prob_B, tokens_B = choose(log_probs_BV, slots.sentences, slots.num_pieces)
         sums_B += log_prob_B
-        pieces_BT.scatter_(1, seats.num_pieces.to(device).unsqueeze(1), tokens_B.unsqueeze(1))
+        pieces_BT.scatter_(1, slots.num_pieces.to(device).unsqueeze(1), tokens_B.unsqueeze(1))
         ended = (tokens_B == EOS_ID).cpu()
         if ended.any():
-            _collect(found, seats, ended & (seats.sentences >= 0), pieces_BT, sums_B, rules)
-        if num_done := seats.advance(ended):
+            _collect(found, slots, ended & (slots.sentences >= 0), pieces_BT, sums_B, rules)
+        if num_done := slots.advance(ended):
             on_done(num_done)
-        seats.put_off()
-        if (new := seats.fill(1)) is not None:
+        slots.put_off()
+        if (new := slots.fill(1)) is not None:
             tokens_B[new], sums_B[new] = BOS_ID, 0.0
-        if (stay := seats.shrink(1)) is not None:
+        if (stay := slots.shrink(1)) is not None:
             if not len(stay):
                 return [best_first(hypotheses, 1) for hypotheses in found]
             stay = stay.to(device)
@@ -71,17 +71,17 @@ def piece_by_piece(
 
 def _collect(
     found: list[list[Hypothesis]],
-    seats: BatchSlots[StateT],
+    slots: BatchSlots[StateT],
     ended: Tensor,
     pieces: Tensor,
     sums: Tensor,
     rules: LogitsRules,
 ) -> None:
-    """Add to `found` the hypotheses of the seats that have ended (B,)."""
+    """Add to `found` the hypotheses of the slots that have ended (B,)."""
     out = ended.to(pieces.device)
-    lengths = seats.num_pieces[ended].tolist()
+    lengths = slots.num_pieces[ended].tolist()
     for sentence, ids, log_prob, length in zip(
-        seats.sentences[ended].tolist(), pieces[out].tolist(), sums[out].tolist(), lengths, strict=True
+        slots.sentences[ended].tolist(), pieces[out].tolist(), sums[out].tolist(), lengths, strict=True
     ):
         divisor = rules.divisors[length + 1].item()
         found[sentence].append(Hypothesis(tuple(ids[:length]), log_prob / divisor, log_prob))
