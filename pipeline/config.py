@@ -196,11 +196,9 @@ class DecodingConfig(BaseModel):
             raise ValueError(f"min_length ({self.min_length}) cannot exceed max_length ({self.max_length})")
         return self
 
-    def no_n_best(self, task: str = "translation") -> str | None:
-        """Why a model of this task cannot give so many; None where it can. A classifier needs no beam."""
-        if task == "tagging" and self.n_best > 1:
-            return f"decoding.n_best ({self.n_best}): a tagger gives each word its likeliest tag, and no second best"
-        if task != "classification" and self.strategy == "search" and self.n_best > self.beam:
+    def no_n_best(self) -> str | None:
+        """Why a search cannot give so many hypotheses; None where it can."""
+        if self.strategy == "search" and self.n_best > self.beam:
             return f"decoding.n_best ({self.n_best}) cannot exceed beam ({self.beam})"
         return None
 
@@ -249,12 +247,3 @@ class EvaluationConfig(BaseModel):
         "auto", description="accuracy, macro F1: a label is a line or a word of it; auto: a line for classification"
     )
     samples: int = Field(20, ge=0, description="worst and random samples shown in the report")
-
-    def of_task(self, task: str) -> "EvaluationConfig":
-        """The same; for a task that labels, where no metrics were asked for, with those for labels."""
-        changes: dict[str, object] = {}
-        if task == "classification" and self.labels == "auto":
-            changes["labels"] = "line"
-        if task in ("classification", "tagging") and "metrics" not in self.model_fields_set:
-            changes["metrics"] = ("accuracy", "macro_f1", "exact_match")
-        return self.model_copy(update=changes)

@@ -45,7 +45,7 @@ TABLES = [
     (Cell, "tfm.model.recurrent.cells", "CELLS"),
     (RecurrentAttention, "tfm.model.recurrent.factory", "DECODERS"),
     (Task, "tfm.pipeline.tasks.registry", "TASKS"),
-    (Task, "tfm.pipeline.reports.comparison", "MAIN"),
+    (Task, "tfm.pipeline.tasks.abilities", "ABILITIES"),
     (Optimizer, "tfm.pipeline.training.optimizers", "OPTIMIZERS"),
     (Schedule, "tfm.pipeline.training.schedules", "SCHEDULES"),
     (LengthNorm, "tfm.pipeline.decoding.constraints.logits_processor", "LENGTH_NORMS"),

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.manifest import Manifest
 from tfm.pipeline.errors import DataError
+from tfm.pipeline.tasks.abilities import DEFAULT_TASK
 
 SHOWN = 12  # digits of a sha256
 
@@ -12,7 +13,7 @@ SHOWN = 12  # digits of a sha256
 def task_of(model: Manifest) -> str:
     """The task that a model, which was verified, was trained for."""
     content = read_json(model.folder / "config.json", shown=model.path / "config.json")
-    return str(content.get("task", "translation"))
+    return str(content.get("task", DEFAULT_TASK))
 
 
 def check_tokenizer(model: Manifest, dataset: Manifest) -> None:

@@ -21,6 +21,7 @@ from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.errors import RecipeError, printable
 from tfm.pipeline.model_io.loaded_model import LoadedModel
+from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.tokenizer.special import BOS_ID, EOS_ID, SPECIALS
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -120,12 +121,13 @@ def check_attends(loaded: LoadedModel) -> None:
 
 def translates(loaded: LoadedModel) -> bool:
     """Whether a model reads a source and says a target."""
-    return loaded.config.task == "translation"
+    return ABILITIES[loaded.config.task].translates
 
 
 def reader(loaded: LoadedModel) -> Tokenizer:
     """The tokenizer of what a model reads: a language model learns from the target side of a corpus."""
-    return loaded.target_tokenizer if loaded.config.task == "language_model" else loaded.source_tokenizer
+    reads = ABILITIES[loaded.config.task].reads
+    return loaded.target_tokenizer if reads == "target" else loaded.source_tokenizer
 
 
 def encoded(loaded: LoadedModel, text: str) -> list[int]:

@@ -20,6 +20,7 @@ from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.devices import decoding_precision
 from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.tokenizer.special import BOS_ID, EOS_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -63,7 +64,7 @@ class Reader:
     """
 
     def __init__(self, loaded: LoadedModel, *, through_ends: bool | None = None) -> None:
-        if loaded.config.task != "language_model":
+        if not ABILITIES[loaded.config.task].generates:
             raise DataError(f"learned {loaded.config.task}, and is no language model", file=loaded.folder)
         self.model: Any = loaded.model.eval()
         self.tokenizer: Tokenizer = loaded.target_tokenizer

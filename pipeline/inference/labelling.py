@@ -14,23 +14,20 @@ from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.pipeline.tasks.registry import TASKS
 from tfm.pipeline.tasks.task import Labels, TaskContext
 
-LABELLING = ("classification", "tagging")
-BY_WORDS = ("tagging",)
-TRANSLATING = ("translation",)
-OTHERWISE_USED = {"language_model": "use `tfm generate`", "word_vectors": "use `tfm embed`"}
 TOKENS = 8192
 
 
 def labels_instead(loaded: LoadedModel) -> bool:
     """Whether the model labels. Raises DataError where it neither labels nor translates."""
     task = loaded.config.task
-    if task not in (*LABELLING, *TRANSLATING):
-        remedy = OTHERWISE_USED.get(task, "it is a beginning for others (--init-from)")
-        raise DataError(f"learned {task} and gives no translations: {remedy}", file=loaded.folder)
-    return task in LABELLING
+    abilities = ABILITIES[task]
+    if not abilities.gives_hypotheses:
+        raise DataError(f"learned {task} and gives no translations: {abilities.instead}", file=loaded.folder)
+    return abilities.labels is not None
 
 
 def warn_of_unseen(loaded: LoadedModel, references: Sequence[Sequence[str]], reporter: Reporter) -> None:
@@ -115,7 +112,7 @@ def label(
 def _read(loaded: LoadedModel, lines: Sequence[str], cuts: Truncated) -> list[Source]:
     """The lines as the model reads them, those that are too long cut."""
     tokenizer, limit = loaded.source_tokenizer, loaded.model.max_length - 1
-    if loaded.config.task in BY_WORDS:
+    if ABILITIES[loaded.config.task].labels == "tags":
         words = tokenizer.encode_words(lines)
         sources = [Source([*chain(*each)], [*map(len, each)]) for each in words]
     else:

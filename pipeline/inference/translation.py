@@ -11,6 +11,7 @@ from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.tasks.abilities import ABILITIES
 
 if TYPE_CHECKING:
     from tfm.pipeline.decoding.constraints.phrases import Phrases
@@ -68,7 +69,7 @@ def translate_lines(
 
     chunks = portions(zip(lines), chunk_lines, ready)
     if labels_instead(loaded):
-        if (reason := config.no_n_best(loaded.config.task)) is not None:
+        if (reason := ABILITIES[loaded.config.task].no_n_best(config)) is not None:
             raise RecipeError(reason)
         cuts = Truncated()
         for rows in chunks:

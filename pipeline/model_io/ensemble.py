@@ -19,6 +19,7 @@ from tfm.model.layers.log_probs import Predict
 from tfm.model.layout import Layout
 from tfm.pipeline.artifacts.manifest import Manifest, open_artifact
 from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
+from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET
 
 
@@ -86,7 +87,7 @@ def load_ensemble(folders: Sequence[Path], device: str = "auto", dtype: torch.dt
 
 def _check_work(one: LoadedModel, other: LoadedModel) -> None:
     task = other.config.task
-    if task not in ("translation", "language_model"):
+    if not ABILITIES[task].writes:
         raise DataError(f"learned {task}, and an ensemble is of models that write", file=other.folder)
     if task != one.config.task:
         raise DataError(f"no ensemble with {one.folder}: it learned {task}, not {one.config.task}", file=other.folder)

@@ -8,6 +8,7 @@ from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.recipes.recipe import Recipe, run_folder
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.runtime.torchrun import in_step
+from tfm.pipeline.tasks.abilities import ABILITIES
 
 
 @dataclass(frozen=True)
@@ -133,13 +134,9 @@ STAGES = {
 }
 
 
-WITHOUT_TRANSLATIONS = ("language_model", "masked_language_model", "word_vectors")
-"""Tasks that have nothing to translate: their models are scored by how probable they find the test sets."""
-
-
 def stages(recipe: Recipe) -> list[str]:
-    """The stages of a recipe, in order."""
-    without = {"translate"} if recipe.model.task in WITHOUT_TRANSLATIONS else set()
+    """The stages of a recipe, in order. A task without hypotheses has nothing to translate."""
+    without = set() if ABILITIES[recipe.model.task].gives_hypotheses else {"translate"}
     return [stage for stage in STAGES if stage not in without]
 
 

@@ -24,6 +24,7 @@ from tfm.pipeline.recipes.error_messages import Key, Origin, Origins, explain, m
 from tfm.pipeline.recipes.label_defaults import add_names, check_names
 from tfm.pipeline.recipes.overrides import Setting, put, settings_of
 from tfm.pipeline.recipes.unused_keys import refuse_idle
+from tfm.pipeline.tasks.abilities import ABILITIES, tasks_that
 from tfm.tokenizer.config import TokenizerConfig
 
 MAX_BYTES = 2**20
@@ -75,15 +76,16 @@ class Recipe(BaseModel):
 
     def _task_fits(self) -> None:
         """Raise ValueError for a setting that the task has no use for."""
-        task, training = self.model.task, self.training
+        task, abilities, training = self.model.task, ABILITIES[self.model.task], self.training
         check_names(task, self.tokenizer)
-        if (reason := self.decoding.no_n_best(task)) is not None:
+        if (reason := abilities.no_n_best(self.decoding)) is not None:
             raise ValueError(reason)
-        if training.layout == "flat" and task not in ("translation", "language_model"):
-            raise ValueError(f'training.layout = "flat" is for translation and language_model, not "{task}"')
-        if training.early_stopping.metric == "bleu" and task != "translation":
+        if training.layout == "flat" and not abilities.flat_layout:
+            able = " and ".join(tasks_that(lambda each: each.flat_layout))
+            raise ValueError(f'training.layout = "flat" is for {able}, not "{task}"')
+        if training.early_stopping.metric == "bleu" and not abilities.translates:
             raise ValueError(f'early_stopping.metric = "bleu": there are no translations with model.task = "{task}"')
-        if task == "word_vectors" and self.model.word_vectors.negatives is not None:
+        if self.model.word_vectors.negatives is not None:
             if training.early_stopping.metric == "perplexity":
                 raise ValueError("early_stopping.metric: negative sampling has a loss, but no perplexity")
             if "label_smoothing" in training.model_fields_set and training.label_smoothing:

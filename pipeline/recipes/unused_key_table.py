@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig, EvaluationMetric
+from tfm.pipeline.tasks.abilities import tasks_that
 
 Test = Callable[[Any], bool]
 
@@ -47,9 +48,10 @@ NO_ATTENTION = ("model.score", "model.qk_norm", "model.dropout.attention")
 HEADS = ("heads", "key_value_heads", "key_dim", "value_dim")
 WORD_VECTORS = {"model.architecture": one_of("skip_gram", "cbow")}
 RECURRENT = {"model.architecture": one_of("recurrent")}
-NO_TRANSLATION = {"model.task": none_of("translation")}
-LABELS = one_of("classification", "tagging")
-BY_PROBABILITY = {"model.task": one_of("language_model", "masked_language_model", "word_vectors")}
+TRANSLATES = one_of(*tasks_that(lambda task: task.translates))
+NO_TRANSLATION = {"model.task": none_of(*tasks_that(lambda task: task.translates))}
+LABELS = one_of(*tasks_that(lambda task: task.labels))
+BY_PROBABILITY = {"model.task": none_of(*tasks_that(lambda task: task.gives_hypotheses))}
 
 MODEL = (
     Unused(
@@ -121,11 +123,15 @@ MODEL = (
         'there is no attention; that is mixing = "attention"',
     ),
     Unused(
-        {"model.task": one_of("classification", "tagging")},
+        {"model.task": LABELS},
         ("model.tie",),
         "labels are no pieces of the text, so no table is there to be shared",
     ),
-    Unused({"model.task": none_of("classification")}, ("model.pooling",), 'it is for task = "classification"'),
+    Unused(
+        {"model.task": none_of(*tasks_that(lambda task: task.labels == "label"))},
+        ("model.pooling",),
+        'it is for task = "classification"',
+    ),
     Unused(
         {"model.adaptive.cutoffs": one_of(())}, ("model.adaptive.factor",), "one cluster has one width; give cutoffs"
     ),
@@ -169,7 +175,7 @@ TRAINING = (
 
 DECODING = (
     Unused(
-        {"model.task": one_of("classification", "tagging")},
+        {"model.task": LABELS},
         tuple(f"decoding.{name}" for name in DecodingConfig.model_fields if name != "n_best"),
         "labels are read off, not searched for",
     ),
@@ -215,7 +221,7 @@ EVALUATION = (
         "no BLEU is among them",
     ),
     Unused(
-        {"model.task": one_of("translation"), "evaluation.metrics": without("accuracy", "macro_f1")},
+        {"model.task": TRANSLATES, "evaluation.metrics": without("accuracy", "macro_f1")},
         ("evaluation.labels",),
         "it is for accuracy and macro_f1",
     ),
@@ -233,7 +239,7 @@ TEXT = (
         "the source's pieces are those of source_from, the target's are of target_kind",
     ),
     Unused(
-        {"model.task": one_of("tagging")},
+        {"model.task": one_of(*tasks_that(lambda task: task.labels == "tags"))},
         ("data.limits.cut_sources",),
         "each word of a sentence has its tag, so that none is cut",
     ),

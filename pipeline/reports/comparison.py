@@ -11,21 +11,12 @@ from typing import Any
 
 from tfm.pipeline.artifacts.canonical_json import plain
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.reports.evaluation_report import LOWER_IS_BETTER
 from tfm.pipeline.reports.run_summary import Trained, name_of, read_run
+from tfm.pipeline.tasks.abilities import ABILITIES, LOWER_IS_BETTER
 
-MAIN: Mapping[str, Sequence[str]] = {
-    "translation": ("bleu", "exact_match"),
-    "language_model": ("perplexity", "token_accuracy", "bits_per_character"),
-    "masked_language_model": ("perplexity", "token_accuracy"),
-    "classification": ("accuracy", "macro_f1"),
-    "tagging": ("accuracy", "macro_f1"),
-    "word_vectors": ("perplexity", "token_accuracy", "loss"),
-}
-"""By task: which metrics of the test set stand in the table."""
 SMALL = {
     *("parameters", "updates", "seconds"),
-    *(f"{part}.{name}" for name in (*LOWER_IS_BETTER, "loss") for part in ("valid", "test")),
+    *(f"{part}.{name}" for name in LOWER_IS_BETTER for part in ("valid", "test")),
 }
 """Figures of which the lower is the better."""
 
@@ -50,8 +41,8 @@ class Comparison:
     @property
     def main(self) -> list[str]:
         """The metrics of test sets that stand in a table."""
-        tasks = dict.fromkeys(run.task for run in self.runs)
-        return list(dict.fromkeys(f"test.{name}" for task in tasks for name in MAIN.get(task, ())))
+        known = [ABILITIES[task] for task in dict.fromkeys(run.task for run in self.runs) if task in ABILITIES]
+        return list(dict.fromkeys(f"test.{name}" for abilities in known for name in abilities.figures))
 
     def compares(self, run: Trained, name: str) -> bool:
         """Whether a figure that the run has says something beside that of the first run shown that has it."""

@@ -11,6 +11,7 @@ from tfm.pipeline.reports.report_template import PAGE
 from tfm.pipeline.scoring.breakdown import Sample
 from tfm.pipeline.scoring.evaluation import Evaluation
 from tfm.pipeline.scoring.label_tables import label_tables
+from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
 
 NAMES: Mapping[str, str] = {
     "bleu": "BLEU",
@@ -30,7 +31,6 @@ NAMES: Mapping[str, str] = {
     "bits_per_character": "bits a character",
 }
 MOST_COLUMNS = 30  # of a confusion matrix on a page
-LOWER_IS_BETTER = {"ter", "perplexity", "word_perplexity", "bits_per_character"}
 
 
 def score_rows(evaluation: Evaluation) -> list[tuple[str, str, str]]:

@@ -20,6 +20,7 @@ from tfm.pipeline.errors import DataError
 from tfm.pipeline.reports.training_curves import points, read_metrics
 from tfm.pipeline.scoring.evaluation import from_json
 from tfm.pipeline.scoring.metrics.registry import Score
+from tfm.pipeline.tasks.abilities import ABILITIES, DEFAULT_TASK
 
 SHORT = 12  # digits of a fingerprint
 
@@ -54,7 +55,7 @@ class Trained:
 
     @property
     def task(self) -> str:
-        return str(self.config.get("model.task", "translation"))
+        return str(self.config.get("model.task", DEFAULT_TASK))
 
 
 def read_run(folder: Path, name: str) -> Trained:
@@ -141,7 +142,8 @@ def _trained(model: Manifest) -> dict[str, Score]:
 
 def _predicted_words(config: Mapping[str, Any]) -> dict[str, str]:
     """Of word vectors, what is predicted in validation, which reads texts whole: nothing is left out of them."""
-    if config.get("task") != "word_vectors":
+    abilities = ABILITIES.get(str(config.get("task")))
+    if abilities is None or not abilities.within_window:
         return {}
     words = _table(config, "word_vectors")
     window = f"1-to-{words.get('window')}" if words.get("shrink") else str(words.get("window"))

@@ -22,6 +22,7 @@ from tfm.pipeline.scoring.evaluation import Evaluation
 from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.scoring.perplexity import exp_or_inf
 from tfm.pipeline.scoring.validation import Validator
+from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.pipeline.tasks.language_model import LineWindows
 from tfm.pipeline.tasks.registry import TASKS
 from tfm.pipeline.tasks.task import TaskContext
@@ -52,7 +53,7 @@ def held_out(loaded: LoadedModel, name: str, split: Split, batch_tokens: int, re
         "perplexity": Score(exp_or_inf(nll / count), f"{signature}|vocab:{loaded.target_tokenizer.vocab_size}"),
         "token_accuracy": accuracy,
     }
-    if config.task == "language_model":
+    if "bits_per_character" in ABILITIES[config.task].figures:
         # a line break is a character, as the end token that stands for it is a token
         characters = Characters.of(split.texts()[1], loaded.target_tokenizer, breaks=True)
         bits = nll / math.log(2) / characters.count
@@ -62,19 +63,19 @@ def held_out(loaded: LoadedModel, name: str, split: Split, batch_tokens: int, re
 
 def _within(task: Any, split: Split, loaded: LoadedModel, name: str, reporter: Reporter) -> tuple[Any, Split, int]:
     """Task and split such that no text is longer than the model reads, and how many texts were."""
-    config, reads = loaded.config, loaded.model.max_length
-    masked = config.task == "masked_language_model"
-    if not masked and (config.task != "language_model" or config.block is not None):
+    abilities, reads = ABILITIES[loaded.config.task], loaded.model.max_length
+    remedy = abilities.by_probability.long_texts
+    if remedy is None or loaded.config.block is not None:
         return task, split, 0
-    num_long = int(((split.source_lengths if masked else split.target_lengths) >= reads).sum())
+    num_long = int(((split.source_lengths if abilities.reads == "source" else split.target_lengths) >= reads).sum())
     if not num_long:
         return task, split, 0
-    way = "were cut" if masked else f"are scored in windows of {reads} tokens, each by itself"
+    way = "were cut" if remedy == "cut" else f"are scored in windows of {reads} tokens, each by itself"
     reporter.warn(
         f"{name}: {num_long} of {len(split)} texts are longer than the {reads - 1} pieces that the model reads, and "
         f"{way}"
     )
-    if not masked:
+    if remedy != "cut":
         return LineWindows(split, reads), split, num_long
     source = replace(split.source, lengths=np.minimum(split.source_lengths, reads - 1))
     return task, replace(split, source=source), num_long
@@ -82,26 +83,25 @@ def _within(task: Any, split: Split, loaded: LoadedModel, name: str, reporter: R
 
 def _signature(config: ModelConfig, count: float) -> str:
     """What is predicted, how many of it, and from what."""
-    if config.task == "word_vectors":
-        words, unit = config.word_vectors, "neighbour" if config.architecture == "skip_gram" else "word"
+    abilities = ABILITIES[config.task]
+    unit = abilities.by_probability.unit
+    if abilities.within_window:
+        words, unit = config.word_vectors, "neighbour" if config.architecture == "skip_gram" else unit
         noise = "none" if words.negatives is None else f"{words.negatives}-others"
         window = f"1-to-{words.window}" if words.shrink else words.window  # drawn for each word
         return f"unit:{unit}|count:{count:.0f}|end:none|window:{window}|noise-words:{noise}"
-    unit = "chosen-token" if config.task == "masked_language_model" else "token"
     context = "line" if config.block is None else f"windows-of-{config.block}"
     return f"unit:{unit}|count:{count:.0f}|end:counted|context:{context}"
 
 
 def _beside(config: ModelConfig, split: Split, num_long: int, name: str, reporter: Reporter) -> str:
     """For a signature: the pieces that are unknown, and the texts that are longer than the model reads."""
-    side = split.source if config.task == "masked_language_model" else split.target
-    ids, _ = side.take(np.arange(len(split)))
-    unknown = int((ids == UNK_ID).sum())
-    kind = {"masked_language_model": "unknown-in-text", "word_vectors": "unknown-left-out"}.get(config.task, "unknown")
-    if config.task != "word_vectors":
+    abilities = ABILITIES[config.task]
+    ids, _ = (split.source if abilities.reads == "source" else split.target).take(np.arange(len(split)))
+    unknown, how = int((ids == UNK_ID).sum()), abilities.by_probability
+    if not abilities.within_window:  # else what is unknown is left out
         warn_of_unknown(name, unknown, len(ids), reporter)
-    way = "cut" if config.task == "masked_language_model" else "lines-in-windows"
-    return (f"|{kind}:{unknown}" if unknown else "") + (f"|{way}:{num_long}" if num_long else "")
+    return (f"|{how.unknown}:{unknown}" if unknown else "") + (f"|{how.long_texts}:{num_long}" if num_long else "")
 
 
 def _evaluation(name: str, split: Split, scores: dict[str, Score]) -> Evaluation:

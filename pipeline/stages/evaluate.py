@@ -22,6 +22,7 @@ from tfm.pipeline.scoring.evaluation import Evaluation, Segments, as_json, asses
 from tfm.pipeline.scoring.label_tables import label_tables
 from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.scoring.metrics.tokenization import check_installed
+from tfm.pipeline.tasks.abilities import ABILITIES, evaluation_of
 
 MOST_COLUMNS = 12  # of a confusion matrix on a terminal
 
@@ -67,7 +68,7 @@ def evaluate_tests(
     probable it finds the test sets. `training` is the folder whose metrics.jsonl the report draws. Returns the
     content of scores.json.
     """
-    config = config.of_task(task_of(open_artifact(model, "train")))
+    config = evaluation_of(task_of(open_artifact(model, "train")), config)
     _check(config)
     todo = plan(model, dataset, translations, config, out, seed=seed)
 
@@ -136,7 +137,7 @@ def evaluate_files(
 
             warn_of_unseen(loaded, segments.references, reporter)
         asked = model is not None or "metrics" in config.model_fields_set
-        suited = config if loaded is None else config.of_task(loaded.config.task)
+        suited = config if loaded is None else evaluation_of(loaded.config.task, config)
         return [_assess(segments, suited, loaded, asked, seed=seed, reporter=reporter)]
 
     if out is None:
@@ -266,7 +267,7 @@ def _assess(
     extra: dict[str, Score] = {}
     missing: dict[str, str] = {}
     if "perplexity" in config.metrics:
-        if loaded is not None and loaded.config.task != "translation":
+        if loaded is not None and not ABILITIES[loaded.config.task].translates:
             missing["perplexity"] = f"of references there is none: the model learned {loaded.config.task}"
         elif loaded is not None and segments.sources is not None:
             # here, not at the top: scoring files alone needs no torch

@@ -11,6 +11,7 @@ from tfm.pipeline.artifacts.manifest import Manifest
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
 from tfm.pipeline.model_io.pretrained_vectors import VECTORS, vectors_as_inputs
 from tfm.pipeline.runtime.progress import Quiet, Reporter
+from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.pipeline.training.init_from import check_fits, with_shape_of
 
 # Where training is done and what is shown of it does not change what is trained.
@@ -44,7 +45,7 @@ def plan(
         "training": config.model_dump(mode="json", exclude=BESIDE_THE_POINT),
         "model": model.model_dump(mode="json", exclude=set(VECTORS.values())),
     }
-    if config.validation.bleu and model.task == "translation":
+    if config.validation.bleu and ABILITIES[model.task].translates:
         parts["decoding"] = _of_validation(config, decoding)
         if scores := _scores_of_validation(evaluation, dataset):
             parts["evaluation"] = scores

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel, ConfigDict
 
 from tfm.pipeline.config import Metric
-
-HIGHER_IS_BETTER = frozenset({"accuracy", "bleu"})
+from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
 
 
 class Validation(BaseModel):
@@ -28,7 +27,7 @@ class Validation(BaseModel):
         value = getattr(self, metric)
         if value is None or math.isnan(value):
             return math.inf
-        return -value if metric in HIGHER_IS_BETTER else float(value)
+        return float(value) if metric in LOWER_IS_BETTER else -value
 
     def in_words(self) -> str:
         """The figures as a person reads them."""

@@ -29,6 +29,7 @@ from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.runtime.stop_signal import listen
 from tfm.pipeline.runtime.threads import LoadWatch
 from tfm.pipeline.scoring.validation import Translator, Validator
+from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.pipeline.tasks.registry import TASKS
 from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.training.batch_size_search import largest_budget
@@ -258,7 +259,7 @@ def make_validator(
     valid, wanted = session.data.valid, session.config.validation
     ordered = task.ordered(valid, session.data.batch_tokens)
     translator = None
-    if wanted.bleu and session.model.task == "translation":
+    if wanted.bleu and ABILITIES[session.model.task].translates:
         decoding = session.decoding.model_copy(update={"strategy": "search", "beam": wanted.beam, "n_best": 1})
         before = earlier[-1].bleu_signature if earlier else None
         translator = Translator(valid, target_tokenizer, decoding, session.evaluation, before=before)

@@ -12,6 +12,7 @@ from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.scoring.evaluation import Evaluation, Segments, as_json, assess, from_json
 from tfm.pipeline.scoring.label_tables import label_tables
 from tfm.pipeline.scoring.metrics.labels import accuracy, label_scores, macro_f1
+from tfm.pipeline.tasks.abilities import evaluation_of
 
 CONFIG = EvaluationConfig()
 LINES = EvaluationConfig(labels="line")
@@ -78,10 +79,10 @@ def test_a_label_of_several_words_is_one_where_lines_are_labels() -> None:
     ):
         assert score(given, [wanted], LINES).score == pytest.approx(100 * theirs)
     assert accuracy(given, [wanted], LINES).signature.startswith("unit:line|count:4|")
-    assert EvaluationConfig().of_task("classification").labels == "line"
-    assert EvaluationConfig(metrics=METRICS).of_task("classification").labels == "line"
-    assert EvaluationConfig(labels="word").of_task("classification").labels == "word"
-    assert EvaluationConfig().of_task("tagging").labels == "auto"
+    assert evaluation_of("classification", EvaluationConfig()).labels == "line"
+    assert evaluation_of("classification", EvaluationConfig(metrics=METRICS)).labels == "line"
+    assert evaluation_of("classification", EvaluationConfig(labels="word")).labels == "word"
+    assert evaluation_of("tagging", EvaluationConfig()).labels == "auto"
 
 
 def test_labels_are_scored_as_by_hand() -> None:

@@ -1,0 +1,130 @@
+"""What each task can do, in one table: what it gives, which side it reads, by which figures it is judged.
+
+Who needs to know this asks here, and compares no task's name. Imports no torch: recipes and commands read it too.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tfm.pipeline.config import DecodingConfig, EvaluationConfig, EvaluationMetric
+from tfm.tokenizer.config import LabelKind
+
+DEFAULT_TASK = "translation"
+"""The task of a config that names none."""
+LOWER_IS_BETTER = frozenset({"loss", "perplexity", "word_perplexity", "bits_per_character", "ter"})
+"""The figures, of whatever task, of which the lower is the better."""
+
+
+@dataclass(frozen=True)
+class ByProbability:
+    """How a model is scored by how probable it finds the texts of a test set.
+
+    unit: what is predicted. unknown: what a signature calls pieces that are unknown. long_texts: what becomes of a text
+    that is longer than the model reads, where it can be read at all.
+    """
+
+    unit: str = "token"
+    unknown: str = "unknown"
+    long_texts: Literal["cut", "lines-in-windows"] | None = None
+
+
+@dataclass(frozen=True)
+class Abilities:
+    """What a task can do.
+
+    reads: the side of each pair whose texts it reads (first). figures: those of a test set that stand in a comparison,
+    the main one first. translates: it says the target of a source in words. labels: it gives a line of the source one
+    name (label), or a name for each of its words (tags); such names have a vocabulary of their own. writes: piece by
+    piece, each from those before it, so that hypotheses are searched for or drawn, by one model or several.
+    flat_layout: its batches may be laid out flat. within_window: it predicts words from those around them, as
+    model.word_vectors says, and leaves out what is unknown. metrics: of [evaluation], where a recipe names none; none:
+    the defaults there. by_probability: how a test set is scored where there are no hypotheses of it. instead: what to
+    use in place of `tfm translate`, which gives none.
+    """
+
+    reads: Literal["source", "target"]
+    figures: tuple[str, ...]
+    translates: bool = False
+    labels: LabelKind | None = None
+    writes: bool = False
+    flat_layout: bool = False
+    within_window: bool = False
+    metrics: tuple[EvaluationMetric, ...] | None = None
+    by_probability: ByProbability = ByProbability()
+    instead: str | None = None
+
+    @property
+    def gives_hypotheses(self) -> bool:
+        """Whether it gives something for each line of a source: a translation, or labels."""
+        return self.translates or self.labels is not None
+
+    @property
+    def generates(self) -> bool:
+        """Whether it writes on from a text, by itself."""
+        return self.writes and not self.translates
+
+    def no_n_best(self, decoding: DecodingConfig) -> str | None:
+        """Why a model of this task cannot give so many; None where it can. A classifier needs no beam."""
+        if self.labels is None:
+            return decoding.no_n_best()
+        if self.labels == "tags" and decoding.n_best > 1:
+            many = f"decoding.n_best ({decoding.n_best})"
+            return f"{many}: a tagger gives each word its likeliest tag, and no second best"
+        return None
+
+
+_OF_LABELS: tuple[EvaluationMetric, ...] = ("accuracy", "macro_f1", "exact_match")
+
+ABILITIES: Mapping[str, Abilities] = {
+    "translation": Abilities(
+        reads="source",
+        figures=("bleu", "exact_match"),
+        translates=True,
+        writes=True,
+        flat_layout=True,
+    ),
+    "language_model": Abilities(
+        reads="target",
+        figures=("perplexity", "token_accuracy", "bits_per_character"),
+        writes=True,
+        flat_layout=True,
+        by_probability=ByProbability(long_texts="lines-in-windows"),
+        instead="use `tfm generate`",
+    ),
+    "masked_language_model": Abilities(
+        reads="source",
+        figures=("perplexity", "token_accuracy"),
+        by_probability=ByProbability(unit="chosen-token", unknown="unknown-in-text", long_texts="cut"),
+        instead="it is a beginning for others (--init-from)",
+    ),
+    "classification": Abilities(reads="source", figures=("accuracy", "macro_f1"), labels="label", metrics=_OF_LABELS),
+    "tagging": Abilities(reads="source", figures=("accuracy", "macro_f1"), labels="tags", metrics=_OF_LABELS),
+    "word_vectors": Abilities(
+        reads="target",
+        figures=("perplexity", "token_accuracy", "loss"),
+        within_window=True,
+        by_probability=ByProbability(unit="word", unknown="unknown-left-out"),
+        instead="use `tfm embed`",
+    ),
+}
+
+
+def tasks_that(can: Callable[[Abilities], object]) -> tuple[str, ...]:
+    """The names of the tasks that can do something, in the order of the table."""
+    return tuple(name for name, abilities in ABILITIES.items() if can(abilities))
+
+
+def evaluation_of(task: str, asked: EvaluationConfig) -> EvaluationConfig:
+    """What is scored of a model of this task, where so much was asked for; all of that for a task that is not known.
+
+    Of a task that labels these are the metrics for labels, where none were asked for; and a classifier's label is a
+    whole line.
+    """
+    changes: dict[str, Any] = {}
+    abilities = ABILITIES.get(task)
+    if abilities is not None and abilities.labels == "label" and asked.labels == "auto":
+        changes["labels"] = "line"
+    if abilities is not None and abilities.metrics is not None and "metrics" not in asked.model_fields_set:
+        changes["metrics"] = abilities.metrics
+    return asked.model_copy(update=changes)

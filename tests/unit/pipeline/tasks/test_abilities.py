@@ -1,0 +1,109 @@
+"""What tasks can do is said in one table, which agrees with the tasks themselves; nothing else goes by their names."""
+
+import ast
+import inspect
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from tfm.model.config import EMBEDS, LEARNS, Task
+from tfm.pipeline.config import DecodingConfig, EvaluationConfig
+from tfm.pipeline.reports.evaluation_report import NAMES
+from tfm.pipeline.tasks.abilities import ABILITIES, LOWER_IS_BETTER, evaluation_of, tasks_that
+from tfm.pipeline.tasks.registry import TASKS
+
+ROOT = Path(__file__).parents[4]
+TASK_NAMES = get_args(Task)
+MAY_NAME_TASKS = {
+    "pipeline/tasks/abilities.py": "the table",
+    "pipeline/tasks/registry.py": "the class of each task",
+    "pipeline/training/init_from.py": "word_vectors, a key of [model]",
+    "pipeline/reports/run_summary.py": "word_vectors, a key of [model]",
+}
+
+
+def named_tasks(source: str) -> Iterator[tuple[int, str]]:
+    """Every text in `source` that is a task's name, as (line, name): to compare it with, or a row of another table."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and node.value in TASK_NAMES:
+            yield node.lineno, node.value
+
+
+def test_only_the_table_goes_by_names_of_tasks() -> None:
+    files = {str(file.relative_to(ROOT)): file for top in ("pipeline", "cli") for file in (ROOT / top).rglob("*.py")}
+    found = {name: list(named_tasks(file.read_text("utf-8"))) for name, file in files.items()}
+    assert {name: each for name, each in found.items() if each and name not in MAY_NAME_TASKS} == {}
+    assert all(found[name] for name in MAY_NAME_TASKS), "who names none needs no leave"
+
+
+@pytest.mark.parametrize(
+    "source",
+    ['if config.task == "tagging":\n    pass', 'x = task in ("a", "language_model")', 'X = {"translation": 1}'],
+)
+def test_a_task_s_name_is_seen(source: str) -> None:
+    assert len(list(named_tasks(source))) == 1
+
+
+def test_every_task_has_a_row_in_the_order_of_their_names() -> None:
+    assert tuple(ABILITIES) == tuple(TASKS)
+    assert set(ABILITIES) == set(TASK_NAMES)
+
+
+def test_the_table_imports_no_torch() -> None:
+    program = "import sys; import tfm.pipeline.tasks.abilities; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+@pytest.mark.parametrize("name", TASK_NAMES)
+def test_the_table_agrees_with_the_task(name: str) -> None:
+    abilities, made_by = ABILITIES[name], TASKS[name]
+    task: Any = getattr(made_by, "__self__")  # noqa: B009  the class whose `of` it is
+    assert (abilities.labels is not None) == hasattr(task, "predict")
+    assert abilities.flat_layout == ("flat_rows" in inspect.signature(task).parameters)
+    assert abilities.gives_hypotheses == (abilities.instead is None)
+    assert not abilities.translates or abilities.writes
+
+
+@pytest.mark.parametrize("architecture", EMBEDS)
+def test_a_model_of_one_table_embeds_the_side_that_its_tasks_read(architecture: Any) -> None:
+    alone = [task for task in LEARNS[architecture] if not ABILITIES[task].translates]
+    assert alone
+    assert {(ABILITIES[task].reads,) for task in alone} == {EMBEDS[architecture]}
+
+
+def test_figures_are_known_by_name_and_the_main_one_of_translation_is_bleu() -> None:
+    assert {figure for each in ABILITIES.values() for figure in each.figures} <= {*NAMES, "loss"}
+    assert LOWER_IS_BETTER.issubset({*NAMES, "loss"})
+    assert ABILITIES["translation"].figures[0] == "bleu"
+    assert "bleu" not in LOWER_IS_BETTER
+
+
+def test_tasks_are_found_by_what_they_can() -> None:
+    assert tasks_that(lambda task: task.labels) == ("classification", "tagging")
+    assert tasks_that(lambda task: task.writes) == ("translation", "language_model")
+    assert tasks_that(lambda task: task.generates) == ("language_model",)
+    assert tasks_that(lambda task: not task.gives_hypotheses) == (
+        "language_model",
+        "masked_language_model",
+        "word_vectors",
+    )
+
+
+def test_how_many_hypotheses_a_task_can_give() -> None:
+    many = DecodingConfig(beam=2, n_best=3)
+    assert ABILITIES["classification"].no_n_best(many) is None
+    assert "no second best" in str(ABILITIES["tagging"].no_n_best(many))
+    assert ABILITIES["translation"].no_n_best(many) == "decoding.n_best (3) cannot exceed beam (2)"
+    assert ABILITIES["translation"].no_n_best(DecodingConfig(strategy="sample", n_best=9)) is None
+
+
+def test_what_is_scored_by_default_depends_on_the_task() -> None:
+    asked = EvaluationConfig()
+    assert evaluation_of("tagging", asked).metrics == ("accuracy", "macro_f1", "exact_match")
+    assert evaluation_of("tagging", EvaluationConfig(metrics=("bleu",))).metrics == ("bleu",)
+    assert evaluation_of("translation", asked) == evaluation_of("of another version", asked) == asked
