@@ -95,7 +95,7 @@ class BatchSlots(Generic[StateT]):
         return sentences, late.nonzero().squeeze(1)
 
     def fill(self, width: int) -> Tensor | None:
-        """Give free slots, of `width` rows each, to waiting sentences, if enough slots are free. Returns which slots."""
+        """Give free slots, of `width` rows each, to waiting sentences, if enough are free. Returns which slots."""
         if self._is_last() or 8 * self._num_free < len(self):
             return None
         sentences, state = self._called(self._num_free, width)
