@@ -4,7 +4,7 @@
 # `make` alone lists the rest.
 
 RECIPE ?= recipes/demo.toml
-# The first interpreter of these that is new enough; or say it yourself: make PYTHON=/path/to/python3.12
+# The first of these interpreters that is new enough; or choose one: make PYTHON=/path/to/python3.12
 PYTHON ?= $(firstword $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null && echo $$python; done) python3)
 
@@ -14,7 +14,7 @@ INSTALLED := $(VENV)/installed-by-make
 
 NAME := $(basename $(notdir $(RECIPE)))
 RUN := runs/$(NAME)
-# A recipe may extend its neighbours: when one of them changes, each stage looks again whether it is fresh.
+# A recipe may extend others in its folder: when one of them changes, each stage checks again whether it is up to date.
 RECIPES := $(wildcard $(dir $(RECIPE))*.toml)
 TOKENIZER := $(RUN)/tokenizer/manifest.json
 DATASET := $(RUN)/dataset/manifest.json
@@ -26,7 +26,7 @@ VARIANTS := $(filter-out base,$(basename $(notdir $(wildcard recipes/variants/*.
 PYTEST := OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 .PHONY: help demo all test test-slow test-faults test-meaning bench variants check clean
-# An artifact is whole at every moment: make must not delete one when it is interrupted.
+# An artifact is complete at every moment: make must not delete one when it is interrupted.
 .PRECIOUS: $(TOKENIZER) $(DATASET) $(MODEL) $(TRANSLATIONS) $(SCORES)
 
 help:
@@ -34,10 +34,10 @@ help:
 	@echo 'make all RECIPE=recipes/X.toml   the five stages of any recipe (runs/X)'
 	@echo 'make test                        the quick tests'
 	@echo 'make test-slow                   the tests that train, build and install'
-	@echo 'make test-faults                 kill it, fill its disk, feed it garbage: a table of what holds'
-	@echo 'make test-meaning                ten scripts, scores, losses, rates and counts a second time: a table'
-	@echo 'make bench                       what is fast, on the built-in corpus, beside a plain loop'
-	@echo 'make variants                    every part a recipe can name, trained at one budget and compared'
+	@echo 'make test-faults                 kills, full disks, garbage input: a table of guarantees'
+	@echo 'make test-meaning                scores, losses, rates and counts recomputed, in ten scripts: a table'
+	@echo 'make bench                       speed on the built-in corpus, compared with a plain loop'
+	@echo 'make variants                    every part a recipe can name, trained at equal budget and compared'
 	@echo 'make check                       lint, format, strict types'
 	@echo 'make clean                       remove caches and builds; runs/ and .venv stay'
 
@@ -88,7 +88,7 @@ test-faults: $(INSTALLED)
 test-meaning: $(INSTALLED)
 	$(PYTEST) -m meaning
 
-# Peers that are installed elsewhere come in by hand: .venv/bin/python -m bench train --help
+# Peers that are installed elsewhere are added by hand: .venv/bin/python -m bench train --help
 bench: $(INSTALLED)
 	@$(MAKE) --no-print-directory runs/demo/dataset/manifest.json RECIPE=recipes/demo.toml
 	$(VENV)/bin/python -m bench ceilings
