@@ -109,8 +109,8 @@ class KeysValues:
         cache._key, cache._value = key.contiguous(), value.contiguous()
         return cache
 
-    def seat(self, sentences: Tensor, other: "KeysValues", used: int) -> None:
-        """Give the first `used` slots of these sentences (B',) what another cache, of them alone, has there."""
+    def replace(self, sentences: Tensor, other: "KeysValues", used: int) -> None:
+        """Overwrite the first `used` slots of these sentences (B',), in place, from the cache of the B' new ones."""
         if self._key is None or self._value is None or other._key is None or other._value is None:
             return  # nothing was written there yet
         self._key = _with_room(self._key, used, other._key, other._key.shape)
@@ -118,8 +118,8 @@ class KeysValues:
         self._key[sentences, :, :used] = other._key[:, :, :used]
         self._value[sentences, :, :used] = other._value[:, :, :used]
 
-    def keep(self, sentences: Tensor) -> "KeysValues":
-        """Only these sentences (B',), in this order."""
+    def select(self, sentences: Tensor) -> "KeysValues":
+        """The cache of these sentences (B',), in this order: a copy."""
         kept = KeysValues()
         if self._key is not None and self._value is not None:
             kept._key, kept._value = self._key.index_select(0, sentences), self._value.index_select(0, sentences)

@@ -107,7 +107,7 @@ class FusedDecoderStep:
         state, slots = state.grown()
         attention = _Attention(self._loops, self._heads, state, slots, rows)
         entering = self._enter(rows)
-        for layer, cache, remembered in zip(self._layers, state.caches, state.remembered, strict=True):
+        for layer, cache, remembered in zip(self._layers, state.caches, state.memory.keys_values, strict=True):
             mixed = attention.to_target(layer.query_key_value(entering), cache)
             rows, entering = self._leave(rows, layer.mixed(mixed), layer.norms[0])
             mixed = attention.to_memory(layer.query(entering), remembered)
@@ -139,7 +139,7 @@ class _Attention:
         batch, width = slots.own.shape
         self._none = np.empty((batch, 0), np.int64)
         self._of_target = _listed(slots.mask, batch, slots.positions.shape[1])
-        self._of_memory = _listed(state.memory_mask, batch, state.remembered[0][0].shape[2])
+        self._of_memory = _listed(state.memory.mask, batch, state.memory.keys_values[0][0].shape[2])
         self._mixed = rows.new_zeros(len(rows), heads.number * heads.value_dim)
         self._by_sentence = self._mixed[: batch * width].view(batch, width, heads.number, heads.value_dim).numpy()
 

@@ -153,8 +153,8 @@ def _size(module: nn.Module) -> int:
 
 def _remembered(model: EncoderDecoder, source: Any) -> tuple[Any, Any]:
     """What the decoder remembers of a source (S,), as the model itself reads it: (L, S, G K), (L, S, G V)."""
-    remembered = model.start(torch.from_numpy(source), Layout.of(torch.tensor([len(source)]))).remembered
-    keys, values = zip(*remembered, strict=True)
+    memory = model.start(torch.from_numpy(source), Layout.of(torch.tensor([len(source)]))).memory
+    keys, values = zip(*memory.keys_values, strict=True)
     rows = (torch.cat(each).transpose(1, 2).flatten(2).contiguous().numpy() for each in (keys, values))
     return next(rows), next(rows)
 

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from torch import Tensor, nn
 
 from tfm.model.attention.inner_attention import ExplicitAttention
+from tfm.model.attention.memory import Memory
 from tfm.model.attention.multi_head import NOWHERE, join_heads, split_heads
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import SCORES, Additive
 from tfm.model.layers.dropout import Dropout
 from tfm.model.layout import Layout
 from tfm.model.masks import padding_mask
-from tfm.model.recurrent.decoder_state import Memory
 
 
 class AdditiveOnce(Additive):
@@ -47,17 +47,18 @@ class MemoryAttention(nn.Module):
 
     def remember(self, rows: Tensor, layout: Layout) -> Memory:
         """What the encoder said (N, D), as it is attended to: made once a sentence."""
-        (values,) = split_heads(layout.pad(self.fit(rows)), 1, self.heads)
-        values, score = values.contiguous(), self.mix.score
+        padded, score = layout.pad(self.fit(rows)), self.mix.score
+        values = padded.view(*padded.shape[:2], self.heads, -1).transpose(1, 2).contiguous()
         keys = score.project(values) if isinstance(score, AdditiveOnce) else values
-        return Memory(keys, values, padding_mask(layout))
+        return Memory(((keys, values),), padding_mask(layout))
 
     def forward(self, queries: Tensor, memory: Memory) -> Tensor:
         """(B, T, D) -> contexts (B, T, D)."""
         (query,) = split_heads(queries, 1, self.heads)
-        return join_heads(self.mix(query, memory.keys, memory.values, memory.mask, NOWHERE, NOWHERE))
+        ((keys, values),) = memory.keys_values
+        return join_heads(self.mix(query, keys, values, memory.mask, NOWHERE, NOWHERE))
 
     def step(self, queries: Tensor, memory: Memory) -> Tensor:
         """(R, D) -> contexts (R, D): the hypotheses of a sentence are further queries over its one memory."""
-        contexts: Tensor = self(queries.view(len(memory.keys), -1, queries.shape[1]), memory)
+        contexts: Tensor = self(queries.view(memory.batch, -1, queries.shape[1]), memory)
         return contexts.flatten(0, 1)

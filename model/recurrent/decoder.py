@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from tfm.model.attention.memory import Memory
 from tfm.model.layers.dropout import Dropout
 from tfm.model.layers.linear import Linear
 from tfm.model.layout import Layout
 from tfm.model.recurrent.attention import MemoryAttention
 from tfm.model.recurrent.cells import Recurrent, States, Steps
-from tfm.model.recurrent.decoder_state import Memory
 
 
 class Decoder(nn.Module):
@@ -26,11 +26,11 @@ class Decoder(nn.Module):
         super().__init__()
         self.layers, self.dropout = nn.ModuleList(layers), dropout
 
-    def remember(self, rows: Tensor, layout: Layout) -> Memory | None:
-        """What the encoder said (N, D), as `forward` and `step` want it; None where it is not attended to."""
-        return None
+    def remember(self, rows: Tensor, layout: Layout) -> Memory:
+        """What the encoder said (N, D), as `forward` and `step` want it; empty where it is not attended to."""
+        return Memory()
 
-    def forward(self, rows: Tensor, layout: Layout, start: Sequence[States], memory: Memory | None) -> Tensor:
+    def forward(self, rows: Tensor, layout: Layout, start: Sequence[States], memory: Memory) -> Tensor:
         """Teacher forcing: rows (N, D) of the target and states (B, D) of each layer -> (N, D)."""
         steps = Steps(layout)
         return steps.restored(self.read(steps.arranged(rows), steps, start))
@@ -42,7 +42,7 @@ class Decoder(nn.Module):
             rows = self.dropout(rows)
         return rows
 
-    def step(self, rows: Tensor, states: Sequence[States], memory: Memory | None) -> tuple[Tensor, tuple[States, ...]]:
+    def step(self, rows: Tensor, states: Sequence[States], memory: Memory) -> tuple[Tensor, tuple[States, ...]]:
         """One row a hypothesis (R, D) -> (R, D), and what the layers remember then."""
         after = list[States]()
         for layer, old in zip(self.layers, states, strict=True):
@@ -63,15 +63,14 @@ class LuongDecoder(Decoder):
         super().__init__(layers, dropout=dropout)
         self.attention, self.combine = attention, combine
 
-    def remember(self, rows: Tensor, layout: Layout) -> Memory | None:
+    def remember(self, rows: Tensor, layout: Layout) -> Memory:
         return self.attention.remember(rows, layout)
 
-    def forward(self, rows: Tensor, layout: Layout, start: Sequence[States], memory: Memory | None) -> Tensor:
+    def forward(self, rows: Tensor, layout: Layout, start: Sequence[States], memory: Memory) -> Tensor:
         hidden = super().forward(rows, layout, start, memory)
         return self._combined(layout.unpad(self.attention(layout.pad(hidden), memory)), hidden)
 
-    def step(self, rows: Tensor, states: Sequence[States], memory: Memory | None) -> tuple[Tensor, tuple[States, ...]]:
-        assert memory is not None  # what `remember` made
+    def step(self, rows: Tensor, states: Sequence[States], memory: Memory) -> tuple[Tensor, tuple[States, ...]]:
         hidden, after = super().step(rows, states, memory)
         return self._combined(self.attention.step(hidden, memory), hidden), after
 
@@ -100,11 +99,10 @@ class BahdanauDecoder(Decoder):
         self.first, self.context_gates = layers[0], context_gates
         self.attention, self.combine = attention, combine
 
-    def remember(self, rows: Tensor, layout: Layout) -> Memory | None:
+    def remember(self, rows: Tensor, layout: Layout) -> Memory:
         return self.attention.remember(rows, layout)
 
-    def forward(self, rows: Tensor, layout: Layout, start: Sequence[States], memory: Memory | None) -> Tensor:
-        assert memory is not None  # what `remember` made
+    def forward(self, rows: Tensor, layout: Layout, start: Sequence[States], memory: Memory) -> Tensor:
         steps = Steps(layout)
         rows, memory = steps.arranged(rows), memory.select(steps.order)
         states, hidden, contexts = tuple(steps.ranked(each) for each in start[0]), list[Tensor](), list[Tensor]()
@@ -115,8 +113,7 @@ class BahdanauDecoder(Decoder):
         top = self.read(self.dropout(torch.cat(hidden)), steps, start[1:])
         return steps.restored(self._combined(top, torch.cat(contexts), rows))
 
-    def step(self, rows: Tensor, states: Sequence[States], memory: Memory | None) -> tuple[Tensor, tuple[States, ...]]:
-        assert memory is not None  # what `remember` made
+    def step(self, rows: Tensor, states: Sequence[States], memory: Memory) -> tuple[Tensor, tuple[States, ...]]:
         context, first = self._first(self.first.input(rows), states[0], memory)
         top, after = super().step(first[0], states[1:], memory)
         return self._combined(top, context, rows), (first, *after)

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from tfm.model.attention.memory import Memory
 from tfm.model.layers.adaptive_softmax import OutputLayer
 from tfm.model.layers.dropout import Dropout, DropoutRng
 from tfm.model.layers.embedding import Embedding
@@ -17,7 +18,7 @@ from tfm.model.layers.log_probs import LogProbsOfLogits, Predict, log_softmax
 from tfm.model.layout import AnyLayout, Layout
 from tfm.model.recurrent.cells import Recurrent, States, Steps
 from tfm.model.recurrent.decoder import Decoder
-from tfm.model.recurrent.decoder_state import Memory, RecurrentState
+from tfm.model.recurrent.decoder_state import RecurrentState
 
 
 class Encoder(nn.Module):
@@ -91,7 +92,7 @@ class RecurrentEncoderDecoder(nn.Module):
         self.narrow, self.output = narrow, output
         self.noise, self.max_length = noise, max_length
 
-    def encode(self, source: Tensor, layout: Layout) -> tuple[list[States], Memory | None]:
+    def encode(self, source: Tensor, layout: Layout) -> tuple[list[States], Memory]:
         """Source ids (N,) -> the states (B, D) that each layer of the decoder starts from, and what it attends to."""
         rows, ends = self.encoder(self.source_embedding(source, layout.positions), layout)
         return self.bridge(ends), self.decoder.remember(rows, layout)

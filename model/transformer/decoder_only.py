@@ -7,12 +7,13 @@ import torch
 from torch import Tensor, nn
 
 from tfm.model.attention.kv_cache import KeysValues
+from tfm.model.attention.memory import Memory
 from tfm.model.layers.adaptive_softmax import OutputLayer
 from tfm.model.layers.dropout import DropoutRng
 from tfm.model.layers.embedding import Embedding
 from tfm.model.layers.log_probs import LogProbsOfLogits, Predict, log_softmax
 from tfm.model.layout import AnyLayout, Layout, joined
-from tfm.model.masks import Mask, causal_mask
+from tfm.model.masks import causal_mask
 from tfm.model.transformer.decoder_state import TransformerState
 from tfm.model.transformer.layers import EncoderLayer
 
@@ -56,7 +57,7 @@ class DecoderOnly(nn.Module):
         """A state of one row for each of so many texts, of which nothing has been read."""
         nothing = torch.zeros(batch, 0, dtype=torch.long, device=device)
         lengths = torch.zeros(batch, dtype=torch.long, device=device)
-        return TransformerState(tuple(KeysValues() for _ in self.layers), (), Mask(), lengths, nothing)
+        return TransformerState(tuple(KeysValues() for _ in self.layers), Memory(), lengths, nothing)
 
     def start(self, source: Tensor, layout: Layout) -> TransformerState:
         """Read source ids (N,); a state of one row a sentence."""
@@ -66,8 +67,7 @@ class DecoderOnly(nn.Module):
             caches.append(cache)
         return TransformerState(
             caches=tuple(caches),
-            remembered=(),
-            memory_mask=Mask(),
+            memory=Memory(),
             lengths=layout.lengths.to(source.device),
             positions=layout.columns.expand(layout.batch, -1),
             descent=None if layout.is_even else layout.mask[:, None],

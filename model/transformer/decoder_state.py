@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tfm.model.attention.kv_cache import KeysValues, Slots
+from tfm.model.attention.memory import Memory
 from tfm.model.cpu_kernels import dispatch
 from tfm.model.masks import Mask
 
@@ -19,16 +20,14 @@ from tfm.model.masks import Mask
 class TransformerState:
     """Caches of a Transformer decoder, of B sentences.
 
-    caches: one a layer. remembered: keys and values of the memory, one pair a layer, each (B, H, S, K); none where
-    there is one stack, which reads source and target alike.
-    memory_mask: which source rows are real. lengths (B,): the tokens that each sentence's rows have read.
-    positions (B, S): the position of each cached slot. descent (B, W, S): the cached slots each row descends from; None
-    while there is one row a sentence and it descends from all.
+    caches: self-attention's keys and values, one cache a layer. memory: the encoder's, one pair a layer; empty where
+    one stack reads source and target alike. lengths (B,): how many tokens each sentence's rows have read.
+    positions (B, S): the position of each cached slot. descent (B, W, S): the cached slots that each row descends from;
+    None while there is one row a sentence and it descends from all.
     """
 
     caches: tuple[KeysValues, ...]
-    remembered: tuple[tuple[Tensor, Tensor], ...]
-    memory_mask: Mask
+    memory: Memory
     lengths: Tensor
     positions: Tensor
     descent: Tensor | None = None
@@ -57,12 +56,10 @@ class TransformerState:
             state = replace(self, descent=descent.view(len(sentences), width, descent.shape[1]))
         if len(sentences) == len(self.lengths):
             return state
-        allowed = self.memory_mask.allowed
         return replace(
             state,
-            caches=tuple(cache.keep(sentences) for cache in self.caches),
-            remembered=tuple((k.index_select(0, sentences), v.index_select(0, sentences)) for k, v in self.remembered),
-            memory_mask=Mask(allowed=None if allowed is None else allowed.index_select(0, sentences)),
+            caches=tuple(cache.select(sentences) for cache in self.caches),
+            memory=self.memory.select(sentences),
             lengths=self.lengths.index_select(0, sentences),
             positions=self.positions.index_select(0, sentences),
         )
@@ -70,7 +67,8 @@ class TransformerState:
     def replace(self, rows: Tensor, other: "TransformerState") -> "TransformerState":
         """The state in which `rows`, whole sentences, have given their places to those of `other`, which is new.
 
-        Nothing moves: the slots of who was there are free, or taken by what the new ones have read.
+        Caches and memory are written in place: this state is used up. No cached row moves: the slots of the sentences
+        that leave are free, or taken by what the new ones have read.
         """
         sentences = rows.view(-1, self.width)[:, 0] // self.width
         used = other.positions.shape[1]
@@ -83,31 +81,14 @@ class TransformerState:
             positions = F.pad(positions, (0, missing)).clone()
             positions[sentences, :used] = other.positions
             for cache, new in zip(self.caches, other.caches, strict=True):
-                cache.seat(sentences, new, used)
-        state = replace(
+                cache.replace(sentences, new, used)
+        return replace(
             self,
+            memory=self.memory.replace(sentences, other.memory),
             lengths=self.lengths.index_copy(0, sentences, other.lengths),
             positions=positions,
             descent=descent,
         )
-        return state._remembering(sentences, other) if self.remembered else state
-
-    def _remembering(self, sentences: Tensor, other: "TransformerState") -> "TransformerState":
-        """The state with the memory of `other` in the places of these sentences."""
-        width = max(self.remembered[0][0].shape[2], other.remembered[0][0].shape[2])
-        real, new_real = self._real(), other._real()
-        allowed = F.pad(real, (0, width - real.shape[3])).index_copy(
-            0, sentences, F.pad(new_real, (0, width - new_real.shape[3]))
-        )
-        longest = int(allowed.sum(3).max())
-        remembered = tuple(
-            (
-                _seated(keys, sentences, new_keys, width)[:, :, :longest],
-                _seated(values, sentences, new_values, width)[:, :, :longest],
-            )
-            for (keys, values), (new_keys, new_values) in zip(self.remembered, other.remembered, strict=True)
-        )
-        return replace(self, remembered=remembered, memory_mask=Mask(allowed=allowed[..., :longest]))
 
     def grown(self) -> tuple["TransformerState", Slots]:
         """The state in which each row has read one more, and the slot that this takes: the lowest free one."""
@@ -133,17 +114,3 @@ class TransformerState:
             return self.descent
         batch, slots = self.positions.shape
         return torch.ones(batch, 1, slots, dtype=torch.bool, device=self.positions.device)
-
-    def _real(self) -> Tensor:
-        """(B, 1, 1, S): which rows of the memory are real."""
-        if self.memory_mask.allowed is not None:
-            return self.memory_mask.allowed
-        keys = self.remembered[0][0]
-        return torch.ones(len(keys), 1, 1, keys.shape[2], dtype=torch.bool, device=keys.device)
-
-
-def _seated(old: Tensor, sentences: Tensor, new: Tensor, width: int) -> Tensor:
-    """What is remembered of all sentences (B, H, S, K), with that of some (B', H, S', K) in their places."""
-    result = F.pad(old, (0, 0, 0, width - old.shape[2])) if width > old.shape[2] else old
-    result[sentences, :, : new.shape[2]] = new
-    return result

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from tfm.model.attention.kv_cache import KeysValues
+from tfm.model.attention.memory import Memory
 from tfm.model.layers.adaptive_softmax import OutputLayer
 from tfm.model.layers.dropout import DropoutRng
 from tfm.model.layers.embedding import Embedding
@@ -77,8 +78,10 @@ class EncoderDecoder(nn.Module):
         memory = self.encode(source, layout)
         return TransformerState(
             caches=tuple(KeysValues() for _ in self.decoder),
-            remembered=tuple(layer.cross_attention.remember(memory, layout) for layer in self._decoder_layers()),
-            memory_mask=padding_mask(layout),
+            memory=Memory(
+                tuple(layer.cross_attention.remember(memory, layout) for layer in self._decoder_layers()),
+                padding_mask(layout),
+            ),
             lengths=torch.zeros(layout.batch, dtype=torch.long, device=source.device),
             positions=torch.zeros(layout.batch, 0, dtype=torch.long, device=source.device),
         )
@@ -88,8 +91,9 @@ class EncoderDecoder(nn.Module):
         the state after it."""
         rows = self.target_embedding(tokens, state.row_positions)
         state, slots = state.grown()
-        for layer, cache, remembered in zip(self._decoder_layers(), state.caches, state.remembered, strict=True):
-            rows = layer.step(rows, cache, slots, remembered, state.memory_mask)
+        memory = state.memory
+        for layer, cache, remembered in zip(self._decoder_layers(), state.caches, memory.keys_values, strict=True):
+            rows = layer.step(rows, cache, slots, remembered, memory.mask)
         hidden: Tensor = self.narrow(self.decoder_norm(rows))
         return LogProbsOfLogits(lambda some: self.output(hidden[some])), state
 

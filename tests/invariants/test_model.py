@@ -134,7 +134,9 @@ def test_a_sentence_may_take_the_place_of_another() -> None:
         state, pieces = state.select(swapped), [pieces[row] for row in swapped.tolist()]
     assert state.descent is not None
     assert state.descent.shape[2] < 9 * 2, "slots that nobody descends from are taken again"
-    assert state.remembered[0][0].shape[2] == 7, "what is remembered is as wide as the longest source that is there"
+    assert state.memory.keys_values[0][0].shape[2] == 7, (
+        "what is remembered is as wide as the longest source that is there"
+    )
 
 
 def test_a_sentence_does_not_see_its_batch() -> None:

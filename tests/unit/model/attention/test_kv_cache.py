@@ -37,10 +37,10 @@ def test_what_was_never_written_is_a_number() -> None:
 def test_sentences_that_are_kept_keep_what_they_have() -> None:
     cache = KeysValues()
     cache.write(rows(1, 1), rows(1, 1), slots([[0], [0]], 1))
-    kept = cache.keep(torch.tensor([1]))
+    kept = cache.select(torch.tensor([1]))
     new = rows(500, 1)[1:]
     keys, _ = kept.write(new, new, slots([[1]], 2))
     assert torch.equal(keys, torch.cat([rows(1, 1)[1:], new], 2))
     before, _ = cache.write(rows(9, 1), rows(9, 1), slots([[1], [1]], 2))
     assert torch.equal(before[:, :, :1], rows(1, 1))
-    assert torch.equal(KeysValues().keep(torch.tensor([0])).write(new, new, slots([[0]], 1))[0], new)
+    assert torch.equal(KeysValues().select(torch.tensor([0])).write(new, new, slots([[0]], 1))[0], new)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.rounding import assert_rounds_like
 from tfm.model.attention.kv_cache import KeysValues, Slots
+from tfm.model.attention.memory import Memory
 from tfm.model.cpu_kernels import dispatch
 from tfm.model.masks import Mask
 from tfm.model.transformer.decoder_state import TransformerState
@@ -158,8 +159,7 @@ def test_the_same_slots_are_taken(batch: int, width: int, slots: int, share: flo
     draw = torch.Generator().manual_seed(seed)
     state = TransformerState(
         caches=(),
-        remembered=(),
-        memory_mask=Mask(),
+        memory=Memory(),
         lengths=torch.randint(0, 9, (batch,), generator=draw),
         positions=torch.randint(0, 9, (batch, slots), generator=draw),
         descent=torch.rand(batch, width, slots, generator=draw) < share,

@@ -409,21 +409,11 @@ def test_cached_equals_uncached_through_any_reordering(variant: dict[str, Any]) 
             history.append(token)
         predict, state = model.step(new_tokens, state)
         assert state.num_rows == len(sources)
-        if state.memory is not None:
-            assert state.memory.keys.shape[2] == max(map(len, sources)), "as wide as the longest that is there"
+        for keys, _ in state.memory.keys_values:
+            assert keys.shape[2] == max(map(len, sources)), "as wide as the longest that is there"
         for row, (of, history) in enumerate(zip(sources, histories, strict=True)):
             hidden = one_by_one(model, of, torch.tensor(history))
             close(predict(slice(row, row + 1)), model.output(hidden[-1:]).log_softmax(-1))
-
-
-def test_memory_is_as_wide_as_the_longest_source_that_is_there() -> None:
-    model = network(VARIANTS[2])
-    state = model.start(*tokens([4, 7, 1], 1))
-    assert state.memory is not None
-    assert state.memory.keys.shape[2] == 7
-    state = state.replace(torch.tensor([1]), model.start(*tokens([2], 2)))
-    assert state.memory is not None
-    assert state.memory.keys.shape[2] == state.memory.values.shape[2] == 4
 
 
 @variants

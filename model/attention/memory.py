@@ -1,0 +1,93 @@
+"""The memory: what the encoder read, as keys and values that the layers of a decoder attend to.
+
+Keys and values are computed once a sentence; all hypotheses of a sentence attend to the same ones.
+Legend: B sentences · S rows of the longest sentence · G heads of keys and values · K width of a head's keys · V width
+of its values.
+"""
+
+from dataclasses import dataclass, field
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tfm.model.masks import Mask
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The memory of B sentences; an empty one, `Memory()`, where the decoder attends to no encoder.
+
+    keys_values: keys (B, G, S, K) and values (B, G, S, V), one pair for each layer that attends. mask: which of the S
+    rows are real, the same in all layers.
+    """
+
+    keys_values: tuple[tuple[Tensor, Tensor], ...] = ()
+    mask: Mask = field(default_factory=Mask)
+
+    @property
+    def batch(self) -> int:
+        """B; 0 of an empty memory."""
+        return len(self.keys_values[0][0]) if self.keys_values else 0
+
+    def select(self, sentences: Tensor) -> "Memory":
+        """The memory of these sentences (B',), in this order: a copy."""
+        allowed = self.mask.allowed
+        return Memory(
+            tuple(
+                (keys.index_select(0, sentences), values.index_select(0, sentences))
+                for keys, values in self.keys_values
+            ),
+            Mask(allowed=None if allowed is None else allowed.index_select(0, sentences)),
+        )
+
+    def first(self, count: int) -> "Memory":
+        """The memory of the first `count` sentences: views."""
+        if count == self.batch:
+            return self
+        allowed = self.mask.allowed
+        return Memory(
+            tuple((keys[:count], values[:count]) for keys, values in self.keys_values),
+            Mask(allowed=None if allowed is None else allowed[:count]),
+        )
+
+    def replace(self, sentences: Tensor, other: "Memory") -> "Memory":
+        """The memory in which the B' sentences of `other` stand in the places `sentences` (B',).
+
+        It is as wide as its longest sentence. It is written in place where the width allows it: this one is used up.
+        """
+        if not self.keys_values:
+            return self
+        width = max(self._width, other._width)
+        allowed = F.pad(self._real(), (0, width - self._width))
+        allowed = allowed.index_copy(0, sentences, F.pad(other._real(), (0, width - other._width)))
+        longest = int(allowed.sum(3).max())
+        keys_values = tuple(
+            (
+                _placed(keys, sentences, new_keys, width)[:, :, :longest],
+                _placed(values, sentences, new_values, width)[:, :, :longest],
+            )
+            for (keys, values), (new_keys, new_values) in zip(self.keys_values, other.keys_values, strict=True)
+        )
+        return Memory(keys_values, Mask(allowed=allowed[..., :longest]))
+
+    @property
+    def _width(self) -> int:
+        """S."""
+        return self.keys_values[0][0].shape[2]
+
+    def _real(self) -> Tensor:
+        """(B, 1, 1, S): which rows are real."""
+        if self.mask.allowed is not None:
+            return self.mask.allowed
+        return torch.ones(self.batch, 1, 1, self._width, dtype=torch.bool, device=self.keys_values[0][0].device)
+
+
+def _placed(old: Tensor, sentences: Tensor, new: Tensor, width: int) -> Tensor:
+    """Keys or values (B, G, S, K) of all sentences, made `width` wide, with those of some (B', G, S', K) written in.
+
+    Behind a new sentence that is shorter, rows of the old one stay: the mask hides them.
+    """
+    result = F.pad(old, (0, 0, 0, width - old.shape[2])) if width > old.shape[2] else old
+    result[sentences, :, : new.shape[2]] = new
+    return result
