@@ -13,7 +13,8 @@ from tfm.model.layers.dropout import Dropout
 from tfm.model.layers.linear import Linear
 from tfm.model.layout import Layout
 from tfm.model.recurrent.attention import MemoryAttention
-from tfm.model.recurrent.cells import Recurrent, States, Steps
+from tfm.model.recurrent.cells import Recurrent, States
+from tfm.model.recurrent.steps import Steps
 
 
 class Decoder(nn.Module):

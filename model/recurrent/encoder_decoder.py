@@ -16,9 +16,10 @@ from tfm.model.layers.embedding import Embedding
 from tfm.model.layers.linear import Linear
 from tfm.model.layers.log_probs import LogProbsOfLogits, Predict, log_softmax
 from tfm.model.layout import AnyLayout, Layout
-from tfm.model.recurrent.cells import Recurrent, States, Steps
+from tfm.model.recurrent.cells import Recurrent, States
 from tfm.model.recurrent.decoder import Decoder
 from tfm.model.recurrent.decoder_state import RecurrentState
+from tfm.model.recurrent.steps import Steps
 
 
 class Encoder(nn.Module):

@@ -16,7 +16,8 @@ from tfm.model.attention.kv_cache import KeysValues, Slots
 from tfm.model.layers.linear import Linear
 from tfm.model.layout import AnyLayout, FlatLayout, Layout
 from tfm.model.masks import Mask
-from tfm.model.recurrent.cells import Recurrent, Steps
+from tfm.model.recurrent.cells import Recurrent
+from tfm.model.recurrent.steps import Steps
 
 
 class Mixing(Protocol):

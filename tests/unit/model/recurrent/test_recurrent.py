@@ -15,9 +15,10 @@ from tfm.model.build import build
 from tfm.model.config import Cell, DropoutConfig, ModelConfig, RecurrentAttention, RecurrentConfig, Score, StackConfig
 from tfm.model.layers.linear import Linear
 from tfm.model.layout import FlatLayout, Layout
-from tfm.model.recurrent.cells import CELLS, Gru, Lstm, Recurrent, Steps
+from tfm.model.recurrent.cells import CELLS, Gru, Lstm, Recurrent
 from tfm.model.recurrent.decoder import BahdanauDecoder, Decoder, LuongDecoder
 from tfm.model.recurrent.encoder_decoder import Encoder, ProjectedStates, RecurrentEncoderDecoder, SameStates
+from tfm.model.recurrent.steps import Steps
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.tasks.translation import Translation

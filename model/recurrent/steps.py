@@ -1,0 +1,60 @@
+"""The order in which recurrent layers read the rows of a batch: position after position, with no padding.
+
+At each step only the sentences that have a further row take part.
+Legend: N rows · B sentences.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tfm.model.layout import Layout
+
+
+class Steps:
+    """The rows of a batch arranged by steps: the first row of every sentence, then the second of every sentence, ...
+
+    order (B,): the sentences from the longest to the shortest. sizes: how many sentences take part in each step; they
+    are always the first ones in that order. backward: each sentence is read from its end.
+    """
+
+    def __init__(self, layout: Layout, *, backward: bool = False) -> None:
+        device, lengths = layout.positions.device, layout.lengths
+        order = lengths.argsort(descending=True, stable=True)
+        starts, lengths = (lengths.cumsum(0) - lengths)[order], lengths[order]
+        step = torch.arange(layout.width)[:, None]
+        going = step < lengths
+        rows = (starts + (lengths - 1 - step if backward else step))[going]
+        self.sizes: list[int] = going.sum(1).tolist()
+        self._rows, self.order = rows.to(device, non_blocking=True), order.to(device, non_blocking=True)
+        self._places, self._ranks = self._rows.argsort(), self.order.argsort()
+
+    def arranged(self, rows: Tensor) -> Tensor:
+        """(N, ...), sentence after sentence -> the same rows, step after step."""
+        return _Reordered.apply(rows, self._rows, self._places)  # type: ignore[no-untyped-call,no-any-return]
+
+    def restored(self, rows: Tensor) -> Tensor:
+        """The inverse of `arranged`."""
+        return _Reordered.apply(rows, self._places, self._rows)  # type: ignore[no-untyped-call,no-any-return]
+
+    def ranked(self, states: Tensor) -> Tensor:
+        """(B, ...), one row a sentence -> from the longest to the shortest."""
+        return states.index_select(0, self.order)
+
+    def unranked(self, states: Tensor) -> Tensor:
+        """The inverse of `ranked`."""
+        return states.index_select(0, self._ranks)
+
+
+class _Reordered(torch.autograd.Function):
+    # index_select's own backward adds into zeros; here each row occurs once, so that a selection is enough.
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, order: Tensor, inverse: Tensor) -> Tensor:
+        ctx.save_for_backward(inverse)
+        return rows.index_select(0, order)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        (inverse,) = ctx.saved_tensors
+        return grad.index_select(0, inverse), None, None

@@ -1,0 +1,158 @@
+"""All steps of a recurrent layer as one function, with gradients written out (backpropagation through time).
+
+So the gradient of the recurrent weight is one product after all steps instead of one a step, and products may have
+operands of a lower precision (`layers/linear.py`). Rows are arranged by steps (`steps.py`).
+Legend: N rows · B sentences · D width · x' is x after a step · dx gradient of x · U recurrent weight (gates * D, D),
+U_r its part for r. Vectors side by side are multiplied elementwise.
+"""
+
+from collections.abc import Iterator
+from itertools import accumulate, pairwise
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from tfm.model.layers.linear import ROWS, topped_up
+
+
+class _Products:
+    """x W, of at most `most` rows at a time, with operands of type `dtype`.
+
+    If that is a lower precision than the matrix has, rows are topped up to a few shapes (`layers/linear.py`).
+    """
+
+    def __init__(self, matrix: Tensor, most: int, dtype: torch.dtype) -> None:
+        self._matrix, self._is_low = matrix.to(dtype), matrix.dtype != dtype
+        if self._is_low:
+            most = -(-most // ROWS) * ROWS
+            self._x = self._matrix.new_zeros(most, matrix.shape[0])
+            self._y = self._matrix.new_empty(most, matrix.shape[1])
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(n, in) -> (n, out); in a lower precision the next call overwrites the result."""
+        if not self._is_low:
+            return x @ self._matrix
+        self._x[: len(x)] = x
+        topped = -(-len(x) // ROWS) * ROWS
+        return torch.mm(self._x[:topped], self._matrix, out=self._y[:topped])[: len(x)]
+
+
+def _steps(sizes: list[int]) -> Iterator[tuple[int, slice]]:
+    """For each step, how many sentences take part, and the slice of their rows among the arranged ones."""
+    return zip(sizes, (slice(*ends) for ends in pairwise(accumulate(sizes, initial=0))), strict=True)
+
+
+def _weight_grad(grad: Tensor, x: Tensor, dtype: torch.dtype) -> Tensor:
+    """The gradient (out, in) of W in x W^T: one product over all rows."""
+    if grad.dtype == dtype:
+        return grad.t() @ x
+    return (topped_up(grad, dtype).t() @ topped_up(x, dtype)).to(grad.dtype)
+
+
+class UnrolledLstm(torch.autograd.Function):
+    """All steps of an LSTM:    c' = f c + i g    h' = o tanh(c')    (`cells.Lstm`).
+
+    Gradients of one step, given dh' and dc'; those of gates are before their sigmoid or tanh:
+    dc' += dh' o (1 - tanh(c')^2)    do = dh' tanh(c') o (1 - o)    di = dc' g i (1 - i)    df = dc' c f (1 - f)
+    dg = dc' i (1 - g^2)             dc = dc' f                     dh = [do di df dg] U
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, inputs: Tensor, weight: Tensor, hidden: Tensor, cell: Tensor, sizes: list[int], dtype: torch.dtype
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        dim, times = hidden.shape[1], _Products(weight.t(), len(hidden), dtype)
+        hidden, cell, gates = hidden.clone(), cell.clone(), torch.empty_like(inputs)
+        hiddens, hiddens_before, cells_before, squashed = (inputs.new_empty(len(inputs), dim) for _ in range(4))
+        for size, rows in _steps(sizes):
+            h, c, a, t = hidden[:size], cell[:size], gates[rows], squashed[rows]
+            hiddens_before[rows], cells_before[rows] = h, c
+            torch.add(inputs[rows], times(h), out=a)
+            a[:, : 3 * dim].sigmoid_()
+            a[:, 3 * dim :].tanh_()
+            output, new, forget, candidate = a.chunk(4, dim=1)
+            c.mul_(forget).addcmul_(new, candidate)
+            torch.mul(output, torch.tanh(c, out=t), out=h)
+            hiddens[rows] = h
+        ctx.save_for_backward(weight, gates, hiddens_before, cells_before, squashed)
+        ctx.sizes, ctx.dtype = sizes, dtype
+        return hiddens, hidden, cell
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_hiddens: Tensor, grad_hidden: Tensor, grad_cell: Tensor) -> tuple[Tensor | None, ...]:
+        weight, gates, hiddens_before, cells_before, squashed = ctx.saved_tensors
+        dim, times = squashed.shape[1], _Products(weight, len(grad_hidden), ctx.dtype)
+        output, new, forget, candidate = gates.chunk(4, dim=1)
+        into_cell = output * (1 - squashed * squashed)
+        factors = gates * (1 - gates)
+        of_output, of_new, of_forget, of_candidate = factors.chunk(4, dim=1)
+        of_output.mul_(squashed)
+        of_new.mul_(candidate)
+        of_forget.mul_(cells_before)
+        torch.mul(new, 1 - candidate * candidate, out=of_candidate)
+        grad_hidden, grad_cell = grad_hidden.clone(), grad_cell.clone()
+        for size, rows in reversed(list(_steps(ctx.sizes))):
+            d, dh, dc = factors[rows].view(size, 4, dim), grad_hidden[:size], grad_cell[:size]
+            dh += grad_hiddens[rows]
+            dc.addcmul_(dh, into_cell[rows])
+            d[:, 0] *= dh
+            d[:, 1:] *= dc[:, None]
+            dc *= forget[rows]
+            dh.copy_(times(factors[rows]))
+        return factors, _weight_grad(factors, hiddens_before, ctx.dtype), grad_hidden, grad_cell, None, None
+
+
+class UnrolledGru(torch.autograd.Function):
+    """All steps of a GRU:    h' = (1 - z) n + z h    n = tanh(W_n x + b_n + r u)    u = U_n h    (`cells.Gru`).
+
+    Gradients of one step, given dh'; those of gates are before their sigmoid or tanh:
+    dz = dh' (h - n) z (1 - z)    dn = dh' (1 - z) (1 - n^2)    dr = dn u r (1 - r)    du = dn r
+    dh = dh' z + [dr dz du] U
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, inputs: Tensor, weight: Tensor, hidden: Tensor, sizes: list[int], dtype: torch.dtype
+    ) -> tuple[Tensor, Tensor]:
+        dim, times = hidden.shape[1], _Products(weight.t(), len(hidden), dtype)
+        hidden, gates = hidden.clone(), torch.empty_like(inputs)
+        hiddens, hiddens_before, products = (inputs.new_empty(len(inputs), dim) for _ in range(3))
+        for size, rows in _steps(sizes):
+            h, a, x, u = hidden[:size], gates[rows], inputs[rows], products[rows]
+            hiddens_before[rows] = h
+            recurrent = times(h)
+            u.copy_(recurrent[:, 2 * dim :])
+            torch.add(x[:, : 2 * dim], recurrent[:, : 2 * dim], out=a[:, : 2 * dim]).sigmoid_()
+            reset, keep, candidate = a.chunk(3, dim=1)
+            torch.addcmul(x[:, 2 * dim :], reset, u, out=candidate).tanh_()
+            h.sub_(candidate).mul_(keep).add_(candidate)
+            hiddens[rows] = h
+        ctx.save_for_backward(weight, gates, hiddens_before, products)
+        ctx.sizes, ctx.dtype = sizes, dtype
+        return hiddens, hidden
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_hiddens: Tensor, grad_hidden: Tensor) -> tuple[Tensor | None, ...]:
+        weight, gates, hiddens_before, products = ctx.saved_tensors
+        dim, times = products.shape[1], _Products(weight, len(grad_hidden), ctx.dtype)
+        reset, keep, candidate = gates.chunk(3, dim=1)
+        factors = gates * (1 - gates)
+        of_reset, of_keep, of_product = factors.chunk(3, dim=1)
+        of_candidate = (1 - keep) * (1 - candidate * candidate)
+        of_keep.mul_(hiddens_before - candidate)
+        of_reset.mul_(products).mul_(of_candidate)
+        torch.mul(of_candidate, reset, out=of_product)
+        grad_hidden = grad_hidden.clone()
+        for size, rows in reversed(list(_steps(ctx.sizes))):
+            d, dh = factors[rows].view(size, 3, dim), grad_hidden[:size]
+            dh += grad_hiddens[rows]
+            d *= dh[:, None]
+            of_candidate[rows] *= dh
+            dh.mul_(keep[rows]).add_(times(factors[rows]))
+        grad_weight = _weight_grad(factors, hiddens_before, ctx.dtype)
+        factors[:, 2 * dim :] = of_candidate
+        return factors, grad_weight, grad_hidden, None, None
