@@ -28,8 +28,13 @@ def build(
 ) -> Model:
     """The network a configuration describes, its initial weights a pure function of the seed.
 
-    compute_dtype: precision of the operands of matrix products in training.
+    compute_dtype: precision of the operands of matrix products in training. Raises ValueError where the vocabularies
+    differ in size and the model has one for both.
     """
+    if config.one_vocabulary_for is not None and source_vocab != target_vocab:
+        raise ValueError(
+            f"{config.one_vocabulary_for} needs one vocabulary for source and target (tokenizer.shared = true)"
+        )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = ARCHITECTURES[config.architecture](config, source_vocab, target_vocab, compute_dtype)
@@ -70,8 +75,6 @@ def build_decoder_only(
 ) -> DecoderOnly:
     """Radford et al. 2018, figure 1 (left): a decoder without cross-attention."""
     parts, stack = Parts(config, compute_dtype), config.decoder
-    if config.task == "translation" and source_vocab != target_vocab:
-        raise ValueError('architecture = "decoder_only" needs one vocabulary (tokenizer.shared = true)')
     table = parts.table(target_vocab, config.embedding_dim or stack.dim)
     sides = 2 if config.task == "translation" else 1
     return DecoderOnly(

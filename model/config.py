@@ -194,11 +194,12 @@ class ModelConfig(BaseModel):
         return self.adaptive is not None and len(self.adaptive.cutoffs) > 0
 
     @property
-    def needs_one_vocabulary(self) -> bool:
-        """Whether source and target must be read by the same pieces."""
-        if self.architecture == "decoder_only":
-            return self.task == "translation"
-        return self.architecture not in ONE_STACK and self.tie in ("embeddings", "all")
+    def one_vocabulary_for(self) -> str | None:
+        """The setting by which source and target must be read by the same pieces; None where they need not."""
+        if self.architecture in ONE_STACK:
+            both = self.architecture == "decoder_only" and self.task == "translation"
+            return f'architecture = "{self.architecture}"' if both else None
+        return f'tie = "{self.tie}"' if self.tie in ("embeddings", "all") else None
 
     @property
     def attending_sides(self) -> tuple[str, ...]:

@@ -126,15 +126,11 @@ class Parts:
         )
 
     def tables(self, source_vocab: int, target_vocab: int) -> tuple[Table, Table]:
-        """The embeddings of source and target, which may be one."""
+        """The embeddings of source and target, which may be one; then the vocabularies are one too."""
         config = self.config
         source = self.table(source_vocab, config.embedding_dim or config.encoder.dim)
         if config.tie not in ("embeddings", "all"):
             return source, self.table(target_vocab, config.embedding_dim or config.decoder.dim)
-        if source_vocab != target_vocab:
-            raise ValueError(
-                f'tie = "{config.tie}" needs one vocabulary for source and target (tokenizer.shared = true)'
-            )
         return source, source
 
     def table(self, vocab: int, dim: int) -> Table:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
+from typing import Any
 
 import numpy as np
 import torch
@@ -90,7 +91,8 @@ def label(
     """
     device = next(loaded.model.parameters()).device
     about = TaskContext(TrainingConfig(), loaded.config, loaded.source_tokenizer, loaded.target_tokenizer, TOKENS)
-    task, tell = TASKS[loaded.config.task](about), on_done or (lambda _: None)
+    task: Any = TASKS[loaded.config.task](about)  # one that labels, so that it has `predict`
+    tell = on_done or (lambda _: None)
     sources = _read(loaded, lines, cuts)
     found = [[Labels([], 0.0)]] * len(sources)
     filled = [row for row, source in enumerate(sources) if source.ids]

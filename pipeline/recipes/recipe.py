@@ -17,7 +17,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from tfm.data.config import DataConfig
-from tfm.model.config import ONE_STACK, ModelConfig
+from tfm.model.config import ModelConfig
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.error_messages import Key, Origin, Origins, explain, model_of, place_of
@@ -61,11 +61,8 @@ class Recipe(BaseModel):
         idle = self.data.idle_epoch(self.training.max_epochs or 0)
         if idle is not None:
             raise ValueError(f"no training corpus takes part in epoch {idle}; see `epochs` of data.train")
-        if self.model.needs_one_vocabulary and not self.tokenizer.shared:
-            why = f'model.architecture = "{self.model.architecture}"'
-            if self.model.architecture not in ONE_STACK:
-                why = f'model.tie = "{self.model.tie}"'
-            raise ValueError(f"{why} needs one vocabulary: tokenizer.shared = true")
+        if self.model.one_vocabulary_for is not None and not self.tokenizer.shared:
+            raise ValueError(f"model.{self.model.one_vocabulary_for} needs one vocabulary: tokenizer.shared = true")
         self._task_fits()
         if self.model.block is None and self.data.limits.max_length + 1 > self.model.max_length:
             raise ValueError(

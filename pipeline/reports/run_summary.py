@@ -18,7 +18,7 @@ from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.artifact import Manifest, open_artifact
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.reports.training_curves import points, read_metrics
-from tfm.pipeline.scoring.evaluation import from_json
+from tfm.pipeline.scoring.evaluation import from_json, reading_scores
 from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.tasks.abilities import ABILITIES, DEFAULT_TASK
 
@@ -183,14 +183,11 @@ def _scores(run: Path, model: Manifest, notes: list[str]) -> tuple[Manifest | No
 
 def _scored(scores: Manifest, translations: Manifest | None) -> dict[str, Score]:
     """The scores of the main test set; to a signature belongs which texts it is of."""
-    file = scores.folder / "scores.json"
-    try:
-        main = from_json(read_json(file, shown=scores.path / "scores.json"))[0]
+    shown = scores.path / "scores.json"
+    with reading_scores(shown, again="score again"):
+        main = from_json(read_json(scores.folder / "scores.json", shown=shown))[0]
         about = _spelled(_texts(main.name, scores, translations))
         return {f"test.{n}": Score(float(each.score), f"{each.signature}|{about}") for n, each in main.scores.items()}
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        problem = "holds no scores of ours; remove the folder and score again"
-        raise DataError(problem, file=scores.path / "scores.json") from error
 
 
 def _texts(test: str, scores: Manifest, translations: Manifest | None) -> dict[str, str]:

@@ -1,10 +1,13 @@
 """All that is said about one set of hypotheses: scores, quality by length, samples; and its form in scores.json."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
+from tfm.data.errors import DataError
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.breakdown import (
@@ -134,6 +137,18 @@ def as_json(evaluations: Sequence[Evaluation]) -> dict[str, Any]:
 def from_json(content: Mapping[str, Any]) -> list[Evaluation]:
     """The evaluations that `as_json` wrote."""
     return [_evaluation(entry) for entry in (content, *content["others"].values())]
+
+
+@contextmanager
+def reading_scores(file: Path, *, again: str) -> Iterator[None]:
+    """Within, a scores.json is read and used: what comes up where it is none of ours is a DataError.
+
+    again: how it is made anew, in words.
+    """
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise DataError(f"holds no scores of ours; remove the folder and {again}", file=file) from error
 
 
 def _evaluation(entry: Mapping[str, Any]) -> Evaluation:

@@ -5,7 +5,6 @@ The figures are those of validation, on the test set, with their signatures.
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -19,13 +18,12 @@ from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.character_counts import Characters, warn_of_unknown
 from tfm.pipeline.scoring.evaluation import Evaluation
-from tfm.pipeline.scoring.metrics.registry import Score
-from tfm.pipeline.scoring.perplexity import exp_or_inf
+from tfm.pipeline.scoring.metrics.score import Score, exp_or_inf
 from tfm.pipeline.scoring.validation import Validator
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.pipeline.tasks.language_model import LineWindows
 from tfm.pipeline.tasks.registry import TASKS
-from tfm.pipeline.tasks.task import TaskContext
+from tfm.pipeline.tasks.task import Task, TaskContext
 from tfm.tokenizer.special import UNK_ID
 
 
@@ -61,7 +59,7 @@ def held_out(loaded: LoadedModel, name: str, split: Split, batch_tokens: int, re
     return _evaluation(name, split, scores)
 
 
-def _within(task: Any, split: Split, loaded: LoadedModel, name: str, reporter: Reporter) -> tuple[Any, Split, int]:
+def _within(task: Task, split: Split, loaded: LoadedModel, name: str, reporter: Reporter) -> tuple[Task, Split, int]:
     """Task and split such that no text is longer than the model reads, and how many texts were."""
     abilities, reads = ABILITIES[loaded.config.task], loaded.model.max_length
     remedy = abilities.by_probability.long_texts

@@ -10,7 +10,7 @@ from tfm.pipeline.model_io.ensemble import Ensemble
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.character_counts import Characters, warn_of_unknown
-from tfm.pipeline.scoring.metrics.registry import Score
+from tfm.pipeline.scoring.metrics.score import Score, exp_or_inf
 from tfm.tokenizer.special import UNK_ID
 
 _CHUNK = 256  # pairs between two moves of the progress bar
@@ -127,11 +127,3 @@ def _warn(num_empty: int, num_long: int, limit: int, reporter: Reporter) -> None
         reporter.warn(f"{num_empty} empty references are left out of the perplexity")
     if num_long:
         reporter.warn(f"{num_long} references of more than {limit} pieces are left out of the perplexity")
-
-
-def exp_or_inf(value: float) -> float:
-    """exp, and infinity where a float cannot hold it."""
-    try:
-        return math.exp(value)
-    except OverflowError:
-        return math.inf

@@ -3,9 +3,10 @@
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import torch
+from torch import Tensor
 
 from tfm.data.errors import DataError
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
@@ -16,18 +17,9 @@ from tfm.pipeline.runtime.out_of_memory import fits, too_large
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolved, tokenizer_of
 from tfm.pipeline.scoring.metrics.left_out import left_out, too_long
 from tfm.pipeline.scoring.metrics.registry import Score, bleu
-from tfm.pipeline.tasks.task import Rows
+from tfm.pipeline.scoring.metrics.score import exp_or_inf
+from tfm.pipeline.tasks.task import Rows, Task
 from tfm.tokenizer.tokenizer import Tokenizer
-
-
-class Task(Protocol):
-    """What validation needs of a task."""
-
-    has_perplexity: bool
-
-    def batch(self, split: Any, rows: Rows) -> Any: ...
-    def evaluate(self, model: Any, batch: Any) -> Any: ...
-    def what(self, split: Any, rows: Rows) -> str: ...
 
 
 class Translator:
@@ -93,7 +85,7 @@ class Validator:
         loss = nll / count
         return {
             "loss": loss,
-            "perplexity": (math.exp(loss) if loss < 700 else math.inf) if self.task.has_perplexity else None,
+            "perplexity": exp_or_inf(loss) if self.task.has_perplexity else None,
             "accuracy": correct / (count + unknown),
             "bleu": None if score is None else score.score,
             "bleu_signature": None if score is None else score.signature,
@@ -107,7 +99,8 @@ class Validator:
             pause()
             with fits(partial(self._too_large, rows)):
                 counts = self.task.evaluate(model, self.task.batch(self.split, rows).to(world.device))
-            for place, value in enumerate((counts.nll, counts.correct, counts.count, counts.unknown)):
+            found: tuple[Tensor | int, ...] = (counts.nll, counts.correct, counts.count, counts.unknown)
+            for place, value in enumerate(found):
                 sums[place] += float(value)
         parts = world.gather(sums)
         nll, correct, count, unknown = (math.fsum(part[place] for part in parts) for place in range(4))

@@ -18,7 +18,7 @@ from tfm.pipeline.inference.translation import reference_file
 from tfm.pipeline.reports.evaluation_report import render, score_rows
 from tfm.pipeline.reports.training_curves import read_metrics, svg
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.scoring.evaluation import Evaluation, Segments, as_json, assess, from_json
+from tfm.pipeline.scoring.evaluation import Evaluation, Segments, as_json, assess, from_json, reading_scores
 from tfm.pipeline.scoring.label_tables import label_tables
 from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.scoring.metrics.tokenization import check_installed
@@ -175,12 +175,10 @@ def _stage(
     `work` is given the folder for files of its own.
     """
     if is_fresh(todo, reporter):
-        content = read_json(todo.folder / "scores.json")
-        try:
+        file = todo.folder / "scores.json"
+        with reading_scores(file, again="run this again"):
+            content = read_json(file)
             _show_scores(from_json(content), reporter)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            problem = "holds no scores of ours; remove the folder and run this again"
-            raise DataError(problem, file=todo.folder / "scores.json") from error
     else:
         with publish(todo, command=command) as draft:
             evaluations = work(draft.folder)

@@ -1,17 +1,16 @@
 """The tasks by name."""
 
 from collections.abc import Callable
-from typing import Any
 
 from tfm.pipeline.tasks.classification import Classification
 from tfm.pipeline.tasks.language_model import LanguageModel
 from tfm.pipeline.tasks.masked_language_model import MaskedLanguageModel
 from tfm.pipeline.tasks.tagging import Tagging
-from tfm.pipeline.tasks.task import TaskContext
+from tfm.pipeline.tasks.task import Task, TaskContext
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.tasks.word_vectors import WordVectorTask
 
-TASKS: dict[str, Callable[[TaskContext], Any]] = {
+TASKS: dict[str, Callable[[TaskContext], Task]] = {
     "translation": Translation.of,
     "language_model": LanguageModel.of,
     "masked_language_model": MaskedLanguageModel.of,

@@ -5,7 +5,7 @@ The training loop knows a task only by this, so it has no branch on which one it
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch.nn.functional as F
@@ -113,11 +113,31 @@ def nothing_in(epoch: int) -> DataError:
     )
 
 
+class Task(Protocol):
+    """What training, validation and scoring need of a task. What `batch` gives has `.to(device)`.
+
+    has_perplexity: whether the loss is -log p of what is predicted, so that there is a perplexity.
+    """
+
+    has_perplexity: bool
+
+    def batch(self, split: Split, rows: Rows) -> Any: ...
+    def lengths(self, split: Split) -> tuple[Ints, Ints]: ...
+    def epochs(self, split: Split, budget: int, seed: int) -> Epochs: ...
+    def ordered(self, split: Split, budget: int) -> Sequence[Rows]: ...
+    def check(self, data: Dataset, model: ModelConfig) -> None: ...
+    def begin(self, model: Any, data: Dataset) -> None: ...
+    def loss(self, model: Any, batch: Any) -> Loss: ...
+    def evaluate(self, model: Any, batch: Any) -> Counts: ...
+    def longest(self, split: Split, budget: int) -> Rows: ...
+    def num_tokens(self, split: Split, rows: Rows) -> int: ...
+    def what(self, split: Split, rows: Rows) -> str: ...
+
+
 class PairTask:
     """The part of a task that concerns its examples, where they are the pairs of a dataset, or one side of them.
 
-    has_perplexity: whether the loss is -log p of what is predicted, so that there is a perplexity. nothing: what a
-    split has of which nothing is predicted.
+    nothing: what a split has of which nothing is predicted.
     """
 
     has_perplexity = True

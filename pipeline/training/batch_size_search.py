@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from torch import nn
@@ -12,7 +11,7 @@ from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.out_of_memory import is_out_of_memory
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.tasks.task import Rows
+from tfm.pipeline.tasks.task import Rows, Task
 from tfm.pipeline.training.update import Gradients
 
 SEARCHED = ("cuda",)
@@ -27,7 +26,7 @@ STATES = 3
 
 def largest_budget(
     model: nn.Module,
-    make_task: Callable[[int], Any],
+    make_task: Callable[[int], Task],
     split: Split,
     config: TrainingConfig,
     *,

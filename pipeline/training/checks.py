@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 
+from tfm.model.config import ONE_STACK, ModelConfig
 from tfm.pipeline.config import KeepConfig, TrainingConfig
 from tfm.pipeline.errors import CannotWrite, RecipeError
 
@@ -17,6 +18,22 @@ def check_adaptive(has_tails: bool, config: TrainingConfig) -> None:
     """Raise RecipeError where a model with an adaptive softmax cannot be trained so."""
     if has_tails and (reason := config.no_adaptive()) is not None:
         raise RecipeError(reason)
+
+
+def check_one_vocabulary(model: ModelConfig, *, shared: bool) -> None:
+    """Raise RecipeError where a model needs one vocabulary and a dataset has one a side, which may be of one size."""
+    setting = model.one_vocabulary_for
+    if setting is None or shared:
+        return
+    if model.architecture in ONE_STACK:
+        raise RecipeError(
+            f"model.{setting} reads source and target by one vocabulary, and the dataset has one a side: "
+            "tokenizer.shared = true"
+        )
+    raise RecipeError(
+        f'model.{setting} needs one vocabulary, and the dataset has one a side: set model.tie to "output" or "none", '
+        "or tokenizer.shared = true"
+    )
 
 
 def check_room(folder: Path, num_parameters: int, keep: KeepConfig, *, ema: bool) -> None:

@@ -14,14 +14,14 @@ from tfm.model.word_vectors import table_of
 from tfm.pipeline.model_io.loaded_model import check_fit, load_model, load_weights, untied
 from tfm.pipeline.model_io.pretrained_vectors import find_vectors, places_of
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.tasks.task import TaskContext
+from tfm.pipeline.tasks.task import Task, TaskContext
 from tfm.pipeline.training.checkpoints.train_state import TrainState
 from tfm.pipeline.training.init_from import is_whole
 from tfm.tokenizer.special import SPECIALS
 from tfm.tokenizer.tokenizer import Tokenizer
 
 
-def begin(state: TrainState, task: Any, about: TaskContext, data: Dataset, reporter: Reporter) -> None:
+def begin(state: TrainState, task: Task, about: TaskContext, data: Dataset, reporter: Reporter) -> None:
     """Give a training that begins what it begins with. Raises DataError where vectors do not fit."""
     task.begin(state.model, data)
     for side, place in places_of(about.model).items():

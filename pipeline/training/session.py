@@ -31,13 +31,13 @@ from tfm.pipeline.runtime.threads import LoadWatch
 from tfm.pipeline.scoring.validation import Translator, Validator
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.pipeline.tasks.registry import TASKS
-from tfm.pipeline.tasks.task import TaskContext
+from tfm.pipeline.tasks.task import Task, TaskContext
 from tfm.pipeline.training.batch_size_search import largest_budget
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint, Checkpoints
 from tfm.pipeline.training.checkpoints.resume import choose, continues, go_on, plan_document, resolve_settings
 from tfm.pipeline.training.checkpoints.train_state import Progress, Settings, TrainState, published_weights
 from tfm.pipeline.training.checkpoints.weight_averaging import Ema, mean_weights
-from tfm.pipeline.training.checks import check_adaptive, check_batch_norm, check_room
+from tfm.pipeline.training.checks import check_adaptive, check_batch_norm, check_one_vocabulary, check_room
 from tfm.pipeline.training.early_stopping import Validation, best_first
 from tfm.pipeline.training.initialization import begin, start_from
 from tfm.pipeline.training.loop import Trainer
@@ -180,7 +180,7 @@ def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint 
     )
 
 
-def warn_of_doubts(session: Session, task: Any, state: TrainState, total_steps: int) -> None:
+def warn_of_doubts(session: Session, task: Task, state: TrainState, total_steps: int) -> None:
     """Say what of the recipe will hardly do what is hoped for. A model that has learned already may be a large one."""
     parameters = num_parameters(state.model) if session.config.init_from is None else 0
     tokens = int(np.maximum(*task.lengths(session.data.train)).sum())
@@ -189,7 +189,7 @@ def warn_of_doubts(session: Session, task: Any, state: TrainState, total_steps: 
         session.reporter.warn(doubt)
 
 
-def start(state: TrainState, session: Session, task: Any, about: TaskContext) -> TaskContext:
+def start(state: TrainState, session: Session, task: Task, about: TaskContext) -> TaskContext:
     """Give a training that begins what it begins with; what its task is about, its batches as large as they are now."""
     config = session.config
     if config.init_from is not None:
@@ -218,20 +218,9 @@ def searched_budget(session: Session, model: nn.Module, about: TaskContext) -> i
 def initial_model(session: Session, settings: Settings, source: Tokenizer, target: Tokenizer) -> Model:
     """The network with its first weights, a pure function of the seed, on the device.
 
-    Raises RecipeError where it ties embeddings and the tokenizers of source and target are two.
+    Raises RecipeError where it needs one vocabulary and the tokenizers of source and target are two.
     """
-    tie = session.model.tie
-    two = session.model.needs_one_vocabulary and source is not target  # two vocabularies may well be of one size
-    if two and session.model.architecture != "transformer":
-        raise RecipeError(
-            f'model.architecture = "{session.model.architecture}" reads source and target by one vocabulary, and the '
-            "dataset has one a side: tokenizer.shared = true"
-        )
-    if two:
-        raise RecipeError(
-            f'model.tie = "{tie}" needs one vocabulary, and the dataset has one a side: set model.tie to "output" or '
-            '"none", or tokenizer.shared = true'
-        )
+    check_one_vocabulary(session.model, shared=source is target)
     sizes = {"source_vocab": source.vocab_size, "target_vocab": target.vocab_size}
     try:
         model = build(session.model, **sizes, seed=session.seed, compute_dtype=PRECISIONS[settings.precision])
@@ -250,7 +239,7 @@ def initial_state(session: Session, settings: Settings, about: TaskContext) -> T
 
 
 def make_validator(
-    session: Session, task: Any, target_tokenizer: Tokenizer, earlier: Sequence[Validation]
+    session: Session, task: Task, target_tokenizer: Tokenizer, earlier: Sequence[Validation]
 ) -> Validator:
     """Validation as the recipe asks for it, and as the earlier ones of the training were.
 

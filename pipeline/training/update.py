@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,17 +13,7 @@ from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.out_of_memory import is_out_of_memory, too_large
-from tfm.pipeline.tasks.task import Rows
-
-
-class Task(Protocol):
-    """What training needs of a task: `batch` has `.to`, `loss` gives `sum`, `nll` and `count`."""
-
-    def batch(self, split: Any, rows: Rows) -> Any: ...
-    def loss(self, model: Any, batch: Any) -> Any: ...
-    def longest(self, split: Any, budget: int) -> Rows: ...
-    def num_tokens(self, split: Any, rows: Rows) -> int: ...
-    def what(self, split: Any, rows: Rows) -> str: ...
+from tfm.pipeline.tasks.task import Rows, Task
 
 
 @dataclass(frozen=True)
@@ -116,7 +106,7 @@ class Gradients:
         batch = self.task.batch(self.split, rows)
         self.model.noise.begin(self.seed, step, place, 0)
         loss = self.task.loss(self.model, batch.to(self.world.device))
-        loss.sum.backward()
+        loss.sum.backward()  # type: ignore[no-untyped-call]
         sums[0] += loss.sum.detach()
         sums[1] += loss.nll
         sums[2] += loss.count

@@ -1,5 +1,6 @@
 """What every metric gives."""
 
+import math
 from dataclasses import dataclass
 
 
@@ -9,3 +10,11 @@ class Score:
 
     score: float
     signature: str
+
+
+def exp_or_inf(value: float) -> float:
+    """exp, as perplexity is of a loss, and infinity where a float cannot hold it."""
+    try:
+        return math.exp(value)
+    except OverflowError:
+        return math.inf

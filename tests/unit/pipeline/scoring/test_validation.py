@@ -1,17 +1,26 @@
-"""What validation takes of [evaluation] is in the plan of a training, and nothing else of it."""
+"""What validation takes of [evaluation] is in the plan of a training, and nothing else of it; its figures.
 
+Perplexity is the same function of the loss as in `tfm evaluate`.
+"""
+
+import math
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import numpy as np
 import pytest
+import torch
 
 from tests.tiny_training import MODEL, training, write_dataset
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
+from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.scoring.metrics import bleu_tokenizer
 from tfm.pipeline.scoring.metrics.registry import bleu
-from tfm.pipeline.scoring.validation import Translator
+from tfm.pipeline.scoring.metrics.score import exp_or_inf
+from tfm.pipeline.scoring.validation import Translator, Validator
 from tfm.pipeline.stages import train
+from tfm.pipeline.tasks.task import Counts
 
 CHINESE = " ".join("今天气很好我们去公园")
 
@@ -65,3 +74,13 @@ def test_a_signature_names_its_tokenizer(name: Any) -> None:
     assert bleu_tokenizer.tokenizer_of(bleu(["a"], [["a"]], config).signature) == name
     assert bleu_tokenizer.tokenizer_of("eff:no|tok:ja-mecab-0.996-IPA|smooth:exp") == "ja-mecab"
     assert bleu_tokenizer.tokenizer_of("eff:no|tok:ko-mecab-0.996/ko-0.9.2-KO|smooth:exp") == "ko-mecab"
+
+
+@pytest.mark.parametrize("loss", [0.5, 705.0, 720.0])
+def test_perplexity_is_the_exponential_of_the_loss_as_far_as_a_float_goes(loss: float) -> None:
+    found = Counts(torch.tensor(2 * loss, dtype=torch.float64), torch.tensor(1), 2)
+    batch = SimpleNamespace(to=lambda device: None)
+    task: Any = SimpleNamespace(has_perplexity=True, batch=lambda *_: batch, evaluate=lambda *_: found)
+    figures = Validator(task, None, [np.arange(2)], None).figures(torch.nn.Linear(1, 1), World())
+    assert (figures["loss"], figures["accuracy"]) == (loss, 0.5)
+    assert figures["perplexity"] == exp_or_inf(loss) == (math.exp(loss) if loss < 709 else math.inf)

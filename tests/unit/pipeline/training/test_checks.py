@@ -1,0 +1,53 @@
+"""Which models need one vocabulary is said once: recipes, trainings and the builder refuse two for the same models."""
+
+from typing import Any
+
+import pytest
+
+from tfm.model.build import build
+from tfm.model.config import ModelConfig, StackConfig
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.training.checks import check_one_vocabulary
+
+STACK = StackConfig(layers=1, dim=8, heads=2, feed_forward_dim=8)
+TO_TIE = 'set model.tie to "output" or "none", or tokenizer.shared = true'
+SHARED = "and the dataset has one a side: tokenizer.shared = true"
+
+
+def config(**changes: Any) -> ModelConfig:
+    return ModelConfig.model_validate({"encoder": STACK, "decoder": STACK, "max_length": 16, **changes})
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        (config(), f'model.tie = "all" needs one vocabulary, and the dataset has one a side: {TO_TIE}'),
+        (config(tie="embeddings"), f'model.tie = "embeddings" needs one vocabulary, and .*: {TO_TIE}'),
+        (config(architecture="recurrent"), f'model.tie = "all" needs one vocabulary, and .*: {TO_TIE}'),
+        (config(architecture="decoder_only", tie="none"), f'model.architecture = "decoder_only" reads .*, {SHARED}'),
+    ],
+    ids=["all", "embeddings", "recurrent", "decoder alone"],
+)
+def test_two_vocabularies_are_refused_of_a_model_with_one(model: ModelConfig, reason: str) -> None:
+    check_one_vocabulary(model, shared=True)
+    with pytest.raises(RecipeError, match=reason):
+        check_one_vocabulary(model, shared=False)
+    build(model, source_vocab=9, target_vocab=9)
+    with pytest.raises(ValueError, match=f"^{model.one_vocabulary_for} needs one vocabulary"):
+        build(model, source_vocab=9, target_vocab=10)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        config(tie="output"),
+        config(architecture="recurrent", tie="none"),
+        config(architecture="decoder_only", task="language_model"),
+        config(architecture="encoder_only", task="tagging"),
+        config(architecture="cbow", task="word_vectors"),
+    ],
+    ids=["output", "recurrent", "language model", "tagging", "word vectors"],
+)
+def test_two_vocabularies_are_as_good_for_other_models(model: ModelConfig) -> None:
+    check_one_vocabulary(model, shared=False)
+    build(model, source_vocab=9, target_vocab=10)
