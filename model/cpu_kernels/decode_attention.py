@@ -6,20 +6,19 @@ head's queries and keys · V width of its values.
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from tfm.model.cpu_kernels.jit import compiled, exp
+from tfm.model.cpu_kernels.jit import AT_ONCE, compiled, inlined
+from tfm.model.cpu_kernels.softmax import exp
 
-AT_ONCE = 4
-LINE = 16  # numbers that come from memory together
+LINE = 16  # numbers of a cache line
 
 
 @intrinsic
-def _fetch(_, array, place):  # type: ignore[no-untyped-def]
-    """Have the line of memory brought that holds this place of an array, counted as if it had one dimension: by the
-    time it is read it is there."""
+def _prefetch(_, array, place):  # type: ignore[no-untyped-def]
+    """Prefetch the cache line that holds this place of an array, counted as if the array had one dimension."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
@@ -33,19 +32,19 @@ def _fetch(_, array, place):  # type: ignore[no-untyped-def]
     return types.void(array, place), generate
 
 
-@njit(inline="always")
-def _fetch_slot(rows, sentence, slot):  # type: ignore[no-untyped-def]
-    """Have a slot of a sentence brought, of keys or values (B, G, S, K)."""
+@inlined
+def _prefetch_slot(rows, sentence, slot):  # type: ignore[no-untyped-def]
+    """Prefetch a slot of a sentence, of keys or values (B, G, S, K)."""
     _, groups, slots, width = rows.shape
     for g in range(groups):
         first = ((sentence * groups + g) * slots + slot) * width
         for place in range(first, first + width, LINE):
-            _fetch(rows, place)
+            _prefetch(rows, place)
 
 
-@njit(inline="always")
-def _fetch_share(key, value, where, counts, sentence, w, width):  # type: ignore[no-untyped-def]
-    """Have the w-th of `width` shares brought of what the queries of a sentence see, as `list_allowed` has listed it.
+@inlined
+def _prefetch_share(key, value, where, counts, sentence, w, width):  # type: ignore[no-untyped-def]
+    """Prefetch the w-th of `width` shares of what the queries of a sentence see, as `list_allowed` has listed it.
 
     A share is what one query sees and the one before it does not; where all see the same, a part of that.
     """
@@ -54,8 +53,8 @@ def _fetch_share(key, value, where, counts, sentence, w, width):  # type: ignore
     first = 0 if len(counts) == width else w * size
     for i in range(first, min(first + size, counts[m])):
         if m == 0 or where[m, i] != where[m - 1, i]:
-            _fetch_slot(key, sentence, np.int64(where[m, i]))
-            _fetch_slot(value, sentence, np.int64(where[m, i]))
+            _prefetch_slot(key, sentence, np.int64(where[m, i]))
+            _prefetch_slot(value, sentence, np.int64(where[m, i]))
 
 
 @compiled("void(b1[:,:,::1], u8[:,:,::1], i8[:,::1])")
@@ -77,8 +76,8 @@ def list_allowed(allowed, where, counts):  # type: ignore[no-untyped-def]
                 places[i] = places[0]
 
 
-@njit(inline="always")
-def _store(cache, sentence, slot, row, first):  # type: ignore[no-untyped-def]
+@inlined
+def store(cache, sentence, slot, row, first):  # type: ignore[no-untyped-def]
     """Put what a row holds from column `first` on into a slot of a sentence, of a cache (B, G, S, K)."""
     _, groups, _, width = cache.shape
     for g in range(groups):
@@ -99,12 +98,12 @@ def attend(query, key, value, slots, where, counts, scale, mixed):  # type: igno
     weights = np.empty(heads * where.shape[2], np.float32)
     for b in range(batch):
         for w in range(slots.shape[1]):
-            _store(key, b, slots[b, w], query[b, w], heads * key_dim)
-            _store(value, b, slots[b, w], query[b, w], (heads + key.shape[1]) * key_dim)
+            store(key, b, slots[b, w], query[b, w], heads * key_dim)
+            store(value, b, slots[b, w], query[b, w], (heads + key.shape[1]) * key_dim)
         for w in range(width):
             m = w % num_lists
             if b + 1 < batch:
-                _fetch_share(key, value, where[b + 1], counts[b + 1], b + 1, w, width)
+                _prefetch_share(key, value, where[b + 1], counts[b + 1], b + 1, w, width)
             count = counts[b, m]
             used = 0
             for h in range(heads):
@@ -158,7 +157,7 @@ def write(cache, rows, slots):  # type: ignore[no-untyped-def]
     batch, width = slots.shape
     for b in range(batch):
         for w in range(width):
-            _store(cache, b, slots[b, w], rows[b, w], 0)
+            store(cache, b, slots[b, w], rows[b, w], 0)
 
 
 @compiled("i8(b1[:,:,::1], i8[:,::1], i8[::1], i8[:,::1], b1[:,:,::1], i8[:,::1])")

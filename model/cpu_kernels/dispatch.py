@@ -1,6 +1,6 @@
 """The compiled loops of `library.py`: where they apply, and tensors handed to them.
 
-They are used within `compiled_loops` alone. Each function answers None, or False, where they do not apply: elsewhere,
+They are used within `compiled_loops` only. Each function returns None, or False, where they do not apply: elsewhere,
 where gradients are asked for, on another device than a CPU, and in another type than fp32. The equation in torch then
 does the same.
 """
@@ -115,7 +115,7 @@ def take_slots(descent: Tensor, positions: Tensor, lengths: Tensor) -> tuple[Ten
 def best_of_logits(
     logits: Tensor, sums: Tensor, k: int, *, never: tuple[int, ...]
 ) -> tuple[Tensor, Tensor, Tensor] | None:
-    """The k largest of sums (B, W) + log-softmax(logits (B, W, V)), as `pipeline.decoding.candidates` gives them.
+    """The k largest of sums (B, W) + log-softmax(logits (B, W, V)), as `pipeline/decoding/search/top_k.py` gives them.
 
     What is `never` to come counts in the softmax, and is left out. The logits are used up.
     """

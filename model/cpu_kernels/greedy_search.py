@@ -1,21 +1,26 @@
-"""One sentence from its ids to those that greedy search finds, by compiled loops over plain arrays: see `alone.py`.
+"""One sentence from its ids to those that greedy search finds, by compiled loops over plain arrays.
 
-Legend: L layers · N rows · S source pieces · T pieces so far · D width · F feed-forward width · H heads · G heads of
-keys and values · K width of a head's queries and keys · V width of its values, or the vocabulary · M most positions.
+`model/fused/greedy_search.py` gives them the weights of a model.
+
+Legend: L layers · N rows · S source pieces · T most target pieces · D width · F feed-forward width · H heads · G heads
+of keys and values · K width of a head's queries and keys · V width of its values, or the vocabulary · M most positions.
 """
 
 import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
-from tfm.model.cpu_kernels.jit import REORDERED, compiled, exp
+from tfm.model.cpu_kernels.decode_attention import attend, store
+from tfm.model.cpu_kernels.jit import AT_ONCE, compiled, helper
+from tfm.model.cpu_kernels.layer_norm import layer_norm
+from tfm.model.cpu_kernels.softmax import log_sum_exp
 
 Array = Any
 
 
-class Maps(NamedTuple):
+class Linears(NamedTuple):
     """y = W x + b of each layer: weight (L, out, in), bias (L, out)."""
 
     weight: Array
@@ -23,41 +28,41 @@ class Maps(NamedTuple):
 
 
 class Norms(NamedTuple):
-    """(x - mean) / sqrt(var + eps) * g + b of each layer: gain and shift (L, D)."""
+    """(x - mean) / sqrt(var + eps) * g + b of each layer: gain and bias (L, D)."""
 
     gain: Array
-    shift: Array
+    bias: Array
 
 
 class Attention(NamedTuple):
-    """projection D -> H K, and in self-attention + G K + G V; mixed H V -> D; around: the norm of its residual."""
+    """projection D -> H K, and in self-attention + G K + G V; output H V -> D; norm: that of its residual."""
 
-    projection: Maps
-    mixed: Maps
-    around: Norms
+    projection: Linears
+    output: Linears
+    norm: Norms
 
 
 class FeedForward(NamedTuple):
-    """inner D -> F; outer F -> D; around: the norm of its residual."""
+    """inner D -> F; outer F -> D; norm: that of its residual."""
 
-    inner: Maps
-    outer: Maps
-    around: Norms
+    inner: Linears
+    outer: Linears
+    norm: Norms
 
 
-class How(NamedTuple):
-    """heads: H, G, K, V. scale: of embeddings. is_before: whether norms stand before sublayers, or after."""
+class Settings(NamedTuple):
+    """heads: H, G, K, V. scale: of embeddings. is_pre_norm: whether norms stand before sublayers, or after."""
 
     heads: tuple[int, int, int, int]
     scale: float
     eps: float
-    is_before: bool
+    is_pre_norm: bool
 
 
 class Stack(NamedTuple):
     """An encoder, or a decoder but for its cross-attention.
 
-    table (V, D), positions (M, D): what is looked up and added. last: the norm it ends with, where norms stand before.
+    table (V, D), positions (M, D): what is looked up and added. last: the norm it ends with, where it is pre-norm.
     """
 
     table: Array
@@ -65,27 +70,24 @@ class Stack(NamedTuple):
     attention: Attention
     feed_forward: FeedForward
     last: Norms
-    how: How
+    settings: Settings
 
 
-F2, F3 = types.Array(types.float32, 2, "C"), types.Array(types.float32, 3, "C")
+F2, F3, F5 = (types.Array(types.float32, dims, "C") for dims in (2, 3, 5))
 IDS, INT, REAL = types.Array(types.int64, 1, "C"), types.int64, types.float64
 HEADS, SPECIAL = types.UniTuple(INT, 4), types.UniTuple(INT, 3)
-MAPS, NORMS = types.NamedTuple([F3, F2], Maps), types.NamedUniTuple(F2, 2, Norms)
-ATTENTION, FEED_FORWARD = (types.NamedTuple([MAPS, MAPS, NORMS], each) for each in (Attention, FeedForward))
-HOW = types.NamedTuple([HEADS, REAL, REAL, types.boolean], How)
-STACK = types.NamedTuple([F2, F2, ATTENTION, FEED_FORWARD, NORMS, HOW], Stack)
-ENCODE: Any = (STACK, MAPS, HEADS, IDS)
-GREEDY: Any = (STACK, ATTENTION, F2, F3, F3, SPECIAL, INT, INT, IDS)
-AT_ONCE = 4
-
-helper = njit(fastmath=REORDERED, error_model="numpy")
+LINEARS, NORMS = types.NamedTuple([F3, F2], Linears), types.NamedUniTuple(F2, 2, Norms)
+ATTENTION, FEED_FORWARD = (types.NamedTuple([LINEARS, LINEARS, NORMS], each) for each in (Attention, FeedForward))
+SETTINGS = types.NamedTuple([HEADS, REAL, REAL, types.boolean], Settings)
+STACK = types.NamedTuple([F2, F2, ATTENTION, FEED_FORWARD, NORMS, SETTINGS], Stack)
+ENCODE: Any = (STACK, LINEARS, HEADS, IDS)
+GREEDY: Any = (STACK, ATTENTION, F2, F5, F5, SPECIAL, INT, INT, IDS)
 
 
 @helper
-def _product(maps, layer, x):  # type: ignore[no-untyped-def]
+def _linear(linears, layer, x):  # type: ignore[no-untyped-def]
     """W x + b of each row: (N, in) -> (N, out)."""
-    weight, bias = maps.weight[layer], maps.bias[layer]
+    weight, bias = linears.weight[layer], linears.bias[layer]
     y, whole = np.empty((len(x), len(bias)), np.float32), len(x) // AT_ONCE * AT_ONCE
     for o in range(len(bias)):
         for n in range(0, whole, AT_ONCE):
@@ -106,73 +108,33 @@ def _product(maps, layer, x):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _normed(norms, layer, eps, x):  # type: ignore[no-untyped-def]
-    """(x - mean) / sqrt(var + eps) * g + b of each row (N, D)."""
-    gain, shift, y, (rows, width) = norms.gain[layer], norms.shift[layer], np.empty_like(x), x.shape
-    for n in range(rows):
-        mean = variance = np.float32(0.0)
-        for i in range(width):
-            mean += x[n, i]
-        mean /= np.float32(width)
-        for i in range(width):
-            variance += (x[n, i] - mean) * (x[n, i] - mean)
-        share = np.float32(1.0 / math.sqrt(variance / width + eps))
-        for i in range(width):
-            y[n, i] = (x[n, i] - mean) * share * gain[i] + shift[i]
+def _norm(settings, norms, layer, x):  # type: ignore[no-untyped-def]
+    """Layer norm of each row (N, D)."""
+    y = np.empty_like(x)
+    layer_norm(x, norms.gain[layer], norms.bias[layer], np.float32(settings.eps), y)
     return y
 
 
 @helper
-def _entering(how, norms, layer, x):  # type: ignore[no-untyped-def]
+def _pre_norm(settings, norms, layer, x):  # type: ignore[no-untyped-def]
     """What enters a sublayer, or leaves the stack: norm(x), or x."""
-    return _normed(norms, layer, how.eps, x) if how.is_before else x
+    return _norm(settings, norms, layer, x) if settings.is_pre_norm else x
 
 
 @helper
-def _leaving(how, norms, layer, x):  # type: ignore[no-untyped-def]
+def _post_norm(settings, norms, layer, x):  # type: ignore[no-untyped-def]
     """What leaves a residual: x, or norm(x)."""
-    return x if how.is_before else _normed(norms, layer, how.eps, x)
+    return x if settings.is_pre_norm else _norm(settings, norms, layer, x)
 
 
 @helper
-def _sum(x, added):  # type: ignore[no-untyped-def]
+def _add(x, added):  # type: ignore[no-untyped-def]
     """x + added, rows (N, D)."""
     y, (rows, width) = np.empty_like(x), x.shape
     for n in range(rows):
         for i in range(width):
             y[n, i] = x[n, i] + added[n, i]
     return y
-
-
-@helper
-def _attend(heads, query, key, value, count):  # type: ignore[no-untyped-def]
-    """softmax(q K^T / sqrt(K)) V of each row of queries (N, >= H K), over the first `count` keys (T, G K) and values
-    (T, G V) -> (N, H V)."""
-    number, groups, width, value_width = heads
-    mixed, weights = np.zeros((len(query), number * value_width), np.float32), np.empty(number * count, np.float32)
-    scale = np.float32(1.0 / math.sqrt(width))
-    for n in range(len(query)):
-        for h in range(number):
-            q, k, largest = h * width, h * groups // number * width, np.float32(-np.inf)
-            for s in range(count):
-                total = np.float32(0.0)
-                for i in range(width):
-                    total += query[n, q + i] * key[s, k + i]
-                weights[h * count + s] = total * scale
-                largest = max(largest, total * scale)
-            for s in range(h * count, (h + 1) * count):
-                weights[s] -= largest
-        for s in range(number * count):
-            weights[s] = exp(weights[s])
-        for h in range(number):
-            m, v, total = h * value_width, h * groups // number * value_width, np.float32(0.0)
-            for s in range(h * count, (h + 1) * count):
-                total += weights[s]
-            for s in range(count):
-                share = weights[h * count + s] / total
-                for i in range(value_width):
-                    mixed[n, m + i] += share * value[s, v + i]
-    return mixed
 
 
 @helper
@@ -186,67 +148,84 @@ def _embed(table, positions, scale, ids, first):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _keep(projected, begin, cache, first):  # type: ignore[no-untyped-def]
-    """Put the keys or values in columns `begin`, .. of rows (N, ..) into places `first`, .. of a cache (T, G K)."""
-    for n in range(len(projected)):
-        for i in range(cache.shape[1]):
-            cache[first + n, i] = projected[n, begin + i]
+def _caches(layers, heads, room):  # type: ignore[no-untyped-def]
+    """Keys (L, 1, G, room, K) and values (L, 1, G, room, V), to be filled."""
+    _, groups, key_dim, value_dim = heads
+    keys = np.empty((layers, 1, groups, room, key_dim), np.float32)
+    return keys, np.empty((layers, 1, groups, room, value_dim), np.float32)
 
 
 @helper
-def _attention(how, attention, layer, x, query, key, value, count):  # type: ignore[no-untyped-def]
-    """x + W softmax(q K^T / sqrt(K)) V, normed if norms stand after."""
-    mixed = _attend(how.heads, query, key, value, count)
-    return _leaving(how, attention.around, layer, _sum(x, _product(attention.mixed, layer, mixed)))
+def _first_slots(count, room):  # type: ignore[no-untyped-def]
+    """The first `count` of `room` slots, as `list_allowed` lists them for one sentence whose queries see the same."""
+    where, counts = np.zeros((1, 1, room + AT_ONCE), np.uint64), np.empty((1, 1), np.int64)
+    for s in range(count):
+        where[0, 0, s] = s
+    counts[0, 0] = count
+    return where, counts
 
 
 @helper
-def _self_attention(how, attention, layer, x, first, key, value):  # type: ignore[no-untyped-def]
-    """Rows x (N, D) attend to one another and to the `first` rows before, whose keys (T, G K) and values are kept."""
-    number, groups, width, _ = how.heads
-    projected = _product(attention.projection, layer, _entering(how, attention.around, layer, x))
-    _keep(projected, number * width, key, first)
-    _keep(projected, (number + groups) * width, value, first)
-    return _attention(how, attention, layer, x, projected, key, value, first + len(x))
+def _attention(settings, attention, layer, x, projected, key, value, slots, seen):  # type: ignore[no-untyped-def]
+    """x + W softmax(q K^T / sqrt(K)) V, normed if norms stand after.
+
+    projected (N, H K or more): queries, and where there are slots (1, N) the keys and values that go there.
+    """
+    (heads, _, key_dim, value_dim), rows = settings.heads, len(x)
+    mixed = np.empty((1, rows, heads, value_dim), np.float32)
+    query, scale = projected.reshape((1, rows, projected.shape[1])), np.float32(1.0 / math.sqrt(key_dim))
+    attend(query, key, value, slots, seen[0], seen[1], scale, mixed)
+    added = _linear(attention.output, layer, mixed.reshape((rows, heads * value_dim)))
+    return _post_norm(settings, attention.norm, layer, _add(x, added))
 
 
 @helper
-def _memory_attention(how, attention, layer, x, key, value):  # type: ignore[no-untyped-def]
-    """Rows x (N, D) attend to the memory's keys (S, G K) and values (S, G V)."""
-    query = _product(attention.projection, layer, _entering(how, attention.around, layer, x))
-    return _attention(how, attention, layer, x, query, key, value, len(key))
+def _self_attention(settings, attention, layer, x, key, value, slots, seen):  # type: ignore[no-untyped-def]
+    """Rows x (N, D) put their keys and values into slots (1, N) of key (1, G, S, K) and value, and attend to what is
+    seen of them."""
+    projected = _linear(attention.projection, layer, _pre_norm(settings, attention.norm, layer, x))
+    return _attention(settings, attention, layer, x, projected, key, value, slots, seen)
 
 
 @helper
-def _feed_forward(how, feed_forward, layer, x):  # type: ignore[no-untyped-def]
+def _cross_attention(settings, attention, layer, x, key, value, seen):  # type: ignore[no-untyped-def]
+    """Rows x (N, D) attend to the memory's key (1, G, S, K) and value (1, G, S, V)."""
+    query = _linear(attention.projection, layer, _pre_norm(settings, attention.norm, layer, x))
+    return _attention(settings, attention, layer, x, query, key, value, np.empty((1, 0), np.int64), seen)
+
+
+@helper
+def _feed_forward(settings, feed_forward, layer, x):  # type: ignore[no-untyped-def]
     """x + W2 max(0, W1 x + b1) + b2 of each row (N, D), normed if norms stand after."""
-    hidden = _product(feed_forward.inner, layer, _entering(how, feed_forward.around, layer, x))
+    hidden = _linear(feed_forward.inner, layer, _pre_norm(settings, feed_forward.norm, layer, x))
     for n in range(len(hidden)):
         for i in range(hidden.shape[1]):
             hidden[n, i] = max(hidden[n, i], np.float32(0.0))
-    return _leaving(how, feed_forward.around, layer, _sum(x, _product(feed_forward.outer, layer, hidden)))
+    return _post_norm(settings, feed_forward.norm, layer, _add(x, _linear(feed_forward.outer, layer, hidden)))
 
 
 @compiled(ENCODE)
 def encode(encoder, key_value, heads, source):  # type: ignore[no-untyped-def]
-    """Source ids (S,) -> keys (L, S, G K) and values (L, S, G V) of the memory, in a decoder of these heads.
+    """Source ids (S,) -> keys (L, 1, G, S, K) and values (L, 1, G, S, V) of the memory, in a decoder of these heads.
 
-    key_value: their maps, of the encoder's D.
+    key_value: the decoder's projections of the memory, D -> G K + G V.
     """
-    how, rows, layers = encoder.how, len(source), len(key_value.bias)
-    (_, groups, width, value_width), (_, its_groups, its_width, its_value_width) = how.heads, heads
-    x = _embed(encoder.table, encoder.positions, how.scale, source, 0)
-    key, value = np.empty((rows, groups * width), np.float32), np.empty((rows, groups * value_width), np.float32)
+    settings, rows = encoder.settings, len(source)
+    x = _embed(encoder.table, encoder.positions, settings.scale, source, 0)
+    own_keys, own_values = _caches(1, settings.heads, rows)  # of one layer after the other
+    seen, slots = _first_slots(rows, rows), np.empty((1, rows), np.int64)
+    for n in range(rows):
+        slots[0, n] = n
     for layer in range(len(encoder.feed_forward.inner.bias)):
-        x = _self_attention(how, encoder.attention, layer, x, 0, key, value)
-        x = _feed_forward(how, encoder.feed_forward, layer, x)
-    x = _entering(how, encoder.last, 0, x)
-    keys = np.empty((layers, rows, its_groups * its_width), np.float32)
-    values = np.empty((layers, rows, its_groups * its_value_width), np.float32)
-    for layer in range(layers):
-        both = _product(key_value, layer, x)
-        _keep(both, 0, keys[layer], 0)
-        _keep(both, its_groups * its_width, values[layer], 0)
+        x = _self_attention(settings, encoder.attention, layer, x, own_keys[0], own_values[0], slots, seen)
+        x = _feed_forward(settings, encoder.feed_forward, layer, x)
+    x = _pre_norm(settings, encoder.last, 0, x)
+    (_, groups, key_dim, _), (keys, values) = heads, _caches(len(key_value.bias), heads, rows)
+    for layer in range(len(keys)):
+        both = _linear(key_value, layer, x)
+        for n in range(rows):
+            store(keys[layer], 0, n, both[n], 0)
+            store(values[layer], 0, n, both[n], groups * key_dim)
     return keys, values
 
 
@@ -257,19 +236,22 @@ def greedy(decoder, memory, output, memory_keys, memory_values, special, shortes
     They are written to ids (longest + 1,). output (V, D). special: padding, begin and end token; the first two never
     come, the last not before `shortest` pieces, and nothing else after `longest`.
     """
-    how, (padding, begin, end), (_, groups, width, value_width) = decoder.how, special, decoder.how.heads
-    layers, vocab, dim = len(memory_keys), len(output), output.shape[1]
-    keys = np.empty((layers, longest + 1, groups * width), np.float32)
-    values = np.empty((layers, longest + 1, groups * value_width), np.float32)
-    logits, last, log_prob = np.empty(vocab, np.float32), np.empty(1, np.int64), 0.0
+    settings, (padding, begin, end) = decoder.settings, special
+    layers, vocab, dim, room = len(memory_keys), len(output), output.shape[1], longest + 1
+    keys, values = _caches(layers, settings.heads, room)
+    memory_seen, seen = _first_slots(memory_keys.shape[3], memory_keys.shape[3]), _first_slots(0, room)
+    slots, logits = np.empty((1, 1), np.int64), np.empty(vocab, np.float32)
+    last, log_prob = np.empty(1, np.int64), 0.0
     last[0] = begin
     for t in range(longest + 1):
-        x = _embed(decoder.table, decoder.positions, how.scale, last, t)
+        x = _embed(decoder.table, decoder.positions, settings.scale, last, t)
+        slots[0, 0] = seen[0][0, 0, t] = t
+        seen[1][0, 0] = t + 1
         for layer in range(layers):
-            x = _self_attention(how, decoder.attention, layer, x, t, keys[layer], values[layer])
-            x = _memory_attention(how, memory, layer, x, memory_keys[layer], memory_values[layer])
-            x = _feed_forward(how, decoder.feed_forward, layer, x)
-        x = _entering(how, decoder.last, 0, x)
+            x = _self_attention(settings, decoder.attention, layer, x, keys[layer], values[layer], slots, seen)
+            x = _cross_attention(settings, memory, layer, x, memory_keys[layer], memory_values[layer], memory_seen)
+            x = _feed_forward(settings, decoder.feed_forward, layer, x)
+        x = _pre_norm(settings, decoder.last, 0, x)
         best, largest, token = np.float32(-np.inf), np.float32(-np.inf), end
         for v in range(vocab):
             logit = np.float32(0.0)
@@ -280,10 +262,7 @@ def greedy(decoder, memory, output, memory_keys, memory_values, special, shortes
                 best, token = logit, v
         if t >= longest:
             token = end
-        total = np.float32(0.0)
-        for v in range(vocab):
-            total += exp(logits[v] - largest)
-        log_prob += np.float64(logits[token]) - np.float64(largest) - math.log(total)
+        log_prob += np.float64(logits[token]) - np.float64(largest) - log_sum_exp(logits, largest)
         ids[t] = last[0] = token
         if token == end:
             break

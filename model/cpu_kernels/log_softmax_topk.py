@@ -3,41 +3,18 @@
 Legend: N rows · B sentences · W hypotheses of each · V vocabulary.
 """
 
-import math
-
 import numpy as np
-from numba import njit
 
-from tfm.model.cpu_kernels.jit import REORDERED, compiled, exp
+from tfm.model.cpu_kernels.jit import compiled, helper, inlined
+from tfm.model.cpu_kernels.softmax import LANES, largest_of, log_sum_exp
 
-LANES = 64
 CHUNKS = 16
 
 
-@njit(fastmath=REORDERED, error_model="numpy")
-def _largest(row, lanes):  # type: ignore[no-untyped-def]
-    """The largest number of a row, by way of one in each of LANES lanes, which are looked at side by side."""
-    whole = len(row) // LANES * LANES
-    lanes[:] = -np.inf
-    for first in range(0, whole, LANES):
-        some = row[first : first + LANES]
-        for lane in range(LANES):
-            lanes[lane] = some[lane] if some[lane] > lanes[lane] else lanes[lane]
-    largest = np.float32(-np.inf)
-    for lane in range(LANES):
-        largest = max(largest, lanes[lane])
-    for v in range(whole, len(row)):
-        largest = max(largest, row[v])
-    return largest
-
-
-@njit(fastmath=REORDERED, error_model="numpy")
-def _normaliser(row, largest):  # type: ignore[no-untyped-def]
-    """The log of the sum of e^x over a row of logits, the largest of which is given."""
-    total = np.float32(0.0)
-    for v in range(len(row)):
-        total += exp(row[v] - largest)
-    return np.float32(largest + math.log(total))
+@helper
+def _normalizer(row, largest):  # type: ignore[no-untyped-def]
+    """log(sum of e^x) over a row of logits x, the largest of which is given."""
+    return np.float32(largest + log_sum_exp(row, largest))
 
 
 @compiled("void(f4[:,::1])")
@@ -46,12 +23,12 @@ def log_softmax(logits):  # type: ignore[no-untyped-def]
     lanes = np.empty(LANES, np.float32)
     for n in range(len(logits)):
         row = logits[n]
-        normaliser = _normaliser(row, _largest(row, lanes))
+        normalizer = _normalizer(row, largest_of(row, lanes))
         for v in range(len(row)):
-            row[v] -= normaliser
+            row[v] -= normalizer
 
 
-@njit(inline="always")
+@inlined
 def _insert(values, beams, tokens, value, beam, token):  # type: ignore[no-untyped-def]
     """Put a candidate where it belongs among the best ones, if it does."""
     place = len(values)
@@ -97,16 +74,16 @@ def best_of_logits(logits, never, sums, values, beams, tokens):  # type: ignore[
                 chunk = row[first : first + num_sets]
                 for j in range(num_sets):
                     largest[j] = chunk[j] if chunk[j] > largest[j] else largest[j]
-            normaliser = _normaliser(row, max(_largest(largest, lanes), _largest(row[whole:], lanes)))
+            normalizer = _normalizer(row, max(largest_of(largest, lanes), largest_of(row[whole:], lanes)))
             for token in never:
                 row[token] = -np.inf
             for j in range(num_sets):
-                if total + (largest[j] - normaliser) >= values[b, k - 1]:
+                if total + (largest[j] - normalizer) >= values[b, k - 1]:
                     for token in range(j, whole, step):
-                        value = total + (row[token] - normaliser)
+                        value = total + (row[token] - normalizer)
                         if value >= values[b, k - 1]:
                             _insert(values[b], beams[b], tokens[b], value, w, token)
             for token in range(whole, vocab):
-                value = total + (row[token] - normaliser)
+                value = total + (row[token] - normalizer)
                 if value >= values[b, k - 1]:
                     _insert(values[b], beams[b], tokens[b], value, w, token)

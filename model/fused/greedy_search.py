@@ -1,4 +1,5 @@
-"""Greedy search of one sentence by itself: where one compiled loop (`alone_kernel.py`) does it, with which weights.
+"""Greedy search of one sentence by itself: where a compiled loop (`cpu_kernels/greedy_search.py`) does it,
+and with which weights.
 
 A step of one row is a thousand small operations in torch, and what takes the time is to ask for them. The loop knows
 the parts that most Transformers are made of; for any other `searcher` answers None, and the model goes step by step.
@@ -82,10 +83,10 @@ class _Weights:
         self._num_read = _size(encoder) + sum(_size(cross.key_value) for cross in crosses)
         self._encoder = _stack(model.source_embedding, encoder, model.encoder_norm, model.max_length)
         self._decoder = _stack(model.target_embedding, decoder, model.decoder_norm, model.max_length)
-        self._remember = _maps(cross.key_value for cross in crosses)
+        self._remember = _linears(cross.key_value for cross in crosses)
         self._memory = kernel.Attention(
-            _maps(cross.query for cross in crosses),
-            _maps(cross.output for cross in crosses),
+            _linears(cross.query for cross in crosses),
+            _linears(cross.output for cross in crosses),
             _norms(layer.around_cross_attention.norm for layer in decoder),
         )
         self._output = _array(model.output.weight)
@@ -100,7 +101,7 @@ class _Weights:
         if len(ids) * self._num_read > MANY_PRODUCTS:
             keys, values = _remembered(self._model, ids)
         else:
-            keys, values = kernel.encode(self._encoder, self._remember, self._decoder.how.heads, ids)
+            keys, values = kernel.encode(self._encoder, self._remember, self._decoder.settings.heads, ids)
         count, log_prob = kernel.greedy(
             self._decoder, self._memory, self._output, keys, values, special, shortest, longest, found
         )
@@ -120,17 +121,17 @@ def _stack(embedding: Embedding, layers: Any, last: nn.Module, max_length: int) 
         table,
         _table_of(embedding.positions, max_length, table.shape[1]),
         kernel.Attention(
-            _maps(layer.attention.query_key_value for layer in layers),
-            _maps(layer.attention.output for layer in layers),
+            _linears(layer.attention.query_key_value for layer in layers),
+            _linears(layer.attention.output for layer in layers),
             _norms(layer.around_attention.norm for layer in layers),
         ),
         kernel.FeedForward(
-            _maps(layer.feed_forward.inner for layer in layers),
-            _maps(layer.feed_forward.outer for layer in layers),
+            _linears(layer.feed_forward.inner for layer in layers),
+            _linears(layer.feed_forward.outer for layer in layers),
             _norms(layer.around_feed_forward.norm for layer in layers),
         ),
         _norms([last if isinstance(last, LayerNorm) else residual.norm]),
-        kernel.How(
+        kernel.Settings(
             (heads.number, heads.groups, heads.key_dim, heads.value_dim),
             float(embedding.scale),
             residual.norm.eps,
@@ -139,8 +140,8 @@ def _stack(embedding: Embedding, layers: Any, last: nn.Module, max_length: int) 
     )
 
 
-def _maps(linears: Iterable[Any]) -> Any:
-    return _kernel().Maps(*_stacked(linears))
+def _linears(linears: Iterable[Any]) -> Any:
+    return _kernel().Linears(*_stacked(linears))
 
 
 def _norms(norms: Iterable[Any]) -> Any:
@@ -152,11 +153,10 @@ def _size(module: nn.Module) -> int:
 
 
 def _remembered(model: EncoderDecoder, source: Any) -> tuple[Any, Any]:
-    """What the decoder remembers of a source (S,), as the model itself reads it: (L, S, G K), (L, S, G V)."""
+    """What the decoder remembers of a source (S,), as the model itself reads it: (L, 1, G, S, K), (L, 1, G, S, V)."""
     memory = model.start(torch.from_numpy(source), Layout.of(torch.tensor([len(source)]))).memory
     keys, values = zip(*memory.keys_values, strict=True)
-    rows = (torch.cat(each).transpose(1, 2).flatten(2).contiguous().numpy() for each in (keys, values))
-    return next(rows), next(rows)
+    return torch.stack(keys).numpy(), torch.stack(values).numpy()
 
 
 def _array(tensor: Any) -> Any:

@@ -69,11 +69,11 @@ def said(model: Any, batch: int, beam: int) -> list[Tensor]:
 @pytest.mark.parametrize("changes", KINDS, ids=str)
 def test_it_says_what_the_equations_give(changes: dict[str, Any], batch: int, beam: int) -> None:
     model = network(**changes)
-    together = fused_or_plain(model)
-    assert isinstance(together, FusedDecoderStep)
+    fused = fused_or_plain(model)
+    assert isinstance(fused, FusedDecoderStep)
     assert (batch - 2) * beam > FEW_ROWS  # else the model itself would be asked
     exact = said(copy.deepcopy(model).double(), batch, beam)
-    assert_rounds_like(said(together, batch, beam), said(model, batch, beam), exact)
+    assert_rounds_like(said(fused, batch, beam), said(model, batch, beam), exact)
 
 
 def test_models_for_it_say_different_things_of_different_pasts() -> None:
@@ -87,9 +87,9 @@ def test_it_multiplies_in_the_precision_that_was_asked_for(dtype: torch.dtype) -
     model = network(decoder=wide)
     in_full = said(fused_or_plain(model), 32, 5)
     with products_in(model, dtype):
-        together = fused_or_plain(model)
-        assert isinstance(together, FusedDecoderStep)
-        fast, plain = said(together, 32, 5), said(model, 32, 5)
+        fused = fused_or_plain(model)
+        assert isinstance(fused, FusedDecoderStep)
+        fast, plain = said(fused, 32, 5), said(model, 32, 5)
         assert_rounds_like(fast, plain, said(copy.deepcopy(model).double(), 32, 5))
         assert all((one - full).abs().max() > 1e-4 for one, full in zip(fast, in_full, strict=True))
 
@@ -103,11 +103,11 @@ def test_few_rows_are_left_to_the_model(monkeypatch: pytest.MonkeyPatch) -> None
         return step(model, tokens, state)
 
     monkeypatch.setattr(EncoderDecoder, "step", record)
-    together = fused_or_plain(network())
-    said(together, FEW_ROWS // 4, 4)
+    fused = fused_or_plain(network())
+    said(fused, FEW_ROWS // 4, 4)
     assert asked
     asked.clear()
-    said(together, FEW_ROWS // 4 + 3, 4)
+    said(fused, FEW_ROWS // 4 + 3, 4)
     assert not asked
 
 
