@@ -52,13 +52,13 @@ class ErrorHandler:
             except TfmError as error:
                 self._leave(str(error), error.exit_code, error)
             except BrokenPipeError as error:
-                self._leave("", IO_ERROR, error)  # whoever read our output has seen enough
+                self._leave("", IO_ERROR, error)  # the reader of our output closed it
             except OSError as error:
-                # Whoever reads or writes a file names it in the error; the standard streams have no name.
+                # Errors of files name them; the standard streams have no name.
                 place = error.filename2 or error.filename or "stdin or stdout"
                 self._leave(f"{place}: {error.strerror or error}", IO_ERROR, error)
             except KeyboardInterrupt as error:
-                kept = "stopped; what was finished is kept, and the same command goes on"
+                kept = "stopped; finished work is kept, and the same command resumes"
                 self._leave(f"{kept}{_again()}", Stopped.exit_code, error)
 
         return handled
@@ -80,7 +80,7 @@ def _again() -> str:
 
 
 def _flush(stream: TextIO) -> None:
-    """Write what was printed; where that fails, the stream leads nowhere from now on."""
+    """Flush what was printed; if that fails, the stream is redirected to /dev/null."""
     try:
         stream.flush()
     except OSError:
@@ -89,7 +89,7 @@ def _flush(stream: TextIO) -> None:
 
 app = typer.Typer(
     name="tfm",
-    help="From raw text to a trained Transformer and a score one can trust, in five stages.",
+    help="From raw text to a trained Transformer and scores you can trust, in five stages.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,  # rich takes longer to load than all the rest of `tfm --help`
@@ -122,12 +122,12 @@ def settings(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """From raw text to a trained Transformer and a score one can trust, in five stages."""
+    """From raw text to a trained Transformer and scores you can trust, in five stages."""
     handle_errors.debug = debug
 
 
 def _open_standard_streams() -> None:
-    """Where the caller closed stdin, stdout or stderr: let it lead nowhere, or the next file opened would be it."""
+    """If the caller closed stdin, stdout or stderr: open /dev/null, or the next opened file would take its number."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             nowhere = os.open(os.devnull, os.O_RDWR)
@@ -140,7 +140,7 @@ def _open_standard_streams() -> None:
 def main() -> None:
     """What the console script runs."""
     _open_standard_streams()
-    # A polite kill is a Ctrl-C: the same way out, the same exit code.
+    # SIGTERM is treated as Ctrl-C: the same clean-up, the same exit code.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with first_speaks():
         app(prog_name="tfm")

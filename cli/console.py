@@ -1,4 +1,4 @@
-"""How a stage's talk looks: live bars and tables on a terminal, plain lines in a log."""
+"""How a stage's messages are shown: live bars and tables on a terminal, plain lines in a log."""
 
 import io
 import re
@@ -20,9 +20,9 @@ SECONDS_BETWEEN_LINES = 10.0
 
 
 def reporter(*, tables_on_stdout: bool = False) -> Reporter:
-    """The reporter that fits where stderr leads: a terminal, or a pipe or file.
+    """The reporter for stderr: a terminal, or a pipe or file.
 
-    tables_on_stdout: for a command whose tables are what it was asked for.
+    tables_on_stdout: for a command whose result is tables.
     """
     stderr = cast("TextIO", Talk(sys.stderr))
     talk = Terminal(Console(file=stderr)) if sys.stderr.isatty() else Plain(stderr)
@@ -32,8 +32,8 @@ def reporter(*, tables_on_stdout: bool = False) -> Reporter:
 
 
 class Talk(io.TextIOBase):
-    """A stream whose reader may leave, as in `2>&1 | head`, or whose terminal may be closed: what cannot be written
-    any more leads nowhere. It is the work that counts, not what is said of it."""
+    """A stream whose reader may close it, as in `2>&1 | head`, or whose terminal may be closed: then messages are
+    dropped, and the work continues."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -70,7 +70,7 @@ def duration(seconds: float) -> str:
 
 
 def cell(value: object) -> str:
-    """A table cell: whole numbers with thousands marked off, fractions to four significant digits at least."""
+    """A table cell: integers with thousands separators, fractions with at least four significant digits."""
     if isinstance(value, bool) or value is None:
         return "" if value is None else str(value).lower()
     if isinstance(value, int):
@@ -94,14 +94,14 @@ def table_lines(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> lis
 
 
 def _numeric(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[bool]:
-    """Which columns hold nothing but numbers, as values or already as text (1,234 or 5.2 % or 1:02 or 3* or ∞)."""
+    """Which columns have only numbers, as values or already as text (1,234 or 5.2 % or 1:02 or 3* or ∞)."""
     number = re.compile(r"([-+]?[\d,.:]+ ?%?|[∞–-]?)\*?")
     texts = [[cell(row[i]) for row in rows] for i in range(len(columns))]
     return [bool(column) and all(number.fullmatch(text) for text in column) for column in texts]
 
 
 class Meter:
-    """Counts the units done in an open bar and says where that stands: done, rate, time left, note."""
+    """Counts the units done in an open bar and formats its status: done, rate, time left, note."""
 
     def __init__(self, total: int | None, unit: str, done: int, clock: Callable[[], float]):
         self.total, self.unit, self.done, self.note = total, unit, done, ""
@@ -127,7 +127,7 @@ class Meter:
 
 
 class Plain:
-    """A reporter for logs: whole lines only, of a bar at most one every ten seconds and one at its end."""
+    """A reporter for logs: whole lines only; for a bar at most one line every ten seconds, and one at its end."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic):
         self._stream, self._clock = stream, clock
@@ -175,7 +175,7 @@ class Terminal:
         self._console.print(Text(f"warning: {text}", style="yellow"))
 
     def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        self._console.print(Text(title, style="bold"))  # a table's own title is folded to the table's width
+        self._console.print(Text(title, style="bold"))  # a table's own title is wrapped to the table's width
         table = Table(box=None, header_style="dim", pad_edge=False)
         for column, numeric in zip(columns, _numeric(columns, rows), strict=True):
             table.add_column(Text(column), justify="right" if numeric else "left", overflow="fold")
@@ -215,7 +215,7 @@ class _TerminalBar:
 
 
 class TablesApart:
-    """A reporter whose tables go to another one."""
+    """A reporter that sends its tables to another one."""
 
     def __init__(self, talk: Reporter, tables: Reporter):
         self.line, self.warn, self.bar = talk.line, talk.warn, talk.bar

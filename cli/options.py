@@ -1,4 +1,4 @@
-"""The options that several commands share, and how flags, `--set` and a recipe come to one config."""
+"""Options shared by several commands, and how flags, `--set` and a recipe are merged into one config."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -19,32 +19,35 @@ T = TypeVar("T")
 IO_ERROR = 74  # the exit code of an OSError
 
 RecipeFile = Annotated[
-    Path | None, typer.Option("--recipe", metavar="FILE", help="Take everything from this recipe (TOML).")
+    Path | None, typer.Option("--recipe", metavar="FILE", help="Take all settings from this recipe (TOML).")
 ]
 Sets = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Change one value of the recipe, as in training.max_steps=500."),
 ]
-Out = Annotated[
-    Path | None, typer.Option("--out", metavar="DIR", help="Where the result goes; with --recipe: runs/NAME/...")
+Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Output folder; with --recipe: runs/NAME/...")]
+Seed = Annotated[
+    int | None, typer.Option("--seed", metavar="N", min=0, max=2**32 - 1, help="Seed of all random numbers (1).")
 ]
-Seed = Annotated[int | None, typer.Option("--seed", metavar="N", min=0, max=2**32 - 1, help="Seed of every draw (1).")]
 Temperature = Annotated[
-    float | None, typer.Option("--temperature", metavar="X", help="Of sampling; 0: always the likeliest piece.")
+    float | None,
+    typer.Option("--temperature", metavar="X", help="Temperature of sampling; 0: always the most probable piece."),
 ]
-TopK = Annotated[int | None, typer.Option("--top-k", metavar="K", help="Sample from the K likeliest pieces.")]
+TopK = Annotated[int | None, typer.Option("--top-k", metavar="K", help="Sample from the K most probable pieces.")]
 TopP = Annotated[
-    float | None, typer.Option("--top-p", metavar="P", help="Sample from the fewest pieces of this probability.")
+    float | None, typer.Option("--top-p", metavar="P", help="Sample from the fewest pieces whose probability is P.")
 ]
 DrawSeed = Annotated[int | None, typer.Option("--seed", metavar="N", help="Seed of sampling (1).")]
 NoRepeat = Annotated[
-    int | None, typer.Option("--no-repeat-ngram", metavar="N", help="No N pieces in a row come up twice.")
+    int | None,
+    typer.Option("--no-repeat-ngram", metavar="N", help="N-gram blocking: no N pieces in a row occur twice."),
 ]
 Forbidden = Annotated[
-    list[str] | None, typer.Option("--forbidden", metavar="TEXT", help="A word or phrase that may not come up.")
+    list[str] | None,
+    typer.Option("--forbidden", metavar="TEXT", help="A word or phrase that must not occur; repeatable."),
 ]
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
-Device = Annotated[DeviceName | None, typer.Option("--device", help="Where to compute (auto).")]
+Device = Annotated[DeviceName | None, typer.Option("--device", help="Device to compute on (auto).")]
 
 
 def argv() -> list[str]:
@@ -60,7 +63,7 @@ def require(value: T | None, flag: str) -> T:
 
 
 def refuse(given: Mapping[str, object], reason: str) -> None:
-    """A usage error for the first flag of `given` that was given; 0 is a value."""
+    """A usage error for the first flag of `given` that the user set; 0 is a value."""
     for flag, value in given.items():
         if value is not None and value is not False and value != [] and value != ():
             raise typer.BadParameter(reason, param_hint=flag)
@@ -75,7 +78,7 @@ def stage_of_recipe(
     *,
     reporter: "Reporter | None" = None,
 ) -> "Recipe":
-    """Run one stage of a recipe; the recipe as it is with `sets` and, over those, `flags` (by dotted key)."""
+    """Run one stage of a recipe; returns the recipe after `sets` and then `flags` (by dotted key) are applied."""
     from tfm.cli import console
     from tfm.pipeline.recipes.chain import run_stage
     from tfm.pipeline.recipes.recipe import load_recipe
@@ -93,13 +96,13 @@ def part(
     *,
     beside: Sequence[str] = (),
 ) -> "Section":
-    """One part of a recipe from flags and `sets` alone, without a recipe; `beside`: what else the command takes."""
+    """One part of a recipe from flags and `sets`, without a recipe; `beside`: other parts that the command takes."""
     from tfm.pipeline.recipes.recipe import from_flags
 
     for text in sets or ():
         if text.partition("=")[0].strip() == "seed":
             raise typer.BadParameter(
-                "without a recipe a seed is given by --seed, where the command has one", param_hint="--set"
+                "without a recipe the seed is set by --seed, if the command has it", param_hint="--set"
             )
     # flags are keyed as in a whole recipe: training.max_steps
     return from_flags(
@@ -108,13 +111,13 @@ def part(
 
 
 def seed_of(flag: int | None) -> int:
-    """The seed where no recipe is given."""
+    """The seed if no recipe is given."""
     from tfm.pipeline.recipes.recipe import Recipe
 
     return int(Recipe.model_fields["seed"].default) if flag is None else flag
 
 
 def model_folder(folder: Path) -> Path:
-    """The folder of the model itself, where the folder of a run may be given, which holds it as model/."""
+    """The folder of the model itself; the folder of a run, which has it as model/, may be given too."""
     holds_one = not (folder / "manifest.json").exists() and (folder / "model").exists()
     return folder / "model" if holds_one else folder

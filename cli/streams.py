@@ -1,4 +1,4 @@
-"""The standard streams, where somebody writes or reads at the other end who may be slow, or leave."""
+"""The standard streams: the program at the other end may be slow, or close its end."""
 
 import os
 import stat
@@ -9,12 +9,12 @@ if TYPE_CHECKING:
     from tfm.data.corpora.sources import Incoming
     from tfm.pipeline.runtime.progress import Reporter
 
-PROMPT = "one text a line; Ctrl-D ends"
+PROMPT = "one text per line; Ctrl-D ends"
 
 
 def incoming(reporter: "Reporter") -> "Incoming | None":
-    """stdin where somebody may be writing it, a pipe or a terminal: before it is waited for, what was printed is
-    shown. None where it is a file, of which all is there. At a terminal a line says what is expected."""
+    """stdin if it is a pipe or a terminal, which may still be written: output is flushed before each wait for input.
+    None if it is a file. At a terminal a line says what input is expected."""
     from tfm.data.corpora.sources import Incoming
 
     try:
@@ -29,6 +29,6 @@ def incoming(reporter: "Reporter") -> "Incoming | None":
 
 
 def lead_nowhere(stream: TextIO) -> None:
-    """Let a stream of the system, which cannot be written any more, lead nowhere: Python would try once more at exit
-    to write what is left in it, complain, and change the exit code."""
+    """Redirect a standard stream that can no longer be written to /dev/null: otherwise Python would try once more at
+    exit to flush it, print an error, and change the exit code."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -1,4 +1,4 @@
-"""Commands that torchrun starts several times on a machine: what all of them have to say, the first one says."""
+"""Commands that torchrun starts several times on a machine: only the first process prints what all would print."""
 
 import io
 import os
@@ -12,15 +12,15 @@ from tfm.pipeline.errors import Stopped, is_told_here
 from tfm.pipeline.runtime.torchrun import rank_and_size
 
 TOGETHER = ("train", "run")
-"""Commands that all processes take part in. The others the first process does alone."""
+"""Commands in which all processes take part. All others run only in the first process."""
 SECONDS_FOR_THE_FIRST = 15.0
 _INTERRUPTED = 130  # typer's code for a Ctrl-C before a command begins
 
 
 @contextmanager
 def first_speaks() -> Iterator[None]:
-    """Within, what another process than the first writes to stderr is kept back; it is shown where the first has
-    no error, as it seems: then torchrun, which ends all once one has failed, does not end this one."""
+    """Within, stderr of every process but the first is buffered. It is shown if the first process seems to have no
+    error: then torchrun, which ends all processes once one has failed, has not ended this one."""
     if os.environ.get("LOCAL_RANK", "0") == "0":
         yield
         return
@@ -29,7 +29,7 @@ def first_speaks() -> Iterator[None]:
         with redirect_stderr(said):
             yield
     except SystemExit as end:
-        # Leaving at once could end the first before it has spoken.
+        # Exiting at once could end the first process before it has printed its error.
         if end.code not in (None, 0, Stopped.exit_code, _INTERRUPTED):
             with suppress(KeyboardInterrupt):
                 time.sleep(SECONDS_FOR_THE_FIRST)
@@ -38,11 +38,11 @@ def first_speaks() -> Iterator[None]:
 
 
 def has_no_part(command: str) -> bool:
-    """Whether this process leaves a command to the first one."""
+    """Whether only the first process runs a command, and this is another one."""
     rank, size = rank_and_size()
     return size > 1 and rank > 0 and command not in TOGETHER
 
 
 def stderr_of(error: BaseException) -> TextIO:
-    """Where the text of an error goes: one that this process alone has is not kept back."""
+    """The stream for an error's text: an error that only this process has is not buffered."""
     return (sys.__stderr__ or sys.stderr) if isinstance(sys.stderr, io.StringIO) and is_told_here(error) else sys.stderr

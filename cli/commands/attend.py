@@ -18,10 +18,13 @@ PAGE = Path("attention.html")
 
 
 def attend(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What `tfm train` made: its model/, or its folder.")],
-    sentence: Annotated[str | None, typer.Argument(metavar="[SENTENCE]", help="What the model is to read.")] = None,
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="A trained model: its model/, or the folder of its run.")
+    ],
+    sentence: Annotated[str | None, typer.Argument(metavar="[SENTENCE]", help="Text for the model to read.")] = None,
     target: Annotated[
-        str | None, typer.Option("--target", metavar="TEXT", help="What it is made to say; else its own translation.")
+        str | None,
+        typer.Option("--target", metavar="TEXT", help="Target text (teacher forcing); default: its own translation."),
     ] = None,
     out: Annotated[
         Path | None,
@@ -29,7 +32,7 @@ def attend(
             "--out",
             metavar="FILE.html",
             dir_okay=False,
-            help="The page (attention.html, if nothing else is asked for).",
+            help="The page (attention.html, if no other output is given).",
         ),
     ] = None,
     png: Annotated[
@@ -37,28 +40,28 @@ def attend(
         typer.Option("--png", metavar="FILE.png", dir_okay=False, help="A picture of one attention: an alignment."),
     ] = None,
     kind: Annotated[
-        str | None, typer.Option("--kind", metavar="NAME", help="The one shown first: encoder, decoder or cross.")
+        str | None, typer.Option("--kind", metavar="NAME", help="Attention to show first: encoder, decoder or cross.")
     ] = None,
-    layer: Annotated[
-        int | None, typer.Option("--layer", metavar="N", help="Of which layer, from 1; else of all.")
-    ] = None,
+    layer: Annotated[int | None, typer.Option("--layer", metavar="N", help="Layer, from 1; default: all.")] = None,
     head: Annotated[
-        int | None, typer.Option("--head", metavar="N", help="Of which head, from 1; else their mean.")
+        int | None, typer.Option("--head", metavar="N", help="Head, from 1; default: the mean of all.")
     ] = None,
     head_report: Annotated[
         list[Path] | None,
         typer.Option(
             "--head-report",
             metavar="FILE",
-            help="What heads do in the sentences of a text or, by part of speech too, of a .conllu file; repeatable.",
+            help="Statistics of heads over a text or, also by part of speech, over a .conllu file; repeatable.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the weights, and the head report, as JSON.")] = False,
-    beam: Annotated[int | None, typer.Option("--beam", metavar="W", help="Beam width of its own translation.")] = None,
+    beam: Annotated[
+        int | None, typer.Option("--beam", metavar="W", help="Beam width for the model's own translation.")
+    ] = None,
     device: Device = None,
     sets: Sets = None,
 ) -> None:
-    """Show what a model attends to in a sentence: every layer and head, on a page that needs nothing else.
+    """Show what a model attends to in a sentence: every layer and head, on one self-contained page.
 
     With --head-report: what each head does in a corpus, as a table on stdout.
     """
@@ -66,7 +69,7 @@ def attend(
         if not head_report:
             raise typer.BadParameter("give it, or --head-report FILE", param_hint="SENTENCE")
         alone = {"--target": target, "--png": png, "--kind": kind, "--layer": layer, "--head": head}
-        refuse(alone, "it shows one sentence: give SENTENCE")
+        refuse(alone, "it applies to one sentence: give SENTENCE")
     from tfm.cli.console import reporter
     from tfm.pipeline.artifacts.files import beginning, replace_bytes
     from tfm.pipeline.attention_page.head_statistics import measure
@@ -111,7 +114,7 @@ def _files(
     page: Path | None,
     png: Path | None,
 ) -> Iterator[tuple[Path, bytes]]:
-    """What is to be written, and where."""
+    """The files to write, with their contents."""
     from tfm.pipeline.attention_page.page import render
     from tfm.pipeline.attention_page.picture import picture
 

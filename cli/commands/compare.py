@@ -15,19 +15,17 @@ NOTHING = "–"
 DIFFERS = "differs"
 WORDS = ("run", "architecture", "task")
 SAID = ("model.architecture", "model.task")  # they have columns of their own
-MARK = "*"  # beside a figure that does not compare with that of the first row
+MARK = "*"  # marks a figure that is not comparable with that of the first row
 
 
 def compare(
-    runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, or what `tfm train` made: their model/.")
-    ],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, or their model/.")],
     sort: Annotated[
         str | None,
         typer.Option(
             "--sort",
             metavar="METRIC",
-            help="The best first: loss, accuracy, bleu of validation, seconds, ..., test.bleu; else as they are given.",
+            help="Best first: loss, accuracy, bleu of validation, seconds, ..., test.bleu; default: as given.",
         ),
     ] = None,
     plot: Annotated[
@@ -35,11 +33,11 @@ def compare(
         typer.Option("--plot", metavar="FILE", help="Draw validation loss over updates and seconds: .svg or .png."),
     ] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the table as Markdown.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all that is known, as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
 ) -> None:
-    """Compare trained models: what differs between them, what they cost, how good they are."""
+    """Compare trained models: their differences, costs and scores."""
     if markdown and as_json:
-        raise typer.BadParameter("--json is another way to print", param_hint="--markdown")
+        raise typer.BadParameter("give either --json or --markdown", param_hint="--markdown")
     from tfm.cli.console import reporter
     from tfm.pipeline.reports.comparison import compare_runs
     from tfm.pipeline.reports.comparison_plot import draw
@@ -60,7 +58,7 @@ def compare(
 
 
 def table(found: "Comparison") -> tuple[list[str], list[list[str]]]:
-    """Headings and rows, a run each; columns that hold nothing are left out."""
+    """Headings and rows, one for each run; empty columns are omitted."""
     columns: dict[str, list[str]] = {"run": [run.name for run in found.runs]}
     columns["architecture"] = [run.architecture for run in found.runs]
     columns["task"] = [run.task for run in found.runs] if len({run.task for run in found.runs}) > 1 else []
@@ -107,6 +105,6 @@ def _value(value: object) -> str:
 
 
 def in_markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of the table; figures stand to the right."""
+    """The lines of the table; figures are right-aligned."""
     lines = [columns, ["---" if each in WORDS or each.startswith(DIFFERS) else "---:" for each in columns], *rows]
     return ["| " + " | ".join(each.replace("|", "\\|") for each in line) + " |" for line in lines]

@@ -17,7 +17,9 @@ Side = Literal["source", "target"]
 
 
 def embed(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What `tfm train` made: its model/, or its folder.")],
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="A trained model: its model/, or the folder of its run.")
+    ],
     nearest: Annotated[
         list[str] | None, typer.Option("--nearest", metavar="WORD", help="Print the words nearest to it; repeatable.")
     ] = None,
@@ -26,7 +28,7 @@ def embed(
         typer.Option("--analogy", metavar="A B C", help="Print what is to C as B is to A."),
     ] = None,
     count: Annotated[
-        int | None, typer.Option("--count", metavar="N", min=1, help=f"How many of them ({COUNT}).")
+        int | None, typer.Option("--count", metavar="N", min=1, help=f"Number of words to print ({COUNT}).")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the same as JSON.")] = False,
     out: Annotated[
@@ -37,28 +39,28 @@ def embed(
     ] = None,
     picture: Annotated[
         Path | None,
-        typer.Option("--picture", metavar="FILE", dir_okay=False, help="Draw words as points of a plane: .png, .svg."),
+        typer.Option("--picture", metavar="FILE", dir_okay=False, help="Draw words as points in a plane: .png, .svg."),
     ] = None,
     words: Annotated[
         Path | None,
         typer.Option(
             "--words",
             metavar="FILE",
-            help="Words of the picture, one a line, with a class by which they are coloured; else the frequent ones.",
+            help="Words of the picture, one per line, with a class that sets their colour; default: frequent words.",
         ),
     ] = None,
     side: Annotated[
-        Side | None, typer.Option("--side", help="Whose, of a model that has both: source or target (target).")
+        Side | None, typer.Option("--side", help="Which embedding of a model with two: source or target (target).")
     ] = None,
     device: Device = None,
 ) -> None:
-    """Show the word vectors of a model: of skip-gram and CBOW, or the embedding of any other."""
+    """Show the word vectors of a model: skip-gram, CBOW, or the embedding of any other model."""
     if not (nearest or analogy or out or picture):
-        raise typer.BadParameter("say what for: --nearest, --analogy, --out or --picture", param_hint="MODEL")
+        raise typer.BadParameter("give --nearest, --analogy, --out or --picture as well", param_hint="MODEL")
     if not (nearest or analogy):
-        refuse({"--count": count, "--json": as_json}, "it is of --nearest and --analogy: give one")
+        refuse({"--count": count, "--json": as_json}, "it needs --nearest or --analogy")
     if picture is None:
-        refuse({"--words": words}, "it is of a picture: give --picture FILE")
+        refuse({"--words": words}, "it needs --picture FILE")
     from tfm.cli.console import reporter
     from tfm.pipeline.artifacts.files import beginning, replace_bytes
     from tfm.pipeline.inference.neighbours import PICTURES, Words
@@ -84,7 +86,7 @@ def embed(
 def _found(
     known: "Words", nearest: "list[str] | tuple[()]", analogy: tuple[str, str, str] | None, count: int
 ) -> Iterator[tuple[str, "list[Neighbour]"]]:
-    """What was asked for, by a title."""
+    """The results, with their titles."""
     for word in nearest:
         yield word, known.nearest(known[word], count, beside=(word,))
     if analogy is not None:
@@ -93,7 +95,7 @@ def _found(
 
 
 def _files(known: "Words", out: Path | None, picture: Path | None, words: Path | None) -> Iterator[tuple[Path, bytes]]:
-    """What is to be written, and where."""
+    """The files to write, with their contents."""
     import gzip
 
     from tfm.pipeline.inference.neighbours import frequent, read_classes

@@ -25,39 +25,40 @@ from tfm.cli.options import (
 def evaluate(
     recipe: RecipeFile = None,
     model: Annotated[
-        Path | None, typer.Option("--model", metavar="DIR", help="Translates --source; also needed for perplexity.")
+        Path | None,
+        typer.Option("--model", metavar="DIR", help="Model that translates --source; also needed for perplexity."),
     ] = None,
     ensemble: Annotated[
         list[Path] | None,
-        typer.Option("--ensemble", metavar="MODEL", help="Another model, which translates together with --model."),
+        typer.Option("--ensemble", metavar="MODEL", help="Another model of an ensemble with --model; repeatable."),
     ] = None,
     source: Annotated[
-        Path | None, typer.Option("--source", metavar="FILE", help="The source text, one sentence a line.")
+        Path | None, typer.Option("--source", metavar="FILE", help="The source text, one sentence per line.")
     ] = None,
     hypotheses: Annotated[
-        Path | None, typer.Option("--hypotheses", metavar="FILE", help="Translations to score, one a line.")
+        Path | None, typer.Option("--hypotheses", metavar="FILE", help="Translations to score, one per line.")
     ] = None,
     reference: Annotated[
         list[Path] | None,
-        typer.Option("--reference", metavar="FILE", help="What a translation should be, one a line; repeatable."),
+        typer.Option("--reference", metavar="FILE", help="Reference translations, one per line; repeatable."),
     ] = None,
     metric: Annotated[
         list[str] | None,
         typer.Option("--metric", metavar="NAME", help="Only this score (bleu, chrf, ter, ...); repeatable."),
     ] = None,
     lowercase: Annotated[
-        bool | None, typer.Option("--lowercase/--no-lowercase", help="Ignore case; the signature says so.")
+        bool | None, typer.Option("--lowercase/--no-lowercase", help="Ignore case; recorded in the signature.")
     ] = None,
     beam: Annotated[int | None, typer.Option("--beam", metavar="W", help="Beam width of the model's search.")] = None,
     forced: Annotated[
         Path | None,
-        typer.Option("--forced", metavar="FILE", help="Line n's words, between tabs, come up in its translation."),
+        typer.Option("--forced", metavar="FILE", help="Forced words: line n has those of line n, separated by tabs."),
     ] = None,
     prefix: Annotated[
-        str | None, typer.Option("--prefix", metavar="TEXT", help="Every translation begins with this.")
+        str | None, typer.Option("--prefix", metavar="TEXT", help="Text with which every translation begins.")
     ] = None,
     prefixes: Annotated[
-        Path | None, typer.Option("--prefixes", metavar="FILE", help="Line n's translation begins with its line n.")
+        Path | None, typer.Option("--prefixes", metavar="FILE", help="Line n is the beginning of line n's translation.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the content of scores.json.")] = False,
     device: Device = None,
@@ -65,25 +66,25 @@ def evaluate(
     sets: Sets = None,
     out: Out = None,
 ) -> None:
-    """Score translations, of a recipe's test sets or of any text.
+    """Score translations of a recipe's test sets or of any text.
 
-    The table goes to stdout; with --json the content of scores.json does.
+    The table goes to stdout; with --json the content of scores.json instead.
     """
     files = {"--model": model, "--source": source, "--hypotheses": hypotheses, "--reference": reference}
     search = {"--ensemble": ensemble, "--beam": beam, "--forced": forced, "--prefix": prefix, "--prefixes": prefixes}
     flags = {"evaluation.metrics": metric or None, "evaluation.lowercase": lowercase}
     if recipe is not None:
-        refuse({**files, **search}, "with --recipe the recipe's translations are scored")
+        refuse({**files, **search}, "not allowed with --recipe, which scores the recipe's translations")
         scores = _tests(recipe, sets, {**flags, "seed": seed, "training.device": device}, out, as_json)
     else:
         references = require(reference or None, "--reference")
         if hypotheses is None and (model is None or source is None):
             raise typer.BadParameter("give it, or --model and --source, or --recipe", param_hint="--hypotheses")
         if hypotheses is not None:
-            refuse({**search, "--ensemble": None}, "with --hypotheses nothing is translated")
+            refuse({**search, "--ensemble": None}, "not allowed with --hypotheses, when nothing is translated")
         if model is None:
             refuse({"--ensemble": ensemble}, "give --model as well")
-        refuse({"--prefixes": prefix and prefixes}, "give --prefix or --prefixes, not both")
+        refuse({"--prefixes": prefix and prefixes}, "give either --prefix or --prefixes")
         from tfm.cli.console import reporter
         from tfm.pipeline.config import DecodingConfig, EvaluationConfig
         from tfm.pipeline.stages.evaluate import evaluate_files

@@ -11,11 +11,11 @@ Format = Literal["ctranslate2"]
 
 
 def export(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What `tfm train` made.")],
-    to: Annotated[Format, typer.Option("--to", help="The engine that is to read it.")],
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where it goes.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A trained model.")],
+    to: Annotated[Format, typer.Option("--to", help="The engine that will read it.")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Output folder.")],
 ) -> None:
-    """Write a model as another engine reads it (ctranslate2: `pip install "tfm[export]"`)."""
+    """Convert a model to the format of another engine (ctranslate2: `pip install "tfm[export]"`)."""
     from tfm.cli.console import reporter
     from tfm.pipeline.model_io.export import export as export_model
 

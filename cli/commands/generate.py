@@ -1,4 +1,4 @@
-"""`tfm generate`: text by a trained language model, and how probable it finds given texts."""
+"""`tfm generate`: text from a trained language model, and the probability of given texts."""
 
 import json
 import sys
@@ -34,48 +34,48 @@ BETWEEN = "---"
 
 def generate(
     model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="What `tfm train` made: its model/, or the folder of that.")
+        Path, typer.Argument(metavar="MODEL", help="A trained model: its model/, or the folder of its run.")
     ],
     prompt: Annotated[
         str | None,
-        typer.Option("--prompt", metavar="TEXT", help="What to go on with; without it: each line of stdin."),
+        typer.Option("--prompt", metavar="TEXT", help="Text to continue; default: each line of stdin."),
     ] = None,
     temperature: Temperature = None,
     top_k: TopK = None,
     top_p: TopP = None,
     beam: Annotated[
-        int | None, typer.Option("--beam", metavar="W", help="Search for the likeliest text by a beam; 1 is greedy.")
+        int | None, typer.Option("--beam", metavar="W", help="Beam search for the most probable text; 1 is greedy.")
     ] = None,
-    samples: Annotated[int | None, typer.Option("--samples", metavar="N", help="Texts a prompt.")] = None,
+    samples: Annotated[int | None, typer.Option("--samples", metavar="N", help="Texts for each prompt.")] = None,
     max_tokens: Annotated[
-        int | None, typer.Option("--max-tokens", metavar="N", help="Pieces of a text at most (256).")
+        int | None, typer.Option("--max-tokens", metavar="N", help="Maximum number of pieces of a text (256).")
     ] = None,
     through_ends: Annotated[
         bool | None,
-        typer.Option("--through-ends/--no-through-ends", help="Go on after the end of a line; as it was learned."),
+        typer.Option("--through-ends/--no-through-ends", help="Continue after the end of a line; default: as trained."),
     ] = None,
     no_repeat_ngram: NoRepeat = None,
     forbidden: Forbidden = None,
     forced: Annotated[
         Path | None,
-        typer.Option("--forced", metavar="FILE", help="Line n's words, between tabs, come up after prompt n."),
+        typer.Option("--forced", metavar="FILE", help="Forced words: line n has those of prompt n, separated by tabs."),
     ] = None,
     choices: Annotated[
         Path | None,
-        typer.Option("--choices", metavar="FILE", help="Instead: how probable each line is after the prompt."),
+        typer.Option("--choices", metavar="FILE", help="Print instead how probable each line is after the prompt."),
     ] = None,
     ensemble: Annotated[
         list[Path] | None,
-        typer.Option("--ensemble", metavar="MODEL", help="Another model, to write with the first."),
+        typer.Option("--ensemble", metavar="MODEL", help="Another model of an ensemble with the first; repeatable."),
     ] = None,
     seed: DrawSeed = None,
-    jsonl: Annotated[bool, typer.Option("--jsonl", help="Print a JSON object a prompt, with scores.")] = False,
+    jsonl: Annotated[bool, typer.Option("--jsonl", help="Print one JSON object per prompt, with scores.")] = False,
     device: Device = None,
     sets: Sets = None,
 ) -> None:
-    """Go on with a text as a language model would: pieces drawn by chance or, with --beam, the likeliest.
+    """Continue a text with a language model: sample pieces or, with --beam, search for the most probable text.
 
-    With --choices: LOG P, LOG P A TOKEN, TEXT between tabs, the likeliest first.
+    With --choices: print LOG P, LOG P A TOKEN, TEXT separated by tabs, the most probable first.
     """
     flags = {
         "decoding.temperature": temperature,
@@ -92,7 +92,7 @@ def generate(
     if choices is not None:
         given = {f"--{key.partition('.')[2].replace('_', '-')}": value for key, value in flags.items()}
         given |= {"--samples": given.pop("--n-best"), "--max-tokens": given.pop("--max-length"), "--set": sets}
-        refuse({**given, "--forced": forced}, "with --choices nothing is written")
+        refuse({**given, "--forced": forced}, "not allowed with --choices, which generates no text")
         _score(folders, _prompts(prompt), choices, through_ends, jsonl, device or "auto")
         return
     from tfm.cli.console import reporter
@@ -123,7 +123,7 @@ def generate(
 
 
 def _stream(writer: "Writer", prompt: str, *, apart: bool) -> None:
-    """One text, as it is written."""
+    """Print one text while it is generated."""
     if apart and writer.through_ends:
         _print(BETWEEN)
     for some in writer.stream(prompt):
@@ -160,7 +160,7 @@ def _prompts(prompt: str | None) -> Iterable[str]:
 
 
 def _words(file: Path | None) -> Iterator[list[str]]:
-    """For each prompt, the words and phrases that must come up after it."""
+    """For each prompt, the forced words and phrases of its continuation."""
     if file is None:
         yield from repeat([])
         return
@@ -169,10 +169,14 @@ def _words(file: Path | None) -> Iterator[list[str]]:
     from tfm.pipeline.inference.translation import split_phrases
 
     yield from map(split_phrases, open_lines(file))
-    raise DataError("has fewer lines than there are prompts: give one each, empty where none is wanted", file=file)
+    raise DataError(
+        "has fewer lines than there are prompts: give one line for each prompt, empty if it has no forced words",
+        file=file,
+    )
 
 
 def _print(text: str, end: str = "\n") -> None:
-    """Print at once: at the other end of a pipe a program may wait for the answer before it writes the next prompt."""
+    """Print and flush: a program at the other end of a pipe may wait for the answer before it writes the next
+    prompt."""
     sys.stdout.buffer.write((text + end).encode("utf-8"))
     sys.stdout.buffer.flush()

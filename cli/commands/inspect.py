@@ -1,4 +1,4 @@
-"""`tfm inspect`: is an artifact whole, what is it, and where does it come from?"""
+"""`tfm inspect`: verify an artifact, and show what it is and how it was made."""
 
 import json
 import re
@@ -15,12 +15,11 @@ MOST_SHOWN = 60
 
 def inspect(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="An artifact, or the folder of a run.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print all that is known, as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Verify an artifact, and print its lineage back to the raw text.
 
-    Of the folder of a run: every artifact in it, verified, its training, trainings that were set aside, and the room
-    each takes.
+    For the folder of a run: every artifact in it, verified, its training, trainings that were set aside, and sizes.
     """
     from tfm.pipeline.artifacts.artifact import inspect as inspect_artifact
     from tfm.pipeline.reports.run_folder import is_run
@@ -36,7 +35,7 @@ def inspect(
 
 
 def _run(folder: Path, as_json: bool) -> None:
-    """What a run holds. An artifact in it that is damaged is an error, once all is told."""
+    """What a run contains. A damaged artifact in it is an error, raised after everything is printed."""
     from tfm.pipeline.errors import DataError
     from tfm.pipeline.reports import run_folder
 
@@ -52,14 +51,14 @@ def _run(folder: Path, as_json: bool) -> None:
 
 
 def _lines_of_run(report: Mapping[str, Any]) -> Iterator[str]:
-    """A run for people: a row a folder, and beneath it what is wrong with it or who writes it."""
+    """A run as text: one row for each folder, with what is wrong with it or which process is writing it."""
     from tfm.cli.console import table_lines
 
     yield f"{report['path']}: {report['bytes']:,} bytes"
     rows = []
     for part in report["parts"]:
         steps = f"checkpoints {', '.join(map(str, part['steps']))}" if part["steps"] else ""
-        what = "; ".join(filter(None, (part["state"], steps, part["writer"] and f"{part['writer']} writes it")))
+        what = "; ".join(filter(None, (part["state"], steps, part["writer"] and f"{part['writer']} is writing it")))
         rows.append((part["name"], part["bytes"], part["made"] or "", what))
     yield from (f"  {line}" for line in table_lines(("part", "bytes", "made", "state"), rows))
     for name, num_bytes in report["left_over"].items():
@@ -78,7 +77,7 @@ def _print(found: Iterator[str]) -> None:
 
 
 def lines(report: Mapping[str, Any]) -> Iterator[str]:
-    """The report for people: what was made and how, its files, and the tree of what it was made from."""
+    """The report as text: what was made and how, its files, and the tree of its inputs."""
     size = sum(entry["size"] for entry in report["files"].values())
     num_files = len(report["files"])
     seed = "" if report["seed"] is None else f", seed {report['seed']}"
@@ -112,7 +111,7 @@ def _flat(value: Mapping[str, Any], key: str = "") -> Iterator[str]:
 
 
 def _tree(inputs: Mapping[str, Any], indent: str, shown: set[str]) -> Iterator[str]:
-    """What something was made from; what stands in the tree already (`shown`) is not unfolded again."""
+    """The tree of inputs; what is already in the tree (`shown`) is not expanded again."""
     for number, (label, each) in enumerate(inputs.items(), 1):
         last = number == len(inputs)
         fingerprint, below = each["fingerprint"], each["lineage"].get("inputs", {})
@@ -127,7 +126,7 @@ def _tree(inputs: Mapping[str, Any], indent: str, shown: set[str]) -> Iterator[s
 
 
 def _given(fingerprint: str) -> str:
-    """The fingerprint of what no stage made: a file's sha256, or a text that says all about it."""
+    """The fingerprint of an input that no stage made: a file's sha256, or a text that describes it."""
     if re.fullmatch("[0-9a-f]{64}", fingerprint):
         return f"sha256 {fingerprint[:SHOWN_OF_FINGERPRINT]}"
     return fingerprint if len(fingerprint) <= MOST_SHOWN else f"{fingerprint[:MOST_SHOWN]}…"

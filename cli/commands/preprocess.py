@@ -13,30 +13,32 @@ Pair = tuple[Path, Path]
 def preprocess(
     recipe: RecipeFile = None,
     train: Annotated[
-        Pair | None, typer.Option("--train", metavar="SRC TGT", help="Aligned text files to learn from; also .gz.")
+        Pair | None, typer.Option("--train", metavar="SRC TGT", help="Aligned training files; also .gz.")
     ] = None,
-    valid: Annotated[
-        Pair | None, typer.Option("--valid", metavar="SRC TGT", help="Aligned files to validate on.")
-    ] = None,
-    test: Annotated[Pair | None, typer.Option("--test", metavar="SRC TGT", help="Aligned files to test on.")] = None,
+    valid: Annotated[Pair | None, typer.Option("--valid", metavar="SRC TGT", help="Aligned validation files.")] = None,
+    test: Annotated[Pair | None, typer.Option("--test", metavar="SRC TGT", help="Aligned test files.")] = None,
     tokenizer: Annotated[
-        Path | None, typer.Option("--tokenizer", metavar="DIR", help="What `tfm tokenize` made.")
+        Path | None, typer.Option("--tokenizer", metavar="DIR", help="The tokenizer that `tfm tokenize` made.")
     ] = None,
     batch_tokens: Annotated[
-        int | None, typer.Option("--batch-tokens", metavar="N", help="Padded tokens of a batch, on its larger side.")
+        int | None,
+        typer.Option("--batch-tokens", metavar="N", help="Maximum padded tokens of a batch, on its larger side."),
     ] = None,
     max_length: Annotated[
-        int | None, typer.Option("--max-length", metavar="N", help="Longer training examples are dropped (pieces).")
+        int | None, typer.Option("--max-length", metavar="N", help="Drop training examples with more pieces than this.")
     ] = None,
     max_ratio: Annotated[
-        float | None, typer.Option("--max-ratio", metavar="X", help="And those whose sides differ more in length.")
+        float | None,
+        typer.Option(
+            "--max-ratio", metavar="X", help="Drop training examples with a larger length ratio of the sides."
+        ),
     ] = None,
     sets: Sets = None,
     out: Out = None,
 ) -> None:
     """Check, split, encode and bucket the corpora.
 
-    What is not given is drawn at random from the training corpus: 80/10/10.
+    Missing validation and test data are split off the training corpus at random: 80/10/10.
     """
     flags = {
         "data.train": [_files(train)] if train else None,
@@ -48,7 +50,7 @@ def preprocess(
     }
     if recipe is not None:
         own = {"--train": train, "--valid": valid, "--test": test, "--tokenizer": tokenizer}
-        refuse(own, "--recipe names it")
+        refuse(own, "not allowed with --recipe, which names it")
         stage_of_recipe("preprocess", recipe, sets, flags, out)
         return
     require(train, "--train")

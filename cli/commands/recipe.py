@@ -14,9 +14,9 @@ def recipe(
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON schema of recipes.")] = False,
     sets: Sets = None,
 ) -> None:
-    """Print a recipe as it is understood: every value, as JSON."""
+    """Print a recipe with all defaults filled in, as JSON."""
     if schema:
-        refuse({"RECIPE": file, "--set": sets}, "--schema is the same for all recipes")
+        refuse({"RECIPE": file, "--set": sets}, "not allowed with --schema, which is the same for all recipes")
     elif file is None:
         raise typer.BadParameter("give a recipe, or --schema", param_hint="RECIPE")
     from tfm.pipeline.recipes.recipe import load_recipe

@@ -1,4 +1,4 @@
-"""`tfm run`: the five stages of a recipe in one command, or of several, one after another."""
+"""`tfm run`: the five stages of one or several recipes in one command."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,12 +14,15 @@ def run(
         list[Path], typer.Argument(metavar="RECIPE...", help="The recipe (TOML); several are run one after another.")
     ],
     keep_going: Annotated[
-        bool, typer.Option("--keep-going", help="Where a recipe fails, go on with the next; then end with its error.")
+        bool,
+        typer.Option(
+            "--keep-going", help="If a recipe fails, continue with the next; the exit code is that of the first error."
+        ),
     ] = False,
     device: Device = None,
     sets: Sets = None,
 ) -> None:
-    """Run the five stages of a recipe; those that are fresh are skipped."""
+    """Run the five stages of a recipe; stages that are up to date are skipped."""
     from tfm.cli.console import reporter
     from tfm.pipeline.recipes.several_recipes import load_recipes, run_recipes
 

@@ -10,18 +10,19 @@ from tfm.cli.options import Out, RecipeFile, Sets, argv, part, refuse, require, 
 
 def tokenize(
     corpora: Annotated[
-        list[Path] | None, typer.Argument(metavar="[CORPUS...]", help="Text files, one sentence a line; also .gz.")
+        list[Path] | None, typer.Argument(metavar="[CORPUS...]", help="Text files, one sentence per line; also .gz.")
     ] = None,
     recipe: RecipeFile = None,
     file: Annotated[
         Path | None,
-        typer.Option("--from", metavar="FILE", help="A tokenizer.json from elsewhere: taken, and measured on text."),
+        typer.Option("--from", metavar="FILE", help="Use a tokenizer.json of another program, and measure it on text."),
     ] = None,
     kind: Annotated[
         str | None, typer.Option("--kind", help="bpe, wordpiece, unigram, char, byte or word.", metavar="KIND")
     ] = None,
     vocab_size: Annotated[
-        int | None, typer.Option("--vocab-size", metavar="N", help="Pieces at most, control tokens included.")
+        int | None,
+        typer.Option("--vocab-size", metavar="N", help="Maximum number of pieces, including control tokens."),
     ] = None,
     lowercase: Annotated[
         bool | None, typer.Option("--lowercase/--no-lowercase", help="Lower-case all text first.")
@@ -30,12 +31,12 @@ def tokenize(
         str | None, typer.Option("--normalization", metavar="FORM", help="none, nfc, nfd, nfkc or nfkd.")
     ] = None,
     min_frequency: Annotated[
-        int | None, typer.Option("--min-frequency", metavar="N", help="Pieces seen less often are not learned.")
+        int | None, typer.Option("--min-frequency", metavar="N", help="Do not learn pieces that occur less often.")
     ] = None,
     sets: Sets = None,
     out: Out = None,
 ) -> None:
-    """Learn a tokenizer from raw text, or take one.
+    """Learn a tokenizer from raw text, or use an existing one.
 
     From the training corpora of a recipe, or from the text files CORPUS.
     """
@@ -48,7 +49,7 @@ def tokenize(
         "tokenizer.min_frequency": min_frequency,
     }
     if recipe is not None:
-        refuse({"CORPUS": corpora}, "--recipe names the corpora")
+        refuse({"CORPUS": corpora}, "not allowed with --recipe, which names the corpora")
         stage_of_recipe("tokenize", recipe, sets, flags, out)
         return
     files, folder = require(corpora or None, "CORPUS"), require(out, "--out")

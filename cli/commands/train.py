@@ -25,9 +25,11 @@ def train(
     data: Annotated[
         Path | None, typer.Option("--data", metavar="DIR", help="The dataset that `tfm preprocess` made.")
     ] = None,
-    max_steps: Annotated[int | None, typer.Option("--max-steps", metavar="N", help="Updates at most.")] = None,
+    max_steps: Annotated[
+        int | None, typer.Option("--max-steps", metavar="N", help="Maximum number of updates.")
+    ] = None,
     max_epochs: Annotated[
-        int | None, typer.Option("--max-epochs", metavar="N", help="Passes over the data at most.")
+        int | None, typer.Option("--max-epochs", metavar="N", help="Maximum number of passes over the data.")
     ] = None,
     init_from: Annotated[
         Path | None, typer.Option("--init-from", metavar="MODEL", help="Start from the weights of this model.")
@@ -37,10 +39,10 @@ def train(
     sets: Sets = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="DIR", help="Receives training/ and model/; with --recipe: runs/NAME."),
+        typer.Option("--out", metavar="DIR", help="Folder for training/ and model/; with --recipe: runs/NAME."),
     ] = None,
 ) -> None:
-    """Train a model; the same command resumes what was stopped."""
+    """Train a model; the same command resumes a stopped training."""
     flags = {
         "training.max_steps": max_steps,
         "training.max_epochs": max_epochs,
@@ -48,7 +50,7 @@ def train(
         "training.init_from": None if init_from is None else str(model_folder(init_from)),
     }
     if recipe is not None:
-        refuse({"--data": data}, "--recipe names it")
+        refuse({"--data": data}, "not allowed with --recipe, which names it")
         stage_of_recipe("train", recipe, sets, {**flags, "seed": seed}, out)
         return
     dataset, folder = require(data, "--data"), require(out, "--out")

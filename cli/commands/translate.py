@@ -45,28 +45,33 @@ STDIN = Path("-")
 
 def translate(
     model: Annotated[
-        Path | None, typer.Argument(metavar="[MODEL]", help="What `tfm train` made: its model/, or the folder of that.")
+        Path | None, typer.Argument(metavar="[MODEL]", help="A trained model: its model/, or the folder of its run.")
     ] = None,
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="[FILE|-|TEXT]", help="One sentence a line; -, or nothing: stdin; or a text itself."),
+        typer.Argument(
+            metavar="[FILE|-|TEXT]", help="File with one sentence per line; default or -: stdin; or a text."
+        ),
     ] = None,
     recipe: RecipeFile = None,
     ensemble: Annotated[
         list[Path] | None,
-        typer.Option("--ensemble", metavar="MODEL", help="Another model, which translates together with the first."),
+        typer.Option("--ensemble", metavar="MODEL", help="Another model of an ensemble with the first; repeatable."),
     ] = None,
     step: Annotated[
         str | None,
-        typer.Option("--step", metavar="N|last", help="By a checkpoint of the training in the folder of a run."),
+        typer.Option("--step", metavar="N|last", help="Use a checkpoint of the run's training."),
     ] = None,
     beam: Annotated[int | None, typer.Option("--beam", metavar="W", help="Beam width; 1 is greedy search.")] = None,
     n_best: Annotated[
         int | None,
-        typer.Option("--n-best", metavar="N", help="Hypotheses (labels) a line, as LINE, SCORE, TEXT between tabs."),
+        typer.Option(
+            "--n-best", metavar="N", help="N hypotheses (labels) for each line, as LINE, SCORE, TEXT separated by tabs."
+        ),
     ] = None,
     strategy: Annotated[
-        str | None, typer.Option("--strategy", metavar="NAME", help="search (for the likeliest) or sample (by chance).")
+        str | None,
+        typer.Option("--strategy", metavar="NAME", help="search (for the most probable) or sample (at random)."),
     ] = None,
     temperature: Temperature = None,
     top_k: TopK = None,
@@ -79,29 +84,29 @@ def translate(
         float | None, typer.Option("--alpha", metavar="X", help="Strength of the length normalisation.")
     ] = None,
     min_length: Annotated[
-        int | None, typer.Option("--min-length", metavar="N", help="Pieces before a hypothesis may end.")
+        int | None, typer.Option("--min-length", metavar="N", help="Minimum number of pieces of a hypothesis.")
     ] = None,
     max_length: Annotated[
-        int | None, typer.Option("--max-length", metavar="N", help="Pieces of a hypothesis at most.")
+        int | None, typer.Option("--max-length", metavar="N", help="Maximum number of pieces of a hypothesis.")
     ] = None,
     no_repeat_ngram: NoRepeat = None,
     forbidden: Forbidden = None,
     forced: Annotated[
         Path | None,
-        typer.Option("--forced", metavar="FILE", help="Line n's words, between tabs, come up in its translation."),
+        typer.Option("--forced", metavar="FILE", help="Forced words: line n has those of line n, separated by tabs."),
     ] = None,
     precision: Annotated[
         str | None,
-        typer.Option("--precision", metavar="NAME", help="Of matrix products: fp32, bf16, int8 (fewer bits, faster)."),
+        typer.Option("--precision", metavar="NAME", help="Precision of matrix products: fp32, bf16, int8."),
     ] = None,
     prefix: Annotated[
-        str | None, typer.Option("--prefix", metavar="TEXT", help="Every translation begins with this.")
+        str | None, typer.Option("--prefix", metavar="TEXT", help="Text with which every translation begins.")
     ] = None,
     prefixes: Annotated[
-        Path | None, typer.Option("--prefixes", metavar="FILE", help="Line n's translation begins with its line n.")
+        Path | None, typer.Option("--prefixes", metavar="FILE", help="Line n is the beginning of line n's translation.")
     ] = None,
     jsonl: Annotated[
-        bool, typer.Option("--jsonl", help="Print a JSON object a line: source, translations, scores.")
+        bool, typer.Option("--jsonl", help="Print one JSON object per line: source, translations, scores.")
     ] = False,
     device: Device = None,
     sets: Sets = None,
@@ -109,7 +114,7 @@ def translate(
 ) -> None:
     """Translate a text to stdout or, with --out, into a folder.
 
-    With --recipe: the test sets of the recipe's dataset by the recipe's model, into runs/NAME/translations.
+    With --recipe: translate the test sets of the recipe's dataset with its model, into runs/NAME/translations.
     """
     flags = {
         "decoding.beam": beam,
@@ -130,7 +135,8 @@ def translate(
     if recipe is not None:
         alone = {"MODEL": model, "--ensemble": ensemble, "--prefix": prefix, "--prefixes": prefixes, "--forced": forced}
         refuse(
-            {**alone, "--step": step, "--jsonl": jsonl}, "with --recipe the model and the test sets are the recipe's"
+            {**alone, "--step": step, "--jsonl": jsonl},
+            "not allowed with --recipe, which sets the model and the test sets",
         )
         stage_of_recipe("translate", recipe, sets, {**flags, "training.device": device}, out)
         return
@@ -138,11 +144,14 @@ def translate(
     from tfm.pipeline.config import DecodingConfig
 
     decoding = part(DecodingConfig, sets, flags)
-    refuse({"--prefixes": prefix and prefixes}, "give --prefix or --prefixes, not both")
+    refuse({"--prefixes": prefix and prefixes}, "give either --prefix or --prefixes")
     with ExitStack() as held:
         text = _text(file, first, held)
         if step is not None:
-            refuse({"--ensemble": ensemble, "--out": out}, "with --step one checkpoint translates to stdout")
+            refuse(
+                {"--ensemble": ensemble, "--out": out},
+                "not allowed with --step, which translates with one checkpoint to stdout",
+            )
             load = partial(_checkpoint, first, step, device or "auto")
             _to_stdout(load, text, decoding, _starts(prefix, prefixes), _lines_of(forced), jsonl)
             return
@@ -151,17 +160,17 @@ def translate(
             load = partial(_models, models, device or "auto")
             _to_stdout(load, text, decoding, _starts(prefix, prefixes), _lines_of(forced), jsonl)
             return
-        refuse({"--jsonl": jsonl}, "with --out both forms are written")
-        refuse({"--prefix": prefix}, "with --out give --prefixes FILE")
+        refuse({"--jsonl": jsonl}, "not needed with --out, which writes text and JSON")
+        refuse({"--prefix": prefix}, "with --out use --prefixes FILE")
         _into_folder(models, text, decoding, (prefixes, forced), out, device or "auto")
 
 
-# What may well be the name of a file; a text has spaces, or characters or marks that such names seldom have.
+# What is probably a file name; a text has spaces, or characters or punctuation that file names seldom have.
 A_NAME = r"[\w.~+-]*[\w~+-]|.*[/\\].*|.*\.[A-Za-z]\w{0,4}"
 
 
 def _text(file: Path | None, model: Path, held: ExitStack) -> Path:
-    """The file to translate; where a text was given instead, one that holds it as long as `held` is open."""
+    """The file to translate; for a text, a temporary file with it that exists while `held` is open."""
     if file is None or file == STDIN or os.path.lexists(file):
         return file or STDIN
     words = str(file)
@@ -184,7 +193,7 @@ def _checkpoint(run: Path, step: str, device: DeviceName) -> "LoadedModel":
     from tfm.pipeline.training.checkpoints.unfinished_model import LAST, load_checkpoint
 
     if step != LAST and not step.isdecimal():
-        raise typer.BadParameter("give the number of a step, or last", param_hint="--step")
+        raise typer.BadParameter("give a step number, or last", param_hint="--step")
     return load_checkpoint(run, None if step == LAST else int(step), device)
 
 
@@ -196,7 +205,7 @@ def _into_folder(
     out: Path,
     device: DeviceName,
 ) -> None:
-    """One text, into an artifact; beside: the files of prefixes and of forced words."""
+    """Translate one text into an artifact; beside: the files of prefixes and of forced words."""
     from tfm.cli.console import reporter
     from tfm.pipeline.stages.translate import translate_file
 
@@ -227,7 +236,8 @@ def _to_stdout(
     forced: Iterable[str] | None,
     jsonl: bool,
 ) -> None:
-    """One text, line by line: of a pipe or a terminal, lines are answered as soon as no further line waits."""
+    """Translate one text line by line; from a pipe or a terminal, results are printed when no further line is
+    waiting."""
     from tfm.cli.console import reporter
     from tfm.data.corpora.sources import open_lines, stream_lines
     from tfm.pipeline.inference.translation import as_json, translate_lines
@@ -257,7 +267,7 @@ def _to_stdout(
 
 
 def _starts(prefix: str | None, prefixes: Path | None) -> Iterable[str] | None:
-    """What the translations of the lines begin with, line by line."""
+    """The prefix of each line's translation."""
     lines = _lines_of(prefixes)
     return itertools.repeat(prefix) if lines is None and prefix is not None else lines
 

@@ -66,7 +66,7 @@ def test_a_picture(kind: str, stages: Stages, tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        ((), 2, "say what for"),
+        ((), 2, "give --nearest, --analogy, --out or --picture"),
         (("--nearest", "einz"), 2, "no vector of 'einz'; it has 'eins'"),
         (("--analogy", "eins", "one", "zwo"), 2, "no vector of 'zwo'"),
         (("--count", "3", "--out", "v.txt"), 2, "--count"),

@@ -75,8 +75,8 @@ def test_what_was_made_from_something_else_and_who_writes_are_said(run: Path, co
     assert shown.code == 0
     assert "whole, but made from another tokenizer than is here" in rows(shown.out)["dataset"]
     assert "process" in rows(shown.out)["training"]
-    assert "writes it" in rows(shown.out)["training"]
-    assert "writes it" not in tfm("inspect", run).out
+    assert "is writing it" in rows(shown.out)["training"]
+    assert "is writing it" not in tfm("inspect", run).out
 
 
 @pytest.mark.parametrize("as_json", [False, True])

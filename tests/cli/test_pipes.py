@@ -102,7 +102,7 @@ def test_a_terminal_is_told_what_is_expected_and_answered_at_once(stages: Stages
     os.close(theirs)
     assert process.stderr is not None
     assert process.stdout is not None
-    assert process.stderr.readline() == "one text a line; Ctrl-D ends\n"
+    assert process.stderr.readline() == "one text per line; Ctrl-D ends\n"
     for text in ("eins zwei", "drei"):
         os.write(ours, f"{text}\n".encode())
         assert select.select([process.stdout], [], [], 60)[0], f"no answer to {text!r}"
