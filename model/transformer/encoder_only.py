@@ -82,7 +82,7 @@ Head = RowHead | SentenceHead
 
 def mean(rows: Tensor, layout: AnyLayout) -> Tensor:
     """The mean of each sentence's rows (B, D)."""
-    lengths = layout.lengths.to(rows.device, rows.dtype)
+    lengths = layout.lengths.to(rows.device, rows.dtype, non_blocking=True)
     sums = rows.new_zeros(len(lengths), rows.shape[1]).index_add_(0, layout.sentence, rows)
     return sums / lengths.unsqueeze(1)
 
@@ -96,7 +96,8 @@ def largest(rows: Tensor, layout: AnyLayout) -> Tensor:
 
 def first(rows: Tensor, layout: AnyLayout) -> Tensor:
     """The first of each sentence's rows (B, D)."""
-    return rows.index_select(0, (layout.lengths.cumsum(0) - layout.lengths).to(rows.device))
+    firsts = layout.lengths.cumsum(0) - layout.lengths
+    return rows.index_select(0, firsts.to(rows.device, non_blocking=True))
 
 
 POOLINGS: dict[str, Callable[[Tensor, AnyLayout], Tensor]] = {"mean": mean, "max": largest, "first": first}

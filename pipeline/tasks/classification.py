@@ -2,7 +2,6 @@
 
 from typing import Any, Self
 
-import torch
 from torch import Tensor
 
 from tfm.data.batching.batches import PairBatch
@@ -68,4 +67,4 @@ def _hidden(model: Any, batch: PairBatch) -> Tensor:
 def _labels(batch: PairBatch) -> Tensor:
     """The first token of each target (B,)."""
     firsts = batch.target_lengths.cumsum(0) - batch.target_lengths
-    return batch.target_out.index_select(0, torch.as_tensor(firsts, device=batch.target_out.device))
+    return batch.target_out.index_select(0, firsts.to(batch.target_out.device, non_blocking=True))

@@ -60,8 +60,8 @@ def _predictions(model: Any, batch: PairBatch, key: int) -> tuple[Tensor, Tensor
     is_end = torch.zeros(len(source), dtype=torch.bool)
     is_end[batch.source_lengths.cumsum(0) - 1] = True
     chosen, places, instead = masking(is_end, model.embedding.table.num_embeddings, key)
-    shown = source.index_copy(0, places.to(device), instead.to(device))
-    chosen = chosen.to(device)
+    chosen, places, instead = (each.to(device, non_blocking=True) for each in (chosen, places, instead))
+    shown = source.index_copy(0, places, instead)
     return model(shown, Layout.of(batch.source_lengths, device)).index_select(0, chosen), source[chosen]
 
 

@@ -114,4 +114,4 @@ def _tags(batch: PairBatch) -> Tensor:
     """The target without its end tokens (n,)."""
     tags = torch.ones(len(batch.target_out), dtype=torch.bool)
     tags[batch.target_lengths.cumsum(0) - 1] = False
-    return batch.target_out[tags.nonzero().squeeze(1).to(batch.target_out.device)]
+    return batch.target_out[tags.nonzero().squeeze(1).to(batch.target_out.device, non_blocking=True)]
