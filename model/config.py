@@ -1,369 +1,74 @@
-"""The [model] part of a recipe: which parts the network is put together from."""
+"""The [model] part of a recipe: which parts the network is put together from.
 
-from typing import Annotated, Literal
+The keys stand in `config_fields.py`, what does not go together in `config_checks.py`.
+"""
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import model_validator
 
-Architecture = Literal["transformer", "decoder_only", "encoder_only", "recurrent", "skip_gram", "cbow"]
-Task = Literal[
-    "translation", "language_model", "masked_language_model", "classification", "tagging", "word_vectors"
-]  # fmt: skip
-Pooling = Literal["mean", "max", "first"]
-Norm = Literal["pre", "post"]
-Positions = Literal["none", "sinusoidal", "learned", "rotary", "alibi", "shaw", "transformer_xl"]
-PositionsJoin = Literal["add", "concatenate"]
-Mixing = Literal["attention", "recurrent", "convolution"]
-Normalization = Literal["layer", "rms", "batch"]
-Activation = Literal["relu", "gelu", "tanh", "silu", "glu", "swiglu"]
-Score = Literal["scaled_dot", "dot", "general", "additive", "linear_additive"]
-Tie = Literal["none", "embeddings", "output", "all"]
-Cell = Literal["lstm", "gru"]
-RecurrentAttention = Literal["none", "bahdanau", "luong"]
+from tfm.model.config_checks import first_problem
+from tfm.model.config_fields import (
+    CONVOLUTION_WINDOW,
+    EMBEDS,
+    LEARNS,
+    ONE_STACK,
+    Activation,
+    AdaptiveConfig,
+    Architecture,
+    Cell,
+    DropoutConfig,
+    Mixing,
+    ModelFields,
+    Norm,
+    Normalization,
+    Pooling,
+    Positions,
+    PositionsJoin,
+    RecurrentAttention,
+    RecurrentConfig,
+    Score,
+    StackConfig,
+    Task,
+    Tie,
+    WordVectorsConfig,
+)
 
-
-LEARNS: dict[Architecture, tuple[Task, ...]] = {
-    "transformer": ("translation",),
-    "decoder_only": ("translation", "language_model"),
-    "encoder_only": ("masked_language_model", "classification", "tagging"),
-    "recurrent": ("translation",),
-    "skip_gram": ("word_vectors",),
-    "cbow": ("word_vectors",),
-}
-"""Which tasks each architecture can learn."""
-ONE_STACK = ("decoder_only", "encoder_only", "skip_gram", "cbow")
-EMBEDS: dict[Architecture, tuple[str, ...]] = {
-    "decoder_only": ("target",),
-    "encoder_only": ("source",),
-    "skip_gram": ("target",),
-    "cbow": ("target",),
-}
-"""Which side's texts an architecture with one embedding table reads; the others read both."""
-SAYS_PIECES = ("translation", "language_model", "masked_language_model")
-CONVOLUTION_WINDOW = 3
-
-
-class StackConfig(BaseModel):
-    """A stack of layers: the encoder or the decoder."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    layers: int = Field(6, ge=1, le=1000)
-    dim: int = Field(512, ge=1, le=2**20, description="width D of the stack")
-    heads: int = Field(8, ge=1, le=2**20)
-    key_value_heads: int | None = Field(
-        None, ge=1, description="heads of keys and values, each shared by a group of heads; none: as many as heads"
-    )
-    key_dim: int | None = Field(
-        None, ge=1, le=2**20, description="width of a head's queries and keys; none: dim / heads"
-    )
-    value_dim: int | None = Field(None, ge=1, le=2**20, description="width of a head's values; none: dim / heads")
-    feed_forward_dim: int = Field(2048, ge=1, le=2**20, description="width F between the two feed-forward matrices")
-
-    @model_validator(mode="after")
-    def _heads_are_shared_evenly(self) -> "StackConfig":
-        if self.heads % (self.key_value_heads or 1):
-            raise ValueError(f"key_value_heads ({self.key_value_heads}) must divide heads ({self.heads})")
-        return self
+__all__ = [
+    "CONVOLUTION_WINDOW",
+    "EMBEDS",
+    "LEARNS",
+    "ONE_STACK",
+    "Activation",
+    "AdaptiveConfig",
+    "Architecture",
+    "Cell",
+    "DropoutConfig",
+    "Mixing",
+    "ModelConfig",
+    "Norm",
+    "Normalization",
+    "Pooling",
+    "Positions",
+    "PositionsJoin",
+    "RecurrentAttention",
+    "RecurrentConfig",
+    "Score",
+    "StackConfig",
+    "Task",
+    "Tie",
+    "WordVectorsConfig",
+]
 
 
-class DropoutConfig(BaseModel):
-    """Dropout rates, each its own."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    residual: float = Field(0.1, ge=0, lt=1, description="on every sublayer's output")
-    embedding: float = Field(0.1, ge=0, lt=1, description="on embeddings with positions")
-    attention: float = Field(0.0, ge=0, lt=1, description="on attention weights (turns the fused kernel off)")
-    feed_forward: float = Field(0.0, ge=0, lt=1, description="after the feed-forward activation")
-
-
-class RecurrentConfig(BaseModel):
-    """What a recurrent model is, beside the layers and widths of its stacks."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    cell: Cell = "lstm"
-    bidirectional: bool = Field(False, description="the encoder reads both ways, each half as wide as the stack")
-    reverse_source: bool = Field(False, description="the encoder reads from the end (Sutskever et al. 2014)")
-    attention: RecurrentAttention = Field(
-        "none", description="bahdanau: before the decoder's first layer; luong: after its last; model.score scores"
-    )
-
-
-class AdaptiveConfig(BaseModel):
-    """Output and embeddings by clusters of frequency. Ids are taken as ranks, as tokenizer.kind = "word" has them."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    cutoffs: tuple[Annotated[int, Field(ge=1)], ...] = Field(
-        (), description="ids at which a further cluster begins, ascending; none: one cluster, the full softmax"
-    )
-    factor: int = Field(4, ge=1, le=2**20, description="each cluster is so many times narrower than the one before")
-    inputs: bool = Field(True, description="of embeddings too (Baevski & Auli 2019), which model.tie may share")
-
-    @model_validator(mode="after")
-    def _cutoffs_ascend(self) -> "AdaptiveConfig":
-        if any(this >= following for this, following in zip(self.cutoffs, self.cutoffs[1:], strict=False)):
-            raise ValueError(f"cutoffs must ascend, not {', '.join(map(str, self.cutoffs))}")
-        return self
-
-
-class WordVectorsConfig(BaseModel):
-    """How skip-gram and CBOW learn word vectors."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    window: int = Field(5, ge=1, le=1000, description="neighbours of a word: so many words to each side at most")
-    shrink: bool = Field(
-        False, description="draw the window of each word from 1 to that: near words count more (Mikolov et al. 2013a)"
-    )
-    negatives: int | None = Field(
-        None,
-        ge=1,
-        le=1000,
-        description="negative sampling with so many noise words a prediction (Mikolov et al. 2013b, eq. 4); none: the "
-        "softmax over all words",
-    )
-    subsample: float | None = Field(
-        None,
-        gt=0,
-        lt=1,
-        description="leave out words more frequent than that, the more often the more frequent they are (Mikolov et "
-        "al. 2013b, eq. 5: t); none: read all",
-    )
-
-
-class ModelConfig(BaseModel):
+class ModelConfig(ModelFields):
     """The encoder-decoder of Vaswani et al. 2017, its variants, and other models. Used by `tfm train`.
 
     A model with one stack takes it from `encoder` (encoder_only) or `decoder` (decoder_only); word vectors, which have
     none, are as wide as `embedding_dim`, or as `encoder`.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    architecture: Architecture = "transformer"
-    task: Task = Field("translation", description="what it learns, and is used for")
-    embedding_dim: int | None = Field(
-        None, ge=1, le=2**20, description="width of embeddings; none: as wide as each stack"
-    )
-    encoder: StackConfig = StackConfig()
-    decoder: StackConfig = StackConfig()
-    norm: Norm = Field("pre", description="before or after each sublayer")
-    normalization: Normalization = Field("layer", description="what is done there: layer norm, RMS norm or batch norm")
-    mixing: Mixing = Field("attention", description="what stands in self-attention's place, in each layer")
-    window: int | None = Field(
-        None,
-        ge=1,
-        le=2**17,
-        description=f"how far self-attention or a convolution sees; none: all, a convolution {CONVOLUTION_WINDOW}",
-    )
-    positions: Positions = Field("sinusoidal", description="the last four are relative, in self-attention")
-    positions_join: PositionsJoin = Field(
-        "add", description="to embeddings; concatenate: half of a row is embedding, half is position"
-    )
-    activation: Activation = Field("relu", description="of feed-forward layers; glu, swiglu: gated, a matrix more")
-    score: Score = "scaled_dot"
-    qk_norm: bool = Field(False, description="RMS norm of each head's queries and keys")
-    tie: Tie = Field("all", description="embeddings: source = target; output: target = output layer; all: the three")
-    scale_embedding: bool = Field(True, description="multiply embeddings by the square root of their width")
-    adaptive: AdaptiveConfig | None = Field(
-        None, description="an adaptive softmax, for large vocabularies; none: the full softmax"
-    )
-    pooling: Pooling = Field("mean", description="classification: how a sentence's rows become one")
-    block: int | None = Field(
-        None, ge=1, description="language_model: windows of so many pieces of the running text; none: line by line"
-    )
-    max_length: int = Field(1024, ge=2, le=2**17, description="longest input, in pieces with its end token")
-    dropout: DropoutConfig = DropoutConfig()
-    recurrent: RecurrentConfig = Field(RecurrentConfig(), description='of architecture = "recurrent" alone')
-    word_vectors: WordVectorsConfig = Field(
-        WordVectorsConfig(), description='of architecture = "skip_gram" and "cbow" alone'
-    )
-    source_vectors: str | None = Field(
-        None,
-        description="what the embedding of source pieces starts from: a text file of word2vec or GloVe, or the model/ "
-        "of another training; none: drawn",
-    )
-    target_vectors: str | None = Field(None, description="the same of target pieces")
-    freeze_vectors: bool = Field(False, description="leave embeddings that start from vectors as they are")
-
-    @property
-    def has_tails(self) -> bool:
-        """Whether there are pieces whose probabilities are computed only where they are asked for."""
-        return self.adaptive is not None and len(self.adaptive.cutoffs) > 0
-
-    @property
-    def one_vocabulary_for(self) -> str | None:
-        """The setting by which source and target must be read by the same pieces; None where they need not."""
-        if self.architecture in ONE_STACK:
-            both = self.architecture == "decoder_only" and self.task == "translation"
-            return f'architecture = "{self.architecture}"' if both else None
-        return f'tie = "{self.tie}"' if self.tie in ("embeddings", "all") else None
-
-    @property
-    def attending_sides(self) -> tuple[str, ...]:
-        """The stacks that have attention of several heads."""
-        if self.architecture == "recurrent":
-            return () if self.recurrent.attention == "none" else ("decoder",)
-        if self.architecture == "transformer":
-            return ("encoder", "decoder") if self.mixing == "attention" else ("decoder",)  # it attends to the source
-        stack = {"encoder_only": "encoder", "decoder_only": "decoder"}.get(self.architecture)
-        return (stack,) if stack is not None and self.mixing == "attention" else ()
-
-    @property
-    def frozen_sides(self) -> tuple[str, ...]:
-        """The sides whose embedding is not trained."""
-        given = {"source": self.source_vectors, "target": self.target_vectors}
-        return tuple(side for side, vectors in given.items() if vectors is not None and self.freeze_vectors)
-
     @model_validator(mode="after")
-    def _learns_it(self) -> "ModelConfig":
-        if self.task not in LEARNS[self.architecture]:
-            able = " or ".join(f'"{task}"' for task in LEARNS[self.architecture])
-            raise ValueError(f'architecture = "{self.architecture}" learns {able}, not "{self.task}": set model.task')
-        if self.block is not None and self.task != "language_model":
-            raise ValueError(f'block is for task = "language_model", not "{self.task}"')
-        if self.block is not None and self.block > self.max_length:
-            raise ValueError(f"block ({self.block}) exceeds max_length ({self.max_length})")
-        return self
-
-    @model_validator(mode="after")
-    def _recurrent_fits(self) -> "ModelConfig":
-        wanted = self.recurrent
-        if self.architecture != "recurrent":
-            taken = RecurrentConfig(cell=wanted.cell) if self.mixing == "recurrent" else RecurrentConfig()
-            if wanted != taken:
-                raise ValueError(
-                    'model.recurrent is of architecture = "recurrent"; mixing = "recurrent" takes its cell alone'
-                )
-            return self
-        if wanted.bidirectional and wanted.reverse_source:
-            raise ValueError("recurrent.bidirectional reads both ways: recurrent.reverse_source adds nothing to that")
-        if wanted.bidirectional and self.encoder.dim % 2:
-            raise ValueError(f"recurrent.bidirectional halves encoder.dim, and {self.encoder.dim} is odd")
-        if self.positions not in ("none", "sinusoidal"):
-            raise ValueError(f'architecture = "recurrent" knows the order without positions = "{self.positions}"')
-        if self.positions_join != "add":
-            raise ValueError('architecture = "recurrent" has no positions to have positions_join = "concatenate"')
-        return self
-
-    @model_validator(mode="after")
-    def _word_vectors_fit(self) -> "ModelConfig":
-        if self.task != "word_vectors" and self.word_vectors != WordVectorsConfig():
-            raise ValueError('model.word_vectors is of architecture = "skip_gram" or "cbow"')
-        if self.task == "word_vectors" and self.adaptive is not None:
-            raise ValueError(
-                f'architecture = "{self.architecture}" has no adaptive softmax; with word_vectors.negatives a '
-                "large vocabulary costs no more than a small one"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _vectors_fit(self) -> "ModelConfig":
-        given = {"source": self.source_vectors, "target": self.target_vectors}
-        sides = [side for side, vectors in given.items() if vectors is not None]
-        reads = EMBEDS.get(self.architecture, ("source", "target"))
-        for side in sides:
-            if side not in reads:
-                raise ValueError(
-                    f'architecture = "{self.architecture}" has no embedding of the {side} alone: give '
-                    f"{reads[0]}_vectors"
-                )
-        if len(sides) == 2 and self.tie in ("embeddings", "all"):
-            raise ValueError(
-                f'tie = "{self.tie}" makes one embedding of two: give source_vectors or target_vectors, not both'
-            )
-        if sides and self.adaptive is not None and self.adaptive.inputs:
-            raise ValueError(
-                f"{sides[0]}_vectors are as wide for each piece, and adaptive.inputs = true makes rare ones narrower"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _frozen_fits(self) -> "ModelConfig":
-        if self.freeze_vectors and self.source_vectors is None and self.target_vectors is None:
-            raise ValueError("freeze_vectors is of embeddings that start from source_vectors or target_vectors")
-        one_table = self.architecture in ONE_STACK or self.tie in ("embeddings", "all")
-        tied = self.task in SAYS_PIECES and self.tie in ("output", "all")
-        if tied and self.frozen_sides and (one_table or "target" in self.frozen_sides):
-            raise ValueError(
-                f'freeze_vectors with tie = "{self.tie}" would freeze the output layer too, which is the same table: '
-                'set tie to "embeddings" or "none"'
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _positions_fit(self) -> "ModelConfig":
-        wanted = {"rotary": ("scaled_dot", "dot"), "shaw": ("scaled_dot",), "transformer_xl": ("scaled_dot",)}
-        scores = wanted.get(self.positions, (self.score,))
-        if self.score not in scores:
-            raise ValueError(
-                f'positions = "{self.positions}" is part of a product of query and key: it needs score = '
-                f'"{scores[0]}", not "{self.score}"'
-            )
-        for side, stack in (("encoder", self.encoder), ("decoder", self.decoder)):
-            width = stack.key_dim or stack.dim // stack.heads
-            if self.positions == "rotary" and width % 2:
-                raise ValueError(f'positions = "rotary" turns pairs, and heads of the {side} are {width} wide')
-        return self
-
-    @model_validator(mode="after")
-    def _mixing_fits(self) -> "ModelConfig":
-        of_input = ("sinusoidal", "learned")
-        if self.positions_join == "concatenate" and self.positions not in of_input:
-            raise ValueError(
-                f'positions_join = "concatenate" needs a vector for each position: positions = "sinusoidal" or '
-                f'"learned", not "{self.positions}"'
-            )
-        halves = {"positions_join": "concatenate", "mixing": "recurrent"}
-        for name, half in halves.items():
-            if getattr(self, name) == half and min(self.encoder.dim, self.decoder.dim) < 2:
-                raise ValueError(f'{name} = "{half}" makes rows of two halves: it needs dim of 2 or more')
-        if self.mixing != "attention" and self.positions not in ("none", *of_input):
-            raise ValueError(
-                f'positions = "{self.positions}" is part of self-attention, in whose place mixing = "{self.mixing}" '
-                'stands: choose "none", "sinusoidal" or "learned"'
-            )
-        if self.mixing == "recurrent" and self.window is not None:
-            raise ValueError(f'mixing = "recurrent" has no window ({self.window}): leave model.window out')
-        return self
-
-    @model_validator(mode="after")
-    def _heads_divide(self) -> "ModelConfig":
-        for side in self.attending_sides:
-            stack: StackConfig = getattr(self, side)
-            if stack.dim % stack.heads and None in (stack.key_dim, stack.value_dim):
-                raise ValueError(f"{side}: heads ({stack.heads}) must divide dim ({stack.dim})")
-        return self
-
-    @model_validator(mode="after")
-    def _ties_fit(self) -> "ModelConfig":
-        two = self.architecture not in ONE_STACK and self.tie in ("embeddings", "all")
-        if two and self.embedding_dim is None and self.encoder.dim != self.decoder.dim:
-            raise ValueError(f'tie = "{self.tie}" with encoder and decoder of different dim needs embedding_dim')
-        return self
-
-    @model_validator(mode="after")
-    def _adaptive_fits(self) -> "ModelConfig":
-        if self.adaptive is None:
-            return self
-        if self.task not in SAYS_PIECES:
-            raise ValueError(
-                f'adaptive is for model.task = {" or ".join(map(repr, SAYS_PIECES))}, not "{self.task}": there is no '
-                "softmax over many pieces in it"
-            )
-        if self.tie in ("output", "all") and not self.adaptive.inputs:
-            raise ValueError(
-                f'tie = "{self.tie}" needs embeddings of the same clusters as the output: adaptive.inputs = true, or '
-                'tie = "embeddings" or "none"'
-            )
-        stacks = {"encoder_only": (self.encoder,), "decoder_only": (self.decoder,)}
-        for stack in stacks.get(self.architecture, (self.encoder, self.decoder)):
-            width, factor = self.embedding_dim or stack.dim, self.adaptive.factor
-            if width < factor ** len(self.adaptive.cutoffs):
-                raise ValueError(
-                    f"adaptive: {len(self.adaptive.cutoffs)} times divided by factor {factor}, embeddings {width} wide "
-                    "have no width left: fewer cutoffs, or a smaller factor"
-                )
+    def _goes_together(self) -> "ModelConfig":
+        problem = first_problem(self)
+        if problem is not None:
+            raise ValueError(problem)
         return self

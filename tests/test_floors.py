@@ -25,7 +25,7 @@ FOLDERS = {
     ),
     "model": (
         *("fused", "build", "transformer", "recurrent", "attention", "word_vectors", "layers", "cpu_kernels"),
-        *("masks", "layout", "config"),
+        *("masks", "layout", "config", "config_checks", "config_fields"),
     ),
     "data": (
         *("dataset_report", "batching", "dataset", "corpora", "formats", "synthetic", "artifact_tokenizers"),

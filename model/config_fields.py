@@ -1,0 +1,222 @@
+"""The keys of the [model] part of a recipe, their names, bounds and defaults: each is checked alone here.
+
+Which values do not go together: `config_checks.py`. Both at once, as others import it: `config.py`.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Architecture = Literal["transformer", "decoder_only", "encoder_only", "recurrent", "skip_gram", "cbow"]
+Task = Literal[
+    "translation", "language_model", "masked_language_model", "classification", "tagging", "word_vectors"
+]  # fmt: skip
+Pooling = Literal["mean", "max", "first"]
+Norm = Literal["pre", "post"]
+Positions = Literal["none", "sinusoidal", "learned", "rotary", "alibi", "shaw", "transformer_xl"]
+PositionsJoin = Literal["add", "concatenate"]
+Mixing = Literal["attention", "recurrent", "convolution"]
+Normalization = Literal["layer", "rms", "batch"]
+Activation = Literal["relu", "gelu", "tanh", "silu", "glu", "swiglu"]
+Score = Literal["scaled_dot", "dot", "general", "additive", "linear_additive"]
+Tie = Literal["none", "embeddings", "output", "all"]
+Cell = Literal["lstm", "gru"]
+RecurrentAttention = Literal["none", "bahdanau", "luong"]
+
+
+LEARNS: dict[Architecture, tuple[Task, ...]] = {
+    "transformer": ("translation",),
+    "decoder_only": ("translation", "language_model"),
+    "encoder_only": ("masked_language_model", "classification", "tagging"),
+    "recurrent": ("translation",),
+    "skip_gram": ("word_vectors",),
+    "cbow": ("word_vectors",),
+}
+"""Which tasks each architecture can learn."""
+ONE_STACK = ("decoder_only", "encoder_only", "skip_gram", "cbow")
+EMBEDS: dict[Architecture, tuple[str, ...]] = {
+    "decoder_only": ("target",),
+    "encoder_only": ("source",),
+    "skip_gram": ("target",),
+    "cbow": ("target",),
+}
+"""Which side's texts an architecture with one embedding table reads; the others read both."""
+SAYS_PIECES = ("translation", "language_model", "masked_language_model")
+CONVOLUTION_WINDOW = 3
+
+
+class StackConfig(BaseModel):
+    """A stack of layers: the encoder or the decoder."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    layers: int = Field(6, ge=1, le=1000)
+    dim: int = Field(512, ge=1, le=2**20, description="width D of the stack")
+    heads: int = Field(8, ge=1, le=2**20)
+    key_value_heads: int | None = Field(
+        None, ge=1, description="heads of keys and values, each shared by a group of heads; none: as many as heads"
+    )
+    key_dim: int | None = Field(
+        None, ge=1, le=2**20, description="width of a head's queries and keys; none: dim / heads"
+    )
+    value_dim: int | None = Field(None, ge=1, le=2**20, description="width of a head's values; none: dim / heads")
+    feed_forward_dim: int = Field(2048, ge=1, le=2**20, description="width F between the two feed-forward matrices")
+
+    @model_validator(mode="after")
+    def _heads_are_shared_evenly(self) -> "StackConfig":
+        if self.heads % (self.key_value_heads or 1):
+            raise ValueError(f"key_value_heads ({self.key_value_heads}) must divide heads ({self.heads})")
+        return self
+
+
+class DropoutConfig(BaseModel):
+    """Dropout rates, each its own."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    residual: float = Field(0.1, ge=0, lt=1, description="on every sublayer's output")
+    embedding: float = Field(0.1, ge=0, lt=1, description="on embeddings with positions")
+    attention: float = Field(0.0, ge=0, lt=1, description="on attention weights (turns the fused kernel off)")
+    feed_forward: float = Field(0.0, ge=0, lt=1, description="after the feed-forward activation")
+
+
+class RecurrentConfig(BaseModel):
+    """What a recurrent model is, beside the layers and widths of its stacks."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    cell: Cell = "lstm"
+    bidirectional: bool = Field(False, description="the encoder reads both ways, each half as wide as the stack")
+    reverse_source: bool = Field(False, description="the encoder reads from the end (Sutskever et al. 2014)")
+    attention: RecurrentAttention = Field(
+        "none", description="bahdanau: before the decoder's first layer; luong: after its last; model.score scores"
+    )
+
+
+class AdaptiveConfig(BaseModel):
+    """Output and embeddings by clusters of frequency. Ids are taken as ranks, as tokenizer.kind = "word" has them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    cutoffs: tuple[Annotated[int, Field(ge=1)], ...] = Field(
+        (), description="ids at which a further cluster begins, ascending; none: one cluster, the full softmax"
+    )
+    factor: int = Field(4, ge=1, le=2**20, description="each cluster is so many times narrower than the one before")
+    inputs: bool = Field(True, description="of embeddings too (Baevski & Auli 2019), which model.tie may share")
+
+    @model_validator(mode="after")
+    def _cutoffs_ascend(self) -> "AdaptiveConfig":
+        if any(this >= following for this, following in zip(self.cutoffs, self.cutoffs[1:], strict=False)):
+            raise ValueError(f"cutoffs must ascend, not {', '.join(map(str, self.cutoffs))}")
+        return self
+
+
+class WordVectorsConfig(BaseModel):
+    """How skip-gram and CBOW learn word vectors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    window: int = Field(5, ge=1, le=1000, description="neighbours of a word: so many words to each side at most")
+    shrink: bool = Field(
+        False, description="draw the window of each word from 1 to that: near words count more (Mikolov et al. 2013a)"
+    )
+    negatives: int | None = Field(
+        None,
+        ge=1,
+        le=1000,
+        description="negative sampling with so many noise words a prediction (Mikolov et al. 2013b, eq. 4); none: the "
+        "softmax over all words",
+    )
+    subsample: float | None = Field(
+        None,
+        gt=0,
+        lt=1,
+        description="leave out words more frequent than that, the more often the more frequent they are (Mikolov et "
+        "al. 2013b, eq. 5: t); none: read all",
+    )
+
+
+class ModelFields(BaseModel):
+    """The keys of [model]; `config.ModelConfig` also checks that their values go together."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    architecture: Architecture = "transformer"
+    task: Task = Field("translation", description="what it learns, and is used for")
+    embedding_dim: int | None = Field(
+        None, ge=1, le=2**20, description="width of embeddings; none: as wide as each stack"
+    )
+    encoder: StackConfig = StackConfig()
+    decoder: StackConfig = StackConfig()
+    norm: Norm = Field("pre", description="before or after each sublayer")
+    normalization: Normalization = Field("layer", description="what is done there: layer norm, RMS norm or batch norm")
+    mixing: Mixing = Field("attention", description="what stands in self-attention's place, in each layer")
+    window: int | None = Field(
+        None,
+        ge=1,
+        le=2**17,
+        description=f"how far self-attention or a convolution sees; none: all, a convolution {CONVOLUTION_WINDOW}",
+    )
+    positions: Positions = Field("sinusoidal", description="the last four are relative, in self-attention")
+    positions_join: PositionsJoin = Field(
+        "add", description="to embeddings; concatenate: half of a row is embedding, half is position"
+    )
+    activation: Activation = Field("relu", description="of feed-forward layers; glu, swiglu: gated, a matrix more")
+    score: Score = "scaled_dot"
+    qk_norm: bool = Field(False, description="RMS norm of each head's queries and keys")
+    tie: Tie = Field("all", description="embeddings: source = target; output: target = output layer; all: the three")
+    scale_embedding: bool = Field(True, description="multiply embeddings by the square root of their width")
+    adaptive: AdaptiveConfig | None = Field(
+        None, description="an adaptive softmax, for large vocabularies; none: the full softmax"
+    )
+    pooling: Pooling = Field("mean", description="classification: how a sentence's rows become one")
+    block: int | None = Field(
+        None, ge=1, description="language_model: windows of so many pieces of the running text; none: line by line"
+    )
+    max_length: int = Field(1024, ge=2, le=2**17, description="longest input, in pieces with its end token")
+    dropout: DropoutConfig = DropoutConfig()
+    recurrent: RecurrentConfig = Field(RecurrentConfig(), description='of architecture = "recurrent" alone')
+    word_vectors: WordVectorsConfig = Field(
+        WordVectorsConfig(), description='of architecture = "skip_gram" and "cbow" alone'
+    )
+    source_vectors: str | None = Field(
+        None,
+        description="what the embedding of source pieces starts from: a text file of word2vec or GloVe, or the model/ "
+        "of another training; none: drawn",
+    )
+    target_vectors: str | None = Field(None, description="the same of target pieces")
+    freeze_vectors: bool = Field(False, description="leave embeddings that start from vectors as they are")
+
+    @property
+    def has_tails(self) -> bool:
+        """Whether there are pieces whose probabilities are computed only where they are asked for."""
+        return self.adaptive is not None and len(self.adaptive.cutoffs) > 0
+
+    @property
+    def one_vocabulary_for(self) -> str | None:
+        """The setting by which source and target must be read by the same pieces; None where they need not."""
+        if self.architecture in ONE_STACK:
+            both = self.architecture == "decoder_only" and self.task == "translation"
+            return f'architecture = "{self.architecture}"' if both else None
+        return f'tie = "{self.tie}"' if self.tie in ("embeddings", "all") else None
+
+    @property
+    def attending_sides(self) -> tuple[str, ...]:
+        """The stacks that have attention of several heads."""
+        if self.architecture == "recurrent":
+            return () if self.recurrent.attention == "none" else ("decoder",)
+        if self.architecture == "transformer":
+            return ("encoder", "decoder") if self.mixing == "attention" else ("decoder",)  # it attends to the source
+        stack = {"encoder_only": "encoder", "decoder_only": "decoder"}.get(self.architecture)
+        return (stack,) if stack is not None and self.mixing == "attention" else ()
+
+    @property
+    def sides_with_vectors(self) -> tuple[str, ...]:
+        """The sides whose embedding starts from word vectors."""
+        given = {"source": self.source_vectors, "target": self.target_vectors}
+        return tuple(side for side, vectors in given.items() if vectors is not None)
+
+    @property
+    def frozen_sides(self) -> tuple[str, ...]:
+        """The sides whose embedding is not trained."""
+        return self.sides_with_vectors if self.freeze_vectors else ()

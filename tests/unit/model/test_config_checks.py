@@ -1,0 +1,85 @@
+"""Every check of [model] is in the list, and refuses an example that no other check refuses before it."""
+
+import inspect
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from tfm.model import config_checks
+from tfm.model.config import ModelConfig
+from tfm.model.config_checks import CHECKS, Check, first_problem
+from tfm.model.config_fields import ModelFields
+
+VECTORS = {"source_vectors": "vectors.txt"}
+NARROW = {"dim": 1, "heads": 1}
+TAILS = {"cutoffs": (100, 1000)}
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "task_of_architecture": ({"task": "tagging"}, 'learns "translation", not "tagging"'),
+    "block_of_language_models": ({"block": 9}, 'block is for task = "language_model"'),
+    "block_within_max_length": (
+        {"architecture": "decoder_only", "task": "language_model", "block": 9, "max_length": 8},
+        "block (9) exceeds max_length (8)",
+    ),
+    "recurrent_table": ({"recurrent": {"bidirectional": True}}, 'model.recurrent is of architecture = "recurrent"'),
+    "recurrent_directions": (
+        {"architecture": "recurrent", "recurrent": {"bidirectional": True}, "encoder": {"dim": 7}},
+        "halves encoder.dim, and 7 is odd",
+    ),
+    "recurrent_positions": ({"architecture": "recurrent", "positions": "learned"}, "knows the order"),
+    "word_vectors_table": ({"word_vectors": {"window": 2}}, "model.word_vectors is of"),
+    "word_vectors_without_clusters": (
+        {"architecture": "cbow", "task": "word_vectors", "adaptive": TAILS},
+        "has no adaptive softmax",
+    ),
+    "vectors_of_an_embedding": ({"architecture": "decoder_only", **VECTORS}, "no embedding of the source alone"),
+    "vectors_of_one_embedding": ({**VECTORS, "target_vectors": "others.txt"}, "makes one embedding of two"),
+    "vectors_of_one_width": ({**VECTORS, "adaptive": TAILS}, "makes rare ones narrower"),
+    "frozen_vectors_are_given": ({"freeze_vectors": True}, "freeze_vectors is of embeddings that start"),
+    "frozen_vectors_not_of_the_output": ({**VECTORS, "freeze_vectors": True}, "would freeze the output layer too"),
+    "score_of_positions": ({"positions": "shaw", "score": "dot"}, 'it needs score = "scaled_dot", not "dot"'),
+    "rotary_pairs": ({"positions": "rotary", "decoder": {"key_dim": 3}}, "heads of the decoder are 3 wide"),
+    "concatenated_positions": (
+        {"positions": "alibi", "positions_join": "concatenate"},
+        "needs a vector for each position",
+    ),
+    "rows_of_two_halves": ({"mixing": "recurrent", "encoder": NARROW, "decoder": NARROW}, "makes rows of two halves"),
+    "positions_of_self_attention": ({"mixing": "convolution", "positions": "alibi"}, "is part of self-attention"),
+    "window_of_mixing": ({"mixing": "recurrent", "window": 3}, "has no window (3)"),
+    "heads_divide_dim": ({"encoder": {"dim": 12}}, "encoder: heads (8) must divide dim (12)"),
+    "tied_embeddings_of_one_width": ({"encoder": {"dim": 64}}, "of different dim needs embedding_dim"),
+    "adaptive_task": (
+        {"architecture": "encoder_only", "task": "tagging", "adaptive": TAILS},
+        "no softmax over many pieces",
+    ),
+    "adaptive_tie": ({"adaptive": {**TAILS, "inputs": False}}, "needs embeddings of the same clusters"),
+    "adaptive_widths": ({"embedding_dim": 15, "adaptive": TAILS}, "embeddings 15 wide have no width left"),
+}
+
+
+def test_every_check_is_in_the_list_and_has_an_example() -> None:
+    written = {
+        name
+        for name, each in inspect.getmembers(config_checks, inspect.isfunction)
+        if each.__module__ == config_checks.__name__ and each is not first_problem
+    }
+    assert written == {check.__name__ for check in CHECKS} == set(REFUSED)
+    assert len(CHECKS) == len(REFUSED)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_each_check_refuses_its_example_with_the_reason(check: Check) -> None:
+    given, reason = REFUSED[check.__name__]
+    alone = ModelFields.model_validate(given)
+    problem = check(alone)
+    assert problem is not None
+    assert reason in problem
+    assert first_problem(alone) == problem
+    with pytest.raises(ValidationError) as refused:
+        ModelConfig.model_validate(given)
+    (error,) = refused.value.errors()
+    assert error["msg"] == f"Value error, {problem}"
+
+
+def test_what_goes_together_is_accepted() -> None:
+    assert first_problem(ModelConfig()) is None
