@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from tfm.model.attention.positions import Learned, NoInput, Sinusoidal
 from tfm.model.cpu_kernels import dispatch
 from tfm.model.fused.eligibility import is_plain_stack, is_ready
+from tfm.model.layers.derived_weights import DerivedWeights
 from tfm.model.layers.embedding import Embedding
 from tfm.model.layers.linear import Linear
 from tfm.model.layers.normalization import LayerNorm
@@ -42,34 +43,37 @@ def searcher(model: object, special: tuple[int, int, int]) -> Search | None:
         return None
     if getattr(model.output, "inference_dtype", None) not in (None, torch.float32):
         return None
-    if model.laid_out is None or not model.laid_out[0].is_as_it_was():
-        model.laid_out = _Seen(model), _Weights(model) if _fits(model) else None
-    weights = model.laid_out[1]
+    if model.laid_out is None or not model.laid_out.has_the_parts_it_had():
+        model.laid_out = _LaidOut(model)
+    weights = model.laid_out.weights_of(model)
     return None if weights is None else partial(weights.search, special)
 
 
-class _Seen:
-    """A model as it was when this was made: its parts, and where their tensors lie, in which version.
+class _LaidOut:
+    """The weights of a model as the loop reads them, if it does, for as long as the model stays as it is.
 
     It is asked before every sentence: what it looks through is gathered once.
     """
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: EncoderDecoder) -> None:
         self._modules = list(model.modules())  # kept, so that no new one takes the identity of an old one
         self._parts = [each._modules for each in self._modules if each._modules]
         self._hooks = [hooks for each in self._modules for hooks in (each._forward_hooks, each._forward_pre_hooks)]
         both: list[Any] = [tensors for each in self._modules for tensors in (each._parameters, each._buffers)]
         self._tensors: list[dict[str, Tensor | None]] = [tensors for tensors in both if tensors]
-        self._was = self._look()
+        self._had = self._identities()
+        self._weights: DerivedWeights[_Weights | None] = DerivedWeights()
 
-    def is_as_it_was(self) -> bool:
-        return self._look() == self._was
+    def has_the_parts_it_had(self) -> bool:
+        return self._identities() == self._had
 
-    def _look(self) -> tuple[list[int], list[int], list[int], bool]:
-        parts = [id(part) for parts in self._parts for part in parts.values()]
+    def weights_of(self, model: EncoderDecoder) -> "_Weights | None":
+        """None where the loop does not apply."""
         tensors = [tensor for tensors in self._tensors for tensor in tensors.values() if tensor is not None]
-        versions = [0 if each.is_inference() else each._version for each in tensors]
-        return parts, [each.data_ptr() for each in tensors], versions, any(self._hooks)
+        return self._weights.of(tensors, lambda: _Weights(model) if _fits(model) else None, any(self._hooks))
+
+    def _identities(self) -> list[int]:
+        return [id(part) for parts in self._parts for part in parts.values()]
 
 
 class _Weights:

@@ -13,15 +13,15 @@ the same product, several times faster for the few rows of a decoding step.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Self
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from tfm.model.layers.derived_weights import DerivedWeights, weights_may_have_changed
 from tfm.model.layers.int8 import int8_product, quantised
 
-T = TypeVar("T")
 LOW_PRECISION = (torch.bfloat16, torch.float16)
 PACKED = (torch.float32, torch.bfloat16)
 ROWS = 128
@@ -93,7 +93,7 @@ class Linear(nn.Module):
         self.inference_dtype: torch.dtype | None = None
         self.weight: Tensor = nn.Parameter(torch.empty(out_dim, in_dim))
         self.bias = nn.Parameter(torch.zeros(out_dim)) if bias else None
-        self._laid_out: tuple[tuple[int, int, torch.dtype], object] | None = None
+        self._laid_out: DerivedWeights[Any] = DerivedWeights()
         for part in self.weight.detach().chunk(num_parts):
             nn.init.xavier_uniform_(part)
 
@@ -104,7 +104,9 @@ class Linear(nn.Module):
         if self.training or torch.is_grad_enabled():
             return F.linear(x, self.weight, self.bias)
         if self.inference_dtype is torch.int8 and self.weight.numel() >= MANY_WEIGHTS:
-            product = int8_product(x.float(), self._as_read(torch.int8, quantised)).to(x.dtype)
+            weight = self.weight
+            in_8_bits = self._laid_out.of((weight,), lambda: quantised(weight.detach()), torch.int8)
+            product = int8_product(x.float(), in_8_bits).to(x.dtype)
             return product if self.bias is None else product.add_(self.bias)
         if self.inference_dtype in LOW_PRECISION:
             return self._infer(x.to(self.inference_dtype)).to(x.dtype)
@@ -117,12 +119,13 @@ class Linear(nn.Module):
         packs = num_rows * weight.numel() >= MANY_PRODUCTS or dtype in LOW_PRECISION
         if packs and x.device.type == "cpu" and dtype in PACKED and can_pack():
             more = -num_rows % EVEN if x.dim() == 2 and num_rows > 4 * EVEN else 0
-            product = _packed_product(F.pad(x, (0, 0, 0, more)) if more else x, self._packed_weight(dtype), bias)
+            product = _packed_product(F.pad(x, (0, 0, 0, more)) if more else x, self._packed(weight, dtype), bias)
             return product[:num_rows] if more else product
         return F.linear(x, weight.to(dtype), bias)
 
-    def _packed_weight(self, dtype: torch.dtype) -> Tensor:
-        return self._as_read(dtype, lambda weight: _packed(weight.to(dtype)))
+    def _packed(self, weight: Tensor, dtype: torch.dtype) -> Tensor:
+        packed: Tensor = self._laid_out.of((weight,), lambda: _packed(weight.detach().to(dtype)), dtype)
+        return packed
 
     def product(self, then: str = "none") -> Callable[[Tensor], Tensor]:
         """(N, in) -> (N, out) with the weight as it is now: what a module call does, with fewer questions asked.
@@ -131,7 +134,7 @@ class Linear(nn.Module):
         """
         bias, dtype = self.bias, self.inference_dtype or self.weight.dtype
         if dtype is torch.float32 and can_pack():
-            packed = self._packed_weight(dtype)
+            packed = self._packed(self.weight, dtype)
             return lambda x: _packed_product(x, packed, bias, then)
         return (lambda x: self(x).relu_()) if then == "relu" else self.__call__
 
@@ -139,24 +142,13 @@ class Linear(nn.Module):
         """Lay the weight out now, before processes are forked that would each do so."""
         dtype = self.inference_dtype or self.weight.dtype
         if self.weight.device.type == "cpu" and dtype in PACKED and can_pack():
-            self._packed_weight(dtype)
+            self._packed(self.weight, dtype)
 
     def train(self, mode: bool = True) -> Self:
-        """Turn training on or off; what was laid out is forgotten, for fused optimisers change weights unseen."""
-        self._laid_out = None
+        """Turn training on or off; what was laid out is freed."""
+        self._laid_out.forget()
+        weights_may_have_changed()
         return super().train(mode)
-
-    def _as_read(self, dtype: torch.dtype, lay_out: Callable[[Tensor], T]) -> T:
-        """The weight as a kernel for this type reads it, laid out anew when it has changed."""
-        weight = self.weight
-        state = weight.data_ptr(), weight._version, dtype
-        if self._laid_out is None or self._laid_out[0] != state:
-            self._laid_out = state, lay_out(weight.detach())
-        return cast(T, self._laid_out[1])
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What a copy has: what is laid out for a kernel cannot be copied, and is made anew."""
-        return {**self.__dict__, "_laid_out": None}
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[1]} -> {self.weight.shape[0]}, bias={self.bias is not None}"

@@ -1,0 +1,53 @@
+"""What is made of weights for a fast way of computing, and made anew once the weights have changed."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar, cast
+
+from torch import Tensor, UntypedStorage
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+T = TypeVar("T")
+_uncounted_changes = 0
+
+
+def weights_may_have_changed(*_: object) -> None:
+    """To be called where weights change and torch does not count it in their versions: all that is derived is made
+    anew. Every step of an optimiser calls it, for the fused ones count nothing."""
+    global _uncounted_changes
+    _uncounted_changes += 1
+
+
+register_optimizer_step_post_hook(weights_may_have_changed)
+
+
+class DerivedWeights(Generic[T]):
+    """Something made of weights, for as long as they are the same tensors in the same place with the same numbers.
+
+    Unnoticed are only writes that torch does not count, through `tensor.data` or numpy, if nobody calls
+    `weights_may_have_changed`. Of tensors made in inference mode torch counts none: with these it is always made anew.
+    A copy, or what is read from a pickle, begins with nothing.
+    """
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Free what was made."""
+        self._seen: list[object] | None = None
+        self._memory: list[UntypedStorage] = []
+        self._made: T | None = None
+
+    def of(self, weights: Sequence[Tensor], make: Callable[[], T], *settings: object) -> T:
+        """What `make` made of these weights with these settings, or makes now."""
+        seen: list[object] = [_uncounted_changes, settings]
+        for each in weights:
+            seen.append(each.data_ptr())
+            seen.append(object() if each.is_inference() else each._version)
+        if seen != self._seen:
+            self._made = make()
+            self._memory = [each.untyped_storage() for each in weights]  # so that no other weights come to lie there
+            self._seen = seen
+        return cast(T, self._made)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), ()
