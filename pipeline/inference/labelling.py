@@ -16,7 +16,7 @@ from tfm.pipeline.errors import DataError
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.tasks.abilities import ABILITIES
-from tfm.pipeline.tasks.registry import TASKS
+from tfm.pipeline.tasks.registry import task_of
 from tfm.pipeline.tasks.task import Labels, TaskContext
 
 TOKENS = 8192
@@ -91,7 +91,7 @@ def label(
     """
     device = next(loaded.model.parameters()).device
     about = TaskContext(TrainingConfig(), loaded.config, loaded.source_tokenizer, loaded.target_tokenizer, TOKENS)
-    task: Any = TASKS[loaded.config.task](about)  # one that labels, so that it has `predict`
+    task: Any = task_of(about)  # one that labels, so that it has `predict`
     tell = on_done or (lambda _: None)
     sources = _read(loaded, lines, cuts)
     found = [[Labels([], 0.0)]] * len(sources)

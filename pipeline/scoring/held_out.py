@@ -22,7 +22,7 @@ from tfm.pipeline.scoring.metrics.score import Score, exp_or_inf
 from tfm.pipeline.scoring.validation import Validator
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.pipeline.tasks.language_model import LineWindows
-from tfm.pipeline.tasks.registry import TASKS
+from tfm.pipeline.tasks.registry import task_of
 from tfm.pipeline.tasks.task import Task, TaskContext
 from tfm.tokenizer.special import UNK_ID
 
@@ -35,7 +35,7 @@ def held_out(loaded: LoadedModel, name: str, split: Split, batch_tokens: int, re
     both are said. Raises DataError where there is nothing to predict.
     """
     config, tokenizers = loaded.config, (loaded.source_tokenizer, loaded.target_tokenizer)
-    task = TASKS[config.task](TaskContext(TrainingConfig(), config, *tokenizers, batch_tokens))
+    task = task_of(TaskContext(TrainingConfig(), config, *tokenizers, batch_tokens))
     task, split, num_long = _within(task, split, loaded, name, reporter)
     device = next(loaded.model.parameters()).device
     validator = Validator(task, split, task.ordered(split, batch_tokens), None)

@@ -18,3 +18,8 @@ TASKS: dict[str, Callable[[TaskContext], Task]] = {
     "tagging": Tagging.of,
     "word_vectors": WordVectorTask.of,
 }
+
+
+def task_of(about: TaskContext) -> Task:
+    """The task that a model learns."""
+    return TASKS[about.model.task](about)

@@ -37,7 +37,7 @@ from tfm.pipeline.scoring.metrics.registry import bleu
 from tfm.pipeline.stages.train import train
 from tfm.pipeline.tasks.task import Loss
 from tfm.pipeline.tasks.translation import Translation
-from tfm.pipeline.training import session
+from tfm.pipeline.training import assembly, session
 from tfm.pipeline.training.early_stopping import Validation, best_first, is_exhausted
 from tfm.pipeline.training.metrics_log import MetricsLog
 from tfm.pipeline.training.update import Gradients
@@ -422,7 +422,7 @@ def test_examples_longer_than_the_model_reads_are_counted_first(dataset: Path, t
 def test_two_vocabularies_of_one_size_are_not_tied(
     dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "load_pair", lambda folder: (load_pair(folder)[0], load_pair(folder)[0]))
+    monkeypatch.setattr(assembly, "load_pair", lambda folder: (load_pair(folder)[0], load_pair(folder)[0]))
     with pytest.raises(RecipeError, match=r'model\.tie = "all" needs one vocabulary'):
         run(dataset, tmp_path, training())
 

@@ -1,0 +1,273 @@
+"""What a training is put together from: each part is made of those before it.
+
+settings -> context of the task -> state (drawn, or of a checkpoint) -> task, batches, number of updates -> trainer
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from tfm.data.artifact_tokenizers import load_pair
+from tfm.data.dataset.split import Dataset
+from tfm.model.build import Model, build, num_parameters
+from tfm.model.config import ModelConfig
+from tfm.pipeline.artifacts.artifact import Plan
+from tfm.pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
+from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.reports.training_curves import draw
+from tfm.pipeline.runtime.devices import PRECISIONS
+from tfm.pipeline.runtime.distributed import World
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.runtime.threads import LoadWatch
+from tfm.pipeline.scoring.validation import Translator, Validator
+from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.tasks.registry import task_of
+from tfm.pipeline.tasks.task import Epochs, Task, TaskContext
+from tfm.pipeline.training.batch_size_search import largest_budget
+from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint, Checkpoints
+from tfm.pipeline.training.checkpoints.resume import continues, go_on, plan_document, resolve_settings
+from tfm.pipeline.training.checkpoints.train_state import Progress, Settings, TrainState
+from tfm.pipeline.training.checkpoints.weight_averaging import Ema
+from tfm.pipeline.training.checks import check_adaptive, check_batch_norm, check_one_vocabulary, check_room
+from tfm.pipeline.training.early_stopping import Validation
+from tfm.pipeline.training.initialization import begin, start_from
+from tfm.pipeline.training.loop import Trainer
+from tfm.pipeline.training.metrics_log import MetricsLog, TensorBoard
+from tfm.pipeline.training.num_updates import agree_on_end
+from tfm.pipeline.training.optimizers import make_optimizer
+from tfm.pipeline.training.recipe_warnings import doubts
+from tfm.pipeline.training.update import Gradients
+from tfm.tokenizer.tokenizer import Tokenizer
+
+SECONDS_BETWEEN_CURVES = 30.0
+
+
+@dataclass(frozen=True)
+class Session:
+    """What one training is about, and the process it runs in."""
+
+    todo: Plan
+    config: TrainingConfig
+    model: ModelConfig
+    decoding: DecodingConfig
+    evaluation: EvaluationConfig
+    data: Dataset
+    reporter: Reporter
+    world: World
+
+    @property
+    def folder(self) -> Path:
+        """Where the work in progress lies."""
+        return self.todo.folder.parent / "training"
+
+    @property
+    def seed(self) -> int:
+        """The recipe's, which a training always has."""
+        assert self.todo.seed is not None
+        return self.todo.seed
+
+
+@dataclass(frozen=True)
+class Start:
+    """The state that a training has when its first or next update is due, and the plan that it had up to here."""
+
+    state: TrainState
+    before: Mapping[str, Any]
+    is_new: bool
+
+
+@dataclass(frozen=True)
+class Course:
+    """What is done from a start on: the task, its batches epoch by epoch, and at which update training ends."""
+
+    task: Task
+    batches: Epochs
+    total_steps: int
+
+
+def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint | None) -> Trainer:
+    """The trainer of a session, at the checkpoint's state or at the beginning."""
+    config, data, world = session.config, session.data, session.world
+    settings = resolve_settings(config, data.batch_tokens, world, checkpoint, session.reporter)
+    torch.set_num_threads(settings.threads)  # of all that is computed from here on
+    about = TaskContext(config, session.model, *load_pair(data.tokenizer_folder), settings.batch_tokens)
+    check(session, about)
+    drawn = initial_state(session, settings, about)
+    start = begun(session, drawn, about) if checkpoint is None else continued(session, drawn, settings, checkpoint)
+    course = course_from(session, start, about)
+    announce(session, start, course)
+    return trainer_of(session, start.state, course, about.target, checkpoints)
+
+
+def check(session: Session, about: TaskContext) -> None:
+    """Raise DataError or RecipeError where this model cannot learn this task from this data so."""
+    task_of(about).check(session.data, session.model)
+    check_batch_norm(session.model.normalization, session.config, session.world.size)
+    check_adaptive(session.model.has_tails, session.config)
+    check_one_vocabulary(session.model, shared=about.source is about.target)
+
+
+def initial_state(session: Session, settings: Settings, about: TaskContext) -> TrainState:
+    """The state before the first update. Raises CannotWrite where the disk has no room for its checkpoints."""
+    model, config = initial_model(session, settings, about.source, about.target), session.config
+    check_room(session.folder, num_parameters(model), config.keep, ema=config.ema is not None)
+    ema = None if config.ema is None else Ema(model, config.ema)
+    progress = Progress(settings=settings, plan=plan_document(session.todo))
+    return TrainState(model, make_optimizer(model, config.optimizer), ema, progress)
+
+
+def initial_model(session: Session, settings: Settings, source: Tokenizer, target: Tokenizer) -> Model:
+    """The network with its first weights, a pure function of the seed, on the device.
+
+    Raises RecipeError for what of it does not fit these vocabularies.
+    """
+    sizes = {"source_vocab": source.vocab_size, "target_vocab": target.vocab_size}
+    try:
+        model = build(session.model, **sizes, seed=session.seed, compute_dtype=PRECISIONS[settings.precision])
+    except ValueError as error:  # of what only the vocabularies show
+        raise RecipeError(str(error)) from error
+    return model.to(session.world.device)
+
+
+def begun(session: Session, state: TrainState, about: TaskContext) -> Start:
+    """The start of a training that begins, from a state that was drawn: with what was learned before, where that is
+    asked for, and batches as large as they are to be."""
+    config, progress = session.config, state.progress
+    if config.init_from is not None:
+        start_from(state, session.model, Path(config.init_from), session.reporter)
+    begin(state, task_of(about), about, session.data, session.reporter)
+    if config.batch_tokens == "auto":
+        found = searched_budget(session, state.model, about)
+        progress.settings = progress.settings.model_copy(update={"batch_tokens": found})
+    return Start(state, before=progress.plan, is_new=True)
+
+
+def continued(session: Session, state: TrainState, settings: Settings, checkpoint: Checkpoint) -> Start:
+    """The start of a training that goes on: the state, whatever it was, becomes that of the checkpoint."""
+    return Start(state, before=go_on(state, checkpoint, session.todo, settings), is_new=False)
+
+
+def searched_budget(session: Session, model: nn.Module, about: TaskContext) -> int:
+    """The tokens a batch that fit in memory."""
+    return largest_budget(
+        model,
+        lambda budget: task_of(replace(about, batch_tokens=budget)),
+        session.data.train,
+        session.config,
+        seed=session.seed,
+        world=session.world,
+        least=about.batch_tokens,
+        reporter=session.reporter,
+    )
+
+
+def course_from(session: Session, start: Start, about: TaskContext) -> Course:
+    """The course from a start on, with batches as large as its settings say; its progress gets to know the end.
+
+    Raises RecipeError where a training that goes on cannot end there.
+    """
+    progress = start.state.progress
+    about = replace(about, batch_tokens=progress.settings.batch_tokens)
+    task = task_of(about)
+    batches = task.epochs(session.data.train, about.batch_tokens, session.seed)
+    total_steps = agree_on_end(
+        progress, session.config, batches.num_batches, before=start.before, folder=session.folder
+    )
+    return Course(task, batches, total_steps)
+
+
+def announce(session: Session, start: Start, course: Course) -> None:
+    """Say what will be done and, before the first update, what of the recipe will hardly do what is hoped for."""
+    state, data, tell = start.state, session.data, session.reporter
+    if not start.is_new:
+        tell.line(continues(state.progress))
+    tell.line(
+        f"training: {num_parameters(state.model):,} parameters, {len(data.train):,} examples in "
+        f"{course.batches.num_batches(0):,} batches, at most {course.total_steps:,} updates; "
+        f"{state.progress.settings.in_words()}"
+    )
+    if start.is_new:
+        # a model that has learned already may be a large one
+        parameters = num_parameters(state.model) if session.config.init_from is None else 0
+        tokens = int(np.maximum(*course.task.lengths(data.train)).sum())
+        schedule = session.config.schedule
+        for doubt in doubts(schedule, total_steps=course.total_steps, parameters=parameters, tokens=tokens):
+            tell.warn(doubt)
+
+
+def trainer_of(
+    session: Session, state: TrainState, course: Course, target: Tokenizer, checkpoints: Checkpoints
+) -> Trainer:
+    """What takes a state along its course."""
+    config, model, world, progress = session.config, session.model, session.world, state.progress
+    validator = make_validator(session, course.task, target, progress.validations)
+    log = open_log(session, progress)
+    threads = progress.settings.threads if world.size == 1 and world.device.type == "cpu" else 1
+    return Trainer(
+        config=config,
+        state=state,
+        gradients=Gradients(state.model, course.task, session.data.train, config, session.seed, world),
+        batches=course.batches,
+        validator=validator,
+        checkpoints=checkpoints,
+        log=log,
+        reporter=session.reporter,
+        total_steps=course.total_steps,
+        width=(model.encoder if model.architecture == "encoder_only" else model.decoder).dim,
+        world=world,
+        redraw=Curves(log, session.folder / "curves.svg"),
+        watch=LoadWatch(threads, session.reporter.warn),
+    )
+
+
+def make_validator(
+    session: Session, task: Task, target_tokenizer: Tokenizer, earlier: Sequence[Validation]
+) -> Validator:
+    """Validation as the recipe asks for it, and as the earlier ones of the training were.
+
+    Raises DataError where it is to be judged by BLEU, and there is none of these references.
+    """
+    valid, wanted = session.data.valid, session.config.validation
+    ordered = task.ordered(valid, session.data.batch_tokens)
+    translator = None
+    if wanted.bleu and ABILITIES[session.model.task].translates:
+        decoding = session.decoding.model_copy(update={"strategy": "search", "beam": wanted.beam, "n_best": 1})
+        before = earlier[-1].bleu_signature if earlier else None
+        translator = Translator(valid, target_tokenizer, decoding, session.evaluation, before=before)
+        if translator.why_not is not None:
+            without = f"validation has no BLEU: {translator.why_not}"
+            if session.config.early_stopping.metric == "bleu":
+                raise DataError(f'{without}; set evaluation.bleu_tokenize, or early_stopping.metric = "loss"')
+            session.reporter.warn(without)
+            translator = None
+    return Validator(task, valid, ordered, translator)
+
+
+def open_log(session: Session, progress: Progress) -> MetricsLog:
+    """metrics.jsonl, cut back to where training goes on; only the first process opens it."""
+    mirrors = []
+    if session.world.leads and session.config.tensorboard:
+        mirrors.append(TensorBoard(session.folder / "tensorboard", step=progress.step))
+    log = MetricsLog(session.folder / "metrics.jsonl", mirrors)
+    if session.world.leads:
+        log.begin(step=progress.step, validated=progress.validated)
+    return log
+
+
+class Curves:
+    """Draws curves.svg anew, but not so often that it costs time."""
+
+    def __init__(self, log: MetricsLog, file: Path) -> None:
+        self.log, self.file = log, file
+        self._drawn = time.monotonic()
+
+    def __call__(self) -> None:
+        if time.monotonic() - self._drawn >= SECONDS_BETWEEN_CURVES:
+            draw(self.log.lines, self.file)
+            self._drawn = time.monotonic()
