@@ -1,8 +1,8 @@
-"""Keys and values of what has been decoded so far: written once, and never moved.
+"""Keys and values of the tokens decoded so far: each is written once and never moved.
 
-Each sentence has slots, from some of which each of its hypotheses descends. A slot that none descends from any more is
-free, and a new row takes the lowest free one: so there are hardly more slots than are needed, and a beam is reordered
-by moving the mask that says who descends from what.
+A sentence has slots, one a cached token, shared by its hypotheses; each hypothesis descends from some of them. A slot
+that no hypothesis descends from is free, and a new token takes the lowest free one, so that few more slots exist than
+are needed. Reordering a beam changes only the mask that says which hypothesis descends from which slots.
 
 Legend: B sentences · W hypotheses a sentence · S slots a sentence · H heads · K width of a head.
 """
@@ -20,10 +20,10 @@ from tfm.model.masks import Mask
 
 @dataclass(frozen=True)
 class Slots:
-    """Where the new row of each hypothesis goes, and what it finds there.
+    """The slots of one decoding step: where the new row of each hypothesis is written, and what it attends to.
 
-    own (B, W): the slot that a row takes; own_positions (B, W): its position. positions (B, S): those of all slots.
-    mask: the slots that each row attends to, its own among them.
+    own (B, W): the slot that each new row takes. own_positions (B, W): the row's position. positions (B, S): the
+    position of every slot. mask: the slots that each row attends to, including its own.
     """
 
     own: Tensor
@@ -35,15 +35,14 @@ class Slots:
     _before: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict, compare=False, repr=False)
 
     def within(self, window: int) -> Mask:
-        """The mask of those that stand at most `window` positions before a row."""
+        """The mask of the slots that are at most `window` positions before each row."""
         if window not in self._masks:
             near = (self.own_positions[:, :, None] - self.positions[:, None] <= window)[:, None]
             self._masks[window] = Mask(allowed=near if self.mask.allowed is None else near & self.mask.allowed)
         return self._masks[window]
 
     def before(self, distance: int) -> tuple[Tensor, Tensor]:
-        """Where each row finds what it descends from that stands `distance` positions before it (B, W), and whether
-        there is any (B, W)."""
+        """The slot (B, W) of each row's ancestor `distance` positions before it, and whether there is one (B, W)."""
         if distance not in self._before:
             found = self.positions[:, None] == self.own_positions[:, :, None] - distance
             if self.mask.allowed is not None:
@@ -52,7 +51,7 @@ class Slots:
         return self._before[distance]
 
     def rows(self, heads: int, capacity: int) -> Tensor:
-        """Which rows they are of a cache (B, H, capacity, K) seen as rows of K numbers: (B * H * W,)."""
+        """Indices (B * H * W,) of the new rows in a cache (B, H, capacity, K) viewed as (B * H * capacity, K)."""
         if (heads, capacity) not in self._rows:
             blocks = torch.arange(len(self.own) * heads, device=self.own.device).view(-1, heads, 1)
             self._rows[heads, capacity] = (blocks * capacity + self.own[:, None]).flatten()
@@ -67,7 +66,7 @@ class KeysValues:
         self._value: Tensor | None = None
 
     def write(self, key: Tensor, value: Tensor, slots: Slots) -> tuple[Tensor, Tensor]:
-        """Put (B, H, W, K) keys and values where they belong; those of all slots (B, H, S, K)."""
+        """Write the new keys and values (B, H, W, K) into their slots; return those of all slots (B, H, S, K)."""
         keys, values = self.room(slots, key.shape[1], (key.shape[3], value.shape[3]), key)
         if not dispatch.write(keys, values, key, value, slots.own):
             rows = slots.rows(key.shape[1], keys.shape[2])
@@ -77,9 +76,9 @@ class KeysValues:
         return keys[:, :, :used], values[:, :, :used]
 
     def room(self, slots: Slots, heads: int, widths: tuple[int, int], like: Tensor) -> tuple[Tensor, Tensor]:
-        """All that there is, keys (B, H, S, K) and values (B, H, S, V), with room for these slots and some more.
+        """The whole cache, keys (B, H, S', K) and values (B, H, S', V), with room for these slots: S' >= S.
 
-        widths: K and V. like: a tensor of the type and on the device of the cache.
+        widths: K and V. like: a tensor that has the type and device of the cache.
         """
         used = slots.positions.shape[1]
         batch, width = slots.own.shape
@@ -88,9 +87,9 @@ class KeysValues:
         return self._key, self._value
 
     def before(self, distance: int, slots: Slots) -> tuple[Tensor, Tensor] | None:
-        """Keys and values (R, H K) that stand `distance` positions before each row, zeros where there are none.
+        """Keys and values (R, H K) of each row's ancestor `distance` positions before it; zeros where there is none.
 
-        None where nothing was ever written.
+        None if nothing has been written yet.
         """
         if self._key is None or self._value is None:
             return None
@@ -127,9 +126,9 @@ class KeysValues:
 
 
 def _with_room(cache: Tensor | None, used: int, like: Tensor, new: Sequence[int]) -> Tensor:
-    """The cache with as many slots as are used, and then some. What was never written is zero: a mask hides it.
+    """The cache with at least `used` slots; it grows by half, so that it is seldom copied. New slots are zero.
 
-    new: the shape (B, H, W, K) of what comes.
+    new: the shape (B, H, W, K) of the rows to be written.
     """
     batch, heads, width, head_dim = new
     if cache is None:

@@ -1,4 +1,4 @@
-"""Attention of a recurrent decoder: its states ask, those that the encoder went through answer.
+"""Attention of a recurrent decoder: its states are the queries, the encoder's states keys and values.
 
 Legend: N rows · B sentences · T queries · R hypotheses · H heads · S keys · K width of a head · D width.
 """
@@ -18,7 +18,7 @@ from tfm.model.masks import padding_mask
 
 
 class AdditiveOnce(Additive):
-    """The additive score, of keys that have been multiplied by W_k: once, though the queries come one by one."""
+    """The additive score with keys already multiplied by W_k: that is done once, not at every decoding step."""
 
     def project(self, key: Tensor) -> Tensor:
         """(B, H, S, K) -> W_k k, of that shape."""
@@ -31,13 +31,13 @@ class AdditiveOnce(Additive):
 
 
 MEMORY_SCORES: dict[str, Callable[[int, int], nn.Module]] = {**SCORES, "additive": AdditiveOnce}
-"""By name: (heads, head_dim) -> a score of a query and what `MemoryAttention.remember` made the keys."""
+"""By name: (heads, head_dim) -> a score of queries and the keys that `MemoryAttention.remember` gives."""
 
 
 class MemoryAttention(nn.Module):
-    """context(q) = sum_s a_s h_s,   a = softmax over s of score(q, h_s): of the states h that the encoder went through.
+    """context(q) = sum_s a_s h_s,   a = softmax over s of score(q, h_s),   h_s: the encoder's state after source row s.
 
-    fit: makes them as wide as the query. Heads are slices of both; there are no other projections than the score's.
+    fit: projects h to the width of the query. Heads are slices of both; the score alone has further projections.
     """
 
     def __init__(self, heads: int, *, fit: nn.Module, score: nn.Module, dropout: Dropout) -> None:
@@ -46,7 +46,7 @@ class MemoryAttention(nn.Module):
         self.mix = ExplicitAttention(score, AttentionPositions(), dropout)
 
     def remember(self, rows: Tensor, layout: Layout) -> Memory:
-        """What the encoder said (N, D), as it is attended to: made once a sentence."""
+        """The encoder's output (N, D) as keys and values: computed once a sentence."""
         padded, score = layout.pad(self.fit(rows)), self.mix.score
         values = padded.view(*padded.shape[:2], self.heads, -1).transpose(1, 2).contiguous()
         keys = score.project(values) if isinstance(score, AdditiveOnce) else values

@@ -1,4 +1,4 @@
-"""Recurrent decoders: without attention, with Luong's after the layers, with Bahdanau's before the first.
+"""Recurrent decoders: without attention, with Luong's after the last layer, or with Bahdanau's before the first.
 
 Legend: N rows · B sentences · R hypotheses · D width.
 """
@@ -18,9 +18,9 @@ from tfm.model.recurrent.steps import Steps
 
 
 class Decoder(nn.Module):
-    """Recurrent layers over the target, which know of the source the states they start from   (Sutskever et al. 2014).
+    """Recurrent layers over the target; of the source they get only their first states   (Sutskever et al. 2014).
 
-    There is dropout on what leaves a layer, never between its steps (Zaremba et al. 2014).
+    Dropout is on the output of each layer, never between its steps (Zaremba et al. 2014).
     """
 
     def __init__(self, layers: Sequence[Recurrent], *, dropout: Dropout) -> None:
@@ -28,7 +28,7 @@ class Decoder(nn.Module):
         self.layers, self.dropout = nn.ModuleList(layers), dropout
 
     def remember(self, rows: Tensor, layout: Layout) -> Memory:
-        """What the encoder said (N, D), as `forward` and `step` want it; empty where it is not attended to."""
+        """The encoder's output (N, D) as the memory for `forward` and `step`; empty without attention."""
         return Memory()
 
     def forward(self, rows: Tensor, layout: Layout, start: Sequence[States], memory: Memory) -> Tensor:
@@ -44,7 +44,7 @@ class Decoder(nn.Module):
         return rows
 
     def step(self, rows: Tensor, states: Sequence[States], memory: Memory) -> tuple[Tensor, tuple[States, ...]]:
-        """One row a hypothesis (R, D) -> (R, D), and what the layers remember then."""
+        """One row a hypothesis (R, D) -> (R, D), and the states of the layers after it."""
         after = list[States]()
         for layer, old in zip(self.layers, states, strict=True):
             after.append(layer.step(layer.input(rows), old))  # type: ignore[operator]
@@ -55,7 +55,7 @@ class Decoder(nn.Module):
 class LuongDecoder(Decoder):
     """Attention after the layers:  h~ = tanh(W_c [c; h]),  c = context(h)   (Luong et al. 2015, eq. 5).
 
-    h~ is not fed to the next step: so all steps are one reading, and attention one product.
+    h~ is not an input of the next step: so in training the attention of all steps is one product.
     """
 
     def __init__(
@@ -80,11 +80,11 @@ class LuongDecoder(Decoder):
 
 
 class BahdanauDecoder(Decoder):
-    """Attention before the first layer, which reads the context beside the row   (Bahdanau et al. 2015, A.1.2, A.2.2):
+    """Attention before the first layer, whose input is the row and the context   (Bahdanau et al. 2015, A.1.2, A.2.2):
 
     c = context(s)     s' = cell([x; c], s)     then, above all layers, t = maxout(W [s'; c; x] + b)
 
-    x is the embedding of what was said last. Layers above the first read s' alone, so that they need no loop.
+    x is the embedding of the last token. Layers above the first read s' alone, so that they need no loop here.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class BahdanauDecoder(Decoder):
         return self._combined(top, context, rows), (first, *after)
 
     def _first(self, gates: Tensor, states: States, memory: Memory) -> tuple[Tensor, States]:
-        """W x + b of the first layer (R, gates * D), and what it remembers -> its context (R, D), what it remembers."""
+        """W x + b of the first layer (R, gates * D), and its states -> its context (R, D), and the states after it."""
         context = self.attention.step(states[0], memory)
         return context, self.first.step(gates + self.context_gates(context), states)
 

@@ -1,6 +1,6 @@
 """What a recurrent decoder keeps between steps.
 
-Legend: B sentences · R hypotheses, those of a sentence next to each other and equally many · D width.
+Legend: B sentences · R hypotheses, those of a sentence adjacent and equally many · D width.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class RecurrentState:
         return len(self.layers[0][0])
 
     def select(self, rows: Tensor) -> "RecurrentState":
-        """The state whose row i is row rows[i] of this one (R',); rows of a sentence stay together."""
+        """The state whose row i is row rows[i] (R',) of this one; rows of a sentence stay adjacent."""
         memory = self.memory
         if memory.batch:
             sentences = torch.unique_consecutive(rows // self._width)
@@ -33,7 +33,7 @@ class RecurrentState:
         return RecurrentState(layers, memory)
 
     def replace(self, rows: Tensor, other: "RecurrentState") -> "RecurrentState":
-        """The state in which `rows`, whole sentences, have given their places to those of `other`.
+        """The state in which the sentences of `other` take the places of those of `rows` (R',).
 
         The memory is written in place: this state is used up.
         """

@@ -23,7 +23,7 @@ from tfm.model.recurrent.steps import Steps
 
 
 class Encoder(nn.Module):
-    """Recurrent layers, one upon the other, each in one direction or in two side by side.
+    """Stacked recurrent layers, each in one direction, or in two whose outputs are concatenated.
 
     layers: of each layer, one part a direction. backward: of each direction, whether it reads from the end.
     """
@@ -34,7 +34,7 @@ class Encoder(nn.Module):
         self.backward, self.dropout = tuple(backward), dropout
 
     def forward(self, rows: Tensor, layout: Layout) -> tuple[Tensor, list[States]]:
-        """(N, D) -> (N, D), in the order of the source, and of each layer the states (B, D) where its reading ended."""
+        """(N, D) -> (N, D), in the order of the source, and the last states (B, D) of each layer."""
         directions, ends = [Steps(layout, backward=each) for each in self.backward], list[States]()
         for parts in self.layers:
             read = [
@@ -48,14 +48,14 @@ class Encoder(nn.Module):
 
 
 class SameStates(nn.Module):
-    """Each layer of the decoder starts from the states in which the encoder's ended   (Sutskever et al. 2014)."""
+    """Each layer of the decoder starts from the last states of the encoder's   (Sutskever et al. 2014)."""
 
     def forward(self, ends: list[States]) -> list[States]:
         return ends
 
 
 class ProjectedStates(nn.Module):
-    """tanh(W h + b), from h in which the encoder's last layer ended   (Bahdanau et al. 2015, appendix A.2.2)."""
+    """tanh(W h + b), with h the last state of the encoder's last layer   (Bahdanau et al. 2015, appendix A.2.2)."""
 
     def __init__(self, in_dim: int, dim: int, *, layers: int, num_states: int, compute_dtype: torch.dtype) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class ProjectedStates(nn.Module):
 
 
 class RecurrentEncoderDecoder(nn.Module):
-    """source -> encoder -> where its states ended, and memory; target so far -> decoder -> output layer.
+    """source -> encoder -> its last states and the memory; these and the target so far -> decoder -> output layer.
 
     `output` is the output layer (E -> V, no bias). `noise` fixes every dropout draw.
     """
@@ -94,12 +94,12 @@ class RecurrentEncoderDecoder(nn.Module):
         self.noise, self.max_length = noise, max_length
 
     def encode(self, source: Tensor, layout: Layout) -> tuple[list[States], Memory]:
-        """Source ids (N,) -> the states (B, D) that each layer of the decoder starts from, and what it attends to."""
+        """Source ids (N,) -> the first states (B, D) of each layer of the decoder, and the memory."""
         rows, ends = self.encoder(self.source_embedding(source, layout.positions), layout)
         return self.bridge(ends), self.decoder.remember(rows, layout)
 
     def forward(self, source: Tensor, source_layout: AnyLayout, target: Tensor, target_layout: AnyLayout) -> Tensor:
-        """Teacher forcing: source and target ids -> what enters the output layer (N, E); zeros where filler is."""
+        """Teacher forcing: source and target ids -> the input of the output layer (N, E); zeros at filler rows."""
         source, source_layout = _without_filler(source, source_layout)
         given, (target, target_layout) = len(target), _without_filler(target, target_layout)
         states, memory = self.encode(source, source_layout)
@@ -108,7 +108,7 @@ class RecurrentEncoderDecoder(nn.Module):
         return F.pad(hidden, (0, 0, 0, given - len(hidden))) if len(hidden) < given else hidden
 
     def start(self, source: Tensor, layout: Layout) -> RecurrentState:
-        """Read source ids (N,); a state of one row a sentence."""
+        """Read source ids (N,); the state of one row a sentence."""
         states, memory = self.encode(source, layout)
         return RecurrentState(tuple(states), memory)
 
@@ -121,12 +121,12 @@ class RecurrentEncoderDecoder(nn.Module):
         return LogProbsOfLogits(lambda some: self.output(hidden[some])), RecurrentState(layers, state.memory)
 
     def log_probs(self, hidden: Tensor) -> Tensor:
-        """What enters the output layer (N, E) -> log-probabilities (N, V)."""
+        """The input of the output layer (N, E) -> log-probabilities (N, V)."""
         return log_softmax(self.output(hidden))
 
 
 def _without_filler(tokens: Tensor, layout: AnyLayout) -> tuple[Tensor, Layout]:
-    """The same sentences; steps follow from their lengths, so nothing is gained by one shape for all batches."""
+    """The same sentences without filler rows: recurrent steps follow from lengths, so a fixed shape gains nothing."""
     if isinstance(layout, Layout):
         return tokens, layout
     real = Layout.of(layout.lengths, tokens.device)

@@ -1,4 +1,4 @@
-"""Makes the recurrent parts of a network as its configuration names them."""
+"""Builds the recurrent parts of a network that its configuration names."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ from tfm.model.recurrent.encoder_decoder import Encoder, ProjectedStates, SameSt
 
 
 class RecurrentParts:
-    """Makes encoder, bridge and decoder; they share a source of dropout masks."""
+    """Builds encoder, bridge and decoder; they share one source of dropout masks."""
 
     def __init__(self, config: ModelConfig, noise: DropoutRng, compute_dtype: torch.dtype) -> None:
         self.config, self.noise, self.compute_dtype = config, noise, compute_dtype
@@ -27,7 +27,7 @@ class RecurrentParts:
         return Encoder(layers, backward=backward, dropout=self.dropout())
 
     def bridge(self) -> nn.Module:
-        """What the decoder starts from: the encoder's last states, or where layers or widths differ a projection."""
+        """What the decoder starts from: the encoder's last states, or a projection if layers or widths differ."""
         encoder, decoder = self.config.encoder, self.config.decoder
         if (encoder.layers, encoder.dim) == (decoder.layers, decoder.dim):
             return SameStates()
@@ -82,7 +82,7 @@ class RecurrentParts:
         )
 
     def dropout(self) -> Dropout:
-        """Of what leaves a layer, as of what leaves a sublayer of a Transformer."""
+        """Dropout on a layer's output, at the rate of a Transformer sublayer's."""
         return Dropout(self.config.dropout.residual, self.noise)
 
     def linear(self, in_dim: int, out_dim: int, *, bias: bool = True, num_parts: int = 1) -> Linear:

@@ -1,7 +1,8 @@
-"""What decoding keeps between steps.
+"""What a Transformer decoder keeps between steps.
 
-Rows are hypotheses; the rows of a sentence lie next to each other, equally many (W) for each.
-A step consumes its state: it appends to caches that the state before shares.
+Rows are hypotheses; the rows of a sentence are adjacent, and every sentence has the same number (W) of them.
+A step uses up its state: it writes into caches that the old and the new state share.
+Legend: B sentences · W rows a sentence · R = B W rows · S slots a sentence.
 """
 
 from dataclasses import dataclass, replace
@@ -43,11 +44,11 @@ class TransformerState:
 
     @property
     def row_positions(self) -> Tensor:
-        """(R,) the position of what each row reads next."""
+        """(R,): the position of the next token of each row."""
         return self.lengths[:, None].expand(-1, self.width).flatten()
 
     def select(self, rows: Tensor) -> "TransformerState":
-        """The state whose row i is row rows[i] of this one (R',); rows of a sentence stay together."""
+        """The state whose row i is row rows[i] (R',) of this one; rows of a sentence stay adjacent."""
         sentences = torch.unique_consecutive(rows // self.width)
         state = self
         if self.descent is not None or len(rows) > len(sentences):
@@ -65,7 +66,7 @@ class TransformerState:
         )
 
     def replace(self, rows: Tensor, other: "TransformerState") -> "TransformerState":
-        """The state in which `rows`, whole sentences, have given their places to those of `other`, which is new.
+        """The state in which the sentences of `other`, a new state, take the places of those of `rows` (R',).
 
         Caches and memory are written in place: this state is used up. No cached row moves: the slots of the sentences
         that leave are free, or taken by what the new ones have read.
@@ -91,7 +92,7 @@ class TransformerState:
         )
 
     def grown(self) -> tuple["TransformerState", Slots]:
-        """The state in which each row has read one more, and the slot that this takes: the lowest free one."""
+        """The state after each row has read one more token, and the slots of these tokens: the lowest free ones."""
         batch, width = len(self.lengths), self.width
         own_positions = self.lengths[:, None].expand(batch, width)
         if self.descent is None:
@@ -110,6 +111,7 @@ class TransformerState:
         return state, Slots(own, own_positions, positions, mask)
 
     def _descent(self) -> Tensor:
+        """(B, W, S): `descent`, written out."""
         if self.descent is not None:
             return self.descent
         batch, slots = self.positions.shape
