@@ -1,23 +1,21 @@
 """The evaluate stage: scores with signatures and a report, from translations or from files alone."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tfm.data.dataset.split import Dataset
 from tfm.data.dataset.store import load_dataset
-from tfm.data.errors import DataError
 from tfm.data.json_documents import read_json
-from tfm.data.lines import open_lines
 from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, open_artifact, publish, read_artifact
 from tfm.pipeline.artifacts.compatibility import check_made_from, check_tokenizer, task_of
 from tfm.pipeline.config import DecodingConfig, Device, EvaluationConfig
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.inference.translation import reference_file
 from tfm.pipeline.reports.evaluation_report import render, score_rows
 from tfm.pipeline.reports.training_curves import read_metrics, svg
 from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.scoring.aligned_files import aligned, translated_tests
 from tfm.pipeline.scoring.evaluation import Evaluation, Segments, as_json, assess, from_json, reading_scores
 from tfm.pipeline.scoring.label_tables import label_tables
 from tfm.pipeline.scoring.metrics.registry import Score
@@ -77,7 +75,9 @@ def evaluate_tests(
             data = read_artifact(dataset, lambda _: load_dataset(dataset), known=todo.inputs["dataset"])
             return _held_out(_load(model, device, todo.inputs["model"]), data, reporter)
         loaded = _load(model, device, todo.inputs["model"]) if "perplexity" in config.metrics else None
-        tests = read_artifact(translations, lambda _: _tests(dataset, translations), known=todo.inputs["translations"])
+        tests = read_artifact(
+            translations, lambda _: translated_tests(dataset, translations), known=todo.inputs["translations"]
+        )
         return [_assess(segments, config, loaded, True, seed=seed, reporter=reporter) for segments in tests]
 
     return _stage(todo, work, training, command, reporter)
@@ -115,7 +115,7 @@ def evaluate_files(
         raise RecipeError("nothing to score: give --hypotheses FILE, or --model DIR and --source FILE")
     files = {"source": source, "hypotheses": hypotheses, "prefixes": prefixes, "forced": forced}
     files |= {f"reference_{number}": reference for number, reference in enumerate(references, 1)}
-    lines = _aligned({name: file for name, file in files.items() if file is not None})
+    lines = aligned({name: file for name, file in files.items() if file is not None})
 
     def work(folder: Path | None) -> list[Evaluation]:
         # without a source the model has nothing to do
@@ -208,19 +208,6 @@ def _training_metrics(file: Path) -> list[dict[str, object]]:
     return read_metrics(file) if file.exists() else []
 
 
-def _tests(dataset: Path, translations: Path) -> list[Segments]:
-    """Every test set of the dataset beside its translations, the main one first."""
-    tests = []
-    for name, split in load_dataset(dataset).tests.items():
-        numbers = range(1, 2 + len(split.further_references()))
-        files = {"source": f"{name}.source.txt", "hypotheses": f"{name}.txt"}
-        files |= {f"reference {number}": reference_file(name, number) for number in numbers}
-        lines = _aligned({kind: translations / file for kind, file in files.items()})
-        references = [lines[f"reference {number}"] for number in numbers]
-        tests.append(Segments(name, lines["source"], lines["hypotheses"], references))
-    return tests
-
-
 def _held_out(loaded: "LoadedModel", data: Dataset, reporter: Reporter) -> list[Evaluation]:
     """Every test set of the dataset by how probable the model finds it, the main one first."""
     from tfm.pipeline.scoring.held_out import held_out
@@ -231,22 +218,6 @@ def _held_out(loaded: "LoadedModel", data: Dataset, reporter: Reporter) -> list[
             found.append(held_out(loaded, name, split, data.batch_tokens, reporter))
             bar.advance(1, name)
     return found
-
-
-def _aligned(files: Mapping[str, Path]) -> dict[str, list[str]]:
-    """The lines of each file. Raises DataError where one is empty or the counts differ, naming both files."""
-    lines = {name: _lines(file) for name, file in files.items()}
-    last = list(files)[-1]
-    for name, file in files.items():
-        if not lines[name]:
-            raise DataError("is empty: there is nothing to score", file=file)
-        if len(lines[name]) != len(lines[last]):
-            raise DataError(
-                f"has {len(lines[name])} lines, but {files[last]} has {len(lines[last])}: "
-                "line n of one must belong to line n of the other",
-                file=file,
-            )
-    return lines
 
 
 def _assess(
@@ -300,10 +271,6 @@ def _translate(
             loaded, sources, decoding, reporter=reporter, prefixes=prefixes, forced=forced, on_done=bar.advance
         )
         return [translations[0].text for translations in found]
-
-
-def _lines(file: Path) -> list[str]:
-    return list(open_lines(file))
 
 
 def _show(evaluations: Sequence[Evaluation], reporter: Reporter) -> None:

@@ -1,0 +1,39 @@
+"""Files whose lines belong together: sources, hypotheses and references, line by line."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from tfm.data.dataset.store import load_dataset
+from tfm.data.errors import DataError
+from tfm.data.lines import open_lines
+from tfm.pipeline.inference.translation import reference_file
+from tfm.pipeline.scoring.evaluation import Segments
+
+
+def aligned(files: Mapping[str, Path]) -> dict[str, list[str]]:
+    """The lines of each file. Raises DataError where one is empty or the counts differ, naming both files."""
+    lines = {name: list(open_lines(file)) for name, file in files.items()}
+    last = list(files)[-1]
+    for name, file in files.items():
+        if not lines[name]:
+            raise DataError("is empty: there is nothing to score", file=file)
+        if len(lines[name]) != len(lines[last]):
+            raise DataError(
+                f"has {len(lines[name])} lines, but {files[last]} has {len(lines[last])}: "
+                "line n of one must belong to line n of the other",
+                file=file,
+            )
+    return lines
+
+
+def translated_tests(dataset: Path, translations: Path) -> list[Segments]:
+    """Every test set of the dataset beside its translations, the main one first."""
+    tests = []
+    for name, split in load_dataset(dataset).tests.items():
+        numbers = range(1, 2 + len(split.further_references()))
+        files = {"source": f"{name}.source.txt", "hypotheses": f"{name}.txt"}
+        files |= {f"reference {number}": reference_file(name, number) for number in numbers}
+        lines = aligned({kind: translations / file for kind, file in files.items()})
+        references = [lines[f"reference {number}"] for number in numbers]
+        tests.append(Segments(name, lines["source"], lines["hypotheses"], references))
+    return tests
