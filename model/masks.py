@@ -9,23 +9,22 @@ from torch import Tensor
 from tfm.model.layout import AnyLayout, FlatLayout
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Mask:
     """A mask over (B, H, T, S) that is written out only where a kernel needs it.
 
     causal: query t sees keys 0..t. allowed: (B, 1, 1 or T, S) bool, or None where every key is real. flat: the layouts
     of queries and keys whose rows lie end to end; a query sees keys of its own sentence alone. window: in
     self-attention, query t sees keys t - window .. t + window, and always itself: beside a short sentence stands
-    padding that would see nothing, whose softmax is no number. lists: what `quick.py` has listed of it.
+    padding that would see nothing, whose softmax is no number. Two masks are equal only where they are the same object.
     """
 
     causal: bool = False
     allowed: Tensor | None = None
     flat: tuple[FlatLayout, FlatLayout] | None = None
     window: int | None = None
-    lists: dict[tuple[int, int], tuple[Tensor, Tensor]] = field(default_factory=dict, compare=False, repr=False)
-    _written: dict[tuple[int, int, torch.dtype], Tensor] = field(default_factory=dict, compare=False, repr=False)
-    _derived: "dict[tuple[int, ...], Mask]" = field(default_factory=dict, compare=False, repr=False)
+    _written: dict[tuple[int, int, torch.dtype], Tensor] = field(default_factory=dict, repr=False)
+    _derived: "dict[tuple[int, ...], Mask]" = field(default_factory=dict, repr=False)
 
     @property
     def is_plain(self) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,10 @@ from torch import Tensor
 
 from tfm.model.masks import Mask
 
+Lists = tuple[Tensor, Tensor]
+
 _loops: Any = None
+_lists_of: WeakKeyDictionary[Mask, dict[tuple[int, int], Lists]] = WeakKeyDictionary()
 
 
 @contextmanager
@@ -60,9 +64,10 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Mask, scale: float) 
     return mixed.transpose(1, 2)
 
 
-def lists(mask: Mask, batch: int, num_keys: int) -> tuple[Tensor, Tensor]:
+def lists(mask: Mask, batch: int, num_keys: int) -> Lists:
     """Which keys the queries of each sentence see (B, W, ..), and how many (B, W): listed once for all layers."""
-    if (batch, num_keys) not in mask.lists:
+    kept = _lists_of.setdefault(mask, {})
+    if (batch, num_keys) not in kept:
         allowed = mask.allowed
         if allowed is None:
             allowed = torch.ones(batch, 1, 1, num_keys, dtype=torch.bool)
@@ -70,8 +75,8 @@ def lists(mask: Mask, batch: int, num_keys: int) -> tuple[Tensor, Tensor]:
         where = torch.zeros(*allowed.shape[:2], num_keys + _loops.AT_ONCE, dtype=torch.uint64)
         counts = torch.empty(allowed.shape[:2], dtype=torch.int64)
         _loops.list_allowed(allowed.numpy(), where.numpy(), counts.numpy())
-        mask.lists[batch, num_keys] = where, counts
-    return mask.lists[batch, num_keys]
+        kept[batch, num_keys] = where, counts
+    return kept[batch, num_keys]
 
 
 def layer_norm(rows: Tensor, gain: Tensor, bias: Tensor, eps: float) -> Tensor | None:

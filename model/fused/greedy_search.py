@@ -8,6 +8,7 @@ the parts that most Transformers are made of; for any other `searcher` answers N
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -43,23 +44,28 @@ def searcher(model: object, special: tuple[int, int, int]) -> Search | None:
         return None
     if getattr(model.output, "inference_dtype", None) not in (None, torch.float32):
         return None
-    if model.laid_out is None or not model.laid_out.has_the_parts_it_had():
-        model.laid_out = _LaidOut(model)
-    weights = model.laid_out.weights_of(model)
-    return None if weights is None else partial(weights.search, special)
+    laid_out = _laid_out.get(model)
+    if laid_out is None or not laid_out.has_the_parts_it_had():
+        laid_out = _laid_out[model] = _LaidOut(model)
+    if laid_out.has_hooks():
+        del _laid_out[model]  # a hook may hold the model, which would never be freed
+        return None
+    weights = laid_out.weights_of(model)
+    return None if weights is None else partial(weights.search, model, special)
 
 
 class _LaidOut:
     """The weights of a model as the loop reads them, if it does, for as long as the model stays as it is.
 
-    It is asked before every sentence: what it looks through is gathered once.
+    It is asked before every sentence: what it looks through is gathered once. It does not hold the model itself.
     """
 
     def __init__(self, model: EncoderDecoder) -> None:
-        self._modules = list(model.modules())  # kept, so that no new one takes the identity of an old one
-        self._parts = [each._modules for each in self._modules if each._modules]
-        self._hooks = [hooks for each in self._modules for hooks in (each._forward_hooks, each._forward_pre_hooks)]
-        both: list[Any] = [tensors for each in self._modules for tensors in (each._parameters, each._buffers)]
+        modules = list(model.modules())
+        self._held = modules[1:]  # so that no new part takes the identity of an old one
+        self._parts = [each._modules for each in modules if each._modules]
+        self._hooks = [hooks for each in modules for hooks in (each._forward_hooks, each._forward_pre_hooks)]
+        both: list[Any] = [tensors for each in modules for tensors in (each._parameters, each._buffers)]
         self._tensors: list[dict[str, Tensor | None]] = [tensors for tensors in both if tensors]
         self._had = self._identities()
         self._weights: DerivedWeights[_Weights | None] = DerivedWeights()
@@ -67,13 +73,19 @@ class _LaidOut:
     def has_the_parts_it_had(self) -> bool:
         return self._identities() == self._had
 
+    def has_hooks(self) -> bool:
+        return any(self._hooks)
+
     def weights_of(self, model: EncoderDecoder) -> "_Weights | None":
         """None where the loop does not apply."""
         tensors = [tensor for tensors in self._tensors for tensor in tensors.values() if tensor is not None]
-        return self._weights.of(tensors, lambda: _Weights(model) if _fits(model) else None, any(self._hooks))
+        return self._weights.of(tensors, lambda: _Weights(model) if _fits(model) else None, model.training)
 
     def _identities(self) -> list[int]:
         return [id(part) for parts in self._parts for part in parts.values()]
+
+
+_laid_out: WeakKeyDictionary[EncoderDecoder, _LaidOut] = WeakKeyDictionary()
 
 
 class _Weights:
@@ -83,7 +95,7 @@ class _Weights:
         encoder: Any = model.encoder
         decoder: Any = model.decoder
         crosses = [layer.cross_attention for layer in decoder]
-        self._model, kernel = model, _kernel()
+        kernel = _kernel()
         self._num_read = _size(encoder) + sum(_size(cross.key_value) for cross in crosses)
         self._encoder = _stack(model.source_embedding, encoder, model.encoder_norm, model.max_length)
         self._decoder = _stack(model.target_embedding, decoder, model.decoder_norm, model.max_length)
@@ -96,14 +108,14 @@ class _Weights:
         self._output = _array(model.output.weight)
 
     def search(
-        self, special: tuple[int, int, int], source: Sequence[int], shortest: int, longest: int
+        self, model: EncoderDecoder, special: tuple[int, int, int], source: Sequence[int], shortest: int, longest: int
     ) -> tuple[list[int], float]:
-        """A `Search`, of these special tokens."""
+        """A `Search`, with the model that these weights are of, and of these special tokens."""
         if max(source) >= len(self._encoder.table):
             raise IndexError(f"piece {max(source)} of a vocabulary of {len(self._encoder.table)}")
         kernel, found, ids = _kernel(), np.empty(longest + 1, np.int64), np.array(source, np.int64)
         if len(ids) * self._num_read > MANY_PRODUCTS:
-            keys, values = _remembered(self._model, ids)
+            keys, values = _remembered(model, ids)
         else:
             keys, values = kernel.encode(self._encoder, self._remember, self._decoder.settings.heads, ids)
         count, log_prob = kernel.greedy(

@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tfm.model.layers.derived_weights import DerivedWeights, weights_may_have_changed
+from tfm.model.layers.derived_weights import DerivedWeights
 from tfm.model.layers.int8 import int8_product, quantised
 
 LOW_PRECISION = (torch.bfloat16, torch.float16)
@@ -147,7 +147,6 @@ class Linear(nn.Module):
     def train(self, mode: bool = True) -> Self:
         """Turn training on or off; what was laid out is freed."""
         self._laid_out.forget()
-        weights_may_have_changed()
         return super().train(mode)
 
     def extra_repr(self) -> str:

@@ -3,8 +3,6 @@
 Legend: N rows · B sentences · D width · E embedding width · V vocabulary · R hypotheses.
 """
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 
@@ -46,7 +44,6 @@ class EncoderDecoder(nn.Module):
         self.decoder, self.decoder_norm = nn.ModuleList(decoder), decoder_norm
         self.narrow, self.output = narrow, output
         self.noise, self.max_length = noise, max_length
-        self.laid_out: Any = None  # of `fused/greedy_search.py`
 
     def encode(self, source: Tensor, layout: AnyLayout) -> Tensor:
         """Source ids (N,) -> memory (N, D)."""

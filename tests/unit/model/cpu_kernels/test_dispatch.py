@@ -1,7 +1,9 @@
 """The compiled loops equal their equations in torch, and stand aside where they do not apply."""
 
+import gc
 import math
 import sys
+import weakref
 from typing import Any
 
 import numpy as np
@@ -73,6 +75,22 @@ def test_attention_equals_its_equation(
         magnitude = float((query.abs() @ shared_key.abs().transpose(2, 3)).max() * 0.3 * value.abs().max())
         plain = plain_logits.softmax(-1) @ shared_value
         assert_rounds_like(mixed, plain, logits.softmax(-1) @ exact_value, magnitude=magnitude)
+
+
+def test_what_is_listed_of_a_mask_is_kept_as_long_as_the_mask() -> None:
+    heads, allowed = torch.randn(2, 3, 4, 5), torch.rand(2, 1, 1, 4) < 0.5
+    allowed[..., 0] = True
+    mask, same = Mask(allowed=allowed), Mask(allowed=allowed)
+    assert dispatch.attend(heads, heads, heads, mask, 1.0) is not None
+    listed = dispatch.lists(mask, 2, 4)
+    assert dispatch.lists(mask, 2, 4) is listed
+    other = dispatch.lists(same, 2, 4)
+    assert other is not listed
+    assert torch.equal(other[1], allowed[:, 0].sum(2))
+    alive = weakref.ref(mask), weakref.ref(listed[0])
+    del mask, listed
+    gc.collect()
+    assert [each() for each in alive] == [None, None]
 
 
 @settings(max_examples=40, deadline=None)

@@ -1,6 +1,8 @@
 """The compiled greedy search finds what the equations in float64 find, and stands aside for what it does not know."""
 
 import copy
+import gc
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -166,10 +168,10 @@ def _put_another_part(model: EncoderDecoder) -> None:
     model.decoder[0].feed_forward = network(norm="post").encoder[1].feed_forward
 
 
-def _change_unseen(model: EncoderDecoder) -> None:
-    model.train()
-    model.decoder[0].attention.output.weight.data.mul_(-2)  # as a fused optimiser: no version tells
-    model.eval()
+def _step_unseen(model: EncoderDecoder) -> None:
+    for each in model.parameters():
+        each.grad = torch.randn(each.shape, generator=torch.Generator().manual_seed(each.numel()))
+    torch.optim.AdamW(model.parameters(), lr=0.1, fused=True).step()
 
 
 def _load(model: EncoderDecoder) -> None:
@@ -178,7 +180,7 @@ def _load(model: EncoderDecoder) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [_add, _add_to_encoder, _put_another, _put_other_data, _put_another_part, _change_unseen, _load]
+    "change", [_add, _add_to_encoder, _put_another, _put_other_data, _put_another_part, _step_unseen, _load]
 )
 def test_changed_weights_are_seen(change: Callable[[EncoderDecoder], None]) -> None:
     model = network()
@@ -188,12 +190,31 @@ def test_changed_weights_are_seen(change: Callable[[EncoderDecoder], None]) -> N
     check(model)
 
 
-def test_weights_are_laid_out_once() -> None:
+def test_weights_are_laid_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, weights, model = [], greedy_search._Weights, network()
+    monkeypatch.setattr(greedy_search, "_Weights", lambda model: (made.append(model), weights(model))[1])
+    searched(model, SOURCES[0])
+    searched(model, SOURCES[1])
+    assert made == [model]
+    _add(model)
+    searched(model, SOURCES[1])
+    assert made == [model, model]
+    searched(network(), SOURCES[0])
+    searched(model, SOURCES[0])
+    assert len(made) == 3
+
+
+@pytest.mark.parametrize("has_hook", [False, True])
+def test_a_model_that_was_searched_with_is_freed(has_hook: bool) -> None:
     model = network()
     searched(model, SOURCES[0])
-    was = model.laid_out
-    searched(model, SOURCES[1])
-    assert model.laid_out is was
+    if has_hook:
+        model.encoder[0].register_forward_hook(model.forward)  # which holds the model
+        assert greedy_search.searcher(model, SPECIAL) is None
+    alive = weakref.ref(model), weakref.ref(model.output.weight)
+    del model
+    gc.collect()
+    assert [each() for each in alive] == [None, None]
 
 
 def test_a_copy_has_weights_of_its_own() -> None:
