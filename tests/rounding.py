@@ -19,20 +19,22 @@ def assert_rounds_like(
     exact: Tensor | Sequence[Tensor],
     *,
     magnitude: float = 0.0,
+    products: torch.dtype | None = None,
 ) -> None:
     """Largest |fast - exact| <= TIMES * (largest |plain - exact| + eps * magnitude).
 
     exact is in float64; fast and plain are of one precision, plain made by torch's own operations. eps: of that
-    precision. magnitude: the largest number that is rounded on the way, if that is larger than the largest |exact|;
-    of a few numbers plain torch may by chance have no error at all.
+    precision, or of `products`, where factors are rounded to a lower one. magnitude: the largest number that is rounded
+    on the way, if that is larger than the largest |exact|; of a few numbers plain torch may by chance have no error at
+    all.
     """
-    fast, plain, exact = (_flat(each) for each in (fast, plain, exact))
+    fast, plain, exact = (_flat(each).detach() for each in (fast, plain, exact))
     assert exact.dtype == torch.float64
     assert fast.dtype == plain.dtype != torch.float64
     finite = exact.isfinite()
     assert torch.equal(fast[~finite].double(), exact[~finite])
     fast, plain, exact = fast[finite].double(), plain[finite], exact[finite]
-    rounding = torch.finfo(plain.dtype).eps * max(_largest(exact), magnitude)
+    rounding = torch.finfo(products or plain.dtype).eps * max(_largest(exact), magnitude)
     bound = TIMES * (_largest(plain.double() - exact) + rounding)
     error = _largest(fast - exact)
     assert error <= bound, f"the error is {error:.2e}, and {bound:.2e} is allowed"

@@ -3,9 +3,11 @@
 import os
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -23,6 +25,7 @@ from tfm.pipeline.runtime.progress import Quiet, Reporter
 from tfm.pipeline.stages.train import train
 from tfm.pipeline.tasks.task import Rows
 from tfm.pipeline.tasks.translation import Translation
+from tfm.pipeline.training import session
 from tfm.pipeline.training.optimizers import make_optimizer, set_learning_rate
 from tfm.pipeline.training.update import Gradients
 from tfm.tokenizer.config import TokenizerConfig
@@ -80,6 +83,13 @@ def run(
     return out / "model"
 
 
+@contextmanager
+def in_float64() -> Iterator[None]:
+    """Within, the train stage trains, validates and publishes models in float64, which it offers nobody else."""
+    with patch.object(session, "build", lambda *given, **more: build(*given, **more).double()):
+        yield
+
+
 def gradients_in_float64(dataset: Path, groups: Sequence[Sequence[Rows]], world: World) -> dict[str, Tensor]:
     """The gradients of one update a group of batches, without dropout; a group is shared among the processes."""
     data = load_dataset(dataset)
@@ -103,20 +113,24 @@ def groups_of(size: int) -> list[list[Rows]]:
     return [[update[begin : begin + size] for begin in range(0, len(update), size)] for update in updates]
 
 
-def main(dataset: Path, out: Path, config: TrainingConfig) -> None:
-    """Train as a program: alone, or as one of several processes, which then also do `gradients_in_float64`."""
+def main(dataset: Path, out: Path, config: TrainingConfig, precision: str = "") -> None:
+    """Train as a program: alone, or as one of several processes, which then also do `gradients_in_float64`.
+
+    precision: "float64", or nothing: that of the config.
+    """
     with join(torch.device("cpu")) as world:
         if world.size > 1:
             found = gradients_in_float64(dataset, groups_of(5), world)
             out.mkdir(parents=True, exist_ok=True)
             save_file(found, out / f"gradients-{world.rank}.safetensors")
     os.environ["MASTER_PORT"] = os.environ.get("SECOND_PORT", "")  # the first one may still be served
-    run(dataset, out, config)
+    with in_float64() if precision == "float64" else nullcontext():
+        run(dataset, out, config)
 
 
 if __name__ == "__main__":
     try:
-        main(Path(sys.argv[1]), Path(sys.argv[2]), TrainingConfig.model_validate_json(sys.argv[3]))
+        main(Path(sys.argv[1]), Path(sys.argv[2]), TrainingConfig.model_validate_json(sys.argv[3]), *sys.argv[4:])
     except TfmError as error:
         print(error, file=sys.stderr)
         sys.exit(error.exit_code)

@@ -5,8 +5,13 @@ import math
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.cli.user import Stages, commands_of, tfm, write_lines
+from tests.rounding import assert_rounds_like
+from tfm.pipeline.model_io.loaded_model import load_model
+from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.scoring.perplexity import perplexity
 
 CPU = ("--device", "cpu")
 
@@ -74,7 +79,12 @@ def test_perplexity_of_an_ensemble_is_of_the_mean_of_probabilities(
     one, two = (scores("--model", each, *texts)["perplexity"] for each in (stages.folder, other))
     same = scores("--model", stages.folder, "--ensemble", stages.folder, *texts)["perplexity"]
     both = scores("--model", stages.folder, "--ensemble", other, *texts)["perplexity"]
-    assert same == pytest.approx(one, rel=1e-5)
+    lines = [(corpora / f"test.{side}").read_text("utf-8").splitlines() for side in ("de", "en")]
+    exact = perplexity(
+        load_model(stages.folder / "model", "cpu", torch.float64), lines[0], [lines[1]], reporter=Quiet()
+    )
+    in_float64 = torch.tensor([exact["perplexity"].score], dtype=torch.float64)
+    assert_rounds_like(torch.tensor([same]), torch.tensor([one]), in_float64)
     # of each token, log((p + q) / 2) lies between the mean of log p and log q, and the greater of them
     assert both < math.sqrt(one * two)
     assert both != pytest.approx(one, rel=1e-4)

@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from tests.killing import free_port
-from tests.tiny_training import gradients_in_float64, groups_of, run, training
+from tests.tiny_training import gradients_in_float64, groups_of, in_float64, run, training
 from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.runtime.distributed import World
 
@@ -22,11 +22,12 @@ ROOT = Path(__file__).parents[2]
 EXACT = 1e-10
 
 
-def start(dataset: Path, out: Path, config: TrainingConfig) -> list[subprocess.Popen[str]]:
+def start(dataset: Path, out: Path, config: TrainingConfig, *precision: str) -> list[subprocess.Popen[str]]:
     """Two processes of one training, as torchrun starts them."""
     ports = {"MASTER_PORT": str(free_port()), "SECOND_PORT": str(free_port())}
     shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", **ports, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "tests.tiny_training", str(dataset), str(out), config.model_dump_json()]
+    given = str(dataset), str(out), config.model_dump_json(), *precision
+    command = [sys.executable, "-m", "tests.tiny_training", *given]
     return [
         subprocess.Popen(
             command,
@@ -52,9 +53,9 @@ def ends(processes: list[subprocess.Popen[str]]) -> list[tuple[int, str]]:
 
 @pytest.fixture(scope="module")
 def of_two(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What two processes made together."""
+    """What two processes made together in float64."""
     out = tmp_path_factory.mktemp("two")
-    for code, text in ends(start(dataset, out, training(max_steps=10))):
+    for code, text in ends(start(dataset, out, training(max_steps=10), "float64")):
         assert code == 0, text
     return out
 
@@ -96,14 +97,15 @@ def test_two_processes_equal_one(of_large_batches: dict[str, Tensor], of_two: Pa
 
 def test_a_training_by_two_processes_equals_one_that_accumulates(dataset: Path, of_two: Path, tmp_path: Path) -> None:
     """Dropout is on: which process has a batch changes no draw."""
-    run(dataset, tmp_path, training(max_steps=10, accumulate=2))
+    with in_float64():
+        run(dataset, tmp_path, training(max_steps=10, accumulate=2))
     found, expected = figures(of_two), figures(tmp_path)
     assert len(found) == len(expected) > 3
     for ours, theirs in zip(found, expected, strict=True):
-        assert ours == pytest.approx(theirs, rel=1e-4)
+        assert ours == pytest.approx(theirs, rel=1e-9)
     weights, others = (load_file(out / "model" / "model.safetensors") for out in (of_two, tmp_path))
     for name, values in others.items():
-        assert weights[name].flatten().tolist() == pytest.approx(values.flatten().tolist(), abs=1e-4), name
+        assert weights[name].flatten().tolist() == pytest.approx(values.flatten().tolist(), abs=1e-9), name
 
 
 def figures(out: Path) -> list[dict[str, Any]]:

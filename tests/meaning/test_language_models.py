@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from tokenizers import Tokenizer
 
 from tests.cli.user import Result, tfm
@@ -14,7 +15,7 @@ from tests.meaning import scripts
 from tests.meaning.campaign import Run, number, printed, settings
 from tests.meaning.plain_forward import UNK, PlainLanguageModel
 from tests.meaning.scripts import SCRIPTS, UNSEEN, Script
-from tests.meaning.test_model_figures import FP32
+from tests.meaning.test_model_figures import assert_near, with_errors
 from tests.meaning.test_scores import signed
 
 pytestmark = [pytest.mark.slow, pytest.mark.meaning("model")]
@@ -86,16 +87,17 @@ def test_figures_of_a_language_model(script: Script, record_property: Any) -> No
     spaced = [f"  {line}\u3000 " for line in lines]
     said, run = trained(script, {"test": lines, "spaced": spaced})
     assert said.code == 0, said.err
-    model = PlainLanguageModel(run.folder / "model")
-    log_prob, right, count = (sum(column) for column in zip(*map(model.line, lines), strict=True))
+    model, single = (PlainLanguageModel(run.folder / "model", dtype) for dtype in (torch.float64, torch.float32))
+    _, right, count = (sum(column) for column in zip(*map(model.line, lines), strict=True))
+    log_probs = with_errors(*((each.line(line)[0] for line in lines) for each in (single, model)))
     unknown = sum(model.ids(line).count(model.id(UNK)) for line in lines)
     characters = sum(len(line) + 1 for line in lines)
     for name in ("test", "spaced"):
         metrics = run.scores[name]["metrics"]
-        assert metrics["perplexity"]["score"] == pytest.approx(math.exp(-log_prob / count), rel=FP32)
+        assert_near(metrics["perplexity"]["score"], lambda log_prob: math.exp(-log_prob / count), log_probs)
         assert metrics["token_accuracy"]["score"] == pytest.approx(100 * right / count, abs=150 / count)
-        bits = -log_prob / math.log(2) / characters
-        assert metrics["bits_per_character"]["score"] == pytest.approx(bits, rel=FP32), name
+        bits = metrics["bits_per_character"]["score"]
+        assert_near(bits, lambda log_prob: -log_prob / math.log(2) / characters, log_probs)
         assert int(signed(metrics["perplexity"])["unknown"]) == unknown == 2
         assert int(signed(metrics["perplexity"])["count"]) == count
         rows = {row[0]: row[1] for row in printed(said.err, f"{name}: {len(lines)} segments")}

@@ -44,7 +44,7 @@ def test_embedding_and_position_share_the_width_of_a_stack(embedding_dim: int | 
     config = ModelConfig(encoder=stack, decoder=stack, embedding_dim=embedding_dim, positions_join="concatenate")
     embedding: Any = build(config, source_vocab=9, target_vocab=9).source_embedding  # type: ignore[union-attr]
     tokens, positions = torch.tensor([5, 5, 6]), torch.tensor([0, 3, 3])
-    rows = embedding.eval()(tokens, positions)
+    rows = embedding.eval().double()(tokens, positions)
     assert rows.shape == (3, 8)
     own = embedding.widen(embedding.table(tokens) * (embedding_dim or 8) ** 0.5)
     assert isinstance(embedding.widen, nn.Identity) == (embedding_dim == 4)
@@ -58,8 +58,8 @@ def test_what_adds_nothing_cannot_stand_beside(name: str) -> None:
 
 
 def test_each_scheme_adds_by_position_alone() -> None:
-    rows, positions = torch.randn(4, 6), torch.tensor([0, 1, 0, 1])
+    rows, positions = torch.randn(4, 6, dtype=torch.float64), torch.tensor([0, 1, 0, 1])
     for name, scheme in POSITIONS.items():
-        added = scheme.input(6, 8)(rows, positions) - rows
+        added = scheme.input(6, 8).double()(rows, positions) - rows
         torch.testing.assert_close(added[0], added[2], msg=name)
         assert torch.allclose(added[0], added[1]) == (scheme.input is NoInput)

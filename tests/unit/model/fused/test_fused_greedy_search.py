@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from tests.plain_model import VOCAB, network
+from tests.rounding import assert_rounds_like
 from tfm.model.config import DropoutConfig, StackConfig
 from tfm.model.cpu_kernels import dispatch
 from tfm.model.fused import greedy_search
@@ -61,6 +62,13 @@ def expected(model: EncoderDecoder, source: list[int], shortest: int, longest: i
     return found[1:], total
 
 
+def forced(model: EncoderDecoder, source: list[int], ids: list[int]) -> Tensor:
+    """log p of whatever may come at each place of a hypothesis (len(ids), V), by the model in its own precision."""
+    read, layout = Layout.of(torch.tensor([len(source)])), Layout.of(torch.tensor([len(ids)]))
+    hidden = model.decode(torch.tensor([BEGIN, *ids[:-1]]), layout, model.encode(torch.tensor(source), read), read)
+    return model.output(hidden).log_softmax(-1)
+
+
 def searched(model: EncoderDecoder, source: list[int], shortest: int = 0, longest: int = 20) -> tuple[list[int], float]:
     search = greedy_search.searcher(model, SPECIAL)
     assert search is not None
@@ -68,11 +76,20 @@ def searched(model: EncoderDecoder, source: list[int], shortest: int = 0, longes
 
 
 def check(model: EncoderDecoder, shortest: int = 0, longest: int = 20) -> None:
+    """The hypotheses are those of float64; log p errs by no more than plain torch, at its worst, in so many tokens."""
+    fast, plain, exact = [], [], []
     for source in SOURCES:
         ids, log_prob = searched(model, source, shortest, longest)
         best_ids, best_log_prob = expected(model, source, shortest, longest)
         assert ids == best_ids
-        assert log_prob == pytest.approx(best_log_prob, rel=1e-5, abs=1e-5)
+        single, double = (forced(each, source, ids) for each in (model, copy.deepcopy(model).double()))
+        assert best_log_prob == pytest.approx(double[torch.arange(len(ids)), ids].sum().item(), abs=1e-10)
+        fast.append(log_prob)
+        exact.append(best_log_prob)
+        plain.append(best_log_prob + len(ids) * (single - double).abs().max().item())
+    magnitude = float(model.output.weight.abs().sum(1).max())  # of a logit, before the largest one is taken away
+    tensors = torch.tensor(fast), torch.tensor(plain), torch.tensor(exact, dtype=torch.float64)
+    assert_rounds_like(*tensors, magnitude=magnitude)
 
 
 @pytest.mark.parametrize(
@@ -109,9 +126,9 @@ def test_it_keeps_to_the_limits(shortest: int, longest: int) -> None:
 
 
 def test_the_end_token_may_come_at_once() -> None:
-    ids, log_prob = searched(prefer(network(tie="none"), END), SOURCES[1])
-    assert ids == [END]
-    assert log_prob == pytest.approx(0, abs=1e-5)
+    model = prefer(network(tie="none"), END)
+    assert searched(model, SOURCES[1])[0] == [END]
+    check(model)
 
 
 @pytest.mark.parametrize("never", [PAD, BEGIN])

@@ -3,9 +3,22 @@ import copy
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
+from tests.rounding import assert_rounds_like
 from tfm.model.layers import linear
 from tfm.model.layers.linear import ROWS, Linear, can_pack, products_in, topped_up
+
+
+def exactly(layer: Linear, x: Tensor) -> Tensor:
+    """The product in float64."""
+    return F.linear(x.double(), layer.weight.double(), None if layer.bias is None else layer.bias.double())
+
+
+def plainly(layer: Linear, x: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+    """What torch's own operations give of factors in a precision."""
+    with torch.autocast("cpu", torch.bfloat16, enabled=dtype is torch.bfloat16):
+        return F.linear(x, layer.weight, layer.bias).float()
 
 
 @pytest.fixture
@@ -24,18 +37,12 @@ def test_full_precision_is_torchs_linear() -> None:
 def test_low_precision_stays_near_the_exact_product_and_its_gradients(bias: bool) -> None:
     torch.manual_seed(0)
     layer = Linear(64, 32, bias=bias, compute_dtype=torch.bfloat16).train()
-    x = torch.randn(50, 64, requires_grad=True)
-    weights = torch.randn(50, 32)
-    (layer(x) * weights).sum().backward()
-    low = [x.grad] + [parameter.grad for parameter in layer.parameters()]
-    x.grad = None
-    layer.zero_grad()
-    (layer.eval()(x) * weights).sum().backward()
-    exact = [x.grad] + [parameter.grad for parameter in layer.parameters()]
-    for a, b in zip(low, exact, strict=True):
-        assert a is not None
-        assert b is not None
-        assert (a - b).norm() < 0.01 * b.norm()
+    x, weights = torch.randn(50, 64, requires_grad=True), torch.randn(50, 32)
+    made: list[list[Tensor]] = []
+    for product in (layer(x), plainly(layer, x, torch.bfloat16), exactly(layer, x)):
+        made.append([product, *torch.autograd.grad((product * weights).sum(), [x, *layer.parameters()])])
+    for fast, plain, exact in zip(*made[:2], [each.double() for each in made[2]], strict=True):
+        assert_rounds_like(fast, plain, exact, products=torch.bfloat16)
 
 
 def test_eval_is_exact() -> None:
@@ -51,34 +58,36 @@ def test_without_gradients_it_is_the_same_product(
 ) -> None:
     monkeypatch.setattr(linear, "MANY_PRODUCTS", many)
     layer, x = Linear(48, 70, bias=bias, compute_dtype=torch.float32).eval(), torch.randn(num_rows, 48)
-    exact = F.linear(x.double(), layer.weight.double(), None if layer.bias is None else layer.bias.double())
+    plain, exact = plainly(layer, x).detach(), exactly(layer, x).detach()
     with torch.inference_mode():
-        assert (layer(x) - exact).abs().max() < 1e-5
+        assert_rounds_like(layer(x), plain, exact)
     with torch.no_grad():
-        assert (layer(x.reshape(num_rows, 1, 48)) - exact.unsqueeze(1)).abs().max() < 1e-5
+        found = layer(x.reshape(num_rows, 1, 48))
+        assert found.shape == (num_rows, 1, 70)
+        assert_rounds_like(found, plain, exact)
 
 
 @pytest.mark.usefixtures("packed")
 def test_changed_weights_are_seen_however_they_change() -> None:
     layer, x = Linear(16, 16, compute_dtype=torch.float32).eval(), torch.randn(4, 16)
 
-    def is_current() -> bool:
+    def assert_current() -> None:
         with torch.inference_mode():
-            return bool((layer(x) - F.linear(x, layer.weight, layer.bias)).abs().max() < 1e-5)
+            assert_rounds_like(layer(x), plainly(layer, x), exactly(layer, x))
 
-    assert is_current()
+    assert_current()
     with torch.no_grad():
         layer.weight.mul_(2)
-    assert is_current()
+    assert_current()
     layer.load_state_dict(Linear(16, 16, compute_dtype=torch.float32).state_dict())
-    assert is_current()
+    assert_current()
     layer.weight = torch.nn.Parameter(torch.randn(16, 16))
-    assert is_current()
+    assert_current()
     optimizer = torch.optim.AdamW(layer.parameters(), fused=True)
     layer.train()(x).sum().backward()
     optimizer.step()
     layer.eval()
-    assert is_current()
+    assert_current()
     assert layer.state_dict().keys() == {"weight", "bias"}
 
 
@@ -96,10 +105,11 @@ def test_a_product_does_what_the_layer_does(packs: bool, dtype: torch.dtype, mon
     monkeypatch.setattr(linear, "can_pack", can_pack if packs else lambda: False)
     layer, x = Linear(16, 24, compute_dtype=torch.float32).eval(), torch.randn(300, 16)
     with torch.inference_mode(), products_in(layer, dtype):
-        expected = layer(x)
-        assert expected.min() < 0
-        torch.testing.assert_close(layer.product()(x), expected)
-        torch.testing.assert_close(layer.product("relu")(x), expected.relu())
+        plain, exact = plainly(layer, x, dtype), exactly(layer, x)
+        assert exact.min() < 0
+        for found in (layer(x), layer.product()(x)):
+            assert_rounds_like(found, plain, exact, products=dtype)
+        assert_rounds_like(layer.product("relu")(x), plain.relu(), exact.relu(), products=dtype)
 
 
 @pytest.mark.usefixtures("packed")
@@ -123,16 +133,17 @@ def test_products_may_be_in_another_precision_for_a_while(
         monkeypatch.setattr(linear, "can_pack", lambda: False)
     layer = torch.nn.Sequential(Linear(64, 32, bias=bias, compute_dtype=torch.float32)).eval()
     x = torch.randn(50, 64)
-    exact = layer(x)
+    plain = layer(x)
     with products_in(layer, torch.bfloat16):
-        assert torch.equal(layer(x), exact), "with gradients nothing changes"
+        assert torch.equal(layer(x), plain), "with gradients nothing changes"
         with torch.inference_mode():
             low = layer(x)
     with torch.inference_mode():
         after = layer(x)
-    assert low.dtype == exact.dtype == torch.float32
-    assert 1e-4 < (low - exact).norm() / exact.norm() < 1e-2
-    assert (after - exact).norm() / exact.norm() < 1e-6
+        exact = exactly(layer[0], x)
+        assert_rounds_like(low, plainly(layer[0], x, torch.bfloat16), exact, products=torch.bfloat16)
+        assert_rounds_like(after, plain, exact)
+    assert (low - exact).norm() > 1e-4 * exact.norm()
     with products_in(object(), torch.bfloat16):
         pass
 

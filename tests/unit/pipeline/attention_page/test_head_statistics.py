@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import finfo, float32, float64
 
 from tests.tiny_model import TEXTS, tiny_model
 from tfm.pipeline.attention_page.head_statistics import PLACES, HeadReport, Measure, Sums, evenly, measure
@@ -98,7 +99,7 @@ def test_attention_spread_evenly_has_the_largest_entropy(
 
 
 def test_a_corpus_gives_the_sums_of_its_sentences(tmp_path: Path) -> None:
-    loaded = tiny_model()
+    loaded = tiny_model(dtype=float64)
     (tmp_path / "a.txt").write_text("\n".join(LINES), encoding="utf-8")
     report = measure(loaded, [tmp_path / "a.txt"], GREEDY, Quiet())
     assert report.sentences == 3
@@ -112,7 +113,7 @@ def test_a_corpus_gives_the_sums_of_its_sentences(tmp_path: Path) -> None:
         same += np.trace(second.weights[0].astype(np.float64))
     found = report.measures[-2]
     assert (found.queries, found.tags) == (queries, None)
-    assert found.same == pytest.approx(same / queries, abs=1e-6)
+    assert found.same == pytest.approx(same / queries, abs=1e-12)
     even = report.measures[0]
     assert even.of_maximum == pytest.approx(1, abs=1e-12)
 
@@ -131,11 +132,11 @@ def test_the_same_corpus_gives_the_same_figures_in_any_order(tmp_path: Path) -> 
 
 def test_attention_by_tag_sums_to_all(tmp_path: Path) -> None:
     file = conllu(tmp_path / "a.conllu", TAGGED)
-    report = measure(tiny_model(), [file], GREEDY, Quiet())
+    report = measure(tiny_model(dtype=float64), [file], GREEDY, Quiet())
     tagged = [each for each in report.measures if each.tags is not None]
     assert {each.kind for each in tagged} == {"encoder", "cross"}
     for each in tagged:
-        assert sum((each.tags or {}).values()) == pytest.approx(1, abs=1e-6)
+        assert sum((each.tags or {}).values()) == pytest.approx(1, abs=finfo(float32).eps)
         assert set(each.tags or {}) == {"DET", "NOUN", "VERB", "PUNCT", "AUX", "ADP", "</s>"}
     places, tags = report.tables()
     assert places.columns[:3] == tags.columns[:3] == ("attention", "layer", "head")

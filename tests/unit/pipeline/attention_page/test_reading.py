@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import finfo, float32, float64
 
 from tests.tiny_model import TEXTS, tiny_model
 from tfm.model.config import LEARNS, Architecture
@@ -98,7 +99,7 @@ def test_an_architecture_that_is_not_read_has_no_attention(architecture: Archite
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "shaw"])
 def test_a_translation_has_three_kinds_of_attention(positions: str) -> None:
-    loaded = tiny_model(positions=positions)
+    loaded = tiny_model(positions=positions, dtype=float64)
     read = attend(loaded, SENTENCE, None, GREEDY)
     ((translation,),) = translate_lines(loaded, [SENTENCE], GREEDY, reporter=Quiet())
     assert read.target == translation.text
@@ -113,7 +114,7 @@ def test_a_translation_has_three_kinds_of_attention(positions: str) -> None:
     for each in read.attentions:
         axes = read.axes[each.kind]
         assert each.weights.shape == (2, len(axes.queries), len(axes.keys))
-        np.testing.assert_allclose(each.weights.sum(2), 1, atol=1e-5)
+        np.testing.assert_allclose(each.weights.sum(2, dtype=np.float64), 1, rtol=finfo(float32).eps)
 
 
 def test_it_can_be_made_to_say_something() -> None:

@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.rounding import assert_rounds_like
 from tfm.data.errors import DataError
 from tfm.model.build import build
 from tfm.model.config import ModelConfig, StackConfig
@@ -230,17 +231,20 @@ def test_a_source_beyond_the_model_is_cut():
 
 
 @pytest.mark.parametrize("beam", [1, 3])
-def test_lower_precision_finds_nearly_the_same_scores(beam):
-    model, sources = small_transformer(torch.float32), [[4, 5, 6], [7, 5], [6, 6, 4, 7]]
-    exact, low = (
-        [
-            each[0].log_prob
-            for each in decode(model, sources, DecodingConfig(beam=beam, max_length=1, precision=precision))
-        ]
-        for precision in ("fp32", "bf16")
-    )
-    assert low != exact
-    assert low == pytest.approx(exact, abs=0.1)
+def test_scores_in_lower_precision_err_as_torchs_do(beam):
+    """Beside the same model under torch's autocast."""
+
+    def log_probs(model, precision="fp32", *, autocast=False):
+        config = DecodingConfig(beam=beam, max_length=1, precision=precision)
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+            found = decode(model, [[4, 5, 6], [7, 5], [6, 6, 4, 7]], config)
+        assert len({each[0].ids for each in found}) == 1
+        return torch.tensor([each[0].log_prob for each in found])
+
+    model = small_transformer(torch.float32)
+    exact, low = log_probs(model.double()).double(), log_probs(model.float(), "bf16")
+    assert_rounds_like(low, log_probs(model, autocast=True), exact, products=torch.bfloat16)
+    assert (low - exact).abs().max() > 1e-4
 
 
 @pytest.mark.parametrize("beam", [1, 2])

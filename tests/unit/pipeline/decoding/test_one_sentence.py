@@ -1,11 +1,13 @@
 """Greedy search of one sentence by itself finds what the search of many finds, and applies where it may."""
 
+import copy
 import sys
 from typing import Any
 
 import pytest
 import torch
 
+from tests.rounding import assert_rounds_like
 from tests.tiny_model import tiny_model
 from tfm.data.errors import DataError
 from tfm.model.cpu_kernels import dispatch
@@ -54,10 +56,11 @@ def test_it_finds_what_the_model_finds_step_by_step(
     assert sum(done) == len(SOURCES)
     monkeypatch.setattr(decoding, "one_by_one", lambda *_: None)
     assert len({tuple(each[0].ids) for each in found}) > 2
-    for (alone,), (stepped,) in zip(found, decode(model, SOURCES, config), strict=True):
-        assert alone.ids == stepped.ids
-        assert alone.log_prob == pytest.approx(stepped.log_prob, rel=1e-5)
-        assert alone.score == pytest.approx(stepped.score, rel=1e-5)
+    stepped, exact = (decode(each, SOURCES, config) for each in (model, copy.deepcopy(model).double()))
+    assert [each[0].ids for each in found] == [each[0].ids for each in stepped] == [each[0].ids for each in exact]
+    for figure in ("log_prob", "score"):
+        alone, plain, wanted = ([getattr(best, figure) for (best,) in each] for each in (found, stepped, exact))
+        assert_rounds_like(torch.tensor(alone), torch.tensor(plain), torch.tensor(wanted, dtype=torch.float64))
     assert steps
 
 

@@ -83,13 +83,16 @@ def test_one_model_is_itself(folders):
     assert not isinstance(load_ensemble([folders["one"]], "cpu").model, Ensemble)
     twice = load_ensemble([folders["one"]] * 2, "cpu")
     config = DecodingConfig(beam=3, n_best=3, max_length=9)
+    once = load_model(folders["one"], "cpu")
+    for loaded in (twice, once):
+        loaded.model.double()
     for some, others in zip(
         translate_lines(twice, LINES, config, reporter=Quiet()),
-        translate_lines(load_model(folders["one"], "cpu"), LINES, config, reporter=Quiet()),
+        translate_lines(once, LINES, config, reporter=Quiet()),
         strict=True,
     ):
         assert [each.text for each in some] == [each.text for each in others]
-        assert [each.score for each in some] == pytest.approx([each.score for each in others], abs=1e-5)
+        assert [each.score for each in some] == pytest.approx([each.score for each in others], abs=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,13 @@
 """Lines in, lines out; and the translations folder."""
 
 import json
-from itertools import count
+from itertools import chain, count
 
 import numpy as np
 import pytest
 import torch
 
+from tests.rounding import assert_rounds_like
 from tfm.data.dataset.split import Column
 from tfm.data.dataset.store import write_about, write_split
 from tfm.data.errors import DataError
@@ -150,15 +151,25 @@ def test_test_sets_are_translated_once(model_folder, dataset, loaded, tmp_path):
     assert set(manifest.files) == names
     assert manifest.figures["main"]["sentences"] == len(LINES)
     expected = translate(loaded, LINES, config)
+    plain = translate(load_model(model_folder, "cpu"), LINES, config)
     assert (out / "main.txt").read_text().split("\n") == [n_best[0].text for n_best in expected] + [""]
     assert (out / "main.source.txt").read_text().split("\n") == [*LINES, ""]
     assert (out / "other.reference.txt").read_text() == "on it\n"
     records = [json.loads(line) for line in (out / "main.jsonl").read_text().splitlines()]
     assert [record["source"] for record in records] == LINES
     assert [len(record["translations"]) for record in records] == [len(n_best) for n_best in expected]
+    scores = [[each["score"] for each in record["translations"]] for record in records]
     for record, n_best in zip(records, expected, strict=True):
         assert [each["text"] for each in record["translations"]] == [each.text for each in n_best]
-        assert [each["score"] for each in record["translations"]] == pytest.approx([e.score for e in n_best], abs=1e-4)
+    found, in_fp32, exact = (
+        torch.tensor(list(chain.from_iterable(each)), dtype=dtype)
+        for each, dtype in (
+            (scores, torch.float32),
+            ([[each.score for each in n_best] for n_best in plain], torch.float32),
+            ([[each.score for each in n_best] for n_best in expected], torch.float64),
+        )
+    )
+    assert_rounds_like(found, in_fp32, exact)
 
     written = (out / "manifest.json").stat().st_ino
     translate_tests(model_folder, dataset, config, out, command=COMMAND, reporter=heard, device="cpu")

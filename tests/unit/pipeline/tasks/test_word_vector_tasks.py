@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 from torch import Tensor
 
+from tests.rounding import assert_rounds_like
 from tests.tiny_model import tiny_model
 from tests.tiny_training import run, training, write_dataset
 from tfm.data.dataset.split import Column, Dataset, Split
@@ -316,15 +317,24 @@ def test_a_test_set_is_scored_as_validation_is(negatives: int | None, dataset: P
     folder = run(dataset, tmp_path, training(max_steps=5), model=model)
     lines = (tmp_path / "training" / "metrics.jsonl").read_text("utf-8").splitlines()
     valid = next(line for line in map(json.loads, lines) if line["event"] == "valid")
-    found = held_out(load_model(folder, "cpu"), "valid", load_dataset(dataset).valid, 64, Quiet()).scores
+    found, exact = (
+        held_out(load_model(folder, "cpu", dtype), "valid", load_dataset(dataset).valid, 64, Quiet()).scores
+        for dtype in (torch.float32, torch.float64)
+    )
+
+    def assert_same(figure: str, of_training: float) -> None:
+        scores = torch.tensor([of_training]), torch.tensor([found[figure].score])
+        assert_rounds_like(*scores, torch.tensor([exact[figure].score], dtype=torch.float64))
+
     assert found["token_accuracy"].score == pytest.approx(100 * valid["accuracy"])
     if negatives is None:
         assert set(found) == {"perplexity", "token_accuracy"}
-        assert found["perplexity"].score == pytest.approx(valid["perplexity"]) == pytest.approx(math.exp(valid["loss"]))
+        assert valid["perplexity"] == pytest.approx(math.exp(valid["loss"]), rel=1e-12)
+        assert_same("perplexity", valid["perplexity"])
         assert found["perplexity"].signature.startswith("unit:word|count:")
     else:
         assert set(found) == {"loss", "token_accuracy"}
-        assert found["loss"].score == pytest.approx(valid["loss"])
+        assert_same("loss", valid["loss"])
         assert valid["perplexity"] is None
         assert "noise-words:3" in found["loss"].signature
 

@@ -126,7 +126,7 @@ def test_mean_is_of_all_checkpoints() -> None:
 
 
 def test_moving_average_follows_its_formula_and_gives_the_weights_back() -> None:
-    model = torch.nn.Linear(2, 2)
+    model = torch.nn.Linear(2, 2).double()
     ema, expected = Ema(model, 0.9), model.weight.detach().clone()
     for step in range(1, 101):
         with torch.no_grad():
@@ -136,5 +136,5 @@ def test_moving_average_follows_its_formula_and_gives_the_weights_back() -> None
         expected = decay * expected + (1 - decay) * model.weight.detach()
     own = model.weight.detach().clone()
     with ema.applied():
-        torch.testing.assert_close(model.weight.detach(), expected)
+        torch.testing.assert_close(model.weight.detach(), expected, rtol=1e-12, atol=0)
     assert torch.equal(model.weight.detach(), own)

@@ -19,7 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 
-from tests.tiny_training import MODEL, STACK, run, training, write_dataset
+from tests.rounding import assert_rounds_like
+from tests.tiny_training import MODEL, STACK, in_float64, run, training, write_dataset
 from tfm.data.dataset.store import load_dataset
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
@@ -27,7 +28,7 @@ from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig, Metric
 from tfm.pipeline.errors import CannotWrite, DataError, RecipeError
 from tfm.pipeline.inference.translation import translate_lines
-from tfm.pipeline.model_io.loaded_model import load_model
+from tfm.pipeline.model_io.loaded_model import load_model, load_weights
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.out_of_memory import is_out_of_memory
 from tfm.pipeline.runtime.progress import Quiet
@@ -102,14 +103,31 @@ def test_metrics_have_every_figure_at_its_step(dataset: Path, tmp_path: Path) ->
     assert figures["validation"]["loss"] == min(line["loss"] for line in valid)
 
 
+@pytest.fixture
+def _in_float64() -> Iterator[None]:
+    with in_float64():
+        yield
+
+
+@pytest.mark.usefixtures("_in_float64")
 def test_flat_batches_train_as_padded_ones_do(dataset: Path, tmp_path: Path) -> None:
     exact = MODEL.model_copy(update={"dropout": DropoutConfig(residual=0, embedding=0)})
     losses = []
     for layout in ("padded", "flat"):
         run(dataset, tmp_path / layout, training(layout=layout), model=exact)
         losses.append([line["loss"] for line in metrics(tmp_path / layout, "train")])
-    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+    assert losses[0] == pytest.approx(losses[1], rel=1e-9)
     assert losses[0] != losses[1], "a sum has another order"
+
+
+def evaluated(dataset: Path, checkpoint: dict[str, torch.Tensor]) -> Any:
+    """The figures of the validation split as one batch, in float64."""
+    data, task = load_dataset(dataset), Translation(0.1)
+    size = load_pair(dataset / "tokenizer")[0].vocab_size
+    model = build(MODEL, source_vocab=size, target_vocab=size).double().eval()
+    load_weights(model, checkpoint, dataset)
+    with torch.no_grad():
+        return task.evaluate(model, task.batch(data.valid, np.arange(len(data.valid))))
 
 
 def load_epoch(dataset: Path) -> list[Any]:
@@ -117,12 +135,11 @@ def load_epoch(dataset: Path) -> list[Any]:
     return list(Translation(0.1).epochs(data.train, data.batch_tokens, seed=3)(0))
 
 
+@pytest.mark.usefixtures("_in_float64")
 def test_validation_divides_sums_once(dataset: Path, tmp_path: Path) -> None:
     run(dataset, tmp_path, training(max_steps=5))
-    data, model, task = load_dataset(dataset), load_model(tmp_path / "model", "cpu").model, Translation(0.1)
-    whole = task.evaluate(model, task.batch(data.valid, np.arange(len(data.valid))))
-    found = metrics(tmp_path, "valid")[0]
-    assert found["loss"] == pytest.approx(whole.nll.item() / whole.count, rel=1e-5)
+    whole, found = evaluated(dataset, weights(tmp_path, 5)), metrics(tmp_path, "valid")[0]
+    assert found["loss"] == pytest.approx(whole.nll.item() / whole.count, rel=1e-12)
     assert found["accuracy"] == pytest.approx(whole.correct.item() / whole.count)
 
 
@@ -200,21 +217,22 @@ def test_an_averaged_model_is_the_mean_and_validated(dataset: Path, tmp_path: Pa
     sets = [weights(tmp_path, step) for step in steps]
     found = load_file(tmp_path / "model" / "model.safetensors")
     for name, tensor in found.items():
-        torch.testing.assert_close(tensor, torch.stack([each[name] for each in sets]).mean(0))
+        of_each = torch.stack([each[name] for each in sets])
+        assert_rounds_like(tensor, of_each.mean(0), of_each.double().mean(0))
     figures = open_artifact(tmp_path / "model").figures
     assert figures["steps"] == steps
     assert figures["validation"]["loss"] not in [line["loss"] for line in valid]
 
 
+@pytest.mark.usefixtures("_in_float64")
 def test_the_moving_average_is_validated_and_published(dataset: Path, tmp_path: Path) -> None:
     run(dataset, tmp_path, training(max_steps=5, ema=0.9, validation=NO_BLEU))
     published = load_file(tmp_path / "model" / "model.safetensors")
     average, own = weights(tmp_path, 5, "ema"), weights(tmp_path, 5)
     assert all(torch.equal(published[name], average[name]) for name in published)
     assert any(not torch.equal(own[name], average[name]) for name in published)
-    data, model, task = load_dataset(dataset), load_model(tmp_path / "model", "cpu").model, Translation(0.1)
-    whole = task.evaluate(model, task.batch(data.valid, np.arange(len(data.valid))))
-    assert metrics(tmp_path, "valid")[0]["loss"] == pytest.approx(whole.nll.item() / whole.count, rel=1e-5)
+    whole = evaluated(dataset, average)
+    assert metrics(tmp_path, "valid")[0]["loss"] == pytest.approx(whole.nll.item() / whole.count, rel=1e-12)
 
 
 def test_a_fresh_model_is_not_trained_again(dataset: Path, tmp_path: Path) -> None:
