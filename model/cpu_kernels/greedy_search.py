@@ -62,14 +62,14 @@ class Settings(NamedTuple):
 class Stack(NamedTuple):
     """An encoder, or a decoder but for its cross-attention.
 
-    table (V, D), positions (M, D): what is looked up and added. last: the norm it ends with, where it is pre-norm.
+    table (V, D), positions (M, D): what is looked up and added. final_norm: that it ends with, if pre-norm.
     """
 
     table: Array
     positions: Array
     attention: Attention
     feed_forward: FeedForward
-    last: Norms
+    final_norm: Norms
     settings: Settings
 
 
@@ -219,7 +219,7 @@ def encode(encoder, key_value, heads, source):  # type: ignore[no-untyped-def]
     for layer in range(len(encoder.feed_forward.inner.bias)):
         x = _self_attention(settings, encoder.attention, layer, x, own_keys[0], own_values[0], slots, seen)
         x = _feed_forward(settings, encoder.feed_forward, layer, x)
-    x = _pre_norm(settings, encoder.last, 0, x)
+    x = _pre_norm(settings, encoder.final_norm, 0, x)
     (_, groups, key_dim, _), (keys, values) = heads, _caches(len(key_value.bias), heads, rows)
     for layer in range(len(keys)):
         both = _linear(key_value, layer, x)
@@ -230,11 +230,11 @@ def encode(encoder, key_value, heads, source):  # type: ignore[no-untyped-def]
 
 
 @compiled(GREEDY)
-def greedy(decoder, memory, output, memory_keys, memory_values, special, shortest, longest, ids):  # type: ignore[no-untyped-def]
+def greedy(decoder, cross, output, memory_keys, memory_values, special, shortest, longest, ids):  # type: ignore[no-untyped-def]
     """The likeliest piece, then the likeliest after it, until the end token -> how many, the sum of log-probabilities.
 
-    They are written to ids (longest + 1,). output (V, D). special: padding, begin and end token; the first two never
-    come, the last not before `shortest` pieces, and nothing else after `longest`.
+    They are written to ids (longest + 1,). cross: the decoder's cross-attention. output (V, D). special: padding, begin
+    and end token; the first two never come, the last not before `shortest` pieces, and nothing else after `longest`.
     """
     settings, (padding, begin, end) = decoder.settings, special
     layers, vocab, dim, room = len(memory_keys), len(output), output.shape[1], longest + 1
@@ -249,9 +249,9 @@ def greedy(decoder, memory, output, memory_keys, memory_values, special, shortes
         seen[1][0, 0] = t + 1
         for layer in range(layers):
             x = _self_attention(settings, decoder.attention, layer, x, keys[layer], values[layer], slots, seen)
-            x = _cross_attention(settings, memory, layer, x, memory_keys[layer], memory_values[layer], memory_seen)
+            x = _cross_attention(settings, cross, layer, x, memory_keys[layer], memory_values[layer], memory_seen)
             x = _feed_forward(settings, decoder.feed_forward, layer, x)
-        x = _pre_norm(settings, decoder.last, 0, x)
+        x = _pre_norm(settings, decoder.final_norm, 0, x)
         best, largest, token = np.float32(-np.inf), np.float32(-np.inf), end
         for v in range(vocab):
             logit = np.float32(0.0)

@@ -60,19 +60,19 @@ class _Layer:
     """A layer's products, and the norms that come after each of its three sublayers."""
 
     query_key_value: Product
-    mixed: Product
-    query: Product
-    memory_mixed: Product
+    attention_output: Product
+    cross_query: Product
+    cross_output: Product
     inner: Product
     outer: Product
     norms: list[_Norm]
 
     @classmethod
     def of(cls, layer: Any, norms: list[_Norm]) -> Self:
-        attention, memory, inner = layer.attention, layer.cross_attention, layer.feed_forward
-        products = attention.query_key_value, attention.output, memory.query, memory.output, inner.outer
+        attention, cross, feed_forward = layer.attention, layer.cross_attention, layer.feed_forward
+        products = attention.query_key_value, attention.output, cross.query, cross.output, feed_forward.outer
         first, second, third, fourth, last = (each.product() for each in products)
-        return cls(first, second, third, fourth, inner.inner.product("relu"), last, norms)
+        return cls(first, second, third, fourth, feed_forward.inner.product("relu"), last, norms)
 
 
 class FusedDecoderStep:
@@ -88,10 +88,10 @@ class FusedDecoderStep:
             for layer in layers
             for residual in (layer.around_attention, layer.around_cross_attention, layer.around_feed_forward)
         ]
-        self._is_before = isinstance(residuals[0], PreNorm)
+        self._is_pre_norm = isinstance(residuals[0], PreNorm)
         norms = [_Norm.of(residual.norm) for residual in residuals]
-        self._first = norms[0]
-        if self._is_before:
+        self._first_norm = norms[0]
+        if self._is_pre_norm:
             norms = [*norms[1:], _Norm.of(model.decoder_norm)]
         self._layers = [_Layer.of(layer, norms[3 * i : 3 * i + 3]) for i, layer in enumerate(layers)]
         self._model, self._heads, self._loops = model, layers[0].attention.heads, loops
@@ -106,56 +106,56 @@ class FusedDecoderStep:
         rows = F.pad(embedded, (0, 0, 0, -len(tokens) % EVEN))  # a new tensor also where nothing is added
         state, slots = state.grown()
         attention = _Attention(self._loops, self._heads, state, slots, rows)
-        entering = self._enter(rows)
-        for layer, cache, remembered in zip(self._layers, state.caches, state.memory.keys_values, strict=True):
-            mixed = attention.to_target(layer.query_key_value(entering), cache)
-            rows, entering = self._leave(rows, layer.mixed(mixed), layer.norms[0])
-            mixed = attention.to_memory(layer.query(entering), remembered)
-            rows, entering = self._leave(rows, layer.memory_mixed(mixed), layer.norms[1])
-            rows, entering = self._leave(rows, layer.outer(layer.inner(entering)), layer.norms[2])
-        hidden: Tensor = model.narrow(entering)[: len(tokens)]
+        normed = self._first_input(rows)
+        for layer, cache, keys_values in zip(self._layers, state.caches, state.memory.keys_values, strict=True):
+            mixed = attention.self_attention(layer.query_key_value(normed), cache)
+            rows, normed = self._add_and_norm(rows, layer.attention_output(mixed), layer.norms[0])
+            mixed = attention.cross_attention(layer.cross_query(normed), keys_values)
+            rows, normed = self._add_and_norm(rows, layer.cross_output(mixed), layer.norms[1])
+            rows, normed = self._add_and_norm(rows, layer.outer(layer.inner(normed)), layer.norms[2])
+        hidden: Tensor = model.narrow(normed)[: len(tokens)]
         return LogProbsOfLogits(lambda some: model.output(hidden[some])), state
 
-    def _enter(self, rows: Tensor) -> Tensor:
+    def _first_input(self, rows: Tensor) -> Tensor:
         """What enters the first sublayer (N, D)."""
-        if not self._is_before:
+        if not self._is_pre_norm:
             return rows
-        normed, norm = torch.empty_like(rows), self._first
+        normed, norm = torch.empty_like(rows), self._first_norm
         self._loops.layer_norm(rows.numpy(), norm.gain, norm.bias, norm.eps, normed.numpy())
         return normed
 
-    def _leave(self, rows: Tensor, added: Tensor, norm: _Norm) -> tuple[Tensor, Tensor]:
+    def _add_and_norm(self, rows: Tensor, added: Tensor, norm: _Norm) -> tuple[Tensor, Tensor]:
         """rows + added, or where norms stand after that normed; and what enters the next sublayer (N, D)."""
         normed = torch.empty_like(rows)
         self._loops.add_and_norm(rows.numpy(), added.numpy(), norm.gain, norm.bias, norm.eps, normed.numpy())
-        return rows if self._is_before else normed, normed
+        return rows if self._is_pre_norm else normed, normed
 
 
 class _Attention:
-    """What the hypotheses of one step attend to, in all layers; what comes of it goes to the same place (N, H V)."""
+    """What the hypotheses of one step attend to, in all layers. All results are written to the same memory (N, H V)."""
 
     def __init__(self, loops: Any, heads: Heads, state: TransformerState, slots: Slots, rows: Tensor) -> None:
-        self._loops, self._heads, self._slots, self._own = loops, heads, slots, slots.own.contiguous().numpy()
+        self._loops, self._heads, self._slots, self._own_slots = loops, heads, slots, slots.own.contiguous().numpy()
         batch, width = slots.own.shape
-        self._none = np.empty((batch, 0), np.int64)
+        self._no_slots = np.empty((batch, 0), np.int64)
         self._of_target = _listed(slots.mask, batch, slots.positions.shape[1])
         self._of_memory = _listed(state.memory.mask, batch, state.memory.keys_values[0][0].shape[2])
         self._mixed = rows.new_zeros(len(rows), heads.number * heads.value_dim)
         self._by_sentence = self._mixed[: batch * width].view(batch, width, heads.number, heads.value_dim).numpy()
 
-    def to_target(self, projected: Tensor, cache: KeysValues) -> Tensor:
+    def self_attention(self, projected: Tensor, cache: KeysValues) -> Tensor:
         """Of queries, keys and values (N, H K + G K + G V), the latter two written into the cache."""
         heads = self._heads
         keys, values = cache.room(self._slots, heads.groups, (heads.key_dim, heads.value_dim), projected)
-        return self._attend(projected, keys, values, self._own, self._of_target)
+        return self._attend(projected, keys, values, self._own_slots, self._of_target)
 
-    def to_memory(self, query: Tensor, remembered: tuple[Tensor, Tensor]) -> Tensor:
+    def cross_attention(self, query: Tensor, keys_values: tuple[Tensor, Tensor]) -> Tensor:
         """Of queries (N, H K)."""
-        keys, values = map(dispatch.with_room, remembered)
-        return self._attend(query, keys, values, self._none, self._of_memory)
+        keys, values = map(dispatch.with_room, keys_values)
+        return self._attend(query, keys, values, self._no_slots, self._of_memory)
 
     def _attend(self, rows: Tensor, keys: Tensor, values: Tensor, own: Array, listed: tuple[Array, Array]) -> Tensor:
-        batch, width = self._own.shape
+        batch, width = self._own_slots.shape
         query, scale = rows[: batch * width].view(batch, width, -1), self._heads.key_dim**-0.5
         self._loops.attend(query.numpy(), keys.numpy(), values.numpy(), own, *listed, scale, self._by_sentence)
         return self._mixed

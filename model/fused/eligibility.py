@@ -31,10 +31,10 @@ def is_ready(module: nn.Module) -> bool:
     )
 
 
-def is_plain_stack(layers: nn.ModuleList, last: nn.Module, kind: type[Layer]) -> bool:
+def is_plain_stack(layers: nn.ModuleList, final_norm: nn.Module, kind: type[Layer]) -> bool:
     """Whether all layers are of one kind, of plain parts, and differ in nothing but their weights.
 
-    last: the norm that the stack ends with.
+    final_norm: the norm that the stack ends with.
     """
     each: list[Any] = list(layers)
     if not each or not all(type(layer) is kind and _is_plain_layer(layer) for layer in each):
@@ -42,13 +42,13 @@ def is_plain_stack(layers: nn.ModuleList, last: nn.Module, kind: type[Layer]) ->
     residuals = [
         residual for layer in each for residual in layer.children() if isinstance(residual, PreNorm | PostNorm)
     ]
-    is_before = type(residuals[0]) is PreNorm
-    norms = [residual.norm for residual in residuals] + ([last] if is_before else [])
+    is_pre_norm = type(residuals[0]) is PreNorm
+    norms = [residual.norm for residual in residuals] + ([final_norm] if is_pre_norm else [])
     return (
         len({type(residual) for residual in residuals}) == 1
         and all(type(norm) is LayerNorm and norm.weight is not None and norm.bias is not None for norm in norms)
         and len({norm.eps for norm in norms}) == 1
-        and (is_before or type(last) is nn.Identity)
+        and (is_pre_norm or type(final_norm) is nn.Identity)
         and len({layer.attention.heads for layer in each}) == 1
     )
 
@@ -59,10 +59,10 @@ def _is_plain_layer(layer: Any) -> bool:
         type(attention) is SelfAttention
         and attention.window is None
         and type(attention.positions) is AttentionPositions
-        and _mixes_plainly(attention)
+        and _is_plain_softmax(attention)
         and (
             cross is None
-            or (type(cross) is CrossAttention and cross.heads == attention.heads and _mixes_plainly(cross))
+            or (type(cross) is CrossAttention and cross.heads == attention.heads and _is_plain_softmax(cross))
         )
         and type(inner) is FeedForward
         and inner.activation is F.relu
@@ -70,7 +70,7 @@ def _is_plain_layer(layer: Any) -> bool:
     )
 
 
-def _mixes_plainly(attention: Any) -> bool:
+def _is_plain_softmax(attention: Any) -> bool:
     """Whether it is softmax(q . k / sqrt(K)) of queries and keys as they are."""
     mix = attention.mix
     mix = mix.otherwise if type(mix) is VarlenAttention else mix

@@ -96,11 +96,11 @@ class _Weights:
         decoder: Any = model.decoder
         crosses = [layer.cross_attention for layer in decoder]
         kernel = _kernel()
-        self._num_read = _size(encoder) + sum(_size(cross.key_value) for cross in crosses)
+        self._num_encoder_weights = _size(encoder) + sum(_size(cross.key_value) for cross in crosses)
         self._encoder = _stack(model.source_embedding, encoder, model.encoder_norm, model.max_length)
         self._decoder = _stack(model.target_embedding, decoder, model.decoder_norm, model.max_length)
-        self._remember = _linears(cross.key_value for cross in crosses)
-        self._memory = kernel.Attention(
+        self._memory_key_value = _linears(cross.key_value for cross in crosses)
+        self._cross_attention = kernel.Attention(
             _linears(cross.query for cross in crosses),
             _linears(cross.output for cross in crosses),
             _norms(layer.around_cross_attention.norm for layer in decoder),
@@ -114,12 +114,12 @@ class _Weights:
         if max(source) >= len(self._encoder.table):
             raise IndexError(f"piece {max(source)} of a vocabulary of {len(self._encoder.table)}")
         kernel, found, ids = _kernel(), np.empty(longest + 1, np.int64), np.array(source, np.int64)
-        if len(ids) * self._num_read > MANY_PRODUCTS:
+        if len(ids) * self._num_encoder_weights > MANY_PRODUCTS:
             keys, values = _remembered(model, ids)
         else:
-            keys, values = kernel.encode(self._encoder, self._remember, self._decoder.settings.heads, ids)
+            keys, values = kernel.encode(self._encoder, self._memory_key_value, self._decoder.settings.heads, ids)
         count, log_prob = kernel.greedy(
-            self._decoder, self._memory, self._output, keys, values, special, shortest, longest, found
+            self._decoder, self._cross_attention, self._output, keys, values, special, shortest, longest, found
         )
         return found[:count].tolist(), log_prob
 
