@@ -18,7 +18,8 @@ from tfm.pipeline.recipes.error_messages import field_at
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+TOP = [ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG")]
+PAGES = [*TOP, *sorted((ROOT / "docs").glob("*.md"))]
 COMMANDS: Mapping[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 UNFINISHED = ("MissingParameter", "BadOptionUsage")  # a command that is named in a sentence
 SECTIONS = "|".join(name for name in Recipe.model_fields if name not in ("name", "seed"))
@@ -102,10 +103,13 @@ def test_a_synopsis_names_options_that_there_are(page: str, command: str) -> Non
         assert option in (*known, "--help", "--version", "--debug"), f"{page}: {command}"
 
 
+def goals_of_make() -> set[str]:
+    lines = (ROOT / "Makefile").read_text("utf-8").splitlines()
+    return {line.partition(":")[0] for line in lines if re.match(r"[a-z-]+:", line)}
+
+
 def test_goals_of_make_are_there() -> None:
-    goals = {
-        line.partition(":")[0] for line in (ROOT / "Makefile").read_text().splitlines() if re.match(r"[a-z-]+:", line)
-    }
+    goals = goals_of_make()
     named = [each for each in ALL if each[1].startswith("make ")]
     assert named
     for page, command in named:
@@ -128,6 +132,47 @@ def test_files_that_a_page_names_are_there(page: Path) -> None:
     ours = [f"/{each}" for each in tracked()]
     for file in re.findall(r"(?<![\w./-])[\w./-]+\.py\b", page.read_text("utf-8")):
         assert any(each.endswith(f"/{file.removeprefix('../')}") for each in ours), f"{page.name}: {file}"
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "bench" / "README.md"], ids=lambda page: page.name)
+def test_links_of_a_page_lead_somewhere(page: Path) -> None:
+    for link in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", page.read_text("utf-8")):
+        assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+def test_what_contributing_says_to_copy_and_to_change_is_there() -> None:
+    text = " ".join((ROOT / "CONTRIBUTING.md").read_text("utf-8").split())
+    paths = re.findall(r"`((?:[\w.-]+/)+(?:[\w.-]+)?)`", text)
+    assert len(paths) > 20
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+    tables = re.findall(r"`(\w+)`(?: there)?,? (?:in|of) `([\w/]+\.py)`", text)
+    assert len(tables) > 8
+    assert [each for each in tables if not re.search(rf"\b{each[0]}\b", (ROOT / each[1]).read_text("utf-8"))] == []
+
+
+def test_what_github_runs_is_there() -> None:
+    text = (ROOT / ".github" / "workflows" / "check.yml").read_text("utf-8")
+    suites = re.findall(r"suite: \[(.*)\]", text)[0].split(", ")
+    goals = {*re.findall(r"make ([\w-]+)", text), *suites}
+    assert goals == {"check", "test", "test-slow", "test-faults", "test-meaning"}
+    assert goals <= goals_of_make()
+    oldest = re.findall(r'python: \["([\d.]+)"', text)[0]
+    assert project()["requires-python"] == f">={oldest}"
+
+
+def test_the_citation_is_of_this_version() -> None:
+    lines = dict(
+        line.split(": ", 1) for line in (ROOT / "CITATION.cff").read_text("utf-8").splitlines() if ": " in line
+    )
+    assert lines["title"] == project()["name"]
+    assert (lines["version"], lines["license"]) == (project()["version"], project()["license"])
+    assert lines["abstract"] == project()["description"]
+
+
+def project() -> Mapping[str, Any]:
+    """What pyproject.toml says of the project."""
+    found: Mapping[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    return found
 
 
 def test_the_map_has_every_folder() -> None:
