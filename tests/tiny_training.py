@@ -25,7 +25,7 @@ from tfm.pipeline.runtime.progress import Quiet, Reporter
 from tfm.pipeline.stages.train import train
 from tfm.pipeline.tasks.task import Rows
 from tfm.pipeline.tasks.translation import Translation
-from tfm.pipeline.training import session
+from tfm.pipeline.training import assembly
 from tfm.pipeline.training.optimizers import make_optimizer, set_learning_rate
 from tfm.pipeline.training.update import Gradients
 from tfm.tokenizer.config import TokenizerConfig
@@ -86,7 +86,7 @@ def run(
 @contextmanager
 def in_float64() -> Iterator[None]:
     """Within, the train stage trains, validates and publishes models in float64, which it offers nobody else."""
-    with patch.object(session, "build", lambda *given, **more: build(*given, **more).double()):
+    with patch.object(assembly, "build", lambda *given, **more: build(*given, **more).double()):
         yield
 
 
