@@ -7,7 +7,7 @@ the CPU. torch's FakeTensorMode has these rules (`FakeTensor._find_common_device
 
 `waits` counts where the program would wait for a GPU: values read (item, tolist, nonzero, boolean indices, ...) and
 copies between the devices that are not `non_blocking`. What a copy to the CPU that is `non_blocking` brings is not
-there until an event recorded after it has been waited for.
+there until an event recorded after it has been waited for; `ahead` says how much a GPU had to do beyond it by then.
 """
 
 import sys
@@ -28,10 +28,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 CUDA, CPU = torch.device("cuda:0"), torch.device("cpu")
 ROOT = Path(__file__).parents[1]
 aten = torch.ops.aten
-VALUES_READ = {
-    aten._local_scalar_dense, aten.nonzero, aten.masked_select, aten._unique2, aten.unique_dim, aten.unique_consecutive,
-    aten.bincount, aten.equal,
-}  # fmt: skip
+VALUES_READ = {aten._local_scalar_dense, aten.nonzero, aten.masked_select, aten._unique2, aten.bincount, aten.equal}
 """Operations whose result the host has to know, or whose result's size."""
 INDEXING = {aten.index, aten.index_put, aten.index_put_, aten._index_put_impl_}
 
@@ -45,6 +42,7 @@ class FakeCuda:
 
     def __init__(self) -> None:
         self.waits: Counter[str] = Counter()
+        self.num_operations, self.ahead = 0, list[int]()
         self.on_their_way: list[tuple[Tensor, Tensor]] = []
         self.in_backward = False  # and in no call of Python's: what is made is made by autograd itself
         self.sets_number = False
@@ -68,7 +66,7 @@ class FakeCuda:
         self._entered.enter_context(calls)
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *_: object) -> None:
         self._entered.close()
 
     def device_of(self, tensor: Tensor) -> torch.device:
@@ -89,8 +87,7 @@ class FakeCuda:
         frame: Any = sys._getframe(1)
         while frame is not None and not _is_ours(frame.f_code.co_filename):
             frame = frame.f_back
-        code = None if frame is None else frame.f_code
-        where = "a test" if code is None else f"{Path(code.co_filename).stem}.{code.co_qualname}"
+        where = f"{Path(frame.f_code.co_filename).stem}.{frame.f_code.co_qualname}" if frame else "a test"
         self.waits[f"{what} in {where}"] += 1
 
     def copied(self, tensor: Tensor, device: torch.device, dtype: torch.dtype | None, non_blocking: bool) -> Tensor:
@@ -123,8 +120,6 @@ class _Generator(torch.Generator):
         made.place = torch.device(device)
         return made
 
-    place: torch.device
-
 
 class _Event:
     """Stands for `torch.cuda.Event`: what was on its way when it was recorded is there once it was waited for."""
@@ -133,10 +128,12 @@ class _Event:
         self._fake, self._copies = fake, list[tuple[Tensor, Tensor]]()
 
     def record(self) -> None:
+        self._after = self._fake.num_operations
         self._copies, self._fake.on_their_way = self._fake.on_their_way, []
 
     def synchronize(self) -> None:
         self._fake.wait("event")
+        self._fake.ahead.append(self._fake.num_operations - self._after)
         for copy, values in self._copies:
             copy.copy_(values)
 
@@ -159,6 +156,7 @@ class _Operations(TorchDispatchMode):
         on_device = [self.fake.device_of(tensor).type == "cuda" for tensor in given]
         if any(on_device):
             self._check(func, args, kwargs, given, on_device)
+            self.fake.num_operations += 1
         out = func(*args, **kwargs)
         if any(on_device) or (self.fake.in_backward and not given):
             known = {tensor.untyped_storage()._cdata for tensor in given}
@@ -182,15 +180,15 @@ class _Operations(TorchDispatchMode):
             self._count_indices(packet, args)
             given = [args[0], *args[2:3]]
             on_device = [self.fake.device_of(tensor).type == "cuda" for tensor in given]
-        strict = packet.__name__.startswith("_fused_")
-        if any(not there and (tensor.ndim or strict) for tensor, there in zip(given, on_device, strict=True)):
+        fused = packet.__name__.startswith("_fused_")
+        if any(not there and (tensor.ndim or fused) for tensor, there in zip(given, on_device, strict=True)):
             places = [f"{tuple(tensor.shape)} on {self.fake.device_of(tensor)}" for tensor in given]
             raise DevicesMixed(f"{func}: {', '.join(places)}")
         if packet in VALUES_READ or (func is aten.repeat_interleave.Tensor and kwargs.get("output_size") is None):
             self.fake.wait(packet.__name__.replace("_local_scalar_dense", "item"))
 
     def _count_indices(self, packet: Any, args: Any) -> None:
-        indices = [index for index in args[1] if index is not None]
+        indices = _tensors(args[1])
         on_cpu = [self.fake.device_of(index).type == "cpu" for index in indices]
         masks = [index.dtype in (torch.bool, torch.uint8) for index in indices]
         if packet is not aten.index and masks == [True] and on_cpu == [False] and args[2].numel() == 1:
@@ -205,15 +203,12 @@ class _Calls(TorchFunctionMode):
 
     def __init__(self, fake: FakeCuda) -> None:
         super().__init__()
-        self.fake = fake
-        tensor = Tensor
+        self.fake, tensor = fake, Tensor
         self._answers: dict[Any, Callable[..., Any]] = {
             tensor.device.__get__: fake.device_of,
             tensor.is_cuda.__get__: lambda x: fake.device_of(x).type == "cuda",
-            tensor.is_cpu.__get__: lambda x: fake.device_of(x).type == "cpu",
             tensor.to: self._to,
             tensor.cpu: lambda x: self._to(x, CPU),
-            tensor.cuda: lambda x, *_, **more: self._to(x, CUDA, **more),
             tensor.new_tensor: lambda x, data: fake.put(x.new_tensor(data), fake.device_of(x)),
             tensor.tolist: self._tolist,
             tensor.numpy: self._only_on_cpu(tensor.numpy),

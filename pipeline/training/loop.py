@@ -16,11 +16,13 @@ from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
 from tfm.pipeline.training.checkpoints.train_state import Line, TrainState
 from tfm.pipeline.training.early_stopping import Validation, best_first, is_exhausted
 from tfm.pipeline.training.metrics_log import MetricsLog
-from tfm.pipeline.training.optimizers import set_learning_rate
+from tfm.pipeline.training.optimizers import can_skip, set_learning_rate, step_unless
 from tfm.pipeline.training.schedules import SCHEDULES, ScheduleContext
-from tfm.pipeline.training.update import Gradients, Update
+from tfm.pipeline.training.update import Begun, Gradients, Update
 
 NOT_FINITE_AT_MOST = 5
+READS_LATER = ("cuda",)
+"""Devices that compute while the program goes on: what came of an update is read while they compute the next."""
 SECONDS_BETWEEN_NOTES = 0.5
 
 
@@ -57,6 +59,10 @@ class Trainer:
     def __post_init__(self) -> None:
         self._epoch: tuple[int, Sequence[Rows]] | None = None
         self._noted = -math.inf
+        self._begun: Begun | None = None
+        self._clock = 0.0
+        self._all_stop = False
+        self._reads_later = self.world.device.type in READS_LATER and can_skip(self.state.optimizer)
 
     def run(self) -> None:
         """Train until the end. Raises Stopped, with all saved, when asked to stop; DataError if the loss explodes."""
@@ -67,11 +73,11 @@ class Trainer:
                     self.validate()
                 if self.is_finished():
                     return
-                update = self.update(bar)
+                self.update(bar)
                 self.watch()
                 if self.save_is_due():
                     self.save()
-                if self.must_leave(update):
+                if self.must_leave():
                     self.leave()
 
     # What is due
@@ -102,27 +108,49 @@ class Trainer:
         every = self.config.save_every
         return self.validation_is_due() or (every is not None and self.state.progress.step % every == 0)
 
-    def must_leave(self, update: Update) -> bool:
+    def must_leave(self) -> bool:
         """Whether to stop now: all processes at once, or the only one at its own wish."""
-        return update.stop or (self.world.size == 1 and bool(self.stop))
+        return self._all_stop or (self.world.size == 1 and bool(self.stop))
 
     # What is done
 
-    def update(self, bar: Bar) -> Update:
-        """One update of the weights from the next batches."""
+    def update(self, bar: Bar) -> None:
+        """One update of the weights from the next batches.
+
+        Where the device computes while the program goes on, it decides itself whether the gradient can be used, and
+        what came of the update before is read here, while the device is busy with this one.
+        """
         progress, group = self.state.progress, self.next_batches()
         rate = self.learning_rate(progress.step + 1)
-        update = self.gradients.compute(group, progress.step + 1, stop=bool(self.stop))
-        began = time.perf_counter()
+        if self._begun is None:
+            self._clock = time.perf_counter()
+        try:
+            gradient = self.gradients.begin(group, progress.step + 1, stop=bool(self.stop))
+        finally:
+            self.settle()
+        set_learning_rate(self.state.optimizer, rate)
+        if self._reads_later:
+            step_unless(self.state.optimizer, gradient.is_useless())
         progress.step += 1
-        if update.is_finite:
-            self.apply(rate)
-        else:
-            self.leave_out(group)
+        self._begun = Begun(gradient, group, rate, progress.step, progress.epoch + 1, progress.batch + 1, bar)
         self.advance(len(group))
-        self.account(update, rate, update.seconds + time.perf_counter() - began)
-        bar.advance(1, self.note(update, rate))
-        return update
+        if not self._reads_later:
+            self.settle()
+
+    def settle(self) -> None:
+        """Read what came of the last update, where that is not done, and do what follows from it."""
+        begun, self._begun = self._begun, None
+        if begun is None:
+            return
+        update = begun.gradient.read()
+        if update.is_finite:
+            self.apply(begun)
+        else:
+            self.leave_out(begun)
+        self._all_stop |= update.stop
+        seconds, self._clock = time.perf_counter() - self._clock, time.perf_counter()
+        self.account(update, begun, seconds)
+        begun.bar.advance(1, self.note(update, begun, seconds))
 
     def next_batches(self) -> Sequence[Rows]:
         """The batches of the next update, of all processes; fewer at the end of an epoch."""
@@ -149,27 +177,22 @@ class Trainer:
         course = ScheduleContext(self.total_steps, self.width, [each.loss for each in self.state.progress.validations])
         return SCHEDULES[schedule.name](step, schedule, course)
 
-    def apply(self, rate: float) -> None:
-        """Change the weights by the gradient."""
-        progress = self.state.progress
-        progress.not_finite = 0
-        set_learning_rate(self.state.optimizer, rate)
-        self.state.optimizer.step()
+    def apply(self, begun: Begun) -> None:
+        """Change the weights by the gradient, where the device has not done so, and their average."""
+        self.state.progress.not_finite = 0
+        if not self._reads_later:
+            self.state.optimizer.step()
         if self.state.ema is not None:
-            self.state.ema.update(progress.step)
+            self.state.ema.update(begun.step)
 
-    def leave_out(self, group: Sequence[Rows]) -> None:
+    def leave_out(self, begun: Begun) -> None:
         """Pass over an update whose loss or gradient is not finite; DataError after several in a row."""
         progress = self.state.progress
         progress.not_finite += 1
-        first, last = progress.batch + 1, progress.batch + len(group)
-        batches = f"batch {first}" if first == last else f"batches {first} to {last}"
-        rows = ", ".join(map(str, group[0][:5]))
-        where = f"step {progress.step} (epoch {progress.epoch + 1}, {batches}, rows {rows}, ...)"
         if progress.not_finite >= NOT_FINITE_AT_MOST:
-            found = f"loss or gradient was not finite {progress.not_finite} times in a row, last at {where}"
+            found = f"loss or gradient was not finite {progress.not_finite} times in a row, last at {begun.in_words()}"
             raise DataError(f"{found}; {self.what_remains()}")
-        self.reporter.warn(f"loss or gradient not finite at {where}: no update from it")
+        self.reporter.warn(f"loss or gradient not finite at {begun.in_words()}: no update from it")
 
     def what_remains(self) -> str:
         """What can be done after a training that cannot go on."""
@@ -182,27 +205,27 @@ class Trainer:
             f"{saved}) and go on from it elsewhere (--init-from)"
         )
 
-    def account(self, update: Update, rate: float, seconds: float) -> None:
+    def account(self, update: Update, begun: Begun, seconds: float) -> None:
         """Add an update to the sums, and write a line when one is due."""
         progress, line = self.state.progress, self.state.progress.line
         progress.seconds += seconds
         line.seconds += seconds
         if update.is_finite:
             line.add(update.loss, update.nll, update.tokens)
-        if progress.step % self.config.log_every == 0:
-            where = {"event": "train", "step": progress.step, "epoch": progress.current_epoch}
-            rest = {"learning_rate": rate, "gradient_norm": update.norm, "seconds": progress.seconds}
+        if begun.step % self.config.log_every == 0:
+            where = {"event": "train", "step": begun.step, "epoch": begun.epoch}
+            rest = {"learning_rate": begun.rate, "gradient_norm": update.norm, "seconds": progress.seconds}
             self.write({**where, **line.means(), **rest})
             progress.line = Line()
 
-    def note(self, update: Update, rate: float) -> str:
+    def note(self, update: Update, begun: Begun, seconds: float) -> str:
         """What is shown beside the bar, at most twice a second."""
         if (now := time.monotonic()) - self._noted < SECONDS_BETWEEN_NOTES:
             return ""
         self._noted = now
-        epoch = self.state.progress.current_epoch
-        loss, speed = update.loss / update.tokens, update.tokens / update.seconds
-        return f"epoch {epoch}, loss {loss:.3f}, learning rate {rate:.2e}, {speed:,.0f} target tokens/s"
+        loss, speed = update.loss / update.tokens, update.tokens / seconds
+        at = f"epoch {begun.epoch}, loss {loss:.3f}, learning rate {begun.rate:.2e}"
+        return f"{at}, {speed:,.0f} target tokens/s"
 
     def write(self, line: dict[str, Any]) -> None:
         """A line of metrics.jsonl, by the one process that writes."""
@@ -217,6 +240,7 @@ class Trainer:
 
     def write_checkpoint(self) -> None:
         """The state as it is; checkpoints that nothing needs any more go."""
+        self.settle()
         if self.world.leads:
             self.log.sync()
             progress = self.state.progress

@@ -64,6 +64,20 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
         group["lr"] = rate
 
 
+def can_skip(optimizer: torch.optim.Optimizer) -> bool:
+    """Whether a device can skip its step: torch's fused Adam has that, for mixed precision."""
+    return isinstance(optimizer, (torch.optim.Adam, torch.optim.AdamW)) and bool(optimizer.defaults["fused"])
+
+
+def step_unless(optimizer: torch.optim.Optimizer, is_useless: Tensor) -> None:
+    """Change the weights by the gradient, or change nothing where `is_useless` (), float32, is 1.
+
+    The device reads that, not the program. Only where `can_skip`.
+    """
+    optimizer.found_inf = is_useless  # type: ignore[attr-defined]
+    optimizer.step()
+
+
 def state_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
     """What the optimiser remembers of each parameter, as `<parameter>/<quantity>`: what a checkpoint holds of it."""
     names = {id(parameter): name for name, parameter in model.named_parameters()}

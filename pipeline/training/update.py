@@ -1,8 +1,11 @@
-"""One update: the gradient of the loss over the batches of all processes, divided by their tokens once."""
+"""One update: the gradient of the loss over the batches of all processes, divided by their tokens once.
+
+A GPU computes while the program goes on. What came of an update can be read as soon as it is there, without waiting for
+what the GPU was given to do since.
+"""
 
 import math
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +16,7 @@ from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.out_of_memory import is_out_of_memory, too_large
+from tfm.pipeline.runtime.progress import Bar
 from tfm.pipeline.tasks.task import Rows, Task
 
 
@@ -29,11 +33,76 @@ class Update:
     tokens: int
     norm: float
     stop: bool
-    seconds: float
 
     @property
     def is_finite(self) -> bool:
         return math.isfinite(self.loss) and math.isfinite(self.norm)
+
+
+def _copied_from_gpu(sums: Tensor) -> Callable[[], list[float]]:
+    """Copies them as soon as they are there; to read them waits for the copy, and for nothing that comes after it."""
+    copy, is_there = sums.to("cpu", non_blocking=True), torch.cuda.Event()  # type: ignore[no-untyped-call]
+    is_there.record()
+
+    def read() -> list[float]:
+        is_there.synchronize()
+        found: list[float] = copy.tolist()
+        return found
+
+    return read
+
+
+READINGS: dict[str, Callable[[Tensor], Callable[[], list[float]]]] = {"cuda": _copied_from_gpu}
+"""By kind of device, how sums are read that are computed there; elsewhere they are read when they are asked for."""
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A gradient that a device may still be computing.
+
+    sums: (6,) on the device: loss, -log p, tokens, stop, failures, norm. read_sums: waits for them, and reads them.
+    problem: what failed in this process, where something did.
+    """
+
+    sums: Tensor
+    read_sums: Callable[[], list[float]]
+    problem: str | None
+    world: World
+
+    def is_useless(self) -> Tensor:
+        """() float32 on the device: 1 where the loss or the norm is not finite, or a process failed; else 0."""
+        loss, _, _, _, failures, norm = self.sums.unbind()
+        return (~(loss.isfinite() & norm.isfinite()) | (failures > 0)).float()
+
+    def read(self) -> Update:
+        """What came of it, read by all processes together. Raises DataError where one of them failed."""
+        loss, nll, tokens, stops, failures, norm = self.read_sums()
+        if failures:
+            raise DataError(next(each for each in self.world.gather(self.problem) if each is not None))
+        return Update(loss, nll, int(tokens), norm, stops > 0)
+
+
+@dataclass(frozen=True)
+class Begun:
+    """Update number `step`, at this rate, of these batches, of which nothing has been read yet.
+
+    epoch, first: the epoch and the number in it of the first of the batches, both from 1.
+    """
+
+    gradient: Unread
+    group: Sequence[Rows]
+    rate: float
+    step: int
+    epoch: int
+    first: int
+    bar: Bar
+
+    def in_words(self) -> str:
+        """Which update, of what, as a person reads it."""
+        last = self.first + len(self.group) - 1
+        batches = f"batch {self.first}" if self.first == last else f"batches {self.first} to {last}"
+        rows = ", ".join(map(str, self.group[0][:5]))
+        return f"step {self.step} (epoch {self.epoch}, {batches}, rows {rows}, ...)"
 
 
 @dataclass
@@ -51,14 +120,18 @@ class Gradients:
         self.parameters: list[nn.Parameter] = [p for p in self.model.parameters() if p.requires_grad]
 
     def compute(self, group: Sequence[Rows], step: int, *, stop: bool) -> Update:
+        """As `begin`, and what came of it."""
+        return self.begin(group, step, stop=stop).read()
+
+    def begin(self, group: Sequence[Rows], step: int, *, stop: bool) -> Unread:
         """The clipped gradient of update number `step`; `group` holds the batches of all processes.
 
-        stop: the wish of this process, which all get to know.
+        stop: the wish of this process, which all get to know. Raises DataError where memory runs out, and there is no
+        other process.
         """
-        began = time.perf_counter()
         self._forget()
         device = self.world.device
-        # loss, -log p, tokens, stop, failures: added up on the device, and read once an update
+        # loss, -log p, tokens, stop, failures: added up on the device
         sums = torch.zeros(5, dtype=torch.float32 if device.type == "mps" else torch.float64, device=device)
         problem = self._add_up(group, step, sums)
         if problem is not None and self.world.size == 1:
@@ -67,10 +140,9 @@ class Gradients:
         self.world.add(sums)
         self.world.add_gradients(self.parameters)
         norm = self._finish(sums[2])
-        loss, nll, tokens, stops, failures, size = torch.cat([sums, norm.to(sums)[None]]).tolist()
-        if failures:
-            raise DataError(next(each for each in self.world.gather(problem) if each is not None))
-        return Update(loss, nll, int(tokens), size, stops > 0, time.perf_counter() - began)
+        sums = torch.cat([sums, norm.to(sums)[None]])
+        reading = READINGS.get(device.type)
+        return Unread(sums, sums.tolist if reading is None else reading(sums), problem, self.world)
 
     def try_out(self, batches: Sequence[Rows]) -> None:
         """Gradients of some batches, added up and forgotten: an error if memory runs out."""
