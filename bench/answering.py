@@ -1,6 +1,6 @@
-"""Time a search of many sources, or of one after the other: what every contestant of `python -m bench decode` runs.
+"""Time the decoding of many sources, or of one after another: run by every contestant of `python -m bench decode`.
 
-Nothing of ours is imported here: a peer's environment has none of it.
+Nothing from tfm is imported here, since a peer's environment does not have it.
 """
 
 import json
@@ -13,7 +13,7 @@ WARM_UP = 256
 
 
 def answer(search: Callable[[Any], list[list[int]]], sources: Sequence[Any], *, one_at_a_time: bool) -> None:
-    """Print the seconds it took, of each sentence by itself if so asked, and the ids that were found, as JSON."""
+    """Print the seconds, for each sentence separately if asked, and the ids found, as JSON."""
     groups = [[each] for each in sources] if one_at_a_time else [sources]
     for group in groups[:WARM_UP]:
         search(group[:WARM_UP])

@@ -1,4 +1,4 @@
-"""`python -m bench ceilings`: what this machine multiplies and copies at most."""
+"""`python -m bench ceilings`: the peak rates of this machine for products and copies."""
 
 from typing import Annotated
 
@@ -26,7 +26,7 @@ SHAPES = {
     "square": (2048, 2048, 2048),
 }
 SQUARE = {"cpu": 2048, "cuda": 8192}
-"""The side of the squares whose product is taken for what a device can do."""
+"""The size of the square matrices whose product measures a device's peak."""
 KINDS = ("fp32", "fp32 packed", "bf16", "bf16 packed", "int8", "int8 packed")
 
 

@@ -1,6 +1,7 @@
-"""Contestants measured in turn, A B A B ..., and the table of what came of it.
+"""Contestants measured alternately, A B A B ..., and the table of results.
 
-Machines drift: what counts is the ratio of two medians of one run, beside the smallest and largest ratio of a round.
+The speed of a machine drifts: only the ratio of two medians of one run is meaningful, given with the smallest and
+largest ratio of a round.
 """
 
 import statistics
@@ -45,7 +46,7 @@ class Summary:
 def alternate(
     contestants: Sequence[Contestant], rounds: int, told: Callable[[str], None] = lambda text: None
 ) -> dict[str, list[Figures]]:
-    """The figures of each contestant, one round of each in turn; `told` hears of every round."""
+    """The figures of each contestant, alternating rounds; `told` is called after every round."""
     names = [each.name for each in contestants]
     if len(set(names)) < len(names):
         raise ValueError(f"two contestants have one name: {', '.join(names)}")
@@ -78,7 +79,7 @@ def summaries(contestants: Sequence[Contestant], found: Rounds) -> list[Summary]
 def table(
     found: Sequence[Summary], unit: str, extra: Mapping[str, Mapping[str, object]] | None = None
 ) -> tuple[list[str], list[list[object]]]:
-    """Headings and rows, without columns that hold nothing; `extra`: further ones, each by the contestant's name."""
+    """Headings and rows, without empty columns; `extra`: further columns, each by the contestant's name."""
     first, others = found[0].name, found[1:]
     columns: dict[str, list[object]] = {
         "": [each.name for each in found],
@@ -96,7 +97,7 @@ def table(
 
 
 def verdicts(found: Sequence[Summary], unit: str) -> list[str]:
-    """How the first contestant stands to each of the others, in words."""
+    """The ratio of the first contestant to each of the others, in words."""
     result = []
     for each in found[1:]:
         ratio, lowest, highest = each.inverse()

@@ -1,6 +1,6 @@
-"""Text files of the built-in grammar, written by a process of its own: `python -m bench.corpus < JSON`.
+"""Text files of the built-in grammar, written by a separate process: `python -m bench.corpus < JSON`.
 
-Its memory is no part of what is measured afterwards.
+So its memory is not part of later measurements.
 """
 
 import json

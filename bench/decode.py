@@ -1,4 +1,5 @@
-"""`python -m bench decode`: output tokens a second of a model, beside CTranslate2 and Hugging Face with its weights."""
+"""`python -m bench decode`: output tokens a second of a model, compared with CTranslate2 and Hugging Face with its
+weights."""
 
 import json as json_module
 import os

@@ -1,4 +1,4 @@
-"""Our own decoding, by a process of its own: `python -m bench.decode_tfm < JSON`. The one place that calls it.
+"""Our own decoding, in a separate process: `python -m bench.decode_tfm < JSON`. The only place that calls it.
 
 Prints what bench/answering.py prints.
 """

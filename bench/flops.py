@@ -9,16 +9,16 @@ With S and T the source and target tokens of a text (end tokens counted), s and 
     dec = L_d (4 D_d^2 + 2 D_d^2 + 2 D_d F_d)              a target row: self-attention; query and output of
                                                            cross-attention; feed-forward
 
-The 2 is a multiplication and an addition for each weight; attention has twice that (scores, mixing) for each pair of
-positions that may see each other. A gated feed-forward layer has D F once more. Embeddings narrower or wider than a
-stack, or than the part of it that positions leave, add their projections. With H heads of queries and keys K wide and
-values V wide, of which G are of keys and values, the four matrices of D^2 are D H K, D G K, D G V and D H V, and a pair
-takes H (K + V) in the place of 2 D. Norms, softmax, activations, dropout and the optimiser are not counted: they are no
-matrix products. Nor is what another score than a dot product multiplies, or a relative scheme of positions. Models with
-something in self-attention's place, or with a window, are refused.
+The 2 counts a multiplication and an addition for each weight; attention has twice that (scores, mixing) for each pair
+of positions that may see each other. A gated feed-forward layer has another D F. Embeddings narrower or wider than a
+stack, or than its part without positions, add their projections. With H heads, G of keys and values, queries and keys
+of width K and values of width V, the four matrices of D^2 are D H K, D G K, D G V and D H V, and a pair takes H (K + V)
+instead of 2 D. Norms, softmax, activations, dropout and the optimiser are not counted, since they are not matrix
+products, nor are the multiplications of scores other than dot products and of relative positions. Models with another
+layer in place of self-attention, or with a window, are rejected.
 
-Decoding with W hypotheses multiplies W rows a target position where training has one, all of them at once with the
-whole vocabulary; the source is read once:
+Decoding with W hypotheses multiplies W rows for each target position instead of one, each with the whole vocabulary;
+the source is read once:
 
     decoding =  2 S enc  +  W 2 T (dec + E V)  +  4 D_e L_e sum s^2  +  W 4 D_d L_d (sum t (t+1) / 2  +  sum s t)
 """

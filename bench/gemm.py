@@ -1,7 +1,7 @@
-"""GFLOP/s of matrix products and GB/s of a copy, by a process of its own: `python -m bench.gemm < JSON`.
+"""GFLOP/s of matrix products and GB/s of a copy, in a separate process: `python -m bench.gemm < JSON`.
 
-x W^T for rows x (N, in) and a weight W (out, in). Plain: the weight as it lies in memory. Packed: laid out once
-as the kernel reads it, as model/layers/linear.py does where no gradient is asked for.
+x W^T for rows x (N, in) and a weight W (out, in). Plain: the weight in its usual memory layout. Packed: rearranged
+once into the layout of the kernel, as model/layers/linear.py does if no gradient is needed.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""Seconds and memory of a mixing layer, forward and backward, by a process of its own: `python -m bench.layers < JSON`.
+"""Seconds and memory of a mixing layer, forward and backward, in a separate process: `python -m bench.layers < JSON`.
 
-Time is that of the fastest passes, ten or more. Memory is the most that torch's allocator holds at once beyond what it
-held before the pass, from the record of its profiler: exact, and the same in every run, as no peak of a process is.
+Time is that of the fastest passes, ten or more. Memory is the peak of torch's allocator above its level before the
+pass, as recorded by torch's profiler: exact and reproducible, unlike the peak of a process.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The options that several benches share."""
+"""Options shared by several benches."""
 
 from collections.abc import Sequence
 from dataclasses import replace

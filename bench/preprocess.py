@@ -1,4 +1,4 @@
-"""`python -m bench preprocess`: the stage beside a bare loop of the tokenizer, and its memory."""
+"""`python -m bench preprocess`: the stage compared with a bare loop of the tokenizer, and its memory."""
 
 import sys
 from pathlib import Path

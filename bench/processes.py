@@ -1,7 +1,7 @@
-"""A command as a process of its own: what it printed, how long it took, how much memory it had at most.
+"""A command as a separate process: its output, its duration, its peak memory.
 
-Whoever starts a process passes its own peak on to it: Linux counts the memory that was there before the program was
-loaded. So nothing here imports torch, and what is measured is done in processes.
+A new process inherits the peak of its parent: Linux counts the memory that was there before the program was loaded. So
+nothing here imports torch, and everything that is measured runs in processes.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What a bench says while it runs, and what it leaves: tables on stdout, the rest on stderr, JSON where asked for."""
+"""The output of a bench: tables on stdout, progress on stderr, JSON into a file if asked."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,5 @@
-"""Who trains in `python -m bench train`: our own command in any configuration, and the peers. Each run is a process."""
+"""The contestants of `python -m bench train`: our own command in any configuration, and the peers. Each run is a
+process."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""`python -m bench softmax`: an update's output layer and loss, full beside adaptive."""
+"""`python -m bench softmax`: an update's output layer and loss, full and adaptive softmax."""
 
 from functools import partial
 from typing import Annotated

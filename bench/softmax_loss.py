@@ -1,4 +1,4 @@
-"""Seconds of an output layer's loss and gradients, by a process of its own: `python -m bench.softmax_loss < JSON`.
+"""Seconds of an output layer's loss and gradients, in a separate process: `python -m bench.softmax_loss < JSON`.
 
 Without cutoffs it is the full softmax, a linear layer.
 """

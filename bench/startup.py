@@ -1,4 +1,4 @@
-"""`python -m bench startup`: seconds of whole processes."""
+"""`python -m bench startup`: seconds from the start to the end of a process."""
 
 import sys
 from functools import partial

@@ -1,4 +1,4 @@
-"""`python -m bench train`: target tokens a second in training, beside peers on the same ids."""
+"""`python -m bench train`: target tokens a second in training, compared with peers on the same ids."""
 
 from collections.abc import Sequence
 from functools import partial

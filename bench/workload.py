@@ -1,4 +1,4 @@
-"""What is trained in `python -m bench train`: a dataset, a model's size, a number of updates. No torch in here."""
+"""The workload of `python -m bench train`: a dataset, a model's size, a number of updates. Does not import torch."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -105,7 +105,7 @@ def configs(recipe: Path | None, sets: Sequence[str]) -> tuple[ModelConfig, Trai
         model = from_flags(ModelConfig, {}, sets, beside=("training",))
         training = from_flags(TrainingConfig, {}, sets, beside=("model",))
     if training.batch_tokens is not None:
-        raise RecipeError("training.batch_tokens: all contestants have the dataset's, so leave it out")
+        raise RecipeError("training.batch_tokens: all contestants have the dataset's, so omit it")
     return model, training
 
 

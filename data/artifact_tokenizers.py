@@ -1,4 +1,4 @@
-"""The tokenizers that lie in an artifact."""
+"""The tokenizers stored in an artifact."""
 
 from pathlib import Path
 
@@ -18,13 +18,13 @@ def load_file(file: Path) -> Tokenizer:
         raise DataError("is a folder; give the tokenizer.json in it", file=file) from None
     except ValueError as error:
         names = ", ".join(f"{name} {number}" for number, name in enumerate(SPECIALS))
-        raise DataError(f"{error}; its pieces must have all ids from 0 on, the first {names}") from error
+        raise DataError(f"{error}; its pieces must have contiguous ids from 0, the first {names}") from error
 
 
 def load_pair(folder: Path) -> tuple[Tokenizer, Tokenizer]:
     """The tokenizers of source and target in a folder, the same one twice where they share a vocabulary.
 
-    Raises DataError naming the file that is none of ours.
+    Raises DataError naming the file that is not a tokenizer of tfm.
     """
     try:
         return tokenizer.load_pair(folder)

@@ -6,7 +6,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 
 Format = Literal["text", "tsv", "csv", "jsonl", "parquet", "labelled", "conllu", "huggingface", "generated"]
 Generator = Literal["grammar", "copy", "reverse", "sort", "addition", "programs"]
-# Formats whose columns have names of their own; "source" and "target" are the usual ones, said first.
+# Formats with their own column names; the usual "source" and "target" come first.
 COLUMNS: dict[Format, tuple[str, ...]] = {
     "labelled": ("text", "label", "source", "target"),
     "conllu": ("form", "upos", "lemma", "xpos", "deprel", "source", "target"),
@@ -38,13 +38,15 @@ class CorpusConfig(BaseModel):
 
     format: Format = "text"
     path: str | None = None
-    source: str | None = Field("source", description="file or column; none: texts, as a language model learns from")
+    source: str | None = Field(
+        "source", description="file or column; none: texts without a source, for language models"
+    )
     target: str = "target"
     references: tuple[str, ...] | None = Field(
-        None, description="test sets: files or columns of further references, as `target` names the first"
+        None, description="test sets: files or columns with further references, in addition to `target`"
     )
     merge_references: bool | None = Field(
-        None, description="test sets: pairs of one source become one, their targets its references"
+        None, description="test sets: merge pairs with the same source, their targets being its references"
     )
     lists: Literal["join", "references"] | None = Field(
         None,
@@ -52,19 +54,21 @@ class CorpusConfig(BaseModel):
         "test set, its references; none: refused",
     )
     split: str | None = None
-    size: int | None = Field(None, ge=1, description="at most so many pairs, from the beginning")
-    skip: int = Field(0, ge=0, description="pass over so many pairs at the beginning")
-    weight: float = Field(1.0, gt=0, description="how often an example of this corpus comes up in an epoch")
+    size: int | None = Field(None, ge=1, description="maximum number of pairs, from the beginning")
+    skip: int = Field(0, ge=0, description="number of pairs to skip at the beginning")
+    weight: float = Field(1.0, gt=0, description="how often an example of this corpus occurs in an epoch")
     epochs: tuple[Epoch, Epoch] | None = Field(
-        None, description="training: the first and the last epoch it takes part in, counted from 1; none: all"
+        None, description="training: the first and the last epoch that use it, counted from 1; none: all"
     )
-    length: int | None = Field(None, ge=1, le=100, description="addition, programs: digits of a number")
-    nesting: int | None = Field(None, ge=1, le=20, description="programs: operations of a program")
-    mix: bool = Field(False, description="addition, programs: draw length and nesting of each, up to those")
+    length: int | None = Field(None, ge=1, le=100, description="addition, programs: maximum digits of a number")
+    nesting: int | None = Field(None, ge=1, le=20, description="programs: number of operations of a program")
+    mix: bool = Field(
+        False, description="addition, programs: draw length and nesting at random for each, up to those values"
+    )
 
     @property
     def has_source(self) -> bool:
-        """Whether these are pairs; else they are texts, each a target."""
+        """Whether these are pairs; otherwise they are texts, each a target."""
         return self.source is not None
 
     @property
@@ -103,9 +107,11 @@ class CorpusConfig(BaseModel):
     @model_validator(mode="after")
     def _is_whole(self) -> "CorpusConfig":
         if "\0" in f"{self.path}{self.source}{self.target}":
-            raise ValueError("a NUL can be in no name of a file or column")
+            raise ValueError("names of files and columns cannot contain NUL")
         if self.format == "text" and self.path is not None:
-            raise ValueError("a corpus of two text files has `source` and `target`, no `path`; or say its `format`")
+            raise ValueError(
+                "a corpus of two text files has `source` and `target`, no `path`; otherwise give its `format`"
+            )
         if self.format != "text" and self.path is None:
             raise ValueError(f'a corpus of format "{self.format}" needs `path`')
         if self.format == "generated" and self.path not in get_args(Generator):
@@ -113,7 +119,7 @@ class CorpusConfig(BaseModel):
         if self.format == "generated" and (self.split is None or self.size is None):
             raise ValueError(f'the built-in corpus "{self.path}" needs `split` and `size`')
         if self.epochs is not None and self.epochs[0] > self.epochs[1]:
-            raise ValueError(f"`epochs` are the first and the last: {self.epochs[0]} is after {self.epochs[1]}")
+            raise ValueError(f"`epochs` are the first and the last epoch: {self.epochs[0]} is after {self.epochs[1]}")
         return self
 
     @model_validator(mode="after")
@@ -127,11 +133,11 @@ class CorpusConfig(BaseModel):
     @model_validator(mode="after")
     def _references_are_there(self) -> "CorpusConfig":
         if self.references and self.format in ("labelled", "conllu", "generated"):
-            raise ValueError(f'`references`: format "{self.format}" has one of each segment')
+            raise ValueError(f'`references`: format "{self.format}" has one for each segment')
         if self.lists is not None and self.format not in ("jsonl", "parquet", "huggingface"):
-            raise ValueError(f'`lists`: there are none in format "{self.format}"')
+            raise ValueError(f'`lists`: format "{self.format}" has no lists')
         if self.has_references and not self.has_source:
-            raise ValueError("`references`, `merge_references`: texts without a source have none")
+            raise ValueError("`references`, `merge_references`: texts without a source have no references")
         return self
 
     @model_validator(mode="after")
@@ -143,7 +149,7 @@ class CorpusConfig(BaseModel):
                 raise ValueError(f'the built-in corpus "{self.path}" needs `{name}`')
             if value not in (None, False) and name not in has:
                 those = " and ".join(f'"{path}"' for path, names in PARAMETERS.items() if name in names)
-                raise ValueError(f"`{name}` is of built-in corpora alone: {those}")
+                raise ValueError(f"`{name}` is only for built-in corpora: {those}")
         return self
 
 
@@ -183,14 +189,14 @@ class DataConfig(BaseModel):
         default_factory=dict, description="test sets by name; the first is the main one"
     )
     ratios: tuple[float, float, float] = Field(
-        (0.8, 0.1, 0.1), description="train, valid, test shares where no splits are given"
+        (0.8, 0.1, 0.1), description="train, valid, test shares if no splits are given"
     )
     split_seed: int = Field(
-        1, ge=0, lt=2**63, description="of random splits; not the seed of training, so that scores compare"
+        1, ge=0, lt=2**63, description="seed of random splits; not the seed of training, so that scores are comparable"
     )
     limits: LimitsConfig = LimitsConfig()
-    batch_tokens: int = Field(4096, ge=16, description="budget of a batch: its padded tokens on the larger side")
-    online: bool = Field(False, description="may `datasets` download; otherwise only what is on this machine")
+    batch_tokens: int = Field(4096, ge=16, description="maximum padded tokens of a batch, on its larger side")
+    online: bool = Field(False, description="allow `datasets` to download; otherwise only local data is used")
 
     @model_validator(mode="after")
     def _one_way(self) -> "DataConfig":
@@ -216,14 +222,14 @@ class DataConfig(BaseModel):
             **{f"tests.{name}": test for name, test in self.tests.items()},
         }.items():
             if corpus is not None and corpus.epochs is not None:
-                raise ValueError(f"{name}.epochs: only training corpora take part in epochs")
+                raise ValueError(f"{name}.epochs: only training corpora have epochs")
         last = max((corpus.epochs[1] for corpus in self.train if corpus.epochs is not None), default=0)
         if (idle := self.idle_epoch(last)) is not None:
-            raise ValueError(f"no training corpus takes part in epoch {idle}; see `epochs` of data.train")
+            raise ValueError(f"no training corpus is used in epoch {idle}; see `epochs` of data.train")
         return self
 
     def idle_epoch(self, last: int) -> int | None:
-        """The first epoch, up to `last`, in which no training corpus takes part."""
+        """The first epoch, up to `last`, in which no training corpus is used."""
         ranges = sorted(corpus.epochs or (1, last) for corpus in self.train)
         covered = 0
         for first, end in ranges:

@@ -1,4 +1,4 @@
-"""What is in a dataset: sizes, lengths, unknown tokens, what was dropped, repeated pairs, and the cost of padding."""
+"""A report on a dataset: sizes, lengths, unknown tokens, dropped and repeated pairs, and the cost of padding."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -62,7 +62,7 @@ class CorpusCount:
     rows: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """For dataset.json: rows, weight and, where it does not take part in all, epochs."""
+        """For dataset.json: rows, weight and, if it is not used in all, epochs."""
         about = {"rows": self.rows, "weight": self.corpus.weight}
         return about if self.corpus.epochs is None else {**about, "epochs": list(self.corpus.epochs)}
 
@@ -144,7 +144,7 @@ def make_report(counts: Mapping[str, SplitCount], *, budget: int, seed: int) -> 
 
 
 def tables(report: Mapping[str, Any]) -> list[Table]:
-    """The report for people: tables as (title, columns, rows). A side that has no text at all is left out."""
+    """The report as text: tables as (title, columns, rows). A side without any text is omitted."""
     splits = report["splits"]
     sides = [side for side in _SIDES if any(split[side]["tokens"] for split in splits.values())]
     return [
@@ -208,7 +208,7 @@ def _overlap_table(report: Mapping[str, Any], sides: Sequence[str]) -> Table:
 
 
 def _unwritable_table(splits: Mapping[str, Any]) -> list[Table]:
-    """Which references no model with this tokenizer can write, where there are any."""
+    """The references that no model with this tokenizer can write, if there are any."""
     rows: list[list[object]] = []
     for name, split in splits.items():
         found = split.get("unwritable")

@@ -1,4 +1,4 @@
-"""Errors a user can act on: one or two lines that say what, where and what to do.
+"""Errors that a user can fix: one or two lines that say what, where and what to do.
 
 TfmError
  └─ DataError          bad data                         exit 65

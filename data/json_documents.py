@@ -1,4 +1,4 @@
-"""The JSON documents of artifacts, read as if somebody meant harm: bounded in size and depth."""
+"""The JSON documents of artifacts, read as untrusted input: bounded in size and depth."""
 
 import json
 import stat
@@ -17,7 +17,7 @@ def read_bounded(file: Path, *, shown: Path | None = None, max_bytes: int = MAX_
     if not stat.S_ISREG(status.st_mode):
         raise DataError("is not a regular file", file=shown or file)
     if status.st_size > max_bytes:
-        raise DataError(f"is larger than any of ours ({status.st_size:,} bytes)", file=shown or file)
+        raise DataError(f"is larger than any file that tfm writes ({status.st_size:,} bytes)", file=shown or file)
     with open(file, "rb") as stream:
         return stream.read(max_bytes)
 
@@ -27,7 +27,7 @@ def parse_json(data: bytes) -> dict[str, Any]:
     try:
         document = json.loads(data)
     except RecursionError:
-        raise ValueError("is nested deeper than any of ours") from None
+        raise ValueError("is nested deeper than any file that tfm writes") from None
     except ValueError:
         raise ValueError("is damaged (not JSON)") from None
     if not isinstance(document, dict):
@@ -37,7 +37,7 @@ def parse_json(data: bytes) -> dict[str, Any]:
         level = [inner for each in level for inner in _inside(each)]
         if not level:
             return document
-    raise ValueError("is nested deeper than any of ours")
+    raise ValueError("is nested deeper than any file that tfm writes")
 
 
 def read_json(file: Path, *, shown: Path | None = None) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from unicodedata import normalize
 from tfm.data.errors import DataError
 
 BLOCK_BYTES = 1 << 20
-# A line is held in memory; what goes on for longer is no text with a sentence a line.
+# A line is held in memory; a longer one is not text with one sentence per line.
 MAX_LINE_BYTES = 1 << 24
-# What is encoded at once has at most so many characters, since that takes some hundred bytes for each.
+# The most characters encoded at once, since encoding takes some hundred bytes for each.
 PORTION_CHARACTERS = 1 << 22
 ROWS_COUNTED_AT_ONCE = 16
 
@@ -26,7 +26,7 @@ class Stream(Protocol):
     """Bytes that are read line by line."""
 
     def readline(self, most: int, /) -> bytes:
-        """The next line with its end, of at most so many bytes; nothing at the end."""
+        """The next line with its line break, at most this many bytes; empty at the end."""
 
 
 def open_lines(path: Path) -> Iterator[str]:
@@ -87,7 +87,7 @@ def stream_lines(stream: Stream, name: str) -> Iterator[str]:
 
 
 def evened(text: str) -> str:
-    """The text without differences that nobody sees: in NFC, each run of white space one space, none at the ends."""
+    """The text without invisible differences: in NFC, each run of white space as one space, none at the ends."""
     return normalize("NFC", " ".join(text.split()))
 
 
@@ -124,14 +124,14 @@ def opened(path: Path, *, packed: bool = False) -> Iterator[BufferedIOBase]:
     except IsADirectoryError:
         raise DataError("is a folder, not a file", file=path) from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise DataError(f"not a whole gzip file: {error}", file=path) from None
+        raise DataError(f"not a complete gzip file: {error}", file=path) from None
     except OSError as error:
         error.filename = str(path)  # a read that fails does not say of what
         raise
 
 
 def _too_long(path: Path | str, line: int) -> DataError:
-    return DataError(f"goes on for more than {MAX_LINE_BYTES:,} bytes; is it text?", file=path, line=line)
+    return DataError(f"is longer than {MAX_LINE_BYTES:,} bytes; is it text?", file=path, line=line)
 
 
 def _decoded(path: Path | str, first_line: int, block: bytes) -> str:

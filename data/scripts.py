@@ -1,4 +1,4 @@
-"""In which scripts texts are written, and which of these put no spaces between words."""
+"""The scripts of texts, and which of them put no spaces between words."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence

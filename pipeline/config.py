@@ -32,7 +32,7 @@ class OptimizerConfig(BaseModel):
     betas: tuple[Beta, Beta] = (0.9, 0.98)
     eps: float = Field(1e-9, gt=0)
     momentum: float = Field(0.9, ge=0, lt=1, description="sgd only")
-    weight_decay: float = Field(0.0, ge=0, description="adamw: decoupled; the others: L2 as torch has it")
+    weight_decay: float = Field(0.0, ge=0, description="adamw: decoupled weight decay; the others: L2, as in torch")
 
     @field_validator("betas", mode="before")
     @classmethod
@@ -50,9 +50,11 @@ class ScheduleConfig(BaseModel):
     peak: float = Field(5e-4, gt=0, description="largest learning rate (noam: the factor before the paper's formula)")
     warmup_steps: int = Field(4000, ge=0)
     final: float = Field(0.0, ge=0, description="learning rate at the end (cosine, linear, warmup_stable_decay)")
-    decay_steps: int = Field(1000, ge=1, description="step: every so many; warmup_stable_decay: the last so many")
-    factor: float = Field(0.5, gt=0, lt=1, description="step, plateau: multiply by this")
-    patience: int = Field(2, ge=0, description="plateau: validations without a better one before a cut")
+    decay_steps: int = Field(
+        1000, ge=1, description="step: interval in steps; warmup_stable_decay: length of the decay"
+    )
+    factor: float = Field(0.5, gt=0, lt=1, description="step, plateau: factor of each reduction")
+    patience: int = Field(2, ge=0, description="plateau: validations without improvement before a reduction")
 
 
 class ValidationConfig(BaseModel):
@@ -61,9 +63,9 @@ class ValidationConfig(BaseModel):
     model_config = STRICT
 
     every_steps: int | None = Field(None, ge=1)
-    every_epochs: int | None = Field(None, ge=1, description="default, where neither is given: 1")
+    every_epochs: int | None = Field(None, ge=1, description="default if neither is given: 1")
     bleu: bool = Field(True, description="translate the validation source, as `tfm translate` does, and score it")
-    beam: int = Field(1, ge=1, description="beam of that translation")
+    beam: int = Field(1, ge=1, description="beam width of that translation")
 
     @model_validator(mode="after")
     def _one_clock(self) -> "ValidationConfig":
@@ -88,7 +90,9 @@ class KeepConfig(BaseModel):
 
     last: int = Field(1, ge=1)
     best: int = Field(1, ge=1, description="by early_stopping.metric")
-    average: Literal["none", "last", "best"] = Field("none", description="publish the mean of the kept last or best")
+    average: Literal["none", "last", "best"] = Field(
+        "none", description="publish the mean of the last or best kept checkpoints"
+    )
 
 
 class TrainingConfig(BaseModel):
@@ -98,30 +102,33 @@ class TrainingConfig(BaseModel):
 
     max_steps: int | None = Field(None, ge=1)
     max_epochs: int | None = Field(
-        None, ge=1, le=100_000, description="10 where neither is given; where both are, the first reached ends"
+        None,
+        ge=1,
+        le=100_000,
+        description="10 if neither is given; if both are, the first one reached ends the training",
     )
     batch_tokens: Annotated[int, Field(ge=16, le=2**40)] | Literal["auto"] | None = Field(
-        None, description="instead of the dataset's; auto: as many as a GPU's memory holds, found at the first start"
+        None, description="instead of the dataset's; auto: as many as fit in a GPU's memory, found at the first start"
     )
-    accumulate: int = Field(1, ge=1, description="batches an update")
+    accumulate: int = Field(1, ge=1, description="batches per update (gradient accumulation)")
     label_smoothing: float = Field(0.1, ge=0, lt=1)
     optimizer: OptimizerConfig = OptimizerConfig()
     schedule: ScheduleConfig = ScheduleConfig()
-    clip_norm: float | None = Field(1.0, gt=0, description="largest gradient norm; none: no clipping")
-    l1: float = Field(0.0, ge=0, description="adds l1 * sum |w| to the loss an update")
-    l2: float = Field(0.0, ge=0, description="adds l2 / 2 * sum w^2 to the loss an update")
+    clip_norm: float | None = Field(1.0, gt=0, description="maximum gradient norm; none: no clipping")
+    l1: float = Field(0.0, ge=0, description="adds l1 * sum |w| to the loss of an update")
+    l2: float = Field(0.0, ge=0, description="adds l2 / 2 * sum w^2 to the loss of an update")
     ema: float | None = Field(None, gt=0, lt=1, description="decay of an exponential moving average of the weights")
-    precision: Precision = Field("auto", description="of matrix products; auto: what this machine is faster at")
+    precision: Precision = Field("auto", description="of matrix products; auto: the faster one on this machine")
     layout: Literal["padded", "flat"] = Field(
-        "padded", description="flat: sentences end to end and filler up to one shape of all batches; for GPUs"
+        "padded", description="flat: concatenated sentences with filler, one shape for all batches; for GPUs"
     )
-    init_from: str | None = Field(None, description="a model/ to start from; of another task: its encoder")
-    device: Device = Field("auto", description="auto: cuda where there is one, else cpu; mps only when asked for")
+    init_from: str | None = Field(None, description="a model/ to start from; if it has another task: its encoder")
+    device: Device = Field("auto", description="auto: cuda if available, else cpu; mps only if given")
     threads: Annotated[int, Field(ge=1, le=1024)] | Literal["auto"] = Field(
-        "auto", description="of each process; auto: OMP_NUM_THREADS, or as many as processors that nobody else uses"
+        "auto", description="of each process; auto: OMP_NUM_THREADS, or the number of idle processors"
     )
     log_every: int = Field(50, ge=1, description="steps between lines of metrics.jsonl")
-    save_every: int | None = Field(None, ge=1, description="steps between checkpoints; always also at a validation")
+    save_every: int | None = Field(None, ge=1, description="steps between checkpoints; also at every validation")
     validation: ValidationConfig = ValidationConfig()
     early_stopping: EarlyStoppingConfig = EarlyStoppingConfig()
     keep: KeepConfig = KeepConfig()
@@ -145,19 +152,19 @@ class TrainingConfig(BaseModel):
         if not self.label_smoothing:
             return None
         return (
-            f"training.label_smoothing = {self.label_smoothing} is about the probability of every piece, and "
-            "model.adaptive saves computing them: it must be 0"
+            f"training.label_smoothing = {self.label_smoothing} needs the probability of every piece, which "
+            "model.adaptive avoids computing: it must be 0"
         )
 
     def no_batch_norm(self, num_processes: int = 1) -> str | None:
         """Why a model with batch norm, whose statistics are of one batch, cannot be trained so; None where it can."""
-        why = 'model.normalization = "batch" takes its statistics from all rows of an update'
+        why = 'model.normalization = "batch" computes its statistics over all rows of an update'
         if self.accumulate > 1:
             return f"{why}, at once: training.accumulate must be 1, not {self.accumulate}"
         if num_processes > 1:
-            return f"{why}: it is trained by one process, not by {num_processes}"
+            return f"{why}: it needs one process, not {num_processes}"
         if self.layout == "flat":
-            return f'{why} and no others: training.layout = "flat" adds filler to them'
+            return f'{why} and no others: training.layout = "flat" adds filler rows'
         return None
 
 
@@ -166,26 +173,32 @@ class DecodingConfig(BaseModel):
 
     model_config = STRICT
 
-    strategy: Strategy = Field("search", description="search: for the likeliest, by a beam; sample: drawn by chance")
+    strategy: Strategy = Field("search", description="search: for the most probable, with a beam; sample: at random")
     beam: int = Field(5, ge=1, description="search: beam width W; 1 is greedy search")
-    temperature: float = Field(1.0, ge=0, description="sample: from p^(1 / temperature); 0: always the likeliest piece")
-    top_k: int | None = Field(None, ge=1, description="sample: from the so many likeliest pieces alone")
-    top_p: float | None = Field(
-        None, gt=0, le=1, description="sample: from the fewest pieces alone that together are so probable"
+    temperature: float = Field(
+        1.0, ge=0, description="sample: from p^(1 / temperature); 0: always the most probable piece"
     )
-    seed: int = Field(1, ge=0, lt=2**32, description="sample: of every draw; the recipe's own seed has no part in it")
+    top_k: int | None = Field(None, ge=1, description="sample: only from the k most probable pieces")
+    top_p: float | None = Field(
+        None, gt=0, le=1, description="sample: only from the fewest pieces whose probabilities sum to p"
+    )
+    seed: int = Field(
+        1, ge=0, lt=2**32, description="sample: seed of every draw; the recipe's own seed has no effect on it"
+    )
     length_norm: LengthNorm = Field("average", description="average: log p / T^alpha; wu: Wu et al. 2016, eq. 14")
     alpha: float = Field(1.0, ge=0, description="strength of the length normalisation")
-    n_best: int = Field(1, ge=1, description="hypotheses a sentence, labels of a text; sample: so many are drawn")
-    min_length: int = Field(0, ge=0, description="pieces before the end token may come")
+    n_best: int = Field(1, ge=1, description="number of hypotheses of a sentence, of labels of a text, or of samples")
+    min_length: int = Field(0, ge=0, description="minimum number of pieces before the end token")
     max_length: int | None = Field(
-        None, ge=1, description="pieces at most; none: max_ratio times the source + 20, and 256 of generated text"
+        None,
+        ge=1,
+        description="maximum number of pieces; none: max_ratio times the source + 20, and 256 for generated text",
     )
     max_ratio: float = Field(2.0, gt=0)
-    no_repeat_ngram: int | None = Field(None, ge=1, description="no so many pieces in a row come up twice")
-    forbidden: tuple[str, ...] = Field((), description="words and phrases that may not come up")
-    forced: tuple[str, ...] = Field((), description="words and phrases that must come up; needs a beam of 2 or more")
-    batch_sentences: int = Field(64, ge=1, description="sentences that are searched for side by side")
+    no_repeat_ngram: int | None = Field(None, ge=1, description="n-gram blocking: no n pieces in a row occur twice")
+    forbidden: tuple[str, ...] = Field((), description="words and phrases that must not occur")
+    forced: tuple[str, ...] = Field((), description="words and phrases that must occur; needs a beam of 2 or more")
+    batch_sentences: int = Field(64, ge=1, description="sentences decoded in parallel")
     precision: DecodingPrecision = Field(
         "fp32", description="of matrix products; bf16 and int8 are faster where the CPU has instructions for them"
     )
@@ -207,7 +220,7 @@ class DecodingConfig(BaseModel):
         for name in ("temperature", "top_k", "top_p"):
             value = getattr(self, name)
             if self.strategy != "sample" and value != type(self).model_fields[name].default:
-                raise ValueError(f'{name} ({value}) is for drawing: it needs strategy = "sample"')
+                raise ValueError(f'{name} ({value}) is for sampling: it needs strategy = "sample"')
         return self
 
     @model_validator(mode="after")
@@ -215,7 +228,7 @@ class DecodingConfig(BaseModel):
         if not all(phrase.strip() for phrase in (*self.forbidden, *self.forced)):
             raise ValueError("forbidden and forced are words or phrases; one of them is empty")
         if self.forced and (self.strategy != "search" or self.beam == 1):
-            raise ValueError('forced words are searched for by a beam: they need strategy = "search" and beam > 1')
+            raise ValueError('forced words need beam search: strategy = "search" and beam > 1')
         return self
 
 
@@ -238,10 +251,10 @@ class EvaluationConfig(BaseModel):
     )
     lowercase: bool = Field(False, description="of BLEU, chrF and exact match; TER and ROUGE ignore case anyway")
     bleu_tokenize: BleuTokenizer = Field(
-        "auto", description="auto: by the scripts of the references; also of the BLEU of validation"
+        "auto", description="auto: by the scripts of the references; also for the BLEU of validation"
     )
     rouge_tokenize: RougeTokenizer = Field(
-        "unicode", description="unicode: words of any script; rouge-score: runs of a-z and 0-9, as that package has it"
+        "unicode", description="unicode: words of any script; rouge-score: runs of a-z and 0-9, as in that package"
     )
     labels: Literal["auto", "line", "word"] = Field(
         "auto", description="accuracy, macro F1: a label is a line or a word of it; auto: a line for classification"

@@ -16,27 +16,26 @@ class TokenizerConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    kind: Kind = Field("bpe", description="how words are cut into pieces")
-    vocab_size: int = Field(10_000, ge=8, description="largest number of pieces, control tokens included")
+    kind: Kind = Field("bpe", description="how words are split into pieces")
+    vocab_size: int = Field(10_000, ge=8, description="maximum number of pieces, including control tokens")
     lowercase: bool = Field(False, description="lower-case all text first")
     normalization: Normalization = Field(
         "nfc", description="Unicode normal form applied to all text; nfkc and nfkd change what a model can write"
     )
-    min_frequency: int = Field(2, ge=1, description="pieces seen less often are not learned")
-    shared: bool = Field(True, description="one vocabulary for source and target, or one a side")
+    min_frequency: int = Field(2, ge=1, description="pieces that occur less often are not learned")
+    shared: bool = Field(True, description="one vocabulary for source and target, or one for each side")
     target_kind: Kind | LabelKind | None = Field(
         None,
         description="of the target's own vocabulary; none: as `kind`. label, tags: names, a whole text each or those "
         "between its spaces, never normalised, cut or unknown: so they are without being asked for where a task labels",
     )
     source_from: str | None = Field(
-        None, description="a folder with a tokenizer; its source side is taken, and only the target's is learned"
+        None, description="a folder with a tokenizer; its source side is used, and only the target's is learned"
     )
 
     file: str | None = Field(
         None,
-        description="a tokenizer.json from elsewhere that is taken in place of learning one; with shared = false for "
-        "the source",
+        description="an existing tokenizer.json to use instead of learning one; with shared = false for the source",
     )
 
     @model_validator(mode="after")
@@ -44,10 +43,10 @@ class TokenizerConfig(BaseModel):
         if self.file is None:
             return self
         if self.source_from is not None:
-            raise ValueError("`file` and `source_from` both name the tokenizer of the source: leave one out")
+            raise ValueError("`file` and `source_from` both name the tokenizer of the source: omit one")
         idle = [name for name in type(self).model_fields if name in LEARNED_BY and name in self.model_fields_set]
         if self.shared and idle:
-            raise ValueError(f"`file` is taken as it is, and nothing is learned: leave out {', '.join(idle)}")
+            raise ValueError(f"`file` is used unchanged, and nothing is learned: omit {', '.join(idle)}")
         return self
 
     @model_validator(mode="after")
@@ -56,7 +55,7 @@ class TokenizerConfig(BaseModel):
             raise ValueError("`vocab_size` must be at least 260 for kind `byte`: 256 bytes and 4 control tokens")
         for name in ("target_kind", "source_from"):
             if self.shared and getattr(self, name) is not None:
-                raise ValueError(f"`{name}` is for a vocabulary a side: set shared = false")
+                raise ValueError(f"`{name}` needs one vocabulary for each side: set shared = false")
         return self
 
     @property

@@ -1,7 +1,7 @@
 """Vocabularies of names: labels (a whole text each) and tags (those between the spaces of a text).
 
-A name is one piece in its own spelling: never normalised, cased or cut, and known if training has it once. As with
-words, a piece carries a space before it, so that a name may spell a control token.
+A name is one piece in its exact spelling: never normalised, lower-cased or split, and known if training has it once. As
+with words, a piece includes a space before it, so that a name may be spelled like a control token.
 """
 
 import json
@@ -23,7 +23,7 @@ _SPACES = str.maketrans(dict.fromkeys(WHITE_SPACE, " "))
 
 
 def words_of(text: str) -> list[str]:
-    """What stands between the spaces of a text: its words as the corpus has them, or its tags."""
+    """The parts of a text between spaces: its words as in the corpus, or its tags."""
     return [word for word in text.translate(_SPACES).split(" ") if word]
 
 
@@ -34,7 +34,7 @@ def names_in(text: str, kind: LabelKind) -> list[str]:
 
 
 def kind_of(whole: tokenizers.Tokenizer) -> LabelKind | None:
-    """Which names a tokenizer is of, if it is one of names."""
+    """The kind of names of a tokenizer, if it is one for names."""
     document: dict[str, Any] = json.loads(whole.to_str())
     if document["model"]["type"] != "WordLevel":
         return None

@@ -1,7 +1,7 @@
-"""Learning pieces from counted words, one function a kind.
+"""Learning pieces from counted words, one function for each kind.
 
-Ids are numbered in one canonical order: control tokens, the alphabet by code point, then what was learned
-(merges in their order, other pieces by what makes them rank). So a file is as stable as the trainer is.
+Ids have one canonical order: control tokens, the alphabet by code point, then what was learned (merges in their order,
+other pieces by their rank). So a file is as reproducible as the trainer.
 """
 
 import json
@@ -102,7 +102,7 @@ def learn_word(words: Words, config: TokenizerConfig) -> Model:
 
 
 def _merges(words: Words, letters: list[str], config: TokenizerConfig) -> Model:
-    """A byte-pair encoding over an alphabet that holds every character of the words."""
+    """A byte-pair encoding over an alphabet with every character of the words."""
     trainer = trainers.BpeTrainer(
         vocab_size=config.vocab_size,
         min_frequency=config.min_frequency,
@@ -136,10 +136,10 @@ def _said(words: Iterable[tuple[str, int]], at_once: int = 1000) -> Iterator[str
 
 
 def _with_ends(words: Words) -> Iterator[tuple[str, int]]:
-    """The words, each as often as before, but once with a character after it that no word has.
+    """The words, each as often as before, but one occurrence followed by a character that no word has.
 
-    The trainer takes as candidates what is followed by different characters in its list of different words.
-    There " many" stands once, so by itself it could never become a piece, however frequent it is.
+    The trainer takes as candidates the strings that are followed by different characters in its list of distinct words.
+    " many" is in it once, so without this it could never become a piece, however frequent.
     """
     for word, count in words.items():
         if count > 1:

@@ -1,4 +1,4 @@
-"""Normalised text: what decoding gives back, and what a tokenizer makes of text before it cuts it."""
+"""Normalised text: what decoding returns, and what a tokenizer makes of text before splitting it."""
 
 import re
 

@@ -19,10 +19,10 @@ MAX_BYTES = 64 * 2**20
 
 
 class Tokenizer:
-    """A vocabulary and its way of cutting text. Text that spells a control token is text.
+    """A vocabulary and its way of splitting text. Text that spells a control token is treated as text.
 
-    The law: `decode(encode(text)) == normalize(text)`, unless a piece of the text is unknown.
-    Raises ValueError where the control tokens do not have the ids 0 to 3, or the pieces not the ids from 0 on.
+    The invariant: `decode(encode(text)) == normalize(text)`, unless a piece of the text is unknown.
+    Raises ValueError if the control tokens do not have the ids 0 to 3, or the ids are not contiguous from 0.
     """
 
     def __init__(self, whole: tokenizers.Tokenizer) -> None:
@@ -40,9 +40,9 @@ class Tokenizer:
 
     @classmethod
     def load(cls, file: Path) -> "Tokenizer":
-        """Read a tokenizer. Raises ValueError, in one line that names the file, where it is not one of ours."""
+        """Read a tokenizer. Raises ValueError, in one line that names the file, if tfm cannot use it."""
         if file.stat().st_size > MAX_BYTES:
-            raise ValueError(f"{file}: is larger than any tokenizer of ours ({file.stat().st_size:,} bytes)")
+            raise ValueError(f"{file}: is larger than any tokenizer that tfm writes ({file.stat().st_size:,} bytes)")
         try:
             found = cls(tokenizers.Tokenizer.from_str(file.read_text("utf-8")))
             found.encode("a \U0010fffd")  # what cannot encode an unknown character says so only then
@@ -53,7 +53,7 @@ class Tokenizer:
             if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
                 raise
             reason = " ".join(str(error).split()) or type(error).__name__
-            raise ValueError(f"{file}: is not a tokenizer of ours ({reason:.200})") from error
+            raise ValueError(f"{file}: is not a tokenizer that tfm can use ({reason:.200})") from error
 
     def save(self, file: Path) -> None:
         """Write the tokenizer; the same tokenizer always gives the same bytes."""
@@ -91,7 +91,7 @@ class Tokenizer:
         return kind_of(self._whole)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids; control tokens, the unknown one among them, are left out."""
+        """The text of ids; control tokens, including the unknown token, are omitted."""
         return self._whole.decode(ids, skip_special_tokens=True)
 
     def decode_batch(self, batch: Sequence[Sequence[int]]) -> list[str]:
@@ -99,7 +99,7 @@ class Tokenizer:
         return self._whole.decode_batch(batch, skip_special_tokens=True)
 
     def normalize(self, text: str) -> str:
-        """The text as decoding gives it back."""
+        """The text as decoding returns it."""
         text = spellable(text)
         return text if self._whole.normalizer is None else self._whole.normalizer.normalize_str(text)
 

@@ -1,4 +1,4 @@
-"""Training a tokenizer on text that streams by: what is kept is how often each word was seen, never the text."""
+"""Training a tokenizer on streamed text: only the count of each word is kept, never the text."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -104,7 +104,7 @@ def _with_specials(whole: tokenizers.Tokenizer) -> Tokenizer:
 
 
 def train(texts: Iterable[str], config: TokenizerConfig) -> Tokenizer:
-    """A tokenizer learned from texts, each looked at once and not kept."""
+    """A tokenizer learned from texts, each read once and not kept."""
     trainer = TokenizerTrainer(config)
     for text in texts:
         trainer.add(text)

@@ -1,8 +1,8 @@
-"""The ids of sentences word by word, for tasks that ask something of each word.
+"""The ids of sentences word by word, for tasks that predict something for each word.
 
-A word is what stands between the spaces of the text. What a tokenizer makes of it, spaces and unknown pieces included,
-is its pieces; a word of which nothing is left is an unknown piece. Otherwise the ids are those of the whole text, where
-the tokenizer does not look across spaces, as none of ours does.
+Words are separated by the spaces of the text. The pieces of a word are all that the tokenizer makes of it, including
+spaces and unknown pieces; a word that normalisation leaves empty is one unknown piece. Otherwise the ids are those of
+the whole text, if the tokenizer does not look across spaces, as none of ours does.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,7 @@
-"""The ids of much text at once, each different word encoded once: words come again, so that what is left is looking up.
+"""The ids of much text at once, each distinct word encoded once: repeated words are looked up.
 
-It holds because no kind of ours looks across a space, neither when normalising nor when cutting; see `cuts_at_spaces`.
+This is exact because no kind of tokenizer looks across a space, neither in normalising nor in splitting; see
+`cuts_at_spaces`.
 """
 
 import json
@@ -81,7 +82,8 @@ class WordIds:
 
 
 def for_later_words(whole: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
-    """The same tokenizer for a word that is not the first of its text, given with the space before it, which stays."""
+    """The same tokenizer for a word that is not the first of its text, given with the space before it, which is
+    kept."""
     later = json.loads(whole.to_str())
     steps = (later["normalizer"] or {}).get("normalizers", [])
     if steps and steps[-1]["type"] == "Strip":
@@ -107,7 +109,7 @@ def encode_lists(whole: tokenizers.Tokenizer, texts: Sequence[str]) -> list[list
 
 
 def cuts_at_spaces(whole: tokenizers.Tokenizer) -> bool:
-    """Whether a tokenizer, which may come from elsewhere, normalises and cuts text as one of our kinds does."""
+    """Whether a tokenizer, which may be from another program, normalises and splits text as our kinds do."""
     document: dict[str, Any] = json.loads(whole.to_str())
     ours = [_spelled(kind.pre_tokenizer) for kind in KINDS.values() if kind.pre_tokenizer is not None]
     by_character = document["pre_tokenizer"] is None and document["model"].get("merges") == []

@@ -1,6 +1,6 @@
-"""CTranslate2 on what `tfm export` made of a model: `python -m bench.peers.decode_ctranslate2 < JSON`.
+"""CTranslate2 with a model exported by `tfm export`: `python -m bench.peers.decode_ctranslate2 < JSON`.
 
-From the same token ids to token ids; prints what bench/answering.py prints.
+From the same token ids to token ids; prints the same as bench/answering.py.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What Hugging Face's configurations of encoder-decoders are told of a model's size."""
+"""The sizes of a model in the terms of Hugging Face's encoder-decoder configurations."""
 
 from typing import Any
 

@@ -1,8 +1,8 @@
 """Hugging Face Marian and Seq2SeqTrainer on files of words p17: target tokens a second, as JSON.
 
-Usage: python train_huggingface.py < JSON     (needs: torch, transformers, accelerate; of ours what needs nothing else)
+Usage: python train_huggingface.py < JSON     (needs: torch, transformers, accelerate; from tfm only bench.peers.huggingface)
 
-The words' numbers are the ids; 0 pads, 1 is unknown, 2 begins, 3 ends. Batches are those of the Trainer: a number of
+The words' numbers are the ids; 0 is padding, 1 unknown, 2 start, 3 end. Batches are those of the Trainer: a number of
 sentences, grouped by length.
 """
 

@@ -1,4 +1,4 @@
-"""Examples -> tensors: the sentence pairs of a batch, one row a token, without padding."""
+"""Examples to tensors: the sentence pairs of a batch, one row for each token, without padding."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,10 +20,10 @@ class PairBatch:
     Filler may follow the tokens of a side; no length counts it.
 
     source: (N_s,) each source and its end token. target_in: (N_t,) start token, then the target.
-    target_out: (N_t,) the target, then the end token: what the model is to say at each row of target_in.
-    source_lengths, target_lengths: (B,) rows of each sentence, so the end (or start) token is counted.
+    target_out: (N_t,) the target, then the end token: what the model should predict at each row of target_in.
+    source_lengths, target_lengths: (B,) rows of each sentence, including the end (or start) token.
     rows: (B,) the row number of each pair in its split.
-    firsts: (W,) the rows of `source` that are the first of a word, where words are asked for.
+    firsts: (W,) the rows of `source` at which words begin, if words are needed.
     """
 
     source: Tensor
@@ -52,7 +52,7 @@ class PairBatch:
         )
 
     def filled(self, num_rows: int) -> "PairBatch":
-        """The same batch with filler on both sides, up to so many rows."""
+        """The same batch with filler on both sides, up to this many rows."""
         sides = (self.source, self.target_in, self.target_out)
         source, target_in, target_out = (F.pad(ids, (0, num_rows - len(ids)), value=EOS_ID) for ids in sides)
         return replace(self, source=source, target_in=target_in, target_out=target_out)
@@ -62,8 +62,8 @@ class PairBatch:
 class TextBatch:
     """B texts, their tokens joined end to end; all tensors int64, the lengths always on the CPU.
 
-    tokens_in: (N,) start token, then the text but its last token. tokens_out: (N,) the text, what the model is to say
-    at each row of tokens_in. lengths: (B,) rows of each text. rows: (B,) which texts they are.
+    tokens_in: (N,) start token, then the text but its last token. tokens_out: (N,) the text, what the model should
+    predict at each row of tokens_in. lengths: (B,) rows of each text. rows: (B,) which texts they are.
     """
 
     tokens_in: Tensor
@@ -82,7 +82,7 @@ class TextBatch:
         return TextBatch(tokens_in, tokens_out, self.lengths, self.rows)
 
     def filled(self, num_rows: int) -> "TextBatch":
-        """The same batch with filler, up to so many rows."""
+        """The same batch with filler, up to this many rows."""
         sides = (self.tokens_in, self.tokens_out)
         tokens_in, tokens_out = (F.pad(ids, (0, num_rows - len(ids)), value=EOS_ID) for ids in sides)
         return TextBatch(tokens_in, tokens_out, self.lengths, self.rows)
@@ -139,8 +139,8 @@ def _batch(source: Column, target: Column, rows: Ints, words: Column | None) -> 
 
 
 def _firsts(sizes: Ids, counts: Ints) -> Tensor:
-    """Where words begin in sentences end to end, each with its end token: words (W,) of so many pieces, and (B,) how
-    many words each sentence has."""
+    """Where words begin in concatenated sentences, each with its end token: words (W,) pieces of each word, and (B,)
+    how many words each sentence has."""
     sizes = sizes.astype(np.int64)
     return torch.from_numpy(np.cumsum(sizes) - sizes + np.repeat(np.arange(len(counts)), counts))
 

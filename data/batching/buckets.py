@@ -1,8 +1,8 @@
-"""Batches of rows of like length within a token budget: a pure function of (lengths, seed, epoch).
+"""Batches of rows of similar length within a token budget: a pure function of (lengths, seed, epoch).
 
-Rows are sorted by their larger side and, within one length of it, by how much longer the source is than the
-target, up and down in turn, so that neighbours are alike on both sides. The sorted rows are cut where the budget
-is full. Ties, both directions and the first cut are drawn anew each epoch, and so is the order of the batches.
+Rows are sorted by their larger side and, within one length of it, by how much longer the source is than the target,
+ascending and descending alternately, so that neighbours are similar on both sides. The sorted rows are cut where the
+budget is full. Ties, both directions, the first cut and the order of the batches are drawn again each epoch.
 """
 
 from collections.abc import Sequence
@@ -27,11 +27,10 @@ def batches(
 ) -> list[Ints]:
     """Batches of one epoch, in the order to train on them, as arrays of row numbers.
 
-    source_lengths, target_lengths: (rows,) tokens of each row, the end token included.
-    budget: the largest B * longest source and B * longest target of a batch of B rows.
-    weights: a row of weight w comes floor(w) times, and once more for a drawn share w - floor(w) of the rows of
-    that weight (see `num_drawn`); without weights every row comes exactly once.
-    Raises DataError if one row alone exceeds the budget.
+    source_lengths, target_lengths: (rows,) tokens of each row, the end token included. budget: the largest B * longest
+    source and B * longest target of a batch of B rows. weights: a row of weight w occurs floor(w) times, and once more
+    for a random share w - floor(w) of the rows of that weight (see `num_drawn`); without weights every row occurs
+    exactly once. Raises DataError if one row alone exceeds the budget.
     """
     rows = copies(weights, seed=seed, epoch=epoch) if weights is not None else np.arange(len(source_lengths))
     if not len(rows):
@@ -51,9 +50,9 @@ def batches(
 
 
 def ordered_batches(source_lengths: Ints, target_lengths: Ints, *, budget: int) -> list[Ints]:
-    """Every row once, batched as in training but sorted by length and without any draw: for validation and tests.
+    """Every row once, batched as in training but sorted by length and without randomness: for validation and tests.
 
-    A row that exceeds the budget gets a batch of its own.
+    A row that exceeds the budget gets its own batch.
     """
     if not len(source_lengths):
         return []
@@ -63,7 +62,7 @@ def ordered_batches(source_lengths: Ints, target_lengths: Ints, *, budget: int) 
 
 
 def padding(batches: Sequence[Ints], source_lengths: Ints, target_lengths: Ints) -> float:
-    """Share of padded positions that hold no token, over both sides of all batches: 1 - real / padded."""
+    """Share of positions that are padding, over both sides of all batches: 1 - real / padded."""
     real = padded = 0
     for rows in batches:
         for lengths in (source_lengths[rows], target_lengths[rows]):
@@ -73,7 +72,7 @@ def padding(batches: Sequence[Ints], source_lengths: Ints, target_lengths: Ints)
 
 
 def copies(weights: NDArray[np.float64], *, seed: int, epoch: int) -> Ints:
-    """Row numbers of one epoch, each as often as its weight asks; the share of the rest is drawn from (seed, epoch)."""
+    """Row numbers of one epoch, each as often as its weight says; fractions are drawn from (seed, epoch)."""
     rng = np.random.default_rng([seed, epoch, _DRAW_COPIES])
     times = np.floor(weights).astype(np.int64)
     for weight in np.unique(weights):
@@ -84,10 +83,10 @@ def copies(weights: NDArray[np.float64], *, seed: int, epoch: int) -> Ints:
 
 
 def num_drawn(weight: float, num_rows: int, *, seed: int, epoch: int) -> int:
-    """How many of `num_rows` rows of a weight come once more in an epoch, for the fraction of the weight.
+    """How many of `num_rows` rows of a weight occur once more in an epoch, for the fraction of the weight.
 
-    Fraction times rows in the mean, however few those are: the first n epochs have n times as many, but for less
-    than one row; where between two epochs that falls is drawn from the seed.
+    On average fraction times rows, even for few rows: the first n epochs have n times as many, to within one row; the
+    phase is drawn from the seed.
     """
     share = round(weight % 1 * num_rows, 9)  # 0.3 of 100 rows are 30, not 30.000000000000004
     begin = epoch + np.random.default_rng([seed, _DRAW_COPIES, *weight.as_integer_ratio()]).random()

@@ -1,4 +1,4 @@
-"""What an epoch comes to: its batches and their padding, from nothing but how often each pair of lengths is there."""
+"""The cost of an epoch: its batches and their padding, computed only from the counts of each pair of lengths."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ class Lengths:
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one epoch: batches, rows, and the share of padded positions that hold no token, over both sides."""
+    """For one epoch: batches, rows, and the share of positions that are padding, over both sides."""
 
     batches: int
     rows: int
@@ -51,7 +51,7 @@ def cost(lengths: Lengths, *, budget: int, seed: int, epoch: int) -> Cost:
         waiting = np.concatenate([waiting, block], axis=1)
         pieces = cut(np.arange(waiting.shape[1]), waiting.max(0), budget, first=share)
         if not is_last:
-            pieces = pieces[:-1]  # the next block may go on with it
+            pieces = pieces[:-1]  # the next block may continue it
         for piece in pieces:
             of_piece, share = waiting[:, piece], 1.0
             num_batches, num_rows = num_batches + 1, num_rows + len(piece)
@@ -93,9 +93,9 @@ def _histogram(larger: Ints) -> tuple[list[int], list[int]]:
 
 
 def _num_pieces(lengths: list[int], times: list[int], budget: int, first: int) -> int:
-    """How many pieces `buckets.cut` makes of rows of these lengths, ascending, each so often.
+    """How many pieces `buckets.cut` makes of rows with these lengths, ascending, and counts.
 
-    first: what the first piece may hold, where the others may hold the budget.
+    first: the limit of the first piece; the others have the budget.
     """
     pieces = held = 0  # held: rows of the piece that is open
     room = first
@@ -106,7 +106,7 @@ def _num_pieces(lengths: list[int], times: list[int], budget: int, first: int) -
             taken = min(left, max(room // length, 0 if held else 1) - held)
             if taken > 0:
                 held, left = held + taken, left - taken
-            if left:  # the piece is full; of those that follow all but the last are of this length alone
+            if left:  # the piece is full; all following ones but the last have only rows of this length
                 full = max(budget // length, 1)
                 whole = (left - 1) // full
                 pieces, left = pieces + whole, left - whole * full

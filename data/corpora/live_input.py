@@ -1,4 +1,4 @@
-"""A pipe or a terminal as a text that is still being written: its lines, and whether one is there already."""
+"""A pipe or a terminal as a text that is still being written: its lines, and whether one is available already."""
 
 import os
 import select
@@ -11,7 +11,7 @@ BLOCK_BYTES = 1 << 20
 
 
 class Incoming:
-    """Reads a file descriptor line by line. `before_waiting` is called before it waits for whoever writes."""
+    """Reads a file descriptor line by line. `before_waiting` is called before it waits for the writer."""
 
     def __init__(self, descriptor: int, before_waiting: Callable[[], object]) -> None:
         self._descriptor, self._before_waiting = descriptor, before_waiting
@@ -28,7 +28,7 @@ class Incoming:
         return True
 
     def readline(self, most: int) -> bytes:
-        """The next line with its end, of at most so many bytes; nothing at the end."""
+        """The next line with its line break, at most this many bytes; empty at the end."""
         while not self._has_line():
             if not self._arrives(0):
                 self._before_waiting()

@@ -1,4 +1,4 @@
-"""What is wrong with a corpus, found before any work: a quick pass over the raw bytes and a look at the first pair."""
+"""Errors of a corpus, found before any work: a quick pass over the raw bytes and a look at the first pair."""
 
 from tfm.data.config import CorpusConfig
 from tfm.data.corpora import sources
@@ -11,7 +11,7 @@ LINE_FORMATS = ("text", "tsv", "csv", "jsonl", "labelled", "conllu")
 
 
 def preflight(splits: Splits, *, online: bool = False) -> dict[str, int | None]:
-    """Check every corpus; the number of pairs of each split, or None where only reading it all could tell.
+    """Check every corpus; the number of pairs of each split, or None if only reading all of it could tell.
 
     Raises DataError for a missing file, differing line counts (naming both), invalid UTF-8 (naming file, line and
     byte), a missing column or split, and a split without any pair.
@@ -47,7 +47,7 @@ def _count(corpus: CorpusConfig, online: bool) -> int | None:
 
 
 def _count_whole(corpus: CorpusConfig, online: bool) -> int | None:
-    """The number of all pairs in the files of a corpus, whatever part of them is asked for."""
+    """The number of all pairs in the files of a corpus, whichever part of them is used."""
     if corpus.format == "huggingface":
         return len(huggingface.open_split(str(corpus.path), corpus.split, online=online))
     files = sources.files(corpus) if corpus.format in LINE_FORMATS else []
@@ -60,9 +60,9 @@ def _count_whole(corpus: CorpusConfig, online: bool) -> int | None:
 
 
 def over_budget(corpus: Corpus, row: int, length: int, budget: int) -> DataError:
-    """The error of a training pair that no batch can hold."""
+    """The error for a training pair that fits into no batch."""
     return DataError(
-        f"pair {row} has {length} tokens with its end token, but a batch holds {budget}: "
+        f"pair {row} has {length} tokens including its end token, but a batch holds {budget}: "
         "raise data.batch_tokens, or lower data.limits.max_length to drop it",
         file=sources.describe(corpus),
     )

@@ -1,4 +1,4 @@
-"""Several references of a segment: pairs of one source made one, and the lines of files that hold them."""
+"""Several references for a segment: pairs with the same source merged, and the files that store them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import TypeAlias
 from tfm.data.errors import DataError
 from tfm.data.lines import evened, open_lines
 
-Row: TypeAlias = tuple[str, ...]  # source, target and, where there are more references, those
+Row: TypeAlias = tuple[str, ...]  # source, target and any further references
 
 
 def merged(rows: Iterable[Row]) -> Iterator[Row]:
@@ -24,7 +24,7 @@ def merged(rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def write_further(folder: Path, rows: Sequence[Row]) -> None:
-    """Write the references of each row after the first into reference.2.txt, ...; an empty line where there is none."""
+    """Write the references of each row after the first into reference.2.txt, ...; an empty line if there is none."""
     for number in range(2, 2 + max(map(len, rows), default=0)):
         lines = (row[number - 2] if number - 2 < len(row) else "" for row in rows)
         text = "".join(line.replace("\r", " ") + "\n" for line in lines)
@@ -32,7 +32,7 @@ def write_further(folder: Path, rows: Sequence[Row]) -> None:
 
 
 def read_further(folder: Path, num_rows: int) -> list[list[str]]:
-    """What `write_further` wrote: of each further reference its lines. Raises DataError where they are not so many."""
+    """What `write_further` wrote: the lines of each further reference. Raises DataError if their number is wrong."""
     found: list[list[str]] = []
     while (file := folder / f"reference.{len(found) + 2}.txt").exists():
         found.append(list(open_lines(file)))

@@ -52,7 +52,7 @@ def rows(corpus: Corpus, *, online: bool = False) -> Iterator[Row]:
     if isinstance(corpus, Portion):
         return pairs(corpus, online=online)
     found = READERS[corpus.format](corpus, online)
-    # A built-in corpus makes just as many pairs as it is asked for.
+    # A built-in corpus makes exactly as many pairs as requested.
     size = None if corpus.size is None or corpus.format == "generated" else corpus.skip + corpus.size
     wanted = islice(found, corpus.skip, size)
     return merged(wanted) if corpus.merge_references else wanted
@@ -151,7 +151,7 @@ def _cells(path: Path, rows: Iterable[tuple[int, list[str]]], *sides: int) -> Ro
             first = "" if source < 0 else one_line(row[source])
             yield first, one_line(row[target]), *[one_line(row[each]) for each in more]
         except IndexError:
-            problem = f"has {len(row)} columns, but column {max(sides) + 1} is wanted"
+            problem = f"has {len(row)} columns, but column {max(sides) + 1} is needed"
             raise DataError(problem, file=path, line=line) from None
 
 
@@ -205,7 +205,7 @@ def _text_of(value: object, column: str, path: Path, line: int) -> str:
         raise DataError(f"{column!r} holds {json.dumps(value):.40}, not text", file=path, line=line)
     text = one_line(value or "")
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-        raise DataError(f"{column!r} holds half a surrogate pair, which is no character", file=path, line=line)
+        raise DataError(f"{column!r} contains half a surrogate pair, which is not a character", file=path, line=line)
     return text
 
 
@@ -219,7 +219,7 @@ def _parquet(corpus: CorpusConfig, online: bool) -> Rows:
                 yield from table_rows(pa.Table.from_batches([batch]), corpus, str(path))
                 num_rows += len(batch)
             if num_rows != file.metadata.num_rows:
-                raise DataError(f"has {num_rows} rows, but says that it has {file.metadata.num_rows}", file=path)
+                raise DataError(f"has {num_rows} rows, but its metadata says {file.metadata.num_rows}", file=path)
 
 
 def _huggingface(corpus: CorpusConfig, online: bool) -> Rows:
@@ -250,7 +250,7 @@ def _path(corpus: CorpusConfig) -> str:
 
 def _sha256(path: Path) -> str:
     if path.exists() and not (path.is_file() or path.is_dir()):
-        raise DataError("is a pipe or device; a corpus is read more than once, so give a file", file=path)
+        raise DataError("is a pipe or device, but a corpus is read more than once: give a file", file=path)
     with opened(path, packed=True) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

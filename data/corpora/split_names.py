@@ -1,4 +1,4 @@
-"""What splits are called: which of the names in a folder or a Hugging Face dataset are used for what."""
+"""The names of splits: which names in a folder or a Hugging Face dataset are used for what."""
 
 import re
 from collections.abc import Iterable, Sequence

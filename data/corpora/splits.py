@@ -1,4 +1,4 @@
-"""Which corpora are training, validation and test data: as given, else seeded random portions of the training data."""
+"""Training, validation and test corpora: as given, or else seeded random portions of the training data."""
 
 import hashlib
 import re
@@ -25,21 +25,21 @@ class Portion:
 
     @property
     def weight(self) -> float:
-        """How often a pair comes up in an epoch."""
+        """How often a pair occurs in an epoch."""
         return self.corpora[0].weight
 
     @property
     def has_source(self) -> bool:
-        """Whether these are pairs; else they are texts, each a target."""
+        """Whether these are pairs; otherwise they are texts, each a target."""
         return any(corpus.has_source for corpus in self.corpora)
 
     @property
     def epochs(self) -> tuple[int, int] | None:
-        """The first and the last epoch its pairs take part in."""
+        """The first and the last epoch that use its pairs."""
         return self.corpora[0].epochs
 
     def holds(self, corpus: CorpusConfig, pair: tuple[str, str]) -> bool:
-        """Whether a pair of one of its corpora belongs to the portion: its source decides, or else its target."""
+        """Whether a pair of one of its corpora belongs to the portion: decided by its source, or else its target."""
         return self.low <= draw(pair[0] if corpus.has_source else pair[1], self.seed) < self.high
 
 
@@ -48,7 +48,8 @@ Corpus: TypeAlias = CorpusConfig | Portion
 
 @dataclass(frozen=True)
 class Splits:
-    """All corpora by their use; `tests` by name, the main one first. `unused`: what looks like a split and is none."""
+    """All corpora by their use; `tests` by name, the main one first. `unused`: what looks like a split but is not
+    used."""
 
     train: tuple[Corpus, ...]
     valid: Corpus
@@ -63,8 +64,8 @@ class Splits:
 def draw(text: str, seed: int) -> float:
     """A uniform number in [0, 1) for a text.
 
-    Drawn from the text, not from its place, so that repeated sentences never lie on both sides of a split, nor those
-    that differ only in white space or in Unicode's normal form.
+    Drawn from the text, not from its position, so that repeated sentences are never on both sides of a split, nor
+    sentences that differ only in white space or in Unicode normal form.
     """
     key = seed.to_bytes(8, "little")
     digest = hashlib.blake2b(evened(text).encode("utf-8", "surrogatepass"), digest_size=6, key=key).digest()
@@ -169,7 +170,7 @@ def _is_a_file(config: DataConfig) -> DataError:
     if config.source is None and format_ == "tsv":
         instead = f'{{ source = "none", target = "{path}" }}'
     return DataError(
-        f"is a file, and data.path is a folder or a Hugging Face dataset; of a file say data.train = {instead}",
+        f"is a file, and data.path is a folder or a Hugging Face dataset; for a single file set data.train = {instead}",
         file=path,
     )
 
@@ -182,7 +183,7 @@ def _hub_splits(config: DataConfig) -> Sequence[str]:
         if not Path(config.path).is_dir():
             raise
         raise DataError(
-            f"this folder holds neither {_train_files(config)} nor a Hugging Face dataset ({error})"
+            f"this folder has neither {_train_files(config)} nor a Hugging Face dataset ({error})"
         ) from error
 
 
@@ -212,7 +213,9 @@ def _text_files(folder: Path, source: str | None, target: str) -> tuple[dict[str
             continue
         present, missing = (one or other), (target if other is None else source)
         if must_be_whole(name):
-            raise DataError(f"its other side is missing: expected {name}.{missing} (or .gz) beside it", file=present)
+            raise DataError(
+                f"its other side is missing: expected {name}.{missing} (or .gz) in the same folder", file=present
+            )
         if looks_like_a_split(name) and present is not None:
             alone.append(f"{present.name} (there is no {name}.{missing})")
     return pairs, alone

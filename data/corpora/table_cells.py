@@ -1,4 +1,4 @@
-"""Cells -> texts: columns of Arrow tables, lists of texts in a cell, and what of them are source and references."""
+"""Cells to texts: columns of Arrow tables, lists of texts in a cell, and which are source and references."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -38,7 +38,7 @@ def all_of(value: str | list[str], column: str, corpus: CorpusConfig, path: Path
 
 
 def top_columns(corpus: CorpusConfig, names: Sequence[str]) -> list[str]:
-    """Which columns of a table hold what a corpus names, in themselves or in a field (see `_table_column`)."""
+    """Which columns of a table contain what a corpus names, directly or in a field (see `_table_column`)."""
     wanted = {*(each.split(".")[0] for each in sides_of(corpus) if each), "translation"}
     return [name for name in names if {name, name.split(".")[0]} & wanted]
 

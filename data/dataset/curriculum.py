@@ -1,4 +1,4 @@
-"""Curricula: which training corpora take part in which epoch, and how often their rows then come up."""
+"""Curricula: which training corpora are used in which epoch, and how often their rows then occur."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ from tfm.data.errors import DataError
 
 @dataclass(frozen=True)
 class CorpusEpochs:
-    """One training corpus in a dataset, where the rows of each lie one after another.
+    """One training corpus in a dataset, where the rows of each are contiguous.
 
-    epochs: the first and the last one in which it takes part, counted from 1; None: all.
+    epochs: the first and the last one that use it, counted from 1; None: all.
     """
 
     rows: int
@@ -27,9 +27,9 @@ class CorpusEpochs:
 
 
 def weights_of(weights: NDArray[np.float64], turns: Sequence[CorpusEpochs], epoch: int) -> NDArray[np.float64] | None:
-    """How often each row comes up in an epoch, counted from 0: not at all where its corpus takes no part.
+    """How often each row occurs in an epoch, counted from 0: never if its corpus is not used in it.
 
-    weights: (rows,) of the rows where they do come up. None where every row comes up once.
+    weights: (rows,) of the rows where they are used. None if every row occurs once.
     """
     away = [not turn.takes_part(epoch) for turn in turns]
     if any(away):

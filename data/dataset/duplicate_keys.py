@@ -1,4 +1,4 @@
-"""Keys of very many texts, in a file: what is asked of all takes the memory of a share of them."""
+"""Keys of very many texts, in a file: questions about all of them take the memory of a share of them."""
 
 from collections.abc import Iterator
 from typing import IO

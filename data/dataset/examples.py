@@ -1,4 +1,4 @@
-"""Text pairs -> encoded examples, in chunks, and which of them are dropped."""
+"""Text pairs to encoded examples, in chunks, and which of them are dropped."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -21,9 +21,9 @@ REASONS = ("empty", "too long", "length ratio", "duplicate")
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a chunk: its texts, and their ids (no start or end token) end to end with each one's length.
+    """One side of a chunk: its texts, their concatenated ids (no start or end token), and the length of each.
 
-    words: where they are asked for, how many pieces each word has, end to end, and how many words each text has.
+    words: if needed, how many pieces each word has, concatenated, and how many words each text has.
     """
 
     texts: list[str]
@@ -52,13 +52,13 @@ class Side:
         return Side(list(compress(self.texts, kept)), ids, self.lengths[kept], words)
 
     def cut(self, most: int) -> "Side":
-        """The same texts with at most so many ids each, from the beginning; they are not counted by words."""
+        """The same texts truncated to at most this many ids each; without counts of words."""
         assert self.words is None
         places = np.arange(len(self.ids)) - np.repeat(np.cumsum(self.lengths) - self.lengths, self.lengths)
         return Side(self.texts, self.ids[places < most], np.minimum(self.lengths, most))
 
     def keys(self) -> Ints:
-        """(rows,) a key of each text, by which repeated ones are told; see `row_keys`."""
+        """(rows,) a key of each text, to detect repeated ones; see `row_keys`."""
         return row_keys(self.texts, self.ids, self.lengths)
 
 
@@ -66,7 +66,7 @@ class Side:
 class Chunk:
     """Some encoded pairs.
 
-    rows: the number of each in its corpus, from 0. further: where they may have more, their references after the first.
+    rows: the number of each in its corpus, from 0. further: their references after the first, if they may have any.
     """
 
     rows: Ints
@@ -88,8 +88,8 @@ class Chunk:
 def encode(rows: Iterable[Row], source: Tokenizer, target: Tokenizer, *, several: bool = False) -> Iterator[Chunk]:
     """The pairs in `portions` of CHUNK_ROWS, encoded; a stream of any length needs the memory of one chunk.
 
-    Where targets are tags, which are of words, sources are encoded word by word. several: whether rows may have more
-    texts than two.
+    If targets are tags, which belong to words, sources are encoded word by word. several: whether rows may have more
+    than two texts.
     """
     of_source = Side.by_words if target.names == "tags" else Side.encode
     first = 0
@@ -103,14 +103,14 @@ def encode(rows: Iterable[Row], source: Tokenizer, target: Tokenizer, *, several
 
 @dataclass
 class PairFilter:
-    """Drops training pairs by the recipe's limits and counts them, each under the first reason that holds."""
+    """Drops training pairs by the recipe's limits and counts them, each under the first reason that applies."""
 
     limits: LimitsConfig
     dropped: dict[str, int] = field(default_factory=lambda: dict.fromkeys(REASONS, 0))
     _seen: set[int] = field(default_factory=set, repr=False)
 
     def __call__(self, chunk: Chunk, *, has_source: bool = True) -> Chunk:
-        """The pairs of the chunk that stay; without a source only the target is looked at."""
+        """The pairs of the chunk that are kept; without a source only the target is checked."""
         sides = [chunk.source, chunk.target] if has_source else [chunk.target]
         lengths = np.stack([side.lengths for side in sides])
         longer, shorter = lengths.max(0), lengths.min(0)

@@ -14,9 +14,9 @@ _Bits = NDArray[np.uint64]
 
 
 def row_keys(texts: list[str], ids: Ids, lengths: Ints) -> Ints:
-    """(rows,) a 64-bit key of each row of ids, which lie end to end; within a process only.
+    """(rows,) a 64-bit key of each row of concatenated ids; only valid within a process.
 
-    What is unknown to the tokenizer is not one and the same: of rows with unknown pieces the text counts too.
+    Unknown pieces are not all the same: for rows with unknown pieces the text counts too.
     """
     rows = np.flatnonzero(lengths)
     keys = np.zeros(len(lengths), np.uint64)
@@ -33,7 +33,7 @@ def row_keys(texts: list[str], ids: Ids, lengths: Ints) -> Ints:
 
 
 def joined(one: Ints, other: Ints) -> Ints:
-    """(rows,) keys of pairs, whose order counts."""
+    """(rows,) keys of pairs; the order of the two matters."""
     return _mixed(_mixed(one.view(np.uint64)) + other.view(np.uint64)).view(np.int64)
 
 

@@ -1,8 +1,8 @@
-"""Encoded examples on disk: one Arrow dataset a split, which `datasets.load_from_disk` opens and we map into memory.
+"""Encoded examples on disk: one Arrow dataset for each split, which `datasets.load_from_disk` opens; memory-mapped.
 
-A split has the columns source and target (token ids without start and end token), then, in training data, weight,
-or, in validation and test data, source_text and target_text; last, where targets are tags, words: how many pieces each
-word of the source has.
+A split has the columns source and target (token ids without start and end token), then, in training data, weight, or,
+in validation and test data, source_text and target_text; last, if targets are tags, words: the number of pieces of each
+word of the source.
 """
 
 import hashlib
@@ -104,7 +104,7 @@ def load_split(folder: Path, *, texts: bool | None = None) -> Split:
         return Split(source, target, weights, table, words=words, folder=folder)
     except (ValueError, OSError, MemoryError, pa.ArrowException) as error:
         reason = " ".join(str(error).split())
-        raise DataError(f"is not a split of ours ({reason:.200}): make the dataset again", file=path) from error
+        raise DataError(f"is not a split made by tfm ({reason:.200}): make the dataset again", file=path) from error
 
 
 def load_dataset(folder: Path) -> Dataset:
@@ -124,7 +124,7 @@ def check_ids(data: Dataset, source_vocab: int, target_vocab: int) -> None:
     """Raise DataError where a dataset holds token ids that its tokenizers do not give."""
     for name, split in {"train": data.train, "valid": data.valid, **data.tests}.items():
         if not split.ids_within(source_vocab, target_vocab):
-            problem = "it holds token ids that its tokenizer does not have: make the dataset again"
+            problem = "it contains token ids that its tokenizer does not have: make the dataset again"
             raise DataError(problem, file=data.tokenizer_folder.parent / name)
 
 
@@ -189,7 +189,7 @@ def _column(chunks: pa.ChunkedArray, flat: Ids, base: int) -> Column:
         ids = chunk.values.buffers()[1]
         begin = ids.address - base if len(chunk.values) else 0
         if begin % 4 or not 0 <= begin <= flat.nbytes - 4 * len(chunk.values):
-            raise ValueError("its token ids do not lie in the file")
+            raise ValueError("its token ids are not within the file")
         starts.append(offsets[:-1] + begin // 4)
         lengths.append(np.diff(offsets))
     return Column(flat, np.concatenate(starts), np.concatenate(lengths))

@@ -1,4 +1,5 @@
-"""Labels and tags of validation and test data that training data does not have: no model of it can give them."""
+"""Labels and tags of validation and test data that training data does not have: no model trained on it can output
+them."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ NUM_NAMED = 5
 
 
 def unseen(split: Split, target: Tokenizer) -> Counter[str]:
-    """How often each name comes up in the targets of a split that the vocabulary of names does not have."""
+    """How often each name occurs in the targets of a split that the vocabulary of names does not have."""
     ids, lengths = split.target.take(np.arange(len(split)))
     rows = np.unique(np.repeat(np.arange(len(split)), lengths)[ids == UNK_ID])
     texts = split.texts()[1] if len(rows) else []
@@ -22,7 +23,7 @@ def unseen(split: Split, target: Tokenizer) -> Counter[str]:
 
 
 def unseen_in(texts: Sequence[str], target: Tokenizer) -> Counter[str]:
-    """How often each name comes up in some targets that the vocabulary of names does not have."""
+    """How often each name occurs in some targets that the vocabulary of names does not have."""
     assert target.names is not None, "a vocabulary of names"
     seen = Counter(name for text in texts for name in names_in(text, target.names))
     return Counter({name: count for name, count in seen.items() if UNK_ID in target.encode(name)})

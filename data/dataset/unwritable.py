@@ -1,4 +1,4 @@
-"""What of the references a model can never write: its tokenizer changes a character, or does not know it."""
+"""References that a model can never write, since its tokenizer changes a character or does not know it."""
 
 from collections import Counter
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Arrow streams read as if somebody meant harm: only what is in the file, as it lies there, and all of it checked."""
+"""Arrow streams from untrusted files: read without copying, with every offset checked."""
 
 import struct
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""CoNLL-U files: sentences as the words and tags of their columns (universaldependencies.org/format.html)."""
+"""CoNLL-U files: sentences as words and tags from their columns (universaldependencies.org/format.html)."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -43,10 +43,10 @@ def _word(line: str, columns: Sequence[str], path: Path, number: int) -> list[li
     if re.fullmatch(r"[0-9]+[-.][0-9]+", cells[0]):
         return []
     if not re.fullmatch(r"[0-9]+", cells[0]):
-        raise DataError(f"{cells[0]:.40} is not the number of a word", file=path, line=number)
+        raise DataError(f"{cells[0]:.40} is not a word number", file=path, line=number)
     values = [cells[PLACES[column]] for column in columns]
     for column, value in zip(columns, values, strict=True):
         if not value or any(character.isspace() for character in value):
-            problem = f"its {column} is {value[:40]!r}: words stand between spaces, so none has a space or is empty"
+            problem = f"its {column} is {value[:40]!r}: a word must not be empty or contain a space"
             raise DataError(problem, file=path, line=number)
     return [values]

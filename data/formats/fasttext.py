@@ -23,7 +23,7 @@ def read_labelled(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, ...
                 problem = f"has more than one label ({label:.40}, {_cut(text)[0].removeprefix(PREFIX):.40})"
                 raise DataError(problem, file=path, line=number)
         if not label:
-            raise DataError(f"its label is empty: after {PREFIX} a name is wanted", file=path, line=number)
+            raise DataError(f"its label is empty: {PREFIX} must be followed by a name", file=path, line=number)
         yield tuple((text, label)[IS_LABEL[column]] for column in columns)
 
 

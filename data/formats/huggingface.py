@@ -1,4 +1,4 @@
-"""Hugging Face datasets, from a folder or by name; from this machine only, unless downloading is asked for."""
+"""Hugging Face datasets, from a folder or by name; downloaded only if this is enabled."""
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping
@@ -63,9 +63,9 @@ def open_split(path: str, split: str | None, *, online: bool = False) -> Any:
 
 
 def digest(dataset: Any, columns: Collection[str]) -> str:
-    """sha256, in hex, of what stands in some columns of a `datasets.Dataset`, wherever that is stored.
+    """sha256, in hex, of the contents of some columns of a `datasets.Dataset`, independent of where it is stored.
 
-    (Its own `_fingerprint` says how it was made, and stays when somebody changes the file.)
+    (Its own `_fingerprint` says how it was made, and does not change when the file is edited.)
     """
     found = hashlib.sha256(f"{len(dataset)} rows".encode())
     wanted = [name for name in dataset.column_names if name in columns]

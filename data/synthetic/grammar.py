@@ -1,8 +1,8 @@
-"""The built-in English-German corpus: a synchronous grammar whose every English sentence has one German.
+"""The built-in English-German corpus: a synchronous grammar; each English sentence has exactly one German translation.
 
-The splits are cut by a hash of the English sentence, so they are disjoint whatever their sizes. The split
-"combinations" holds the sentences in which a lexeme meets a construction that it meets in no other split.
-The constructions themselves are in data/language/: simple.py, relative.py, subordinate.py.
+The splits are chosen by a hash of the English sentence, so they are disjoint whatever their sizes. The split
+"combinations" has the sentences in which a lexeme occurs in a construction in which no other split has it.
+The constructions are in data/synthetic/language/: simple.py, relative.py, subordinate.py.
 """
 
 from collections.abc import Callable, Iterator

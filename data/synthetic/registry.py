@@ -1,4 +1,4 @@
-"""The built-in corpora by name: what makes their pairs, and what tells one version of them from another."""
+"""The built-in corpora by name: what generates their pairs, and what identifies a version of them."""
 
 import ast
 import hashlib
@@ -15,7 +15,7 @@ SEED = 1
 
 
 def generate(corpus: CorpusConfig) -> Iterator[tuple[str, str]]:
-    """The pairs of a built-in corpus; as many as are asked for, after those that are to be passed over."""
+    """The pairs of a built-in corpus: as many as requested, after those to skip."""
     # So says CorpusConfig, which knows the names too.
     assert corpus.path is not None
     assert corpus.split is not None
@@ -28,7 +28,7 @@ def generate(corpus: CorpusConfig) -> Iterator[tuple[str, str]]:
 def version(name: str) -> str:
     """The seed of a built-in corpus, and sha256 of the code that makes it: of all that its modules import here.
 
-    Names of files, imports and docstrings make no version of their own.
+    Names of files, imports and docstrings do not affect the version.
     """
     waiting = list(_generator(name)[0])
     found = set(waiting)

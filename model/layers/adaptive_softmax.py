@@ -42,7 +42,7 @@ def clusters_of(config: AdaptiveConfig, dim: int, vocab: int) -> list[Cluster]:
     if config.cutoffs and config.cutoffs[-1] >= vocab:
         raise ValueError(
             f"model.adaptive.cutoffs: a cluster begins at id {config.cutoffs[-1]}, and the vocabulary has {vocab} "
-            "pieces: lower it, or leave it out"
+            "pieces: lower it, or omit it"
         )
     begins, ends = (0, *config.cutoffs), (*config.cutoffs, vocab)
     pairs = enumerate(zip(begins, ends, strict=True))

@@ -101,7 +101,7 @@ def is_fresh(plan: Plan, reporter: Reporter) -> bool:
         if litter(real_place(plan.folder)):
             with lock(plan.folder):
                 clean(real_place(plan.folder))
-    reporter.line(f"{name}: fresh, nothing to do ({plan.folder})")
+    reporter.line(f"{name}: up to date, nothing to do ({plan.folder})")
     return True
 
 
@@ -158,17 +158,17 @@ def _refuse_here(plan: Plan) -> None:
     with suppress(OSError):
         here = here or os.path.samefile(plan.folder, os.curdir)
     if here:
-        raise CannotWrite(f"{plan.folder}: an artifact needs a folder of its own; name one, such as ./{plan.stage}")
+        raise CannotWrite(f"{plan.folder}: an artifact needs its own folder; give one, such as ./{plan.stage}")
 
 
 def _refuse_foreign(plan: Plan, place: Path) -> None:
     """Raise CannotWrite unless the place is empty or holds an artifact of the same stage and nothing more."""
     if place.is_symlink() and not is_link_of_ours(place):
-        raise CannotWrite(f"{plan.folder}: is a link that tfm did not make; remove it or choose another place")
+        raise CannotWrite(f"{plan.folder}: is a link that tfm did not make; remove it or choose another folder")
     if not place.exists():
         return
     if not place.is_dir():
-        raise CannotWrite(f"{plan.folder}: is a file; remove it or choose another place")
+        raise CannotWrite(f"{plan.folder}: is a file; remove it or choose another folder")
     if not any(place.iterdir()):
         return
     try:
@@ -176,12 +176,12 @@ def _refuse_foreign(plan: Plan, place: Path) -> None:
     except DataError as error:
         if place.is_symlink() or was_ours(place):
             return  # making it anew is the remedy
-        problem = "holds files that are not ours to replace (there is no manifest.json of tfm); move it away"
-        raise CannotWrite(f"{plan.folder}: {problem} or choose another place") from error
+        problem = "contains files that tfm did not write (there is no manifest.json of tfm); move it away"
+        raise CannotWrite(f"{plan.folder}: {problem} or choose another folder") from error
     if manifest.stage != plan.stage:
-        raise CannotWrite(f"{plan.folder}: holds what {manifest.stage!r} made; choose another place")
+        raise CannotWrite(f"{plan.folder}: was made by {manifest.stage!r}; choose another folder")
     if foreign := _files(place) - manifest.files.keys() - {NAME}:
-        raise CannotWrite(f"{plan.folder}: holds {min(foreign)!r}, which is not ours to replace; move it away")
+        raise CannotWrite(f"{plan.folder}: contains {min(foreign)!r}, which tfm did not write; move it away")
 
 
 def _files(folder: Path) -> set[str]:

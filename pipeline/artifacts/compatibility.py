@@ -47,7 +47,7 @@ def check_source_tokenizer(model: Manifest, dataset: Manifest) -> None:
     theirs = _source(dataset, "tokenizer/")
     if ours != theirs:
         raise DataError(
-            f"reads by another tokenizer than {dataset.path} ({ours}, not {theirs}): make the dataset's with "
+            f"uses another tokenizer than {dataset.path} ({ours}, not {theirs}): make the dataset's with "
             f'tokenizer.shared = false and tokenizer.source_from = "{model.path}"',
             file=model.path,
         )

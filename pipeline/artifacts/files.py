@@ -56,7 +56,7 @@ def beginning(place: Path) -> Iterator[None]:
             yield
     except OSError as error:
         if error.errno in NO_PLACE:
-            raise CannotWrite(f"{place}: cannot write there: {error.strerror} ({error.filename})") from error
+            raise CannotWrite(f"{place}: cannot be written: {error.strerror} ({error.filename})") from error
         raise
 
 

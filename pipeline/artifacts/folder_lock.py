@@ -57,9 +57,9 @@ def _take(descriptor: int, folder: Path) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise CannotWrite(f"{folder}: {_holder(descriptor)} is writing it; wait for that to end, or stop it") from None
+        raise CannotWrite(f"{folder}: {_holder(descriptor)} is writing it; wait for it to end, or stop it") from None
     except OSError as error:
-        problem = f"{folder}: this file system has no locks ({error.strerror}); choose another place"
+        problem = f"{folder}: this file system does not support locks ({error.strerror}); choose another folder"
         raise CannotWrite(problem) from error
     with suppress(OSError):  # the name of the holder is a courtesy: on a full disk there is no place for it
         os.ftruncate(descriptor, 0)

@@ -199,7 +199,7 @@ def _verified(folder: Path, stage: str | tuple[str, ...] | None, known: Input | 
     if wanted is not None and manifest.stage not in wanted:
         raise DataError(f"was made by {manifest.stage!r}; expected what {' or '.join(wanted)} makes", file=folder)
     if known is not None and manifest.fingerprint != known.fingerprint:
-        raise DataError("was made anew while this command began to read it; run the command again", file=folder)
+        raise DataError("was replaced while this command began to read it; run the command again", file=folder)
     return manifest
 
 
@@ -212,7 +212,9 @@ def _verify(manifest: Manifest) -> None:
             raise DataError(f"{name!r} is missing; {remedy}", file=manifest.path)
         size = found[name].st_size
         if size != entry.size:
-            raise DataError(f"{name!r} has {size} bytes, and had {entry.size} when made; {remedy}", file=manifest.path)
+            raise DataError(
+                f"{name!r} has {size} bytes, but {entry.size} when it was made; {remedy}", file=manifest.path
+            )
     extra = found.keys() - manifest.files.keys() - {NAME}
     if extra:
         raise DataError(f"{min(extra)!r} does not belong to it; remove that file", file=manifest.path)

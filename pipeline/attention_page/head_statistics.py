@@ -112,7 +112,7 @@ def measure(loaded: LoadedModel, files: Sequence[Path], config: DecodingConfig, 
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
         reporter.warn(f"left out of {num_sentences + left_out.total():,} sentences: {reasons}")
     if not num_sentences:
-        raise DataError("no sentence here that the model can read", file=files[0])
+        raise DataError("contains no sentence that the model can read", file=files[0])
     order = list(KINDS)
     ordered = sorted(sums, key=lambda key: (order.index(key[0]), key[1] or 0))
     return HeadReport(num_sentences, tuple(each for key in ordered for each in sums[key].measures(*key)))

@@ -44,7 +44,7 @@ def view_of(read: Reading, kind: str | None = None, layer: int | None = None, he
     if layer is not None and not 1 <= layer <= len(layers):
         raise RecipeError(f"--layer {layer}: the {KINDS[chosen]} has layers 1 to {len(layers)}")
     if head is not None and layer is None and len(layers) > 1:
-        raise RecipeError(f"--head {head}: say of which layer, with --layer 1 to {len(layers)}")
+        raise RecipeError(f"--head {head}: give the layer too, with --layer 1 to {len(layers)}")
     heads = len(layers[(layer or 1) - 1].weights)
     if head is not None and not 1 <= head <= heads:
         raise RecipeError(f"--head {head}: the {KINDS[chosen]} has heads 1 to {heads}")

@@ -48,7 +48,7 @@ def forced_log_probs(
         if len(target) > limit:
             raise DataError(
                 f"target {number} has {len(target)} pieces and the model reads at most {limit}: "
-                "it has no probability; leave it out or train with a larger model.max_length"
+                "it has no probability; omit it or train with a larger model.max_length"
             )
     cut = [source[:limit] for source in sources]
     source_lengths = np.array([len(ids) + 1 for ids in cut], dtype=np.int64)

@@ -78,7 +78,7 @@ def _answer(line: Line) -> Any:
         answer = line.recv()
     except (EOFError, ConnectionError) as gone:
         raise DataError(
-            "decoding: a process was killed while it searched; if memory ran out, lower decoding.batch_sentences"
+            "decoding: a process was killed while decoding; if memory ran out, lower decoding.batch_sentences"
         ) from gone
     if isinstance(answer, Exception):
         raise answer

@@ -65,7 +65,7 @@ class Reader:
 
     def __init__(self, loaded: LoadedModel, *, through_ends: bool | None = None) -> None:
         if not ABILITIES[loaded.config.task].generates:
-            raise DataError(f"learned {loaded.config.task}, and is no language model", file=loaded.folder)
+            raise DataError(f"was trained for {loaded.config.task}, and is not a language model", file=loaded.folder)
         self.model: Any = loaded.model.eval()
         self.tokenizer: Tokenizer = loaded.target_tokenizer
         self.through_ends = loaded.config.block is not None if through_ends is None else through_ends
@@ -95,8 +95,8 @@ class Writer:
             raise RecipeError(reason)
         if self.searches and reader.through_ends:
             raise RecipeError(
-                "a beam searches for a text that ends, and this one goes on through the ends of lines: draw it "
-                '(decoding.strategy = "sample"), or end it with its line (--no-through-ends)'
+                "beam search needs a text that ends, and this one continues after the ends of lines: sample it "
+                '(decoding.strategy = "sample"), or end it with the line (--no-through-ends)'
             )
 
     def shown(self, prompt: str) -> str:
@@ -143,7 +143,7 @@ class Writer:
         if room < 1:
             raise DataError(
                 f"the prompt has {len(prompt)} pieces, and the model reads {self._reader.context - 1} with what "
-                "follows: shorten it, or go on through the ends of lines (--through-ends)"
+                "follows: shorten it, or continue after the ends of lines (--through-ends)"
             )
         return room
 
@@ -182,7 +182,7 @@ class Writer:
         wanted = Phrases.of(reader.tokenizer, config, 1, forced=[forced]) if forced else self._phrases
         needed = sum(len(phrase) for phrases in wanted.forced or () for phrase in set(phrases))
         if needed > reader.context - 1 - len(prompt):
-            raise DataError(f"the forced words have {needed} pieces, for which there is no room after the prompt")
+            raise DataError(f"the forced words have {needed} pieces, which do not fit after the prompt")
         with products_in(reader.model, decoding_precision(config.precision, reader.device)):
             (found,) = decode(
                 PromptedStepper(reader.model, prompt),
@@ -198,7 +198,8 @@ class Writer:
         longest = self._longest(prompt)
         if longest < (self._config.max_length or TOKENS) and max(lengths) >= longest:
             self._reporter.warn(
-                f"a text stops after {longest} pieces: with its prompt of {len(prompt)} that is all the model reads"
+                f"a text stops after {longest} pieces: with its prompt of {len(prompt)} it reaches the model's maximum "
+                "length"
             )
 
 

@@ -27,7 +27,7 @@ def labels_instead(loaded: LoadedModel) -> bool:
     task = loaded.config.task
     abilities = ABILITIES[task]
     if not abilities.gives_hypotheses:
-        raise DataError(f"learned {task} and gives no translations: {abilities.instead}", file=loaded.folder)
+        raise DataError(f"was trained for {task} and does not translate: {abilities.instead}", file=loaded.folder)
     return abilities.labels is not None
 
 

@@ -59,7 +59,7 @@ class Words:
     def unknown(self, word: str) -> str:
         """What to say of a word that has no vector."""
         like = difflib.get_close_matches(word, self.rows, n=5)
-        return f"the model has no vector of {word!r}" + (f"; it has {', '.join(map(repr, like))}" if like else "")
+        return f"the model has no vector for {word!r}" + (f"; it has {', '.join(map(repr, like))}" if like else "")
 
     def nearest(self, vector: Matrix, count: int, beside: Sequence[str] = ()) -> list[Neighbour]:
         """The words with the largest cosine, nearest first; words `beside` are none of them."""

@@ -111,7 +111,7 @@ def translate_lines(
 def _encode_prefixes(loaded: "LoadedModel", prefixes: list[str], lines: list[str]) -> list[list[int]]:
     """Ids of the prefixes of these lines."""
     if len(prefixes) < len(lines):
-        raise DataError("there are fewer prefixes than lines: give one for each line, empty where none is wanted")
+        raise DataError("there are fewer prefixes than lines: give one for each line, empty for none")
     limit = loaded.model.max_length - 1
     encoded = loaded.target_tokenizer.encode_batch(prefixes)
     for prefix, ids in zip(prefixes, encoded, strict=True):
@@ -123,7 +123,7 @@ def _encode_prefixes(loaded: "LoadedModel", prefixes: list[str], lines: list[str
 def _split_words(forced: list[str], lines: list[str]) -> list[list[str]]:
     """The words and phrases of these lines."""
     if len(forced) < len(lines):
-        raise DataError("there are fewer lines of forced words than lines: give one each, empty where none is wanted")
+        raise DataError("there are fewer lines of forced words than lines: give one for each line, empty for none")
     return [split_phrases(each) for each in forced]
 
 

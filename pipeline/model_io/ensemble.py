@@ -88,11 +88,13 @@ def load_ensemble(folders: Sequence[Path], device: str = "auto", dtype: torch.dt
 def _check_work(one: LoadedModel, other: LoadedModel) -> None:
     task = other.config.task
     if not ABILITIES[task].writes:
-        raise DataError(f"learned {task}, and an ensemble is of models that write", file=other.folder)
+        raise DataError(f"was trained for {task}, but an ensemble needs models that generate text", file=other.folder)
     if task != one.config.task:
-        raise DataError(f"no ensemble with {one.folder}: it learned {task}, not {one.config.task}", file=other.folder)
+        raise DataError(
+            f"no ensemble with {one.folder}: it was trained for {task}, not {one.config.task}", file=other.folder
+        )
     if (other.config.block is None) != (one.config.block is None):
-        problem = "one of them has learned from running text, and the other from lines"
+        problem = "one of them was trained on running text, and the other on lines"
         raise DataError(f"no ensemble with {one.folder}: {problem}", file=other.folder)
 
 
@@ -101,5 +103,7 @@ def _check_pieces(one: Manifest, other: Manifest) -> None:
         own, its = (each.files[SHARED if SHARED in each.files else side].sha256 for each in (one, other))
         if own != its:
             name = side.removesuffix(".json")
-            problem = f"no ensemble with {one.path}: its {name} tokenizer is another, so their pieces are not the same"
+            problem = (
+                f"no ensemble with {one.path}: its {name} tokenizer is different, so their pieces are not the same"
+            )
             raise DataError(problem, file=other.path)

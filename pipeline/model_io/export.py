@@ -47,7 +47,7 @@ def to_ctranslate2(loaded: LoadedModel, folder: Path) -> None:
         raise RecipeError('tfm export needs a package that is not installed: pip install "tfm[export]"') from None
     config, model = loaded.config, loaded.model
     if part := not_written(config):
-        raise RecipeError(f"{loaded.folder}: `tfm export` does not write {part} for CTranslate2 yet")
+        raise RecipeError(f"{loaded.folder}: `tfm export` does not support {part} for CTranslate2 yet")
     shape = {"pre_norm": config.norm == "pre", "activation": common_spec.Activation[ACTIVATIONS[config.activation]]}
     spec = transformer_spec.TransformerSpec(
         transformer_spec.TransformerEncoderSpec(config.encoder.layers, config.encoder.heads, **shape),
@@ -77,7 +77,7 @@ def not_written(config: ModelConfig) -> str | None:
         return f'mixing = "{config.mixing}"'
     for stack in (config.encoder, config.decoder):
         if any((stack.key_value_heads, stack.key_dim, stack.value_dim)):
-            return "heads that share keys and values, or are of other widths than dim / heads"
+            return "heads that share keys and values, or whose widths are not dim / heads"
     if config.score != "scaled_dot":
         return f'the attention score "{config.score}"'
     if config.window is not None:

@@ -49,7 +49,7 @@ def copy_tokenizer(source: Path, target: Path) -> None:
     """Copy the tokenizer's files, one shared or one a side."""
     names = [name for name in TOKENIZER_FILES if (source / name).exists()]
     if not names:
-        raise DataError("holds no tokenizer", file=source)
+        raise DataError("has no tokenizer", file=source)
     for name in names:
         shutil.copyfile(source / name, target / name)
 
@@ -132,7 +132,7 @@ def shapes_in(file: Path) -> Shapes:
     """The shapes of the tensors in a safetensors file, of which only the header is read."""
     with open(file, "rb") as stream:
         if int.from_bytes(stream.read(8), "little") > MAX_HEADER:
-            raise ValueError("its weights begin with a header larger than any of ours")
+            raise ValueError("its weights begin with a header larger than any that tfm writes")
     with safe_open(file, "pt") as found:  # which refuses shapes that are not those of the bytes that are there
         return {name: tuple(found.get_slice(name).get_shape()) for name in found.keys()}  # noqa: SIM118
 

@@ -110,7 +110,7 @@ def read_vectors(file: Path, width: int, wanted: Collection[str]) -> dict[str, M
         if word in wanted and word not in found:
             found[word] = _vector(numbers, file, number)
     if promised is not None and promised != num_vectors:
-        problem = f"says that it has {promised} vectors, and has {num_vectors}: is it whole?"
+        problem = f"should have {promised} vectors by its first line, but has {num_vectors}: is it complete?"
         raise DataError(problem, file=file, line=1)
     return found
 
@@ -137,9 +137,9 @@ def _vector(numbers: Sequence[str], file: Path, line: int) -> Matrix:
         vector = np.array([float(each) for each in numbers]).astype(np.float32)
     except ValueError:
         wrong = next(each for each in numbers if not _is_number(each))
-        raise DataError(f"{wrong[:40]!r} is no number of a vector", file=file, line=line) from None
+        raise DataError(f"{wrong[:40]!r} is not a number", file=file, line=line) from None
     if not np.isfinite(vector).all():
-        raise DataError("a vector holds a number that is not finite", file=file, line=line)
+        raise DataError("a vector contains a number that is not finite", file=file, line=line)
     return vector
 
 

@@ -183,7 +183,7 @@ def run_stage(
         raise RecipeError(f'model.task = "{recipe.model.task}" has no stage `tfm {stage}`')
     for folder, maker in STAGES[stage].reads.items():
         if maker in stages(recipe) and not (place.folder / folder).exists():
-            raise DataError(f"not made yet: `tfm {maker}` with the same recipe makes it", file=place.folder / folder)
+            raise DataError(f"not made yet: run `tfm {maker}` with the same recipe", file=place.folder / folder)
     if out is None:
         out = place.folder if stage == "train" else place.folder / STAGES[stage].makes
     STAGES[stage].work(Order(recipe, place, out, command, reporter))

@@ -80,7 +80,7 @@ def _sentence(error: Mapping[str, Any], model: type[BaseModel], loc: tuple[Any, 
     kind, context = error["type"], error.get("ctx", {})
     name = ".".join(key)
     if kind == "extra_forbidden":
-        return f"{name} is no key of a recipe; {_nearest(str(loc[-1]), model, loc[:-1], key[:-1])}"
+        return f"{name} is not a key of recipes; {_nearest(str(loc[-1]), model, loc[:-1], key[:-1])}"
     if kind == "value_error":
         return f"{name}: {context['error']}" if name else str(context["error"])
     if kind == "missing":

@@ -59,9 +59,9 @@ def _place(node: Any, key: Key, label: str) -> Any:
         return key[-1]
     name, part = ".".join(key[:-1]), key[-1]
     if not node:
-        raise RecipeError(f"{label}: {name} has no items here; give the whole list")
+        raise RecipeError(f"{label}: {name} has no items here: give the whole list")
     if not part.isascii() or not part.isdigit() or int(part) >= len(node):
-        raise RecipeError(f"{label}: {name} has items 0 to {len(node) - 1}, and {part!r} is none of them")
+        raise RecipeError(f"{label}: {name} has items 0 to {len(node) - 1}, and {part!r} is not one of them")
     return int(part)
 
 

@@ -34,7 +34,9 @@ _Section = TypeVar("_Section", bound=BaseModel)
 
 def _folder_name(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}", name):
-        raise ValueError("name is that of the run's folder: letters, digits, `.`, `_` and `-`, not beginning with `.`")
+        raise ValueError(
+            "name becomes the name of the run's folder: use letters, digits, `.`, `_` and `-`, not beginning with `.`"
+        )
     return name
 
 
@@ -44,9 +46,9 @@ class Recipe(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: Annotated[str, AfterValidator(_folder_name)] = Field(
-        description="the run lies in runs/NAME; where not given: the recipe's file name without .toml"
+        description="the run is in runs/NAME; default: the recipe's file name without .toml"
     )
-    seed: int = Field(1, ge=0, lt=2**32, description="of initial weights, order of examples and dropout")
+    seed: int = Field(1, ge=0, lt=2**32, description="seed of initial weights, order of examples and dropout")
     tokenizer: TokenizerConfig = TokenizerConfig()
     data: DataConfig
     model: ModelConfig = ModelConfig()
@@ -57,10 +59,10 @@ class Recipe(BaseModel):
     @model_validator(mode="after")
     def _parts_fit(self) -> "Recipe":
         if self.data.path is None and not self.data.train:
-            raise ValueError("there is nothing to learn from: give data.path or data.train")
+            raise ValueError("there is no training data: give data.path or data.train")
         idle = self.data.idle_epoch(self.training.max_epochs or 0)
         if idle is not None:
-            raise ValueError(f"no training corpus takes part in epoch {idle}; see `epochs` of data.train")
+            raise ValueError(f"no training corpus is used in epoch {idle}; see `epochs` of data.train")
         if self.model.one_vocabulary_for is not None and not self.tokenizer.shared:
             raise ValueError(f"model.{self.model.one_vocabulary_for} needs one vocabulary: tokenizer.shared = true")
         self._task_fits()
@@ -86,9 +88,9 @@ class Recipe(BaseModel):
             if training.early_stopping.metric == "perplexity":
                 raise ValueError("early_stopping.metric: negative sampling has a loss, but no perplexity")
             if "label_smoothing" in training.model_fields_set and training.label_smoothing:
-                raise ValueError("training.label_smoothing is of a softmax: word_vectors.negatives goes without one")
+                raise ValueError("training.label_smoothing needs a softmax, which word_vectors.negatives replaces")
         if training.init_from is not None and (self.model.source_vectors or self.model.target_vectors):
-            raise ValueError("training.init_from gives the embeddings too: leave the model's vectors out")
+            raise ValueError("training.init_from sets the embeddings too: omit source_vectors and target_vectors")
         if self.model.has_tails and (reason := training.no_adaptive()) is not None:
             raise ValueError(reason)
         if self.model.normalization == "batch" and (reason := training.no_batch_norm()) is not None:
@@ -148,7 +150,10 @@ def schema() -> dict[str, Any]:
     content = Recipe.model_json_schema()
     content["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     content["title"] = "A recipe of tfm"
-    content["properties"]["extends"] = {"type": "string", "description": "a recipe beside this one to start from"}
+    content["properties"]["extends"] = {
+        "type": "string",
+        "description": "another recipe to start from, relative to this file",
+    }
     content["required"] = []  # the rest may come from the recipe it extends
     return {key: _without_null(each) for key, each in content.items()}
 
@@ -190,7 +195,7 @@ def _parse(path: Path, extended_by: tuple[Path, ...]) -> dict[str, Any]:
     except OSError as error:
         raise RecipeError(f"{path}: cannot be read as a recipe: {error.strerror}") from None
     except ValueError:
-        raise RecipeError(f"{str(path)!r}: is no name of a file") from None
+        raise RecipeError(f"{str(path)!r}: is not a file name") from None
     if len(data) > MAX_BYTES:
         raise RecipeError(f"{path}: is not a recipe: larger than {MAX_BYTES} bytes")
     try:

@@ -25,7 +25,9 @@ def load_recipes(
         recipe = load_recipe(file, overrides, flags)
         if recipe.name in found:
             other = found[recipe.name][0]
-            raise RecipeError(f'{other} and {file} have one name, "{recipe.name}": their runs would be one folder')
+            raise RecipeError(
+                f'{other} and {file} have the same name, "{recipe.name}": their runs would share one folder'
+            )
         found[recipe.name] = file, recipe
     return [recipe for _, recipe in found.values()]
 
@@ -100,7 +102,7 @@ def take_over(todo: Plan, others: Sequence[Path], command: Sequence[str], report
             with publish(todo, command=command) as draft:
                 read_artifact(other, partial(copy_files, into=draft.folder), known=made.as_input())
                 draft.figures.update(made.figures)
-            reporter.line(f"{todo.folder.name}: copied from {other}, which is of the same plan")
+            reporter.line(f"{todo.folder.name}: copied from {other}, which has the same settings and inputs")
             return
 
 

@@ -1,6 +1,6 @@
-"""Keys of a recipe that change nothing beside others of it: the table of them, each with its reason.
+"""The table of recipe keys that have no effect together with certain other values, each with the reason.
 
-What is not in the table is used by every architecture, task and choice, or refused where it is read.
+Keys that are not in the table are used by every architecture, task and choice, or rejected where they are read.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ Test = Callable[[Any], bool]
 
 @dataclass(frozen=True)
 class Unused:
-    """`keys` (a table's name stands for all in it) that change nothing where every key of `where` passes its test.
+    """`keys` (a table's name includes all its keys) that have no effect if every key of `where` passes its test.
 
     why: the reason, and what would use them.
     """
@@ -75,7 +75,7 @@ MODEL = (
     Unused(
         RECURRENT,
         tuple(f"model.encoder.{name}" for name in HEADS),
-        "its encoder has no attention; the heads of its decoder's are decoder.heads",
+        "its encoder has no attention; the heads of its decoder's attention are decoder.heads",
     ),
     Unused(
         RECURRENT,
@@ -85,7 +85,7 @@ MODEL = (
     Unused(
         RECURRENT,
         tuple(f"model.decoder.{name}" for name in HEADS[1:]),
-        "its attention compares states as they are, in heads of decoder.dim / decoder.heads",
+        "its attention compares states without projections, in heads of width decoder.dim / decoder.heads",
     ),
     Unused(
         {**RECURRENT, "model.recurrent.attention": one_of("none")},
@@ -100,12 +100,12 @@ MODEL = (
             *(f"model.encoder.{name}" for name in ("layers", "feed_forward_dim", *HEADS)),
             "model.decoder",
         ),
-        "word vectors are two tables with nothing between them; they have embedding_dim and [model.word_vectors]",
+        "word vectors are two tables with no layer between them; they have embedding_dim and [model.word_vectors]",
     ),
     Unused(
         {**WORD_VECTORS, "model.embedding_dim": none_of(None)},
         ("model.encoder.dim",),
-        "the width of word vectors is embedding_dim, where it is given",
+        "the width of word vectors is embedding_dim, if it is given",
     ),
     Unused(
         {"model.mixing": none_of("attention"), "model.architecture": one_of("transformer")},
@@ -115,17 +115,17 @@ MODEL = (
     Unused(
         {"model.mixing": none_of("attention"), "model.architecture": one_of("encoder_only")},
         (*(f"model.encoder.{name}" for name in HEADS), *NO_ATTENTION),
-        'there is no attention; that is mixing = "attention"',
+        'there is no attention without mixing = "attention"',
     ),
     Unused(
         {"model.mixing": none_of("attention"), "model.architecture": one_of("decoder_only")},
         (*(f"model.decoder.{name}" for name in HEADS), *NO_ATTENTION),
-        'there is no attention; that is mixing = "attention"',
+        'there is no attention without mixing = "attention"',
     ),
     Unused(
         {"model.task": LABELS},
         ("model.tie",),
-        "labels are no pieces of the text, so no table is there to be shared",
+        "labels are not pieces of the text, so there is no table to share",
     ),
     Unused(
         {"model.task": none_of(*tasks_that(lambda task: task.labels == "label"))},
@@ -141,7 +141,7 @@ TRAINING = (
     Unused(
         NO_TRANSLATION,
         ("training.validation.bleu", "training.validation.beam"),
-        'validation translates with task = "translation" alone',
+        'validation translates only with task = "translation"',
     ),
     Unused(
         {"training.validation.bleu": one_of(False)}, ("training.validation.beam",), "nothing is translated for BLEU"
@@ -149,7 +149,7 @@ TRAINING = (
     Unused(
         {"training.schedule.name": none_of("cosine", "linear", "warmup_stable_decay", "plateau")},
         ("training.schedule.final",),
-        "it ends at no chosen rate; cosine, linear, warmup_stable_decay and plateau do",
+        "only cosine, linear, warmup_stable_decay and plateau have a final rate",
     ),
     Unused(
         {"training.schedule.name": none_of("step", "warmup_stable_decay")},
@@ -177,26 +177,22 @@ DECODING = (
     Unused(
         {"model.task": LABELS},
         tuple(f"decoding.{name}" for name in DecodingConfig.model_fields if name != "n_best"),
-        "labels are read off, not searched for",
+        "labels need no search",
     ),
     Unused(
         BY_PROBABILITY,
         ("decoding",),
-        "a run of it decodes nothing; `tfm generate` takes --set decoding... itself",
+        "a run of this task decodes nothing; `tfm generate` takes --set decoding... itself",
     ),
-    Unused({"decoding.strategy": one_of("search")}, ("decoding.seed",), 'nothing is drawn; strategy = "sample" draws'),
-    Unused(
-        {"decoding.strategy": one_of("sample")}, ("decoding.beam",), 'nothing is searched for; strategy = "search" is'
-    ),
+    Unused({"decoding.strategy": one_of("search")}, ("decoding.seed",), 'it is for strategy = "sample"'),
+    Unused({"decoding.strategy": one_of("sample")}, ("decoding.beam",), 'it is for strategy = "search"'),
     Unused(
         {"decoding.strategy": one_of("sample"), "decoding.temperature": one_of(0)},
         ("decoding.top_k", "decoding.top_p", "decoding.seed"),
-        "the likeliest piece is taken each time",
+        "temperature 0 always takes the most probable piece",
     ),
     Unused({"decoding.length_norm": one_of("none")}, ("decoding.alpha",), "scores are not normalised by length"),
-    Unused(
-        {"decoding.max_length": none_of(None)}, ("decoding.max_ratio",), "max_length is the limit, where it is given"
-    ),
+    Unused({"decoding.max_length": none_of(None)}, ("decoding.max_ratio",), "max_length is the limit if it is given"),
 )
 
 EVALUATION = (

@@ -30,7 +30,7 @@ def refuse_idle(recipe: Any, origins: Origins) -> None:
         place = place_of(tuple(key.split(".")), origins)
         others = [each for each in found if each != key]
         more = f"\n(and {', '.join(others[:5])}{', ...' if others[5:] else ''})" if others else ""
-        raise RecipeError(f"{place}: {key} = {shown(_plain(value_at(recipe, key)))} {text}: leave it out{more}")
+        raise RecipeError(f"{place}: {key} = {shown(_plain(value_at(recipe, key)))} {text}: omit it{more}")
 
 
 def value_at(parts: Any, key: str) -> Any:
@@ -93,13 +93,13 @@ def _idle_of_corpora(recipe: Any) -> Iterator[tuple[str, str]]:
         if corpus.split is not None and corpus.format not in ("huggingface", "generated"):
             yield f"data.{name}.split", f'format = "{corpus.format}" has no splits; huggingface and generated have'
         if corpus.weight != 1 and name in held_out:
-            yield f"data.{name}.weight", "a held-out corpus is read once; training corpora have weights"
+            yield f"data.{name}.weight", "a held-out corpus is read once; only training corpora have weights"
         if corpus.format == "generated":
             for side in ("source", "target"):
                 if getattr(corpus, side) not in (side, None):
                     yield (
                         f"data.{name}.{side}",
-                        'a built-in corpus has no columns; source = "none" leaves that side out',
+                        'a built-in corpus has no columns; source = "none" omits that side',
                     )
 
 

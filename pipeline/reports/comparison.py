@@ -24,7 +24,7 @@ SMALL = {
 OF_TEXT = ("bits_per_character", "word_perplexity")
 """Figures by units of the text itself, so that models with other pieces compare: the first `unit` and `count` of their
 signature are the text's, the rest of these, and the vocabulary, are the pieces'."""
-SORTED_BY_TEST = "sorted by {}: who chooses a model by the test set uses it up, and its score flatters the chosen one"
+SORTED_BY_TEST = "sorted by {}: a test set used to choose a model gives an optimistic score of the chosen one"
 
 
 @dataclass(frozen=True)

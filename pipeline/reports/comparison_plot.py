@@ -22,7 +22,7 @@ def draw(runs: Sequence[Trained], file: Path) -> None:
     if kind not in FORMATS:
         raise RecipeError(f"--plot {file}: a plot is a .svg or a .png")
     if all(run.curve is None for run in runs):
-        raise DataError("has no curve: a run's training/metrics.jsonl is not there", file=runs[0].model.path.parent)
+        raise DataError("has no curve: training/metrics.jsonl of the run is missing", file=runs[0].model.path.parent)
     content = picture(runs, kind)
     with beginning(file):
         replace_bytes(file, content)

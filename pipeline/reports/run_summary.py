@@ -64,7 +64,7 @@ def read_run(folder: Path, name: str) -> Trained:
         raise DataError("there is no such folder", file=folder)
     of_model = (folder / "manifest.json").exists() or not folder.is_dir()
     if not of_model and not (folder / "model").exists():
-        raise DataError("holds no model yet: `tfm train` makes it", file=folder)
+        raise DataError("has no model yet: `tfm train` makes it", file=folder)
     model = open_artifact(folder if of_model else folder / "model", "train")
     run = folder if not of_model else folder.parent if folder.name == "model" else None
     notes = _changed(model)
@@ -86,7 +86,7 @@ def _changed(model: Manifest) -> list[str]:
     """What was asked for differently once the training had begun, which the config alone does not tell."""
     found = model.figures.get("changed_during_training")
     words = [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
-    return [f"its training was changed under way: {'; '.join(words)}"] if words else []
+    return [f"settings changed during its training: {'; '.join(words)}"] if words else []
 
 
 def name_of(folder: Path) -> str:
@@ -172,7 +172,7 @@ def _scores(run: Path, model: Manifest, notes: list[str]) -> tuple[Manifest | No
     scores = open_artifact(run / "scores", "evaluate")
     scored = scores.inputs.get("model")
     if scored is None or scored.fingerprint != model.fingerprint:
-        notes.append("scores/ are of another model than model/, and are left out; `tfm evaluate` makes them anew")
+        notes.append("scores/ belong to another model than model/, and are omitted; `tfm evaluate` makes them again")
         return None, None
     if "translations" not in scores.inputs or not (run / "translations").exists():
         return scores, None
@@ -210,7 +210,7 @@ def _metrics(file: Path, model: Manifest, notes: list[str]) -> list[dict[str, ob
     """The lines of metrics.jsonl where they are of the training that the model came from."""
     lines = read_metrics(file) if file.exists() else []
     if lines and not _are_of(lines, file, model):
-        notes.append("training/ is of another training than model/: its curve and tokens/s are left out")
+        notes.append("training/ belongs to another training than model/: its curve and tokens/s are omitted")
         return []
     return lines
 

@@ -36,7 +36,7 @@ def decoding_precision(precision: DecodingPrecision, device: torch.device | str)
         return PRECISIONS[precision]
     on_cpu = torch.device(device).type == "cpu"
     if (lacks := what_int8_lacks() if on_cpu else f"it is for CPUs, not for {device}") is not None:
-        raise RecipeError(f'decoding.precision "int8" cannot be had here: {lacks}; choose fp32 or bf16')
+        raise RecipeError(f'decoding.precision "int8" is not available here: {lacks}; choose fp32 or bf16')
     return torch.int8
 
 

@@ -98,7 +98,7 @@ class World:
             if is_out_of_memory(error):
                 raise
             reason = str(error).partition("\n")[0].rpartition("] ")[2]
-            gone = Stopped(f"another process of this training is gone ({reason}); the same command resumes it")
+            gone = Stopped(f"another process of this training has ended ({reason}); the same command resumes it")
             raise told_here(gone) from error
 
 
@@ -117,7 +117,7 @@ def join(device: torch.device) -> Iterator[World]:
         dist.init_process_group(backend, store=meeting(), rank=rank, world_size=size)
     except (RuntimeError, ValueError) as error:
         reason = str(error).partition("\n")[0]
-        raise told_here(Stopped(f"the processes of this training did not meet ({reason}); try again")) from error
+        raise told_here(Stopped(f"the processes of this training could not connect ({reason}); try again")) from error
     try:
         yield World(rank, size, device)
     finally:

@@ -35,6 +35,6 @@ def fits(complaint: Callable[[], str]) -> Iterator[None]:
 def too_large(batch: str, where: str) -> str:
     """What to say of a batch, given in words, that did not fit."""
     return (
-        f"{where}: {batch} does not fit in memory; lower data.batch_tokens, or training.batch_tokens where that is set "
-        "(and raise training.accumulate as much). Checkpoints are intact"
+        f"{where}: {batch} does not fit in memory; lower data.batch_tokens, or training.batch_tokens if it is set "
+        "(and raise training.accumulate by the same factor). Checkpoints are intact"
     )

@@ -125,7 +125,7 @@ class LoadWatch:
         if load.others > CROWDED and load.busy > processors - SPARE and room < self.threads:
             self._next = math.inf
             self._tell(
-                f"other programs take {load.others:.1f} of the {processors} processors, and the {self.threads} threads "
-                f"of this training wait for each other: training.threads = {room} would be faster (stop it, and go on "
-                "with that)"
+                f"other programs use {load.others:.1f} of the {processors} processors, and the {self.threads} threads "
+                f"of this training wait for each other: training.threads = {room} would be faster (stop it, and "
+                "resume with that)"
             )

@@ -51,7 +51,7 @@ def meeting() -> Any:
         return PrefixStore(f"tfm/{next(_calls)}", _stores[place])
     except (RuntimeError, ValueError) as error:
         reason = str(error).partition("\n")[0]
-        raise told_here(Stopped(f"the processes of this training did not meet ({reason}); try again")) from error
+        raise told_here(Stopped(f"the processes of this training could not connect ({reason}); try again")) from error
 
 
 def in_step(work: Callable[[], None], *, by_all: bool = False) -> None:
@@ -105,4 +105,4 @@ def _outcome(store: Any) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(store.get("outcome"))
         return found
     except RuntimeError as error:
-        raise told_here(Stopped("the first process is gone; the same command goes on")) from error
+        raise told_here(Stopped("the first process has ended; the same command resumes")) from error

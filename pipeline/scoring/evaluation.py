@@ -94,7 +94,7 @@ def assess(
     if config.bleu_tokenize != "none" and looks_tokenized(hypotheses):
         reporter.warn(
             f'{segments.name}: 100 or more hypotheses end in " .", as tokenised text does; '
-            "detokenise them, or the scores compare with nothing"
+            "detokenise them, or the scores are not comparable with others"
         )
     names = [name for name in config.metrics if name in METRICS and name not in without]
     with reporter.bar(f"scoring {segments.name}", len(names) + 2, "parts") as bar:
@@ -148,7 +148,7 @@ def reading_scores(file: Path, *, again: str) -> Iterator[None]:
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise DataError(f"holds no scores of ours; remove the folder and {again}", file=file) from error
+        raise DataError(f"has no scores made by tfm; remove the folder and {again}", file=file) from error
 
 
 def _evaluation(entry: Mapping[str, Any]) -> Evaluation:

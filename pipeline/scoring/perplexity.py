@@ -124,6 +124,6 @@ def _log_probs(
 
 def _warn(num_empty: int, num_long: int, limit: int, reporter: Reporter) -> None:
     if num_empty:
-        reporter.warn(f"{num_empty} empty references are left out of the perplexity")
+        reporter.warn(f"{num_empty} empty references are omitted from the perplexity")
     if num_long:
-        reporter.warn(f"{num_long} references of more than {limit} pieces are left out of the perplexity")
+        reporter.warn(f"{num_long} references of more than {limit} pieces are omitted from the perplexity")

@@ -109,7 +109,7 @@ def evaluate_files(
     hypotheses.
     """
     if not references:
-        raise RecipeError("nothing to score against: give --reference FILE")
+        raise RecipeError("there is no reference: give --reference FILE")
     _check(config)
     if hypotheses is None and (model is None or source is None):
         raise RecipeError("nothing to score: give --hypotheses FILE, or --model DIR and --source FILE")
@@ -237,7 +237,7 @@ def _assess(
     missing: dict[str, str] = {}
     if "perplexity" in config.metrics:
         if loaded is not None and not ABILITIES[loaded.config.task].translates:
-            missing["perplexity"] = f"of references there is none: the model learned {loaded.config.task}"
+            missing["perplexity"] = f"does not apply to references: the model was trained for {loaded.config.task}"
         elif loaded is not None and segments.sources is not None:
             # here, not at the top: scoring files alone needs no torch
             from tfm.pipeline.scoring.perplexity import perplexity

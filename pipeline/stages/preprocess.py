@@ -58,7 +58,9 @@ def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequenc
         sizes = preflight(splits, online=data.online).values()
         tokenizers = read_artifact(tokenizer, lambda _: load_pair(tokenizer), known=todo.inputs["tokenizer"])
         if data.limits.cut_sources and tokenizers[1].names == "tags":
-            raise RecipeError("data.limits.cut_sources: each word of a sentence has its tag, so that none is cut")
+            raise RecipeError(
+                "data.limits.cut_sources: each word of a sentence has a tag, so sentences cannot be truncated"
+            )
         total = None if None in sizes else sum(size or 0 for size in sizes)
         with reporter.bar("encoding", total, "pairs") as bar:
             counts = {
@@ -149,7 +151,7 @@ def _check_tags(chunk: Chunk, corpus: Corpus) -> None:
     if len(wrong):
         row = wrong[0]
         raise DataError(
-            f"pair {chunk.rows[row] + 1} has {words[row]} words and {tags[row]} tags: each word between spaces has one",
+            f"pair {chunk.rows[row] + 1} has {words[row]} words and {tags[row]} tags: each word needs one tag",
             file=describe(corpus),
         )
 

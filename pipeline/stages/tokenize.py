@@ -89,7 +89,9 @@ def tokenize_files(
     where `config.file` is taken and nothing learned.
     """
     if not config.shared:
-        raise RecipeError("tokenizer.shared = false: a vocabulary a side needs pairs of texts; name them in a recipe")
+        raise RecipeError(
+            "tokenizer.shared = false: one vocabulary for each side needs pairs of texts; name them in a recipe"
+        )
     inputs = {str(file): _file(file) for file in files}
     if config.file is not None:
         inputs["file"] = _file(Path(config.file))
@@ -167,7 +169,7 @@ def _learn(
             tokenizers[side] = _showing_time(trainer.learn, bar)
         if tokenizers[side].vocab_size == len(SPECIALS):
             raise DataError(
-                f"there is nothing to learn a tokenizer from: no text, or no piece of it comes up "
+                f"there is nothing to learn a tokenizer from: no text, or no piece of it occurs "
                 f"tokenizer.min_frequency = {config.min_frequency} times ({side} side)"
             )
     return tokenizers
@@ -246,7 +248,7 @@ def _finish(
         ("vocabulary size", *(f"{each.vocab_size:,}" for each in every)),
         ("tokens a word", *(f"{measures[side].tokens_a_word:.3f}" for side in tokenizers)),
         ("unknown tokens", *(f"{measures[side].unknown_rate:.3%}" for side in tokenizers)),
-        ("texts that come back otherwise", *(f"{measures[side].changed_rate:.3%}" for side in tokenizers)),
+        ("texts changed by encoding and decoding", *(f"{measures[side].changed_rate:.3%}" for side in tokenizers)),
     )
     reporter.table(f"tokenizer, measured on {where}", ["", *tokenizers], rows)
     reporter.table(

@@ -37,7 +37,7 @@ def with_shape_of(first: Manifest, model: ModelConfig) -> ModelConfig:
         if key.partition(".")[0] not in may_differ and (key not in there or there[key] != value):
             raise RecipeError(
                 f"model.{key} = {value!r} is not that of {first.path}, from which training starts "
-                f"({there.get(key, 'it has none')!r}): leave it out, and what is there is taken"
+                f"({there.get(key, 'it has none')!r}): omit it, and the value of that model is used"
             )
     own = {*OWN, *(OF_THE_TASK if given.task != model.task else ())} | (may_differ & model.model_fields_set)
     taken = {**given.model_dump(), **{key: value for key, value in model.model_dump().items() if key in own}}

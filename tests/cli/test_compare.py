@@ -27,7 +27,7 @@ def test_runs_share_what_is_the_same_and_are_compared(recipes: list[Path]) -> No
     rest = done.err[done.err.index(heads[1]) :]
     for artifact in ("tokenizer", "dataset"):
         assert f"{artifact}: copied from runs/tiny/{artifact}" in rest
-        assert f"{artifact}: fresh" in rest
+        assert f"{artifact}: up to date" in rest
     again = tfm(*words)
     assert again.err.count("nothing to do") == 10
     assert "copied" not in again.err
@@ -75,7 +75,7 @@ def test_all_recipes_are_read_before_the_first_is_run(recipes: list[Path]) -> No
     recipes[1].write_text('name = "tiny"\n' + OTHER, encoding="utf-8")
     done = tfm("run", *recipes)
     assert done.code == 2
-    assert 'have one name, "tiny"' in done.err
+    assert 'have the same name, "tiny"' in done.err
     assert not Path("runs").exists()
 
 

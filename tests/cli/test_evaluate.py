@@ -61,7 +61,7 @@ def test_hypotheses_are_those_of_translate(
         of_each[name] = (out / "hypotheses.txt").read_text("utf-8")
         assert of_each[name] == translated.out
         again = tfm("evaluate", "--model", stages.folder, *texts, *search, *CPU, "--out", out)
-        assert "fresh" in again.err
+        assert "up to date" in again.err
         hypotheses = ("--hypotheses", out / "hypotheses.txt", "--reference", corpora / "test.en")
         alone = scores(*hypotheses, "--metric", "bleu", "--metric", "chrf")
         assert {metric: found[metric] for metric in alone} == alone

@@ -81,7 +81,7 @@ def test_what_is_not_written_is_refused_and_it_is_said_that_it_is_we_who_do_not(
         ({"embedding_dim": 8}, r"embeddings of another width \(8\)"),
         ({"architecture": "decoder_only"}, 'models of architecture = "decoder_only"'),
     ):
-        with pytest.raises(RecipeError, match=rf"`tfm export` does not write {what}.* for CTranslate2 yet"):
+        with pytest.raises(RecipeError, match=rf"`tfm export` does not support {what}.* for CTranslate2 yet"):
             to_ctranslate2(loaded(tmp_path, **changes), tmp_path)
 
 
@@ -91,7 +91,7 @@ LACKING: dict[str, dict[str, Any]] = {
     "attention within a window (3)": {"window": 3},
     "a norm of queries and keys (qk_norm)": {"qk_norm": True},
     "heads that share keys and values": {"decoder": StackConfig(key_value_heads=2)},
-    "of other widths than dim / heads": {"encoder": StackConfig(value_dim=32)},
+    "whose widths are not dim / heads": {"encoder": StackConfig(value_dim=32)},
     'normalization = "batch"': {"normalization": "batch"},
     'positions_join = "concatenate"': {"positions_join": "concatenate"},
     'the activation "swiglu"': {"activation": "swiglu"},

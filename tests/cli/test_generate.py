@@ -116,7 +116,7 @@ def test_running_text_goes_on(models: dict[str, Path]) -> None:
     assert one.code == 0, one.err
     refused = tfm(*words, "--beam", "2")
     assert refused.code == 2
-    assert "a beam searches for a text that ends" in refused.err
+    assert "beam search needs a text that ends" in refused.err
 
 
 def test_choices_are_scored(models: dict[str, Path], tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_an_ensemble_writes(models: dict[str, Path]) -> None:
     assert tfm(*words, "--ensemble", models["lines"]).out == tfm(*words).out
     refused = tfm(*words, "--ensemble", models["running"])
     assert refused.code == 65
-    assert "one of them has learned from running text" in refused.err
+    assert "one of them was trained on running text" in refused.err
 
 
 def test_a_terminal_sees_the_text_as_it_is_written(models: dict[str, Path]) -> None:
@@ -167,7 +167,7 @@ def test_a_terminal_sees_the_text_as_it_is_written(models: dict[str, Path]) -> N
 @pytest.mark.parametrize(
     ("words", "code", "reason"),
     [
-        (("--beam", "2", "--top-k", "3"), 2, 'top_k (3) is for drawing: it needs strategy = "sample"'),
+        (("--beam", "2", "--top-k", "3"), 2, 'top_k (3) is for sampling: it needs strategy = "sample"'),
         (("--temperature", "-1"), 2, "decoding.temperature = -1.0 must be at least 0"),
         (("--prompt", "cat " * 400), 65, "the prompt has 400 pieces, and the model reads 299"),
         (("--beam", "2", "--set", 'decoding.forced=["zebra"]'), 65, 'the forced "zebra" cannot be spelled'),
@@ -196,13 +196,13 @@ def test_words_are_forced_prompt_by_prompt(models: dict[str, Path], tmp_path: Pa
     assert f"{words}: has fewer lines than there are prompts" in " ".join(few.err.split())
     drawn = tfm("generate", models["lines"], "--forced", words, "--prompt", "the")
     assert drawn.code == 2
-    assert "forced words are searched for by a beam" in drawn.err
+    assert "forced words need beam search" in drawn.err
 
 
 def test_a_model_of_translation_does_not_generate(stages: Stages) -> None:
     done = tfm("generate", stages.folder, "--prompt", "eins")
     assert done.code == 65
-    assert "learned translation, and is no language model" in done.err
+    assert "was trained for translation, and is not a language model" in done.err
 
 
 def texts_of(rows: str) -> list[str]:
@@ -229,7 +229,7 @@ def test_translations_are_drawn_forced_and_forbidden(stages: Stages, tmp_path: P
     assert "three" not in " ".join(found)
     assert tfm(*words, "--forced", forced, "--out", tmp_path / "out", stdin=text).code == 0
     for bad, code, reason in (
-        (("--forced", forced, "--beam", "1"), 2, "searched for by a beam"),
+        (("--forced", forced, "--beam", "1"), 2, "need beam search"),
         (("--forced", write_lines(tmp_path / "few", ["five"])), 65, "fewer lines of forced words"),
         (("--strategy", "smaple"), 2, "it may be 'search' or 'sample'"),
     ):

@@ -80,4 +80,4 @@ def test_an_artifact_from_when_it_had_a_seed_stays_fresh(corpora: Path, tmp_path
     assert tfm(*words).code == 0
     rewritten(tmp_path / "t", seed=7)
     assert open_artifact(tmp_path / "t").seed == 7
-    assert "fresh" in tfm(*words).err
+    assert "up to date" in tfm(*words).err

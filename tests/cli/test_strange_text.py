@@ -147,7 +147,7 @@ def test_a_line_without_end_is_refused_before_it_fills_the_memory(
     result = tfm(*words[command], stdin=content)
     assert result.code == 65, result.err
     name = "stdin" if command == "translate -" else "endless.de"
-    assert f"{name}, line 2: goes on for more than 1,000 bytes" in result.err
+    assert f"{name}, line 2: is longer than 1,000 bytes" in result.err
 
 
 def test_an_empty_corpus_is_refused(stages: Stages, tmp_path: Path) -> None:

@@ -184,7 +184,7 @@ def test_a_language_model_is_scored_by_how_probable_it_finds_texts(block: int | 
     assert 'model.task = "language_model" has no stage `tfm translate`' in refused.err
     refused = tfm("translate", "runs/texts", stdin="the\n")
     assert refused.code == 65
-    assert "learned language_model and gives no translations" in refused.err
+    assert "was trained for language_model and does not translate" in refused.err
 
 
 def test_a_decoder_alone_translates() -> None:
@@ -253,7 +253,7 @@ def test_an_encoder_with_another_tokenizer_is_refused() -> None:
         ((*CLASSES, "training.early_stopping.metric=bleu"), "there are no translations"),
         (('model.architecture="decoder_only"', "tokenizer.shared=false"), "needs one vocabulary"),
         (("tokenizer.target_kind=word",), "set shared = false"),
-        ((*CLASSES[:2], "tokenizer.shared=true"), "leave tokenizer.shared out, or set it to false"),
+        ((*CLASSES[:2], "tokenizer.shared=true"), "omit tokenizer.shared, or set it to false"),
         ((*TAGS, "tokenizer.target_kind=bpe"), "labels are names, in a vocabulary of their own, never cut"),
     ],
 )

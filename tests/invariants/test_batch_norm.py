@@ -54,7 +54,7 @@ def test_what_is_published_has_the_statistics_of_training(kept: str, dataset: Pa
     [
         ({"accumulate": 3}, 1, "training.accumulate must be 1, not 3"),
         ({"layout": "flat"}, 1, 'training.layout = "flat" adds filler'),
-        ({}, 2, "trained by one process, not by 2"),
+        ({}, 2, "it needs one process, not 2"),
     ],
 )
 def test_what_takes_its_statistics_apart_is_refused(

@@ -1,4 +1,5 @@
-"""The lexemes of the built-in corpus, read from the tables in words.py. One is known by its English dictionary form."""
+"""The lexemes of the built-in corpus, read from the tables in words.py. Each is identified by its English dictionary
+form."""
 
 from dataclasses import dataclass
 

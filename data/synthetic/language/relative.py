@@ -1,4 +1,4 @@
-"""Relative clauses: the German verb stands last, the pronoun agrees with its noun and takes its own case."""
+"""Relative clauses: the German verb is last, the pronoun agrees with its noun and has its own case."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,4 +1,4 @@
-"""What a construction gives: a sentence in both languages and what it is made of."""
+"""The result of a construction: a sentence in both languages and its parts."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,4 +1,5 @@
-"""Constructions of two clauses: the German verb of the second stands last, or with zu; or both are main clauses."""
+"""Constructions of two clauses: the German verb of the second is last, or an infinitive with zu; or both are main
+clauses."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

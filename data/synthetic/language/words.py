@@ -1,7 +1,7 @@
-"""The words of the built-in corpus as tables, with what may sensibly be said of what.
+"""The words of the built-in corpus as tables, with the combinations that make sense.
 
-A noun carries tags ("person", "thing", ...); verbs and adjectives name the tags of the nouns they go
-with, so that bread does not sleep. data/language/lexicon.py reads the tables.
+A noun has tags ("person", "thing", ...); verbs and adjectives name the tags of the nouns they go with, so that bread
+does not sleep. data/synthetic/language/lexicon.py reads the tables.
 """
 
 # Nouns: English (and an irregular plural) | German article, singular, plural | tags.

@@ -80,7 +80,7 @@ class LogitsRules:
                 given = "a prefix and forced phrases" if phrases else "a prefix"
                 raise ValueError(f"{given} of {least} pieces; the model reads at most {max_length - 1}")
             if not {PAD_ID, BOS_ID, EOS_ID}.isdisjoint(prefix):
-                raise ValueError("a prefix holds a control token")
+                raise ValueError("a prefix contains a control token")
             wanted = config.max_length or int(config.max_ratio * num_tokens) + 20
             longest.append(max(min(wanted, max_length - 1), least))
         limits = torch.tensor(longest, dtype=torch.int64)

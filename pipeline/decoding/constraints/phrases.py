@@ -24,7 +24,7 @@ _SPACELESS = regex.compile(SPACELESS, flags=regex.V1)
 _GOES_ON = regex.compile(rf"[\p{{M}}\u0E33\u0EB3]|(?!{SPACELESS})[\p{{L}}\p{{N}}]", flags=regex.V1)
 
 
-FORCED_NEED_A_BEAM = 'forced words are searched for by a beam: they need strategy = "search" and beam > 1'
+FORCED_NEED_A_BEAM = 'forced words need beam search: strategy = "search" and beam > 1'
 
 
 @dataclass(frozen=True)
@@ -93,9 +93,9 @@ def forced_pieces(tokenizer: Tokenizer, phrases: Iterable[str], forbidden: Seque
     for phrase in phrases:
         pieces, _ = _cut(tokenizer, phrase, space="" if _SPACELESS.match(phrase) else " ")
         if UNK_ID in pieces:
-            raise DataError(f"the forced {_shown(phrase)} cannot be spelled by the model's vocabulary: leave it out")
+            raise DataError(f"the forced {_shown(phrase)} cannot be spelled with the model's vocabulary: omit it")
         if any(_holds(pieces, other) for other in forbidden):
-            raise DataError(f"the forced {_shown(phrase)} holds what is forbidden: leave out one of the two")
+            raise DataError(f"the forced {_shown(phrase)} contains a forbidden phrase: omit one of the two")
         found.append(pieces)
     return found
 
@@ -104,7 +104,7 @@ def _cut(tokenizer: Tokenizer, phrase: str, *, space: str = " ") -> tuple[Pieces
     """The pieces of a phrase after a word and a space (or none), and at the beginning of a text."""
     alone, before, inside = tokenizer.encode_batch([phrase, BEFORE, f"{BEFORE}{space}{phrase}"])
     if not alone:
-        raise DataError(f"the phrase {_shown(phrase)} has no pieces: leave it out")
+        raise DataError(f"the phrase {_shown(phrase)} has no pieces: omit it")
     follows = inside[: len(before)] == before and len(inside) > len(before)
     return tuple(inside[len(before) :] if follows else alone), tuple(alone)
 

@@ -65,7 +65,7 @@ def test_what_is_not_there_or_cut_off_is_an_error(tmp_path):
     (tmp_path / "cut.gz").write_bytes(gzip.compress(b"a\n" * 1000)[:-9])
     (tmp_path / "plain.gz").write_bytes(b"a\n")
     for name in ("cut.gz", "plain.gz"):
-        with pytest.raises(DataError, match=rf"{name}: not a whole gzip file"):
+        with pytest.raises(DataError, match=rf"{name}: not a complete gzip file"):
             check_lines(tmp_path / name)
 
 
@@ -76,7 +76,7 @@ def test_a_line_that_goes_on_and_on_is_refused(write, monkeypatch, read):
     monkeypatch.setattr(lines, "MAX_LINE_BYTES", 50)
     longest = b"a\n" * 30 + b"b" * 50 + b"\n" + b"c" * 50
     assert read(write(longest))
-    with pytest.raises(DataError, match=r"text\.en\S*, line 32: goes on for more than 50 bytes"):
+    with pytest.raises(DataError, match=r"text\.en\S*, line 32: is longer than 50 bytes"):
         read(write(longest + b"c" * 10))
 
 

@@ -120,10 +120,10 @@ def test_a_pair_is_saved_and_loaded(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", "is not a tokenizer of ours"),
-        (b"{}", "is not a tokenizer of ours"),
-        (b'{"version": "1.0", "model": {"type": "None such"}}', "is not a tokenizer of ours"),
-        (b"\xff\xfe", "is not a tokenizer of ours"),
+        (b"", "is not a tokenizer that tfm can use"),
+        (b"{}", "is not a tokenizer that tfm can use"),
+        (b'{"version": "1.0", "model": {"type": "None such"}}', "is not a tokenizer that tfm can use"),
+        (b"\xff\xfe", "is not a tokenizer that tfm can use"),
     ],
 )
 def test_a_broken_file_is_refused_in_one_line(content: bytes, reason: str, tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_a_cut_off_file_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "tokenizer.json"
     train(["ab"], TokenizerConfig(min_frequency=1)).save(file)
     file.write_bytes(file.read_bytes()[:-50])
-    with pytest.raises(ValueError, match="is not a tokenizer of ours"):
+    with pytest.raises(ValueError, match="is not a tokenizer that tfm can use"):
         Tokenizer.load(file)
 
 

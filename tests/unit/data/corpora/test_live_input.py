@@ -84,7 +84,7 @@ def test_a_line_without_end_is_refused_in_bounded_memory(
     read = stream_lines(stream, "stdin")
     assert next(read) == "good"
     assert stream.ready()  # nobody waits for the end of such a line
-    with pytest.raises(DataError, match=r"stdin, line 2.*goes on for more than 1,000 bytes"):
+    with pytest.raises(DataError, match=r"stdin, line 2.*is longer than 1,000 bytes"):
         next(read)
 
 

@@ -123,12 +123,12 @@ def test_only_test_sets_have_several_references(keys):
     for name in ("train", "valid"):
         with pytest.raises(ValueError, match=rf"{name}.*only test sets have several references"):
             DataConfig(**{"train": plain, "valid": plain, name: several})
-    with pytest.raises(ValueError, match="texts without a source have none"):
+    with pytest.raises(ValueError, match="texts without a source have no references"):
         CorpusConfig(source=None, target="a", **keys)
 
 
 def test_keys_that_a_format_has_no_use_for_are_refused():
-    with pytest.raises(ValueError, match='format "labelled" has one of each segment'):
+    with pytest.raises(ValueError, match='format "labelled" has one for each segment'):
         CorpusConfig(format="labelled", path="x", target="label", references=["label"])
-    with pytest.raises(ValueError, match='there are none in format "tsv"'):
+    with pytest.raises(ValueError, match='format "tsv" has no lists'):
         CorpusConfig(format="tsv", path="x", lists="join")

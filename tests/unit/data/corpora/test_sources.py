@@ -148,7 +148,7 @@ def test_generated():
         ("a.jsonl", ['{"source": "a"}'], {}, r"a\.jsonl, line 1: there is no 'target'; it has source"),
         ("a.jsonl", ['["a", "b"]'], {}, r"a\.jsonl, line 1: there is no 'source'"),
         ("a.jsonl", ['{"source": 3, "target": ""}'], {}, r"line 1: 'source' holds 3, not text"),
-        ("a.jsonl", [r'{"source": "\ud83d", "target": ""}'], {}, r"line 1: 'source' holds half a surrogate pair"),
+        ("a.jsonl", [r'{"source": "\ud83d", "target": ""}'], {}, r"line 1: 'source' contains half a surrogate pair"),
         ("a.parquet", ["x"], {}, r"a\.parquet: not a Parquet file"),
     ],
 )
@@ -207,7 +207,7 @@ def test_a_missing_column_of_a_corpus_of_texts_is_named(tmp_path):
     with pytest.raises(DataError, match=r"a\.csv, line 1: there is no column 'target'"):
         read(format="csv", path=path, source=None)
     path = write_lines(tmp_path / "a.tsv", ["a\tb", "c"])
-    with pytest.raises(DataError, match=r"a\.tsv, line 2: has 1 columns, but column 2 is wanted"):
+    with pytest.raises(DataError, match=r"a\.tsv, line 2: has 1 columns, but column 2 is needed"):
         read(format="tsv", path=path, source=None, target="1")
 
 
@@ -294,13 +294,13 @@ def test_resolve_is_found_here_too(tmp_path):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
 def test_a_pipe_is_no_corpus_since_it_can_be_read_once(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(DataError, match="pipe: is a pipe or device; a corpus is read more than once"):
+    with pytest.raises(DataError, match="pipe: is a pipe or device, but a corpus is read more than once"):
         identity(CorpusConfig(source=str(tmp_path / "pipe"), target=str(tmp_path / "pipe")))
 
 
 @pytest.mark.promise("text")
 def test_a_name_with_a_nul_is_refused_with_the_recipe():
-    with pytest.raises(ValueError, match="a NUL can be in no name"):
+    with pytest.raises(ValueError, match="cannot contain NUL"):
         CorpusConfig(source="a\0b", target="c")
 
 

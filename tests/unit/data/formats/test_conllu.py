@@ -71,15 +71,15 @@ def test_every_source_word_has_a_target_word(file: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (word("1", "New York"), r"line 2: its source is 'New York': words stand between spaces"),
+        (word("1", "New York"), r"line 2: its source is 'New York': a word must not"),
         (word("1", "10\u00a0000"), r"line 2: its source is '10\\xa0000'"),
         (word("1", ""), r"line 2: its source is ''"),
         (word("1", "a", upos=""), r"line 2: its target is ''"),
         ("1\ta\ta", r"line 2: has 3 columns; CoNLL-U has 10"),
         ("1 a a X _ _ 0 dep _ _", r"line 2: has 1 columns"),
         (" ", r"line 2: has 1 columns"),
-        (word("a", "b"), r"line 2: a is not the number of a word"),
-        (word("1-", "b"), r"line 2: 1- is not the number"),
+        (word("a", "b"), r"line 2: a is not a word number"),
+        (word("1-", "b"), r"line 2: 1- is not a word number"),
     ],
 )
 def test_what_is_no_word_is_an_error_that_names_the_line(tmp_path: Path, line: str, message: str) -> None:

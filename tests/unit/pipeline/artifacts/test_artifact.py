@@ -96,7 +96,7 @@ def test_fresh_is_said_and_seen_by_make(folder: Path) -> None:
     os.utime(folder / "manifest.json", (1, 1))
     assert is_fresh(plan, lines)
     assert (folder / "manifest.json").stat().st_mtime > 1
-    assert lines.said == ["thing: not made yet", f"thing: fresh, nothing to do ({folder})"]
+    assert lines.said == ["thing: not made yet", f"thing: up to date, nothing to do ({folder})"]
 
 
 def test_lineage_leads_back_to_the_raw_text(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_what_is_not_ours_is_never_replaced(folder: Path, tmp_path: Path) -> Non
 
     folder.mkdir(parents=True)
     (folder / "thesis.tex").write_text("precious")
-    refused("not ours to replace")
+    refused("files that tfm did not write")
     shutil.rmtree(folder)
     folder.write_text("a file")
     refused("is a file")
@@ -157,20 +157,20 @@ def test_what_is_not_ours_is_never_replaced(folder: Path, tmp_path: Path) -> Non
     refused("link that tfm did not make")
     folder.unlink()
     make(plan_of(folder, "model"))
-    refused("holds what 'model' made")
+    refused("was made by 'model'")
     shutil.rmtree(folder)
     make(plan_of(folder))
     for name in ("notes.txt", "sub/notes.txt"):
         (folder / name).write_text("precious")
-        refused(f"'{name}', which is not ours")
+        refused(f"'{name}', which tfm did not write")
         (folder / name).unlink()
     (folder / "link").symlink_to(tmp_path)
-    refused("'link', which is not ours")
+    refused("'link', which tfm did not write")
     (folder / "link").unlink()
     (folder / "manifest.json").rename(tmp_path / "manifest.json")
-    refused(r"not ours to replace \(there is no manifest.json of tfm\); move it away")
+    refused(r"files that tfm did not write \(there is no manifest.json of tfm\); move it away")
     (folder / "manifest.json").write_text('{"name": "an application of the web"}')
-    refused("not ours to replace")
+    refused("files that tfm did not write")
     (tmp_path / "manifest.json").rename(folder / "manifest.json")
     make(plan_of(folder), "new")
     assert open_artifact(folder).files["a.txt"].size == 3
@@ -180,7 +180,7 @@ def test_what_is_not_ours_is_never_replaced(folder: Path, tmp_path: Path) -> Non
 def test_what_a_user_puts_there_while_the_work_goes_on_is_not_replaced_either(folder: Path) -> None:
     make(plan_of(folder))
     with (
-        pytest.raises(CannotWrite, match=r"'notes\.txt', which is not ours"),
+        pytest.raises(CannotWrite, match=r"'notes\.txt', which tfm did not write"),
         publish(plan_of(folder, n=2), command=[]),
     ):
         (folder / "notes.txt").write_text("precious")
@@ -203,7 +203,7 @@ def test_a_copy_of_an_artifact_is_one(folder: Path, tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_written_is_refused_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(CannotWrite, match="cannot write there"), publish(plan_of(tmp_path / "file" / "x"), command=[]):
+    with pytest.raises(CannotWrite, match="cannot be written"), publish(plan_of(tmp_path / "file" / "x"), command=[]):
         pytest.fail("began to work")
 
 

@@ -127,7 +127,7 @@ def test_what_was_seen_before_must_still_be_there(folder: Path) -> None:
     known = open_artifact(folder).as_input()
     assert read_artifact(folder, lambda made: made.stage, known=known) == "first"
     make(plan_of(folder, n=2))
-    with pytest.raises(DataError, match="was made anew while this command began"):
+    with pytest.raises(DataError, match="was replaced while this command began"):
         read_artifact(folder, lambda made: made.stage, known=known)
 
 

@@ -192,7 +192,7 @@ def test_what_the_model_cannot_read_is_left_out_and_said(tmp_path: Path) -> None
         "left out of 3 sentences: 1 without pieces, 1 longer than the 11 pieces that the model reads"
     ]
     file.write_text("\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"a\.txt: no sentence here that the model can read"):
+    with pytest.raises(DataError, match=r"a\.txt: contains no sentence that the model can read"):
         measure(tiny_model(), [file], GREEDY, Quiet())
 
 

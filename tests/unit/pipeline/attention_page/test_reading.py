@@ -212,7 +212,7 @@ def test_a_view_is_of_what_is_there() -> None:
         ((None, 3, None), "--layer 3: the cross-attention has layers 1 to 2"),
         ((None, 0, None), "--layer 0"),
         ((None, 2, 3), "--head 3: the cross-attention has heads 1 to 2"),
-        ((None, None, 1), "--head 1: say of which layer"),
+        ((None, None, 1), "--head 1: give the layer too"),
     ):
         with pytest.raises(RecipeError, match=problem):
             view_of(read, *asked)

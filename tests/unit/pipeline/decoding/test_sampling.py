@@ -109,11 +109,11 @@ def test_temperature_0_and_top_1_are_the_likeliest(greedy):
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        ({"top_k": 3}, 'top_k .3. is for drawing: it needs strategy = "sample"'),
+        ({"top_k": 3}, 'top_k .3. is for sampling: it needs strategy = "sample"'),
         ({"top_p": 0.5}, "top_p"),
         ({"temperature": 0.5}, "temperature"),
-        ({"forced": ("a",), "strategy": "sample"}, "searched for by a beam"),
-        ({"forced": ("a",), "beam": 1}, "searched for by a beam"),
+        ({"forced": ("a",), "strategy": "sample"}, "need beam search"),
+        ({"forced": ("a",), "beam": 1}, "need beam search"),
         ({"forbidden": (" ",)}, "one of them is empty"),
     ],
 )

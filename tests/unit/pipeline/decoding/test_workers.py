@@ -60,7 +60,7 @@ def test_a_killed_process_is_told() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
         return number
 
-    with pytest.raises(DataError, match=r"killed while it searched; .* lower decoding\.batch_sentences"):
+    with pytest.raises(DataError, match=r"killed while decoding; .* lower decoding\.batch_sentences"):
         list(search_all(search, 4, 2, lambda _: None))
 
 

@@ -220,7 +220,7 @@ def test_running_text_goes_on_through_the_ends_of_lines(running, lines):
     ids = reader.encode("a dog\n\nthe sea")
     assert ids.count(EOS_ID) == 2
     assert reader.decode(ids) == "a dog\n\nthe sea"
-    with pytest.raises(RecipeError, match="goes on through the ends of lines"):
+    with pytest.raises(RecipeError, match="continues after the ends of lines"):
         Writer(reader, DecodingConfig(beam=2), Quiet())
     Writer(Reader(running, through_ends=False), DecodingConfig(beam=2), Quiet()).texts("a dog")
 
@@ -237,7 +237,9 @@ def test_a_text_as_long_as_the_model_reads_is_told(lines):
     room = 23 - len(Reader(lines).encode(long))
     for each in Writer(Reader(lines), config, Heard()).texts(long):
         assert each.num_tokens == room + 1
-    assert heard == [f"a text stops after {room} pieces: with its prompt of {23 - room} that is all the model reads"]
+    assert heard == [
+        f"a text stops after {room} pieces: with its prompt of {23 - room} it reaches the model's maximum length"
+    ]
     list(Writer(Reader(lines), config.model_copy(update={"n_best": 1}), Heard()).stream(long))
     assert len(heard) == 2
     with pytest.raises(DataError, match=r"the prompt has .* pieces, and the model reads 23 with what follows"):
@@ -249,12 +251,12 @@ def test_forced_words_need_room(lines):
     (best,) = Writer(Reader(lines), config, Quiet()).texts("a dog")
     assert " snow" in best.text
     assert " the sea is cold" in best.text
-    with pytest.raises(DataError, match=r"the forced words have .* pieces, for which there is no room"):
+    with pytest.raises(DataError, match=r"the forced words have .* pieces, which do not fit"):
         Writer(Reader(lines), config, Quiet()).texts("a dog runs through the snow ." + " sea" * 5)
 
 
 def test_a_model_that_has_learned_something_else_is_refused():
-    with pytest.raises(DataError, match="learned translation, and is no language model"):
+    with pytest.raises(DataError, match="was trained for translation, and is not a language model"):
         Reader(tiny_model())
 
 

@@ -37,9 +37,9 @@ def test_an_analogy_is_a_sum_of_unit_vectors() -> None:
 
 
 def test_an_unknown_word_is_named_with_others_like_it() -> None:
-    with pytest.raises(RecipeError, match="no vector of 'eats'; it has 'east'"):
+    with pytest.raises(RecipeError, match="no vector for 'eats'; it has 'east'"):
         WORDS["eats"]
-    with pytest.raises(RecipeError, match=r"no vector of 'zzz'$"):
+    with pytest.raises(RecipeError, match=r"no vector for 'zzz'$"):
         WORDS["zzz"]
 
 
@@ -117,7 +117,7 @@ def test_classes_are_read_from_the_second_column(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("east\neats side\n", "words.txt, line 2: the model has no vector of 'eats'; it has 'east'"),
+        ("east\neats side\n", "words.txt, line 2: the model has no vector for 'eats'; it has 'east'"),
         ("east a b\n", "words.txt, line 1: has 3 columns"),
         ("east a\n", "words.txt: a picture needs two words or more"),
     ],

@@ -98,10 +98,10 @@ def test_one_model_is_itself(folders):
 @pytest.mark.parametrize(
     ("names", "reason"),
     [
-        (("one", "other"), "no ensemble with .*one/model: its source tokenizer is another"),
-        (("one", "language"), "no ensemble with .*one/model: it learned language_model, not translation"),
-        (("language", "running"), "one of them has learned from running text, and the other from lines"),
-        (("classes", "classes"), "learned classification, and an ensemble is of models that write"),
+        (("one", "other"), "no ensemble with .*one/model: its source tokenizer is different"),
+        (("one", "language"), "no ensemble with .*one/model: it was trained for language_model, not translation"),
+        (("language", "running"), "one of them was trained on running text, and the other on lines"),
+        (("classes", "classes"), "was trained for classification, but an ensemble needs models that generate text"),
     ],
 )
 def test_what_does_not_go_together_is_refused(folders, names, reason):

@@ -89,10 +89,13 @@ def test_only_wanted_words_are_kept_and_words_may_hold_spaces(tmp_path: Path) ->
         (["5 2", "a 1 2"], r"v.txt, line 1: its vectors are 2 wide, and the embedding is 3"),
         (["a 1 2 3", "b 1 2"], r"v.txt, line 2: its vectors are 2 wide, and the embedding is 3"),
         (["a 1 2 3", "b 1 2 3 4"], r"v.txt, line 2: its vectors are 4 wide, and the embedding is 3"),
-        (["a 1 2 3", "b 1 x 3"], r"v.txt, line 2: 'x' is no number of a vector"),
-        (["a 1 nan 3"], r"v.txt, line 1: a vector holds a number that is not finite"),
-        (["a 1 1e39 3"], r"v.txt, line 1: a vector holds a number that is not finite"),
-        (["3 3", "a 1 2 3", "b 1 2 3"], r"v.txt, line 1: says that it has 3 vectors, and has 2: is it whole\?"),
+        (["a 1 2 3", "b 1 x 3"], r"v.txt, line 2: 'x' is not a number"),
+        (["a 1 nan 3"], r"v.txt, line 1: a vector contains a number that is not finite"),
+        (["a 1 1e39 3"], r"v.txt, line 1: a vector contains a number that is not finite"),
+        (
+            ["3 3", "a 1 2 3", "b 1 2 3"],
+            r"v.txt, line 1: should have 3 vectors by its first line, but has 2: is it complete\?",
+        ),
     ],
     ids=["narrow", "wide", "first line", "later narrow", "later wide", "no number", "nan", "overflow", "cut"],
 )
@@ -293,7 +296,7 @@ def test_vectors_that_are_none_of_these_words_are_refused(dataset: Path, tmp_pat
             ["model.target_vectors=a", "model.freeze_vectors=true", "model.tie=output"],
             'freeze_vectors with tie = "output" would freeze the output layer too',
         ),
-        (["model.source_vectors=a", "training.init_from=m"], "training.init_from gives the embeddings too"),
+        (["model.source_vectors=a", "training.init_from=m"], "training.init_from sets the embeddings too"),
     ],
     ids=["nothing to freeze", "two files, one table", "all", "output", "init_from"],
 )

@@ -75,7 +75,7 @@ def test_the_five_stages_run_in_order_on_each_other_s_artifacts(tmp_path: Path, 
 
 
 def test_a_stage_before_its_input_says_what_to_run(tmp_path: Path, called: Called) -> None:
-    with pytest.raises(DataError, match=r"small/tokenizer: not made yet: `tfm tokenize` with the same recipe"):
+    with pytest.raises(DataError, match=r"small/tokenizer: not made yet: run `tfm tokenize` with the same recipe"):
         run_stage(RECIPE, "preprocess", root=tmp_path, command=[], reporter=Quiet())
     assert called == []
 

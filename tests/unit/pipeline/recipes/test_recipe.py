@@ -93,8 +93,8 @@ def test_set_reaches_into_lists(tmp_path: Path) -> None:
     recipe = load_recipe(write(tmp_path, text), ["data.train.1.weight=2"])
     assert [corpus.weight for corpus in recipe.data.train] == [1.0, 2.0]
     said = problem(tmp_path, text, "data.train.2.weight=2")
-    assert said == "--set data.train.2.weight=2: data.train has items 0 to 1, and '2' is none of them"
-    assert "'x' is none of them" in problem(tmp_path, text, "data.train.x.weight=2")
+    assert said == "--set data.train.2.weight=2: data.train has items 0 to 1, and '2' is not one of them"
+    assert "'x' is not one of them" in problem(tmp_path, text, "data.train.x.weight=2")
 
 
 def test_set_reaches_into_lists_that_the_recipe_does_not_name(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_set_reaches_into_lists_that_the_recipe_does_not_name(tmp_path: Path) ->
     assert "betas has items 0 to 1, and '2'" in problem(tmp_path, SMALL, "training.optimizer.betas.2=0.8")
     for key in ("data.train.0.weight=2", "decoding.forbidden.0=x"):
         assert f"--set {key}: " in (said := problem(tmp_path, SMALL, key))
-        assert "has no items here; give the whole list" in said
+        assert "has no items here: give the whole list" in said
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_what_is_no_toml_value_is_text(tmp_path: Path, text: str, value: str) ->
         ("[tokenizer]\nvocab_sise = 5", ["small.toml", "tokenizer.vocab_sise", "did you mean tokenizer.vocab_size?"]),
         ("label_smothing = 0.1", ["training.label_smothing", "did you mean training.label_smoothing?"]),
         ("vocab_size = 5", ["training.vocab_size", "did you mean tokenizer.vocab_size?"]),
-        ("[decodng]\nbeam = 2", ["decodng is no key", "did you mean decoding?"]),
+        ("[decodng]\nbeam = 2", ["decodng is not a key", "did you mean decoding?"]),
         ("[model.dropout]\nzzz = 1", ["model.dropout.zzz", "residual, embedding, attention, feed_forward"]),
         ("[data.tests.flickr]\nformt = 'tsv'", ["data.tests.flickr.formt", "did you mean data.tests.flickr.format?"]),
         ("[tokenizer]\nkind = 'bpee'", ['tokenizer.kind = "bpee"', "'bpe'", "'wordpiece'"]),
@@ -217,9 +217,9 @@ def test_a_key_that_a_later_recipe_makes_idle_is_left_aside(tmp_path: Path) -> N
     said = problem(tmp_path, one_stack + "encoder.layers = 3\n")
     assert said == (
         f"{tmp_path}/small.toml: model.encoder.layers = 3 changes nothing with model.architecture = "
-        '"decoder_only": its one stack is [model.decoder]: leave it out'
+        '"decoder_only": its one stack is [model.decoder]: omit it'
     )
-    with pytest.raises(RecipeError, match=r"^--set model\.encoder\.layers=3: .*leave it out$"):
+    with pytest.raises(RecipeError, match=r"^--set model\.encoder\.layers=3: .*omit it$"):
         load_recipe(other, ["model.encoder.layers=3"])
     for sets in (
         ["model.architecture=recurrent", "model.norm=post"],

@@ -84,7 +84,7 @@ def test_two_recipes_of_one_name_are_refused(tmp_path: Path) -> None:
     files = [tmp_path / "one.toml", tmp_path / "two.toml"]
     for file in files:
         file.write_text('name = "same"\n[data]\npath = "corpus"\n')
-    with pytest.raises(RecipeError, match=r'one\.toml and .*two\.toml have one name, "same"'):
+    with pytest.raises(RecipeError, match=r'one\.toml and .*two\.toml have the same name, "same"'):
         load_recipes(files)
 
 
@@ -98,7 +98,7 @@ def test_an_artifact_of_the_same_plan_is_taken_over_whole(tmp_path: Path) -> Non
     assert made.fingerprint == open_artifact(other.folder).fingerprint
     assert made.figures == open_artifact(other.folder).figures
     assert made.command == ["tfm", "run"]
-    assert talk.lines == [f"mine: copied from {other.folder}, which is of the same plan"]
+    assert talk.lines == [f"mine: copied from {other.folder}, which has the same settings and inputs"]
 
 
 @pytest.mark.parametrize("difference", [{"size": 4}, {"size": 3, "seed": 2}, {"size": 3, "stage": "second"}])

@@ -97,7 +97,7 @@ def test_a_misspelt_key_is_told_the_right_one(tmp_path: Path, key: str, record_p
     above, _, name = key.rpartition(".")
     misspelt = f"{above}.{name}e" if above else f"{name}e"
     said = problem(tmp_path, f"{misspelt} = 1\n")
-    assert f"{misspelt} is no key" in said
+    assert f"{misspelt} is not a key" in said
     assert re.search(rf"did you mean {re.escape(key)}\?", said)
     record_property("recipes", 1)
 
@@ -105,7 +105,7 @@ def test_a_misspelt_key_is_told_the_right_one(tmp_path: Path, key: str, record_p
 IMPOSSIBLE = {
     "path and train": ("data.path = 'a'\ndata.train = { source = 'a', target = 'b' }", "not both"),
     "shares": ("data.path = 'a'\ndata.ratios = [0.5, 0.5, 0.5]", "add up to 1"),
-    "nothing to learn from": ("data.source = 'de'", "data.path or data.train"),
+    "there is no training data": ("data.source = 'de'", "data.path or data.train"),
     "a path of two files": ("data.train = { path = 'a', source = 'b', target = 'c' }", "no `path`"),
     "a table without a path": ("data.train = { format = 'tsv' }", "needs `path`"),
     "no such generator": ("data.train = { format = 'generated', path = 'gramar' }", "grammar, copy"),
@@ -116,15 +116,15 @@ IMPOSSIBLE = {
     ),
     "additions with a nesting": (
         "data.train = { format = 'generated', path = 'addition', split = 'train', size = 9, length = 1, nesting = 1 }",
-        '`nesting` is of built-in corpora alone: "programs"',
+        '`nesting` is only for built-in corpora: "programs"',
     ),
     "a length of a file": (
         "data.train = { target = 'a', length = 3 }",
-        '`length` is of built-in corpora alone: "addition" and "programs"',
+        '`length` is only for built-in corpora: "addition" and "programs"',
     ),
     "mixed toys": (
         "data.train = { format = 'generated', path = 'copy', split = 'train', size = 9, mix = true }",
-        "`mix` is of built-in corpora alone",
+        "`mix` is only for built-in corpora",
     ),
     "a column that a format does not have": (
         "data.train = { format = 'conllu', path = 'a', target = 'pos' }",
@@ -133,12 +133,12 @@ IMPOSSIBLE = {
     "epochs the wrong way round": ("data.train = { epochs = [3, 2] }", "3 is after 2"),
     "an epoch left out": (
         "data.train = [{ epochs = [4, 9] }, { epochs = [1, 2] }]",
-        "no training corpus takes part in epoch 3",
+        "no training corpus is used in epoch 3",
     ),
-    "epochs that begin late": ("data.train = [{ epochs = [2, 9] }]", "takes part in epoch 1"),
+    "epochs that begin late": ("data.train = [{ epochs = [2, 9] }]", "is used in epoch 1"),
     "more epochs than corpora": (
         "data.train = [{ epochs = [1, 2] }, { epochs = [3, 4] }]\ntraining.max_epochs = 5",
-        "takes part in epoch 5",
+        "is used in epoch 5",
     ),
     "validation in turns": ("data.train = {}\ndata.valid.epochs = [1, 2]", "valid.epochs: only training corpora"),
     "a test in turns": ("data.train = {}\ndata.tests.a.epochs = [1, 2]", "tests.a.epochs: only training corpora"),

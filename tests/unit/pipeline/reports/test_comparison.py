@@ -210,7 +210,7 @@ def test_a_bare_name_sorts_by_validation_and_by_the_test_set_it_is_warned(tmp_pa
     ):
         found = compare_runs([second, first], sort)
         assert found.runs[0].name == best, sort
-        assert any("uses it up" in note for note in found.notes) == warned, sort
+        assert any("an optimistic score" in note for note in found.notes) == warned, sort
 
 
 def test_sorting_changes_nothing_of_what_differs_and_marks_beside_the_first_row(tmp_path: Path) -> None:
@@ -289,7 +289,7 @@ def test_scores_of_another_model_are_left_out_and_it_is_said(tmp_path: Path) -> 
     (run / "model").symlink_to((other / "model").resolve())
     found = compare_runs([run])
     assert "test.bleu" not in found.runs[0].figures
-    assert any("run: scores/ are of another model" in note for note in found.notes)
+    assert any("run: scores/ belong to another model" in note for note in found.notes)
 
 
 def test_a_curve_of_another_training_is_left_out_and_it_is_said(tmp_path: Path) -> None:
@@ -297,7 +297,7 @@ def test_a_curve_of_another_training_is_left_out_and_it_is_said(tmp_path: Path) 
     found = compare_runs([run])
     assert found.runs[0].curve is None
     assert "tokens_per_second" not in found.runs[0].figures
-    assert any("run: training/ is of another training" in note for note in found.notes)
+    assert any("run: training/ belongs to another training" in note for note in found.notes)
 
 
 @pytest.mark.parametrize(
@@ -318,7 +318,7 @@ def test_a_curve_of_another_training_of_as_many_updates_is_left_out(
     found = compare_runs([make_run(tmp_path / "run", metrics=lines, figures=figures)]).runs[0]
     assert found.curve is None
     assert "tokens_per_second" not in found.figures
-    assert any("of another training" in note for note in found.notes)
+    assert any("to another training" in note for note in found.notes)
 
 
 @pytest.mark.parametrize("figures", [{}, {"steps": [25]}, {"steps": [10, 25]}])
@@ -335,7 +335,7 @@ def test_errors_name_the_folder(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match=r"/nowhere: there is no such folder"):
         compare_runs([whole, tmp_path / "nowhere"])
-    with pytest.raises(DataError, match=r"/empty: holds no model yet"):
+    with pytest.raises(DataError, match=r"/empty: has no model yet"):
         compare_runs([whole, tmp_path / "empty"])
     add_scores(whole, 30.0)
     with pytest.raises(DataError, match=r"/scores: was made by 'evaluate'"):
@@ -361,7 +361,7 @@ def test_scores_that_are_none_of_ours_are_an_error(tmp_path: Path) -> None:
     file = run / "scores" / "scores.json"
     file.write_text(file.read_text().replace("30.0", '"much"'))
     signed(run / "scores")
-    with pytest.raises(DataError, match=r"/run/scores/scores.json: holds no scores of ours; .* score again$"):
+    with pytest.raises(DataError, match=r"/run/scores/scores.json: has no scores made by tfm; .* score again$"):
         compare_runs([run])
 
 

@@ -153,4 +153,4 @@ def test_a_resumed_training_keeps_its_threads_unless_it_is_told_another_number(d
     assert open_artifact(tmp_path / "model").figures["settings"]["threads"] == 1
     again = Listening()
     run(dataset, tmp_path, training(**short, threads=3), reporter=again)
-    assert "fresh" in again.lines[0]
+    assert "up to date" in again.lines[0]

@@ -153,7 +153,7 @@ def test_fresh_scores_are_not_made_again_but_shown(model: Path, dataset: Path) -
     first = score_tests(model, dataset, Heard())
     heard = Heard()
     assert score_tests(model, dataset, heard) == first
-    assert any("fresh" in text for text in heard.lines)
+    assert any("up to date" in text for text in heard.lines)
     assert len(heard.tables) == 2
 
 

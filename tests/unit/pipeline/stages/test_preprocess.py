@@ -139,7 +139,7 @@ def test_a_fresh_dataset_is_not_made_again(corpora, tokenizer, tmp_path):
     before, loud = (tmp_path / "dataset").resolve(), Loud()
     run(config, tokenizer, tmp_path / "dataset", loud)
     assert (tmp_path / "dataset").resolve() == before
-    assert "fresh, nothing to do" in loud.lines[0]
+    assert "up to date, nothing to do" in loud.lines[0]
     corpora(train=TRAIN[:-1])
     assert len(run(config, tokenizer, tmp_path / "dataset", loud).train) == 63
     assert "train.de changed" in "".join(loud.lines)
@@ -238,7 +238,11 @@ def test_texts_are_drawn_at_random_and_kept_apart(corpora, tokenizer, tmp_path):
 @pytest.mark.parametrize(
     ("pairs", "limits", "message"),
     [
-        ([("a " * 16, "a")], {}, r"train\.en .*: pair 2 has 17 tokens with its end token, but a batch holds 16: raise"),
+        (
+            [("a " * 16, "a")],
+            {},
+            r"train\.en .*: pair 2 has 17 tokens including its end token, but a batch holds 16: raise",
+        ),
         ([("a", "a")], {"max_length": 1, "max_ratio": 1.5}, None),
     ],
 )
@@ -353,7 +357,7 @@ def test_where_targets_are_tags_the_pieces_of_each_word_are_kept(corpora, tags_t
 
 def test_a_sentence_with_too_few_tags_is_named(corpora, tags_tokenizer, tmp_path):
     data = corpora(train=TAGGED, valid=[*TAGGED, ("a b c", "X Y")], test=TAGGED)
-    with pytest.raises(DataError, match=r"valid.*pair 3 has 3 words and 2 tags: each word between spaces has one"):
+    with pytest.raises(DataError, match=r"valid.*pair 3 has 3 words and 2 tags: each word needs one tag"):
         run(data, tags_tokenizer, tmp_path / "dataset")
 
 

@@ -87,7 +87,7 @@ def test_one_shared_vocabulary(data: DataConfig, tmp_path: Path) -> None:
     (_, columns, measured), (_, _, longest) = heard.tables
     assert list(columns) == ["", "shared"]
     assert [row[0] for row in measured] == [
-        *("vocabulary size", "tokens a word", "unknown tokens", "texts that come back otherwise"),
+        *("vocabulary size", "tokens a word", "unknown tokens", "texts changed by encoding and decoding"),
     ]
     assert [row[0] for row in longest][:2] == ["␣katze", "␣matte"]
     assert len(longest) == len(figures["longest_pieces"]) == 20
@@ -110,11 +110,11 @@ def test_a_fresh_tokenizer_is_left_alone_and_a_stale_one_is_made_again(data: Dat
     out = tmp_path / "tokenizer"
     assert "not made yet" in tokenize(data, out).lines[0]
     made = open_artifact(out)
-    assert "fresh" in tokenize(data, out).lines[0]
+    assert "up to date" in tokenize(data, out).lines[0]
     # What a tokenizer does not see does not make it stale.
-    assert "fresh" in tokenize(data.model_copy(update={"batch_tokens": 99}), out).lines[0]
+    assert "up to date" in tokenize(data.model_copy(update={"batch_tokens": 99}), out).lines[0]
     later = data.train[0].model_copy(update={"weight": 2.0, "epochs": (1, 3)})
-    assert "fresh" in tokenize(data.model_copy(update={"train": (later,)}), out).lines[0]
+    assert "up to date" in tokenize(data.model_copy(update={"train": (later,)}), out).lines[0]
     assert open_artifact(out).folder == made.folder
     assert "vocab_size" in tokenize(data, out, TokenizerConfig(vocab_size=50)).lines[0]
     write(tmp_path / "train.en", ["the dog sat"] * 40)
@@ -145,7 +145,7 @@ def test_text_files(num_lines: int, tmp_path: Path) -> None:
     assert manifest.figures["shared"]["unknown_rate"] == (0.5 if num_lines > 99 else 0)
     assert ("training text" in manifest.figures["held_out"]) == (num_lines < 100)
     assert sorted(manifest.inputs) == sorted(map(str, files))
-    assert "fresh" in tokenize_files(files, out, TokenizerConfig(kind="word")).lines[0]
+    assert "up to date" in tokenize_files(files, out, TokenizerConfig(kind="word")).lines[0]
 
 
 def test_what_cannot_be_done_is_said_and_leaves_nothing(data: DataConfig, tmp_path: Path) -> None:
@@ -217,10 +217,10 @@ def test_a_tokenizer_from_elsewhere_is_taken_and_measured(data: DataConfig, tmp_
     figures = manifest.figures["shared"]
     assert (figures["vocabulary_size"], figures["unknown_rate"]) == (10, 2 / 8)
     assert figures["changed_rate"] == 2 / 4  # "the cat Q" and "a cat"
-    assert ["texts that come back otherwise", "50.000%"] in [list(row) for row in heard.tables[0][2]]
-    assert "fresh" in tokenize(data, out, config).lines[0]
+    assert ["texts changed by encoding and decoding", "50.000%"] in [list(row) for row in heard.tables[0][2]]
+    assert "up to date" in tokenize(data, out, config).lines[0]
     write(tmp_path / "train.en", ["the dog sat"] * 40)
-    assert "fresh" in tokenize(data, out, config).lines[0]
+    assert "up to date" in tokenize(data, out, config).lines[0]
     from_elsewhere(tmp_path / "x.json", dog=10)
     assert "input file changed" in tokenize(data, out, config).lines[0]
 
@@ -250,7 +250,7 @@ def test_a_taken_tokenizer_of_the_source_goes_with_a_learned_one_of_the_target(
         ),
         (("<unk>", "<pad>", "<s>", "</s>"), r"control token <pad> has id 1; expected 0"),
         ({"far": 99}, r"its 11 pieces do not have the ids 0 to 10"),
-        ("{", r"x\.json: is not a tokenizer of ours"),
+        ("{", r"x\.json: is not a tokenizer that tfm can use"),
         (None, r"x\.json: no such file"),
     ],
 )
@@ -271,7 +271,7 @@ def test_what_of_a_tokenizer_from_elsewhere_does_not_fit_is_said(
 
 def test_what_says_how_to_learn_is_refused_where_nothing_is_learned() -> None:
     for key, value in (("kind", "bpe"), ("vocab_size", 99), ("lowercase", False), ("min_frequency", 1)):
-        with pytest.raises(ValueError, match=f"nothing is learned: leave out {key}"):
+        with pytest.raises(ValueError, match=f"nothing is learned: omit {key}"):
             TokenizerConfig.model_validate({"file": "x.json", key: value})
-    with pytest.raises(ValueError, match="leave one out"):
+    with pytest.raises(ValueError, match="omit one"):
         TokenizerConfig(file="x.json", source_from="y", shared=False)

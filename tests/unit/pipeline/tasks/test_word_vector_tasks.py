@@ -346,7 +346,7 @@ def test_a_test_set_without_pairs_is_refused(dataset: Path, tmp_path: Path) -> N
 
 
 def test_a_model_of_word_vectors_translates_nothing() -> None:
-    with pytest.raises(DataError, match="learned word_vectors and gives no translations: use `tfm embed`"):
+    with pytest.raises(DataError, match="was trained for word_vectors and does not translate: use `tfm embed`"):
         labels_instead(tiny_model(architecture="cbow", task="word_vectors"))
 
 
@@ -374,7 +374,7 @@ def test_what_does_not_fit_is_refused(key: str, said: str) -> None:
     ("keys", "said"),
     [
         (["training.early_stopping.metric=perplexity"], "negative sampling has a loss, but no perplexity"),
-        (["training.label_smoothing=0.1"], "label_smoothing is of a softmax"),
+        (["training.label_smoothing=0.1"], "label_smoothing needs a softmax"),
     ],
     ids=["perplexity", "label smoothing"],
 )

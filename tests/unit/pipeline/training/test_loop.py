@@ -240,7 +240,7 @@ def test_a_fresh_model_is_not_trained_again(dataset: Path, tmp_path: Path) -> No
     before, reporter = (tmp_path / "model" / "model.safetensors").stat(), Listening()
     run(dataset, tmp_path, training(max_steps=5, validation=NO_BLEU), reporter=reporter)
     assert (tmp_path / "model" / "model.safetensors").stat() == before
-    assert "fresh" in reporter.lines[0]
+    assert "up to date" in reporter.lines[0]
 
 
 def test_training_starts_from_a_published_model(dataset: Path, tmp_path: Path) -> None:
