@@ -1,4 +1,4 @@
-"""Errors of recipes, artifacts and training, beside those of `data.errors`.
+"""Errors of recipes, artifacts and training, in addition to those of `data.errors`.
 
 TfmError
  ├─ RecipeError        usage: a recipe or flag           exit 2

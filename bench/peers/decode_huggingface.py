@@ -1,6 +1,6 @@
 """Hugging Face's `generate` with the weights of a model of ours: ids and seconds, as JSON.
 
-Usage: python decode_huggingface.py < JSON     (needs: torch, transformers; little of tfm)
+Usage: python decode_huggingface.py < JSON     (needs: torch, transformers)
 
 M2M100 has the same parts as our pre-norm Transformer with sinusoids; its table of positions is replaced by ours. As is
 good practice, sentences are sorted by length, and the beam stops at W finished hypotheses (early_stopping).

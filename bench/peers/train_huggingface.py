@@ -1,6 +1,6 @@
 """Hugging Face Marian and Seq2SeqTrainer on files of words p17: target tokens a second, as JSON.
 
-Usage: python train_huggingface.py < JSON     (needs: torch, transformers, accelerate; from tfm only bench.peers.huggingface)
+Usage: python train_huggingface.py < JSON     (needs: torch, transformers, accelerate)
 
 The words' numbers are the ids; 0 is padding, 1 unknown, 2 start, 3 end. Batches are those of the Trainer: a number of
 sentences, grouped by length.

@@ -1,7 +1,7 @@
-"""Artifacts: what one stage leaves for the next, published whole and verified before it is read.
+"""Artifacts: the output of one stage for the next, published atomically and verified before it is read.
 
-A new version is written into a hidden folder beside its place, and takes the place in one atomic step (`swap.py`).
-This module knows no stage.
+A new version is written into a hidden folder next to the final one, and swapped with it in one atomic step (`swap.py`).
+This module does not depend on any stage.
 """
 
 import os

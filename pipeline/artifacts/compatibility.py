@@ -1,4 +1,4 @@
-"""What does not belong together is refused before any work."""
+"""Refuses artifacts that do not belong together, before any work."""
 
 from collections.abc import Mapping
 

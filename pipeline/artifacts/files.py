@@ -1,4 +1,4 @@
-"""Files as artifacts need them: listed without following links, hashed once, and made durable."""
+"""Files of artifacts: listed without following links, hashed once, synced to disk."""
 
 import errno
 import hashlib

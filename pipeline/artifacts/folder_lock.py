@@ -1,4 +1,4 @@
-"""One writer a folder: a lock of the operating system that ends with the process that holds it."""
+"""One writer per folder: a lock of the operating system, released when its process ends."""
 
 import fcntl
 import os

@@ -1,10 +1,10 @@
-"""Hashes of large files, remembered from one process to the next.
+"""Hashes of large files, cached between processes.
 
-They are kept in `tfm/hashes.json` of the user's cache folder ($XDG_CACHE_HOME, else ~/.cache), each by device,
-inode, mtime, ctime and size of its file. Whoever changes a file changes its ctime, which nobody can set back, so
-that its hash is taken anew, though its size and mtime be the same; only a disk that gives back other bytes than
-were written to it goes unnoticed until the hash is forgotten. This is a courtesy: where the file is not there,
-damaged, another user's or cannot be written, hashes are taken each time, and nothing is said.
+They are kept in `tfm/hashes.json` of the user's cache folder ($XDG_CACHE_HOME, else ~/.cache), each by device, inode,
+mtime, ctime and size of its file. A change to a file changes its ctime, which cannot be set back, so its hash is
+computed again even if size and mtime are the same; only a disk that returns other bytes than were written goes
+unnoticed while the hash is cached. The cache is optional: if its file is missing, damaged, owned by another user or not
+writable, hashes are computed each time, without a message.
 """
 
 import json

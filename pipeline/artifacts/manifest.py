@@ -1,6 +1,6 @@
-"""The manifest of an artifact: what it was made from and what it holds; read, checked and written.
+"""The manifest of an artifact: what it was made from and what it contains; read, checked and written.
 
-A manifest is JSON in one exact spelling with a checksum over itself, so that any changed byte of it shows.
+A manifest is canonical JSON with a checksum over itself, so that any changed byte is detected.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What a manifest records of where it was made: versions, git commit, hardware. Imports none of what it names."""
+"""What a manifest records about its origin: versions, git commit, hardware. Does not import the packages it names."""
 
 import os
 import platform

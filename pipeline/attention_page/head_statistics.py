@@ -1,4 +1,4 @@
-"""What heads do in a corpus: where each one's attention goes, and how spread out it is.
+"""Statistics of heads over a corpus: where each one's attention goes, and how spread out it is.
 
 Legend: H heads · T queries · S keys.
 """

@@ -1,4 +1,4 @@
-"""The page of `tfm attend`: what a model attends to in a sentence, on one page that needs nothing but itself."""
+"""The page of `tfm attend`: what a model attends to in a sentence, on one self-contained page."""
 
 import base64
 import hashlib

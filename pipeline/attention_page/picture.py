@@ -1,6 +1,6 @@
-"""Attention as a picture: rows are the tokens that ask, columns those they attend to, grey levels the weights.
+"""Attention as a picture: rows are queries, columns keys, grey levels the weights.
 
-Of cross-attention it is the alignment of Bahdanau et al. 2015, figure 3.
+For cross-attention it is the alignment of Bahdanau et al. 2015, figure 3.
 """
 
 import io

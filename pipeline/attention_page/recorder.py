@@ -1,4 +1,4 @@
-"""What a network attends to: within `recording`, the weights of every attention are kept by the name of its module.
+"""Recorded attention: within `recording`, the weights of every attention are kept under the name of its module.
 
 Legend: B sentences · H heads · T queries · S keys.
 """

@@ -1,4 +1,4 @@
-"""The script of the page that attend_page.py fills in. What is text it sets as text, never as HTML."""
+"""The script of the page that page.py fills in. Text is set as text, never as HTML."""
 
 SCRIPT = """
 "use strict";

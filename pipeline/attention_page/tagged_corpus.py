@@ -1,4 +1,4 @@
-"""The sentences of a corpus, whose words may have tags: text with a sentence a line, or CoNLL-U."""
+"""The sentences of a corpus, whose words may have tags: text with one sentence per line, or CoNLL-U."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

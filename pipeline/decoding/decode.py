@@ -1,4 +1,4 @@
-"""From source ids to hypotheses: sorted by length, searched for or drawn side by side, given back in order."""
+"""From source ids to hypotheses: sorted by length, searched or sampled in batches, returned in order."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -1,6 +1,6 @@
-"""What a search needs to know of a model: start, step, select, and nothing of its architecture.
+"""The interface between searches and models: start, step, select; independent of the architecture.
 
-The encoder-decoder satisfies `Stepper` itself, and so do the recurrent and the decoder-only model and an ensemble.
+The encoder-decoder satisfies `Stepper` itself, as do the recurrent and the decoder-only model and an ensemble.
 """
 
 from typing import Protocol, Self, TypeVar

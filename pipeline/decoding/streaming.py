@@ -1,6 +1,6 @@
-"""A language model at work: it reads a prompt, and writes what follows, piece by piece.
+"""A language model that reads a prompt and generates its continuation, piece by piece.
 
-Legend: B texts side by side · T pieces read so far, the begin token first · V vocabulary.
+Legend: B texts in parallel · T pieces read so far, the begin token first · V vocabulary.
 """
 
 from collections.abc import Iterator, Sequence

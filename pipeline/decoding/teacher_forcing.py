@@ -1,4 +1,4 @@
-"""Forced decoding: the log-probability that a model gives to a text that is already there."""
+"""Teacher forcing: the log-probability that a model gives to a given text."""
 
 import math
 from collections.abc import Callable, Sequence

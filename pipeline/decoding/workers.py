@@ -1,6 +1,6 @@
-"""Shares of the sentences searched side by side, each by a process of its own.
+"""Sentences divided among several processes, which decode in parallel.
 
-A step of a search is many small operations, which two processes do in half the time and two threads hardly faster.
+A step of a search is many small operations, which two processes do in half the time but two threads hardly faster.
 The processes are forked: they share the model's memory, and start in milliseconds.
 """
 

@@ -1,4 +1,4 @@
-"""Text from a language model: what follows a prompt, as it is written, and how probable given continuations are."""
+"""Text from a language model: continuations of a prompt, and the probability of given continuations."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

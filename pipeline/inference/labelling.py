@@ -1,4 +1,4 @@
-"""Lines of text to labels by a trained model: one a line (classification), or one a word (tagging)."""
+"""Lines of text to labels by a trained model: one for each line (classification) or each word (tagging)."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a model's word vectors say: which words lie near each other, and a picture of them in two dimensions.
+"""A model's word vectors: nearest neighbours, analogies, and a picture in two dimensions.
 
 Legend: n words · V vocabulary · E width.
 """

@@ -1,8 +1,8 @@
-"""Several models as one: each says how probable a piece is, and the mean of that is what the ensemble says.
+"""Several models as one: the ensemble's probability of a piece is the mean of its members'.
 
     p(v) = 1/M sum over m of p_m(v)
 
-They may be of different sizes and kinds, as long as they read and write the same pieces.
+They may differ in size and architecture, as long as they read and write the same pieces.
 """
 
 import math

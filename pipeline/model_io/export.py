@@ -1,6 +1,6 @@
-"""A trained model in another engine's format: CTranslate2's, for serving and as a referee of our own decoding.
+"""A trained model in another engine's format: CTranslate2's, for serving and to check our own decoding.
 
-What is not written is refused with the reason, never approximated.
+What is not supported is rejected with the reason, never approximated.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,6 +1,6 @@
-"""Word vectors as text, in word2vec's and GloVe's format: a word and its numbers a line, between spaces.
+"""Word vectors as text, in word2vec's and GloVe's format: each line has a word and its numbers, separated by spaces.
 
-word2vec's has a line before them that says how many words there are and how wide their vectors; GloVe's has none.
+word2vec's format begins with a line that gives the number of words and the width of the vectors; GloVe's does not.
 """
 
 from collections.abc import Collection, Mapping, Sequence

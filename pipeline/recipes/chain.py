@@ -1,4 +1,4 @@
-"""The whole recipe: five stages in order, each skipping what is fresh."""
+"""A whole recipe: the five stages in order; stages that are up to date are skipped."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

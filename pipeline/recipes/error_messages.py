@@ -1,4 +1,4 @@
-"""What is wrong with a recipe, in one or two lines: where, which key, and what would be right."""
+"""Error messages for recipes, in one or two lines: where, which key, and what is allowed."""
 
 import difflib
 import json

@@ -1,4 +1,4 @@
-"""Of a task that labels, what a recipe need not say: its targets are names, with a vocabulary of their own."""
+"""Defaults for tasks that label: their targets are names, with their own vocabulary."""
 
 from typing import Any
 

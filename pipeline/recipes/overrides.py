@@ -1,4 +1,4 @@
-"""What a command line says over a recipe: `--set` texts and flags."""
+"""Values of a recipe overridden on the command line: `--set` and flags."""
 
 import tomllib
 from collections.abc import Mapping, Sequence

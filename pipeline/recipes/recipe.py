@@ -1,4 +1,4 @@
-"""The recipe: one TOML file that says all of a run; read, overridden, checked.
+"""The recipe: one TOML file with all settings of a run; read, overridden, checked.
 
 Precedence: defaults < the recipe it extends < the recipe < `--set a.b=c` < a command's own flag.
 """

@@ -1,4 +1,4 @@
-"""Several recipes, one after another: all are read before the first starts; what two of them share is made once."""
+"""Several recipes, one after another: all are read before the first starts; shared artifacts are made once."""
 
 import shutil
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
-"""Refuses keys of a recipe that change nothing.
+"""Rejects keys of a recipe that have no effect.
 
-A key that was said before what makes it idle, in a recipe that is extended, is left aside like one that is overridden;
-one that was said beside it or after is refused.
+A key of an extended recipe that a later value makes useless is ignored, like one that is overridden; a key set in the
+same place or later is rejected.
 """
 
 from collections.abc import Iterator, Mapping

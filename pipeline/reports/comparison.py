@@ -1,7 +1,7 @@
-"""Trained models side by side: what differs between them, their figures, and which of these may be compared.
+"""Trained models compared: their differences, their figures, and which figures are comparable.
 
-Where the signatures of two figures differ, it is said how: a loss on another dataset, BLEU of other texts or seconds of
-another machine tell nothing beside each other.
+If the signatures of two figures differ, the difference is reported: losses on different datasets, BLEU of different
+texts or seconds of different machines cannot be compared.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""report.html: what an evaluation found, on one page that needs nothing but itself."""
+"""report.html: the results of an evaluation, on one self-contained page."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""The page that report.py fills in: nothing on it comes from elsewhere; it follows the reader's light or dark."""
+"""The page that evaluation_report.py fills in: self-contained, with a light and a dark theme."""
 
 from string import Template
 

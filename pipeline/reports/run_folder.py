@@ -1,4 +1,4 @@
-"""What lies in the folder of a run: artifacts, work in progress, trainings set aside, and the room that each takes."""
+"""The contents of a run's folder: artifacts, work in progress, trainings set aside, and the size of each."""
 
 import os
 import re

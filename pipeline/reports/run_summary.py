@@ -1,7 +1,7 @@
-"""A trained model with all that its run tells of it: config, figures with their signatures, and the curve.
+"""A trained model with what its run records: config, figures with their signatures, and the curve.
 
-A figure's signature is all that one must know to compare it with another's: of a loss the dataset, of BLEU the texts,
-of seconds the machine.
+A figure's signature says with which others it is comparable: for a loss the dataset, for BLEU the texts, for seconds
+the machine.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""The curves of a training, drawn from its metrics.jsonl: loss, learning rate and what validation found, by step."""
+"""The curves of a training, drawn from its metrics.jsonl: loss, learning rate and validation figures, by step."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""The processor: its name, and which of the instructions it has that matter for speed. Imports nothing heavy."""
+"""The processor: its name, and which instructions for fast products it has. Imports nothing heavy."""
 
 import platform
 import subprocess

@@ -1,7 +1,7 @@
-"""The processes of one training, started by torchrun: what each of them is, and how they add up and agree.
+"""The processes of one training, started by torchrun: their ranks, sums over them, and common decisions.
 
-Every process holds the whole model and takes its share of each update's batches. Gradients are summed, not
-averaged, over them: the loss is divided once, by the tokens of all. Only the first process writes.
+Every process has the whole model and takes its share of each update's batches (data parallelism). Gradients are summed,
+not averaged: the loss is divided once, by the tokens of all processes. Only the first process writes.
 """
 
 import json

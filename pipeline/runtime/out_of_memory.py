@@ -1,4 +1,4 @@
-"""Memory that ran out, told from other errors and said in a sentence."""
+"""Out-of-memory errors: told apart from other errors, and explained in one sentence."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""How a stage talks to whoever called it, without knowing about terminals."""
+"""How a stage reports progress to its caller, without knowing about terminals."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager

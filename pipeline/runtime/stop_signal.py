@@ -1,4 +1,4 @@
-"""A wish to stop, from a signal: the work in hand is finished and saved; a second signal leaves at once."""
+"""Stopping on a signal: the current step is finished and saved; a second signal exits at once."""
 
 import os
 import signal

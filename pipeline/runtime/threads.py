@@ -1,7 +1,7 @@
-"""How many threads a training has: as many as there are processors that nobody else uses.
+"""The number of threads of a training: as many as there are idle processors.
 
-Threads of one product wait for the slowest of them, so that one thread more than there is room for halves the speed, or
-worse. Linux tells how busy processors are; elsewhere nothing is measured.
+The threads of one product wait for the slowest of them, so that one thread too many halves the speed, or worse. The
+load of processors is measured on Linux only.
 """
 
 import math

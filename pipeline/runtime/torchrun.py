@@ -1,6 +1,6 @@
-"""The processes that torchrun started for one command: which of them this is, and how one works while others wait.
+"""The processes that torchrun started for one command: the rank of this one, and how one works while others wait.
 
-All of them go through the same calls in the same order; the number of a call tells what it is about.
+All of them make the same calls in the same order; the number of a call identifies it.
 """
 
 import json

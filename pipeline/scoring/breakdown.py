@@ -1,4 +1,4 @@
-"""Quality by length, and the samples that a reader wants to see: the worst, and some at random."""
+"""Quality by length, and samples to look at: the worst, and some at random."""
 
 import random
 from collections.abc import Collection, Mapping, Sequence

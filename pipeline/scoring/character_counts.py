@@ -1,4 +1,4 @@
-"""What a share by character is a share of, and how much of a text is unknown: what a perplexity says too little of."""
+"""The number of characters that figures per character divide by, and the share of unknown pieces."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

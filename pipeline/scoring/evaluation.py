@@ -1,4 +1,4 @@
-"""All that is said about one set of hypotheses: scores, quality by length, samples; and its form in scores.json."""
+"""The evaluation of one set of hypotheses: scores, quality by length, samples; and its form in scores.json."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence

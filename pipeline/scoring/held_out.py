@@ -1,4 +1,4 @@
-"""What a model that translates nothing is scored by: how probable it finds the texts of a test set.
+"""Scores of models that do not translate: how probable they find the texts of a test set.
 
 The figures are those of validation, on the test set, with their signatures.
 """

@@ -1,4 +1,4 @@
-"""Tables of labels for a person: scores by label, and which labels are taken for which."""
+"""Tables of labels to read: scores of each label, and the confusion matrix."""
 
 from collections.abc import Sequence
 

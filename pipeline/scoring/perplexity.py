@@ -1,4 +1,4 @@
-"""Perplexity of references under a model: how probable it finds the right answer, whatever it would have said."""
+"""Perplexity of references under a model: how probable it finds the correct answer, by teacher forcing."""
 
 import math
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Validation: loss, perplexity and token accuracy of the references, and BLEU by the path of `tfm translate`."""
+"""Validation: loss, perplexity and token accuracy of the references, and BLEU with the same code as `tfm translate`."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""The preprocess stage: corpora and a tokenizer -> a dataset of encoded examples, and a report of what is in it."""
+"""The preprocess stage: corpora and a tokenizer to a dataset of encoded examples, and a report on it."""
 
 import json
 from collections.abc import Sequence

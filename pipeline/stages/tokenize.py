@@ -1,4 +1,4 @@
-"""The tokenize stage: raw text -> a recipe's tokenizer, shared or one a side, and how it fares on held-out text."""
+"""The tokenize stage: raw text to a recipe's tokenizer, shared or one for each side, measured on held-out text."""
 
 import threading
 import time

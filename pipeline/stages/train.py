@@ -1,4 +1,4 @@
-"""The train stage: a dataset becomes a model. `training/` holds the work in progress, `model/` what comes of it."""
+"""The train stage: a dataset to a model. `training/` has the work in progress, `model/` the result."""
 
 import os
 from collections.abc import Sequence

@@ -108,8 +108,8 @@ class TaskContext:
 def nothing_in(epoch: int) -> DataError:
     """What to say of an epoch, counted from 0, in which no example comes up."""
     return DataError(
-        f"no example comes up in epoch {epoch + 1}: raise the weights of the training corpora, or let one "
-        "take part in it (`epochs` of data.train)"
+        f"no example is used in epoch {epoch + 1}: raise the weights of the training corpora, or use one "
+        "in it (`epochs` of data.train)"
     )
 
 

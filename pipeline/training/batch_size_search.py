@@ -1,4 +1,4 @@
-"""The largest batch that a GPU's memory holds, found before the first update (`training.batch_tokens = "auto"`)."""
+"""The largest batch that fits in a GPU's memory, found before the first update (`training.batch_tokens = "auto"`)."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

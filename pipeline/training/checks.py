@@ -1,4 +1,4 @@
-"""What would go wrong in a training, found before its first step."""
+"""Checks for errors of a training before its first step."""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The validations of a training so far, and what follows from them: which were best, and whether to go on."""
+"""The validations of a training so far: which were best, and whether to stop early."""
 
 import math
 from collections.abc import Sequence

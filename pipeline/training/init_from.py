@@ -1,4 +1,4 @@
-"""A model that a training starts from: whether it fits the dataset, and what a recipe takes of its config."""
+"""A model that a training starts from: whether it fits the dataset, and which settings a recipe takes from it."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,5 +1,4 @@
-"""What a training begins with beside weights that are drawn: another model's, what its task has to know, and vectors
-made before."""
+"""Initial weights that are not random: another model's, what the task needs, and pretrained word vectors."""
 
 from pathlib import Path
 from typing import Any

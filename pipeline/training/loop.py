@@ -1,4 +1,4 @@
-"""The training loop: update, log, save, validate, until it is done. It knows no task and no model."""
+"""The training loop: update, log, save, validate, until it is done. It does not depend on task or model."""
 
 import math
 import time
@@ -195,14 +195,14 @@ class Trainer:
         self.reporter.warn(f"loss or gradient not finite at {begun.in_words()}: no update from it")
 
     def what_remains(self) -> str:
-        """What can be done after a training that cannot go on."""
+        """Advice for a training that cannot continue."""
         saved = max(self.checkpoints.steps(), default=None)
         remedy = "A lower training.schedule.peak or more training.schedule.warmup_steps starts over"
         if saved is None:
             return f"there is no checkpoint yet.\n{remedy}"
         return (
             f"the checkpoint of step {saved} is intact.\n{remedy}; or publish what there is (training.max_steps = "
-            f"{saved}) and go on from it elsewhere (--init-from)"
+            f"{saved}) and start another training from it (--init-from)"
         )
 
     def account(self, update: Update, begun: Begun, seconds: float) -> None:
@@ -248,7 +248,7 @@ class Trainer:
             self.prune()
 
     def prune(self) -> None:
-        """Keep the last and best checkpoints, and the newest, from which a resumed run goes on."""
+        """Keep the last and best checkpoints, and the newest, from which a run is resumed."""
         progress = self.state.progress
         best = best_first(progress.validations, self.config.early_stopping.metric)[: self.config.keep.best]
         self.checkpoints.keep({*progress.saved, *(each.step for each in best), progress.step})

@@ -1,4 +1,4 @@
-"""metrics.jsonl: one JSON object a line, of training or of a validation; and the same figures for TensorBoard."""
+"""metrics.jsonl: one JSON object per line, of training or of a validation; and the same figures for TensorBoard."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""How many updates a training has, counted before the first; and whether it may be given others once it has begun."""
+"""The number of updates of a training, computed before the first one, and whether it may be changed later."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -58,8 +58,8 @@ def _ending_as(plan: Mapping[str, Any], config: TrainingConfig) -> TrainingConfi
 def _refusal(step: int, agreed: int, asked: int, config: TrainingConfig, folder: Path) -> str:
     publish = f"publish it as it is (training.max_steps = {step}); " if step < agreed else ""
     return (
-        f"{folder}: has done {step:,} of {agreed:,} updates of a {config.schedule.name} schedule, which comes down "
-        f"towards its last one: to end after {asked:,} instead is another training.\n"
+        f"{folder}: has done {step:,} of {agreed:,} updates of a {config.schedule.name} schedule, which decays "
+        f"towards its last update: ending after {asked:,} instead would be another training.\n"
         f"Choose: {publish}start a new one from its model (training.init_from = {str(folder.parent / 'model')!r}) "
-        "elsewhere; or move the folder away, to start over. A constant or inverse_sqrt schedule could go on."
+        "elsewhere; or move the folder away to start over. A constant or inverse_sqrt schedule could continue."
     )

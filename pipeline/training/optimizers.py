@@ -1,4 +1,4 @@
-"""Optimisers, by name, as torch has them; the learning rate is set from the schedule at every update."""
+"""Optimisers by name, those of torch; the learning rate is set from the schedule at every update."""
 
 from collections import defaultdict
 from collections.abc import Callable

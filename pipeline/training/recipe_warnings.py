@@ -1,4 +1,4 @@
-"""What of a recipe will hardly do what is hoped for: said before the first update, with what to set."""
+"""Warnings about settings that probably do not do what was intended, with what to set, before the first update."""
 
 from collections.abc import Iterator
 
@@ -15,17 +15,17 @@ def doubts(schedule: ScheduleConfig, *, total_steps: int, parameters: int, token
     if warmup > total_steps:
         yield (
             f"training.schedule.warmup_steps = {warmup:,}, and there are at most {total_steps:,} updates: the learning "
-            f"rate gets to {total_steps / warmup:.1%} of its peak; set it to {tenth:,}, or train longer"
+            f"rate only reaches {total_steps / warmup:.1%} of its peak; set it to {tenth:,}, or train longer"
         )
     elif schedule.name == "warmup_stable_decay" and warmup + decay > total_steps:
         yield (
             f"training.schedule.warmup_steps = {warmup:,} and decay_steps = {decay:,} are more than the "
-            f"{total_steps:,} updates there are: the learning rate never gets to its peak; set them to {tenth:,} and "
+            f"{total_steps:,} updates: the learning rate never reaches its peak; set them to {tenth:,} and "
             f"{2 * tenth:,}, or train longer"
         )
     if parameters > PARAMETERS_A_TOKEN * tokens:
         yield (
             f"the model has {parameters:,} parameters and an epoch {tokens:,} tokens, {parameters // tokens:,} a "
-            "token: it will know the training data by heart; set model.encoder and model.decoder smaller (layers, "
+            "token: it will probably memorise the training data; make model.encoder and model.decoder smaller (layers, "
             "dim, feed_forward_dim), or train on more text"
         )

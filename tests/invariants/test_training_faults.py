@@ -123,7 +123,9 @@ def test_what_was_learnt_before_can_be_published_and_gone_on_from(
     config = training(max_steps=40, validation={"every_steps": 5, "bleu": False})
     with monkeypatch.context() as patch:
         patch.setattr(Translation, "loss", loss)
-        with pytest.raises(DataError, match=r"training\.max_steps = 15\) and go on from it elsewhere \(--init-from"):
+        with pytest.raises(
+            DataError, match=r"training\.max_steps = 15\) and start another training from it \(--init-from"
+        ):
             run(dataset, tmp_path, config)
     first = run(dataset, tmp_path, config.model_copy(update={"max_steps": 15}))
     lower = training(max_steps=5, schedule={"name": "constant", "peak": 1e-4}, validation=config.validation)
@@ -217,7 +219,7 @@ def test_memory_that_really_runs_out_is_named(tmp_path: Path) -> None:
 def test_an_epoch_without_an_example_is_named(dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = task.batches
     monkeypatch.setattr(task, "batches", lambda *given, epoch, **more: [] if epoch else real(*given, epoch=0, **more))
-    with pytest.raises(DataError, match="no example comes up in epoch 2: raise the weights"):
+    with pytest.raises(DataError, match="no example is used in epoch 2: raise the weights"):
         run(dataset, tmp_path, training())
 
 

@@ -1,6 +1,6 @@
-"""Rules that look back at the pieces of a hypothesis: n-grams and phrases that may not come up, phrases that must.
+"""Rules on the pieces of a hypothesis: n-gram blocking, forbidden phrases, forced phrases.
 
-A phrase is a sequence of pieces, as the tokenizer cuts it (`phrases.py`).
+A phrase is a sequence of pieces, as the tokenizer splits it (`phrases.py`).
 Legend: B sentences · W hypotheses a sentence · T pieces · V vocabulary · P forbidden phrases · C forced phrases of a
 sentence · L pieces of the longest phrase.
 """

@@ -1,8 +1,8 @@
-"""What a hypothesis may be, sentence by sentence: shortest and longest length, prefix, what must come up and what may
-not, and what its length is worth.
+"""The rules for the hypotheses of each sentence: minimum and maximum length, prefix, forced and forbidden phrases, and
+length normalisation.
 
-Every rule of a sentence follows from that sentence alone, so that a hypothesis does not depend on its batch. Where two
-cannot both be kept the first of these prevails: prefix, longest length, forced phrases, bans, shortest length.
+The rules of a sentence depend only on that sentence, so that a hypothesis does not depend on its batch. If two rules
+conflict, the first of these wins: prefix, maximum length, forced phrases, bans, minimum length.
 """
 
 from collections.abc import Callable, Sequence

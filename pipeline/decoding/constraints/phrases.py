@@ -1,8 +1,8 @@
-"""Words and phrases that a recipe or a file names, as the pieces that a search looks for.
+"""Words and phrases of a recipe or a file, as the pieces that a search looks for.
 
-A phrase is the pieces that the tokenizer cuts it into after a space; in a script that puts no spaces between words,
-after a letter. Cut in another way, as a model may, it is another phrase; and what is forbidden is so too where those
-pieces begin a longer word.
+A phrase is the sequence of pieces that the tokenizer splits it into after a space; in a script without spaces between
+words, after a letter. Other spellings of it, which a model may produce, are not recognised; and forbidden pieces are
+forbidden also where they begin a longer word.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,17 +1,17 @@
-"""Beam search: the W likeliest unfinished hypotheses of each sentence, side by side, until enough have finished.
+"""Beam search: the W most probable unfinished hypotheses of each sentence, in parallel, until enough have finished.
 
 Of the model it uses only start, step and select (`stepper.py`).
 
-At each step the 2W best continuations of a sentence are looked at. An end token among the W best of them finishes a
+At each step the 2W best continuations of a sentence are considered. An end token among the W best of them finishes a
 hypothesis; the W best others stay in the beam. A sentence is done when W hypotheses have finished and the best
-unfinished one would, if it ended now for nothing, score no better than the `n_best` of them. (A model that is sure of a
-long translation finishes W poor short ones on its way: to stop just then would lose the good one.) It is done earlier
-when no unfinished one can still be among the `n_best`: a log-probability only falls, and no length norm falls with
-length, so log p / norm(longest) is the best score that is left to it.
-With W = 1 this is greedy search: the end token was likelier than whatever else is unfinished.
+unfinished one, if its end token cost nothing, would score no better than the `n_best` of them. (A model that is sure of
+a long translation finishes W poor short ones first: stopping then would lose the good one.) It is done earlier if no
+unfinished one can still enter the `n_best`: a log-probability only decreases, and no length norm decreases with length,
+so log p / norm(longest) is the best score that it can reach.
+With W = 1 this is greedy search: the end token was more probable than any continuation.
 
-The model runs on its device; the bookkeeping of the beams is done on the CPU in numpy: the arrays are small, and to
-start so many small operations on a device takes longer than to do them.
+The model runs on its device; the bookkeeping of the beams is done on the CPU in numpy: the arrays are small, and
+launching so many small operations on a device would take longer than computing them.
 """
 
 from collections.abc import Callable

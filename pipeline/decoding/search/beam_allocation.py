@@ -1,10 +1,10 @@
-"""The beam where phrases must come up: shared out among hypotheses by how far they have come with them.
+"""The beam with forced phrases: divided among hypotheses by how many forced pieces they have completed.
 
-Dynamic beam allocation (Post and Vilar 2018): candidates are the best ones of all, as ever, the best one of each
-hypothesis, and the next piece of each phrase. Those that have come equally far make a bank, and the banks take turns,
-the furthest first, until the beam is full. So a rare word is not crowded out before its sentence has grown around it.
-An end token finishes a hypothesis if it is among the W best of its bank. A sentence without phrases has one bank: its
-beam is as it would be.
+Dynamic beam allocation (Post and Vilar 2018): candidates are the best continuations overall, as usual, the best one of
+each hypothesis, and the next piece of each phrase. Those with the same number of completed pieces form a bank, and the
+banks take turns, the one with the most first, until the beam is full. So a rare forced word is not pruned before the
+rest of its sentence makes it likely. An end token finishes a hypothesis if it is among the W best of its bank. A
+sentence without phrases has one bank: its beam is that of ordinary beam search.
 
 Legend: B sentences · W hypotheses a sentence · V vocabulary · Q candidates.
 """

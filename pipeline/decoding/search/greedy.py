@@ -1,6 +1,6 @@
-"""One hypothesis a sentence, step by step: of the likeliest pieces, which is greedy search, or of others chosen.
+"""One hypothesis for each sentence, step by step: of the most probable pieces (greedy search), or of sampled ones.
 
-Of the likeliest a beam of width 1 finds the same.
+For the most probable pieces, a beam of width 1 finds the same.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A finished translation as the search reports it."""
+"""A finished hypothesis as the search returns it."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Greedy search, one sentence after the other, where one compiled loop does it (`model/fused/greedy_search.py`)."""
+"""Greedy search, one sentence after another, if a compiled loop can do it (`model/fused/greedy_search.py`)."""
 
 from collections.abc import Callable, Sequence
 

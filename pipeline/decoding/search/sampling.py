@@ -1,12 +1,12 @@
-"""Sampling: each piece drawn from what the model says of it, sharpened or cut short.
+"""Sampling: each piece drawn from the model's distribution, with temperature, top-k or top-p.
 
     p_T(v) = p(v)^(1/T) / sum over w of p(w)^(1/T)              temperature T (Ackley et al. 1985)
-    top-k: only the k likeliest pieces                          (Fan et al. 2018, section 5.2)
+    top-k: only the k most probable pieces                      (Fan et al. 2018, section 5.2)
     top-p: only the fewest pieces whose p_T sums to p or more   (Holtzman et al. 2020, section 3.1)
 
 in this order, each renormalised. The uniform number of a draw is a hash of (seed, sentence, number of the sample,
-step), so that a hypothesis depends neither on its batch nor on where its sentence stands; the piece is the first whose
-cumulative probability exceeds it.
+step), so that a hypothesis depends neither on its batch nor on the position of its sentence; the piece is the first
+whose cumulative probability exceeds it.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The best continuations of a beam: top k over W x V, exact, ties included, reading the log-probabilities once."""
+"""The best continuations of a beam: exact top k over W x V, ties included, in one pass over the log-probabilities."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""Which tokenizer BLEU splits texts with: chosen by their script, as no one tokenizer reads all of them."""
+"""The choice of BLEU's tokenizer, by the script of the texts: no single tokenizer handles all scripts."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Scores of labels: accuracy, macro F1, and for each label precision, recall and what it was taken for.
+"""Scores of labels: accuracy, macro F1, and for each label precision, recall and confusions.
 
 A label is a whole line, or each of its words (`EvaluationConfig.labels`).
 """

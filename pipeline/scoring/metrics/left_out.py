@@ -1,6 +1,6 @@
-"""Metrics that say nothing about a text, and why: it is too long for them, or their tokens do not hold it.
+"""Metrics that do not apply to a text, and why: it is too long for them, or their tokens do not cover it.
 
-Else they would be 0.00 beside an exact match of 94 %, or take hours.
+Otherwise they would be 0.00 next to an exact match of 94 %, or take hours.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""ROUGE (Lin 2004), by the package rouge-score, with a tokenizer for every script or with its own."""
+"""ROUGE (Lin 2004), with the package rouge-score, with a tokenizer for all scripts or its own."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What every metric gives."""
+"""The result of every metric."""
 
 import math
 from dataclasses import dataclass

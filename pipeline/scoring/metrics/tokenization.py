@@ -1,4 +1,4 @@
-"""Into which tokens the metrics split a text, and sacrebleu's metrics that split it so."""
+"""How the metrics split a text into tokens, and sacrebleu's metrics with these tokenizers."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,7 @@
-"""Checkpoints: folders `step-0000500` of safetensors and one state.json that says what belongs to them.
+"""Checkpoints: folders `step-0000500` of safetensors and one state.json that lists their files.
 
-A checkpoint is written beside its place, synced and then renamed, so that under its name it is whole or not
-there. state.json holds the size and sha256 of every file, and its own.
+A checkpoint is written under a temporary name, synced and then renamed, so that it is complete or missing. state.json
+has the size and sha256 of every file, and of itself.
 """
 
 import hashlib

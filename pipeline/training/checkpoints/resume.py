@@ -1,4 +1,4 @@
-"""Where a training goes on: from the newest checkpoint of the same plan, with the settings it began with."""
+"""Resuming a training: from the newest checkpoint of the same plan, with the settings it began with."""
 
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,9 @@ def choose(checkpoints: Checkpoints, todo: Plan, config: TrainingConfig, reporte
     aside = _free_name(folder)
     folder.rename(aside)
     past = f"; it has done {progress.step:,} updates already" if changes.keys() <= MAY_CHANGE else ""
-    reporter.line(f"training: starts over, since what was there is of another plan ({words}){past}; it is now {aside}")
+    reporter.line(
+        f"training: starts over, since its plan changed ({words}){past}; the previous training is now {aside}"
+    )
     return None
 
 
@@ -62,7 +64,7 @@ def go_on(state: TrainState, checkpoint: Checkpoint, todo: Plan, settings: Setti
 
 
 def continues(progress: Progress) -> str:
-    """What to say of a training that goes on, with what was changed just now."""
+    """The message for a resumed training, with the settings that were changed."""
     now = [f"{each.key} {each.old} -> {each.new}" for each in progress.changes if each.step == progress.step]
     with_other = f", with another end ({'; '.join(now)})" if now else ""
     return f"training: continues after step {progress.step:,}{with_other}"
@@ -116,7 +118,7 @@ def resolve_settings(
     for what in ("device", "torch", "threads"):
         before, after = getattr(then, what), getattr(now, what)
         if before != after:
-            reporter.warn(f"training began with {what} {before} and goes on with {after}: last digits may differ")
+            reporter.warn(f"training began with {what} {before} and continues with {after}: last digits may differ")
     return then.model_copy(update={"device": now.device, "torch": now.torch, "threads": now.threads})
 
 

@@ -1,6 +1,6 @@
-"""All that a resumed training needs, in one object: what is in it is saved together, what is not is not state.
+"""All state that a resumed training needs, in one object that is saved together.
 
-Batches, dropout and the learning rate are pure functions of the figures kept here, so no generator is saved.
+Batches, dropout and the learning rate are pure functions of the numbers kept here, so no random generator is saved.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""A checkpoint of a training, which may still go on, as a model that can be asked for translations."""
+"""A checkpoint of a training, which may still be running, as a model that can translate."""
 
 from pathlib import Path
 

@@ -103,7 +103,7 @@ def test_it_is_said_once_that_others_take_processors(
         watch()
     assert len(found) == said
     if said:
-        assert f"take {(busy - own) / 10:.1f} of the 4 processors" in found[0]
+        assert f"use {(busy - own) / 10:.1f} of the 4 processors" in found[0]
         assert "training.threads = 3 would be faster" in found[0]
 
 
@@ -148,7 +148,7 @@ def test_a_resumed_training_keeps_its_threads_unless_it_is_told_another_number(d
         run(dataset, tmp_path, training(**short, threads=1), reporter=said)
     finally:
         torch.set_num_threads(was)
-    assert "training began with threads 2 and goes on with 1: last digits may differ" in said.warnings
+    assert "training began with threads 2 and continues with 1: last digits may differ" in said.warnings
     assert any("continues after step 6" in line for line in said.lines)
     assert open_artifact(tmp_path / "model").figures["settings"]["threads"] == 1
     again = Listening()

@@ -42,7 +42,7 @@ def test_a_peak_that_is_never_reached_is_doubted_and_what_is_advised_reaches_it(
     found = said(total, name=name, warmup_steps=warmup, decay_steps=decay)
     assert bool(found) == (reached < 1 - 1e-9)
     if warmup > total:
-        assert f"gets to {total / warmup:.1%} of its peak" in found[0]
+        assert f"reaches {total / warmup:.1%} of its peak" in found[0]
         if name != "warmup_stable_decay":
             assert f"{reached:.1%}" in found[0]
     if found and total >= 10:
@@ -65,8 +65,8 @@ def test_it_is_said_once_before_the_first_update(tmp_path: Path) -> None:
     model = ModelConfig.model_validate({"encoder": {"layers": 1}, "decoder": {"layers": 1}})
     run(dataset, tmp_path, config, model=model, reporter=reporter)
     assert len(reporter.warnings) == 2
-    assert "gets to 0.1% of its peak" in reporter.warnings[0]
-    assert "will know the training data by heart" in reporter.warnings[1]
+    assert "reaches 0.1% of its peak" in reporter.warnings[0]
+    assert "will probably memorise the training data" in reporter.warnings[1]
     again = Listening()
     run(dataset, tmp_path, config.model_copy(update={"log_every": 1}), model=model, reporter=again)
     assert not again.warnings
