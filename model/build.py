@@ -1,4 +1,4 @@
-"""The builder: a configuration becomes a network. It reads as the diagram of the paper."""
+"""The builder: a configuration becomes a network. It reads like the diagram of the paper."""
 
 from collections.abc import Callable
 

@@ -1,6 +1,6 @@
-"""The [model] part of a recipe: which parts the network is put together from.
+"""The [model] part of a recipe: the parts of the network.
 
-The keys stand in `config_fields.py`, what does not go together in `config_checks.py`.
+The keys are in `config_fields.py`, the checks for incompatible values in `config_checks.py`.
 """
 
 from pydantic import model_validator

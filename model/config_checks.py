@@ -1,7 +1,7 @@
-"""Values of [model] that do not go together, each with the reason.
+"""Incompatible values of [model], each with the reason.
 
-A check is a function of the config that returns what is wrong, in words for who wrote the recipe, or None. `CHECKS`
-lists them in their order; a new one is a function and a row there.
+A check is a function of the config that returns an error message for the author of the recipe, or None. `CHECKS` lists
+them in order; a new one is a function and a row there.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ def task_of_architecture(config: ModelFields) -> str | None:
     if config.task in LEARNS[config.architecture]:
         return None
     able = " or ".join(f'"{task}"' for task in LEARNS[config.architecture])
-    return f'architecture = "{config.architecture}" learns {able}, not "{config.task}": set model.task'
+    return f'architecture = "{config.architecture}" is for {able}, not "{config.task}": set model.task'
 
 
 def block_of_language_models(config: ModelFields) -> str | None:
@@ -61,7 +61,7 @@ def recurrent_table(config: ModelFields) -> str | None:
     wanted = config.recurrent
     taken = RecurrentConfig(cell=wanted.cell) if config.mixing == "recurrent" else RecurrentConfig()
     if wanted != taken:
-        return 'model.recurrent is of architecture = "recurrent"; mixing = "recurrent" takes its cell alone'
+        return 'model.recurrent is for architecture = "recurrent"; mixing = "recurrent" only uses its cell'
     return None
 
 
@@ -69,7 +69,7 @@ def recurrent_directions(config: ModelFields) -> str | None:
     if config.architecture != "recurrent" or not config.recurrent.bidirectional:
         return None
     if config.recurrent.reverse_source:
-        return "recurrent.bidirectional reads both ways: recurrent.reverse_source adds nothing to that"
+        return "recurrent.bidirectional reads in both directions: recurrent.reverse_source has no effect on that"
     if config.encoder.dim % 2:
         return f"recurrent.bidirectional halves encoder.dim, and {config.encoder.dim} is odd"
     return None
@@ -79,9 +79,9 @@ def recurrent_positions(config: ModelFields) -> str | None:
     if config.architecture != "recurrent":
         return None
     if config.positions not in ("none", "sinusoidal"):
-        return f'architecture = "recurrent" knows the order without positions = "{config.positions}"'
+        return f'architecture = "recurrent" does not need positions = "{config.positions}": it reads in order'
     if config.positions_join != "add":
-        return 'architecture = "recurrent" has no positions to have positions_join = "concatenate"'
+        return 'architecture = "recurrent" has no positions for positions_join = "concatenate"'
     return None
 
 
@@ -90,7 +90,7 @@ def recurrent_positions(config: ModelFields) -> str | None:
 
 def word_vectors_table(config: ModelFields) -> str | None:
     if config.task != "word_vectors" and config.word_vectors != WordVectorsConfig():
-        return 'model.word_vectors is of architecture = "skip_gram" or "cbow"'
+        return 'model.word_vectors is for architecture = "skip_gram" or "cbow"'
     return None
 
 
@@ -110,28 +110,26 @@ def vectors_of_an_embedding(config: ModelFields) -> str | None:
     reads = EMBEDS.get(config.architecture, ("source", "target"))
     for side in config.sides_with_vectors:
         if side not in reads:
-            return (
-                f'architecture = "{config.architecture}" has no embedding of the {side} alone: give {reads[0]}_vectors'
-            )
+            return f'architecture = "{config.architecture}" has no separate {side} embedding: give {reads[0]}_vectors'
     return None
 
 
 def vectors_of_one_embedding(config: ModelFields) -> str | None:
     if len(config.sides_with_vectors) == 2 and config.tie in ("embeddings", "all"):
-        return f'tie = "{config.tie}" makes one embedding of two: give source_vectors or target_vectors, not both'
+        return f'tie = "{config.tie}" shares one embedding: give source_vectors or target_vectors, not both'
     return None
 
 
 def vectors_of_one_width(config: ModelFields) -> str | None:
     sides = config.sides_with_vectors
     if sides and config.adaptive is not None and config.adaptive.inputs:
-        return f"{sides[0]}_vectors are as wide for each piece, and adaptive.inputs = true makes rare ones narrower"
+        return f"{sides[0]}_vectors have one width for all pieces, but adaptive.inputs = true makes rare ones narrower"
     return None
 
 
 def frozen_vectors_are_given(config: ModelFields) -> str | None:
     if config.freeze_vectors and not config.sides_with_vectors:
-        return "freeze_vectors is of embeddings that start from source_vectors or target_vectors"
+        return "freeze_vectors needs embeddings that start from source_vectors or target_vectors"
     return None
 
 
@@ -163,7 +161,7 @@ def rotary_pairs(config: ModelFields) -> str | None:
     for side, stack in (("encoder", config.encoder), ("decoder", config.decoder)):
         width = stack.key_dim or stack.dim // stack.heads
         if config.positions == "rotary" and width % 2:
-            return f'positions = "rotary" turns pairs, and heads of the {side} are {width} wide'
+            return f'positions = "rotary" rotates pairs of components, but heads of the {side} are {width} wide'
     return None
 
 
@@ -180,7 +178,7 @@ def rows_of_two_halves(config: ModelFields) -> str | None:
     halves = {"positions_join": "concatenate", "mixing": "recurrent"}
     for name, half in halves.items():
         if getattr(config, name) == half and min(config.encoder.dim, config.decoder.dim) < 2:
-            return f'{name} = "{half}" makes rows of two halves: it needs dim of 2 or more'
+            return f'{name} = "{half}" splits rows into two halves: dim must be 2 or more'
     return None
 
 
@@ -195,7 +193,7 @@ def positions_of_self_attention(config: ModelFields) -> str | None:
 
 def window_of_mixing(config: ModelFields) -> str | None:
     if config.mixing == "recurrent" and config.window is not None:
-        return f'mixing = "recurrent" has no window ({config.window}): leave model.window out'
+        return f'mixing = "recurrent" has no window ({config.window}): omit model.window'
     return None
 
 

@@ -1,6 +1,6 @@
-"""The keys of the [model] part of a recipe, their names, bounds and defaults: each is checked alone here.
+"""The keys of the [model] part of a recipe, with bounds and defaults; each is checked separately here.
 
-Which values do not go together: `config_checks.py`. Both at once, as others import it: `config.py`.
+Incompatible values: `config_checks.py`. Both together, as other modules import it: `config.py`.
 """
 
 from typing import Annotated, Literal
@@ -86,10 +86,13 @@ class RecurrentConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     cell: Cell = "lstm"
-    bidirectional: bool = Field(False, description="the encoder reads both ways, each half as wide as the stack")
-    reverse_source: bool = Field(False, description="the encoder reads from the end (Sutskever et al. 2014)")
+    bidirectional: bool = Field(
+        False, description="the encoder reads in both directions, each half as wide as the stack"
+    )
+    reverse_source: bool = Field(False, description="the encoder reads the source backwards (Sutskever et al. 2014)")
     attention: RecurrentAttention = Field(
-        "none", description="bahdanau: before the decoder's first layer; luong: after its last; model.score scores"
+        "none",
+        description="bahdanau: before the decoder's first layer; luong: after its last; with the score of model.score",
     )
 
 
@@ -99,10 +102,10 @@ class AdaptiveConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     cutoffs: tuple[Annotated[int, Field(ge=1)], ...] = Field(
-        (), description="ids at which a further cluster begins, ascending; none: one cluster, the full softmax"
+        (), description="ids at which further clusters begin, ascending; none: one cluster, the full softmax"
     )
-    factor: int = Field(4, ge=1, le=2**20, description="each cluster is so many times narrower than the one before")
-    inputs: bool = Field(True, description="of embeddings too (Baevski & Auli 2019), which model.tie may share")
+    factor: int = Field(4, ge=1, le=2**20, description="each cluster is narrower than the previous one by this factor")
+    inputs: bool = Field(True, description="adaptive embeddings too (Baevski & Auli 2019), which model.tie may share")
 
     @model_validator(mode="after")
     def _cutoffs_ascend(self) -> "AdaptiveConfig":
@@ -116,23 +119,24 @@ class WordVectorsConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    window: int = Field(5, ge=1, le=1000, description="neighbours of a word: so many words to each side at most")
+    window: int = Field(5, ge=1, le=1000, description="neighbours of a word: at most this many words to each side")
     shrink: bool = Field(
-        False, description="draw the window of each word from 1 to that: near words count more (Mikolov et al. 2013a)"
+        False,
+        description="draw each word's window from 1 to `window`, so that near words count more (Mikolov et al. 2013a)",
     )
     negatives: int | None = Field(
         None,
         ge=1,
         le=1000,
-        description="negative sampling with so many noise words a prediction (Mikolov et al. 2013b, eq. 4); none: the "
-        "softmax over all words",
+        description="negative sampling with this many noise words per prediction (Mikolov et al. 2013b, eq. 4); none: "
+        "the softmax over all words",
     )
     subsample: float | None = Field(
         None,
         gt=0,
         lt=1,
-        description="leave out words more frequent than that, the more often the more frequent they are (Mikolov et "
-        "al. 2013b, eq. 5: t); none: read all",
+        description="drop words more frequent than this, more often the more frequent they are (Mikolov et al. 2013b, "
+        "eq. 5: t); none: read all",
     )
 
 
@@ -142,50 +146,57 @@ class ModelFields(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     architecture: Architecture = "transformer"
-    task: Task = Field("translation", description="what it learns, and is used for")
+    task: Task = Field("translation", description="what the model learns")
     embedding_dim: int | None = Field(
         None, ge=1, le=2**20, description="width of embeddings; none: as wide as each stack"
     )
     encoder: StackConfig = StackConfig()
     decoder: StackConfig = StackConfig()
     norm: Norm = Field("pre", description="before or after each sublayer")
-    normalization: Normalization = Field("layer", description="what is done there: layer norm, RMS norm or batch norm")
-    mixing: Mixing = Field("attention", description="what stands in self-attention's place, in each layer")
+    normalization: Normalization = Field("layer", description="layer norm, RMS norm or batch norm")
+    mixing: Mixing = Field("attention", description="the layer that mixes positions: self-attention or a replacement")
     window: int | None = Field(
         None,
         ge=1,
         le=2**17,
         description=f"how far self-attention or a convolution sees; none: all, a convolution {CONVOLUTION_WINDOW}",
     )
-    positions: Positions = Field("sinusoidal", description="the last four are relative, in self-attention")
-    positions_join: PositionsJoin = Field(
-        "add", description="to embeddings; concatenate: half of a row is embedding, half is position"
+    positions: Positions = Field(
+        "sinusoidal", description="position scheme; the last four are relative, in self-attention"
     )
-    activation: Activation = Field("relu", description="of feed-forward layers; glu, swiglu: gated, a matrix more")
+    positions_join: PositionsJoin = Field(
+        "add",
+        description="how positions join embeddings; concatenate: half of a row is embedding, half is position",
+    )
+    activation: Activation = Field(
+        "relu", description="of feed-forward layers; glu, swiglu: gated, with one more matrix"
+    )
     score: Score = "scaled_dot"
     qk_norm: bool = Field(False, description="RMS norm of each head's queries and keys")
-    tie: Tie = Field("all", description="embeddings: source = target; output: target = output layer; all: the three")
+    tie: Tie = Field(
+        "all", description="shared tables; embeddings: source = target; output: target = output layer; all: all three"
+    )
     scale_embedding: bool = Field(True, description="multiply embeddings by the square root of their width")
     adaptive: AdaptiveConfig | None = Field(
         None, description="an adaptive softmax, for large vocabularies; none: the full softmax"
     )
-    pooling: Pooling = Field("mean", description="classification: how a sentence's rows become one")
+    pooling: Pooling = Field("mean", description="classification: how a sentence's rows are combined into one")
     block: int | None = Field(
-        None, ge=1, description="language_model: windows of so many pieces of the running text; none: line by line"
+        None, ge=1, description="language_model: windows of this many pieces of the running text; none: line by line"
     )
-    max_length: int = Field(1024, ge=2, le=2**17, description="longest input, in pieces with its end token")
+    max_length: int = Field(1024, ge=2, le=2**17, description="maximum input length in pieces, including the end token")
     dropout: DropoutConfig = DropoutConfig()
-    recurrent: RecurrentConfig = Field(RecurrentConfig(), description='of architecture = "recurrent" alone')
+    recurrent: RecurrentConfig = Field(RecurrentConfig(), description='only for architecture = "recurrent"')
     word_vectors: WordVectorsConfig = Field(
-        WordVectorsConfig(), description='of architecture = "skip_gram" and "cbow" alone'
+        WordVectorsConfig(), description='only for architecture = "skip_gram" and "cbow"'
     )
     source_vectors: str | None = Field(
         None,
         description="what the embedding of source pieces starts from: a text file of word2vec or GloVe, or the model/ "
         "of another training; none: drawn",
     )
-    target_vectors: str | None = Field(None, description="the same of target pieces")
-    freeze_vectors: bool = Field(False, description="leave embeddings that start from vectors as they are")
+    target_vectors: str | None = Field(None, description="the same for target pieces")
+    freeze_vectors: bool = Field(False, description="do not train embeddings that start from vectors")
 
     @property
     def has_tails(self) -> bool:

@@ -1,8 +1,8 @@
 """Where sentences begin and end among the rows of a batch.
 
-Activations are (N, D), one row a real token, sentence after sentence. Only what mixes positions needs the
-padded (B, S, D) view; `pad` and `unpad` are the only conversions. Where a kernel takes sentences as they lie, the view
-is flat, (1, N, D).
+Activations are (N, D), one row for each real token, sentence after sentence. Only layers that mix positions need the
+padded (B, S, D) view; `pad` and `unpad` are the only conversions. For a kernel that takes concatenated sentences the
+view is flat, (1, N, D).
 Legend: N rows · B sentences · S longest length.
 """
 

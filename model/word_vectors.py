@@ -1,7 +1,7 @@
-"""Word vectors: skip-gram and CBOW (Mikolov et al. 2013a), networks that are two tables and nothing between them.
+"""Word vectors: skip-gram and CBOW (Mikolov et al. 2013a), networks of two tables with no layer between them.
 
-An input vector v_w says what a word tells of its neighbours, an output vector v'_w how it is told; the output vectors
-are the weight of the output layer. Here too is where every other network keeps the vectors of its words.
+The input vector v_w of a word predicts its neighbours, the output vector v'_w is predicted; the output vectors are the
+weight of the output layer. This file also finds the word vectors of every other network.
 Legend: N words · P pairs of a word and a neighbour · n predictions · D width · V vocabulary.
 """
 

@@ -1,6 +1,6 @@
-"""softmax(score(Q, K) + bias) V: written out, by torch's kernels, for short sentences, and within a window.
+"""Inner attention, softmax(score(Q, K) + bias) V: explicit, with torch's kernels, for short sentences, within a window.
 
-Legend: B sentences · H heads · G heads of keys and values, which H / G heads each share · T queries · S keys ·
+Legend: B sentences · H heads · G heads of keys and values, each shared by H / G heads · T queries · S keys ·
 K width of a head's queries and keys · V width of its values.
 """
 

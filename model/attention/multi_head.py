@@ -1,6 +1,6 @@
 """Multi-head attention over rows: self-attention and cross-attention, in training and step by step.
 
-Attention(Q, K, V) = softmax(score(Q, K) + bias) V   (Vaswani et al. 2017, eq. 1; `mix.py`)
+Attention(Q, K, V) = softmax(score(Q, K) + bias) V   (Vaswani et al. 2017, eq. 1; `inner_attention.py`)
 Legend: N rows · B sentences · T queries · S keys · D width · H heads · G heads of keys and values · K width of a head's
 queries and keys · V width of its values.
 """

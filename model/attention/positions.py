@@ -1,7 +1,8 @@
 """Position schemes: what is added to the input, and what attention does with positions.
 
-A scheme is one row of POSITIONS. The three hooks of `AttentionPositions` are where relative schemes enter
-(`relative.py`): rotary positions turn queries and keys, ALiBi biases the logits, Shaw et al. also add to the values.
+A scheme is one row of POSITIONS. Relative schemes use the three hooks of `AttentionPositions`
+(`relative_positions.py`): rotary positions rotate queries and keys, ALiBi biases the logits, Shaw et al. also add to
+the values.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""What attention does with positions: schemes in which only the distance j - i of a key from a query counts.
+"""Relative positions in attention: schemes that depend only on the distance j - i between a key and a query.
 
 Legend: B sentences · H heads · T queries · S keys · K width of a head's queries and keys, V of its values · D = H K ·
 R distances.

@@ -1,6 +1,6 @@
 """Attention scores: how well a query matches a key.
 
-Each has weights of its own for every head. Legend: B sentences · H heads · T queries · S keys · K width of a head.
+Each has separate weights for every head. Legend: B sentences · H heads · T queries · S keys · K width of a head.
 """
 
 from collections.abc import Callable

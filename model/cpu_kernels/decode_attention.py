@@ -1,4 +1,4 @@
-"""Attention of a decoding step: each hypothesis has one query, and sees some slots of its sentence.
+"""Attention of a decoding step: each hypothesis has one query, and attends to some slots of its sentence.
 
 Legend: B sentences · W hypotheses of each, or queries · H heads · G heads of keys and values · S keys · K width of a
 head's queries and keys · V width of its values.

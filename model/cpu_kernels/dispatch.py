@@ -1,8 +1,8 @@
-"""The compiled loops of `library.py`: where they apply, and tensors handed to them.
+"""Dispatch to the compiled loops of `library.py`: when they apply, and how tensors are passed to them.
 
-They are used within `compiled_loops` only. Each function returns None, or False, where they do not apply: elsewhere,
-where gradients are asked for, on another device than a CPU, and in another type than fp32. The equation in torch then
-does the same.
+They are only used within `compiled_loops`. Each function returns None, or False, if they do not apply: outside of it,
+if gradients are needed, on a device other than a CPU, and in a type other than fp32. The equation in torch then does
+the same.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""One sentence from its ids to those that greedy search finds, by compiled loops over plain arrays.
+"""Greedy search of one sentence, from source ids to target ids, in compiled loops over plain arrays.
 
 `model/fused/greedy_search.py` gives them the weights of a model.
 

@@ -1,8 +1,8 @@
-"""How the loops are compiled by numba, and where what was compiled is kept.
+"""How numba compiles the loops, and where it caches the compiled code.
 
-A loop is made of functions of several files, and numba looks only at the file in which the loop itself stands. So the
-name under which it is kept holds a hash of all files of this folder: a change of any of them has all loops compiled
-anew. No loop may be made of functions from elsewhere.
+A loop calls functions of several files, but numba only checks the file of the loop itself for changes. So the name of
+the cache includes a hash of all files of this folder: after a change of any of them all loops are compiled again. No
+loop may call functions from other folders.
 """
 
 import hashlib

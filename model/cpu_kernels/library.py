@@ -1,9 +1,9 @@
-"""Loops of a decoding step that torch does slowly where there are few queries a sentence, compiled by numba.
+"""Loops of a decoding step that are slow in torch with few queries for each sentence, compiled by numba.
 
 Each has its equation in torch (`attention/inner_attention.py`, `attention/kv_cache.py`, `layers/log_probs.py`,
-`layers/normalization.py`, `transformer/decoder_state.py`, `pipeline/decoding/search/top_k.py`), which takes its place
-where numba is not installed; a test holds the two equal. A row is computed from that row alone, in the same order
-whatever is beside it. Here the loops are gathered.
+`layers/normalization.py`, `transformer/decoder_state.py`, `pipeline/decoding/search/top_k.py`), which is used if numba
+is not installed; a test checks that the two are equal. The result of a row depends on that row only, and is computed in
+the same order in any batch. This file collects the loops.
 """
 
 from tfm.model.cpu_kernels.decode_attention import attend, list_allowed, take_slots, write

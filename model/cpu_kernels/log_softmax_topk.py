@@ -1,4 +1,4 @@
-"""What becomes of logits in decoding: log-probabilities, or the best candidates straight away.
+"""Logits to log-probabilities, or directly to the best candidates of a beam.
 
 Legend: N rows · B sentences · W hypotheses of each · V vocabulary.
 """

@@ -1,4 +1,4 @@
-"""The parts of a softmax that several loops have."""
+"""The parts of a softmax that several loops share."""
 
 import math
 

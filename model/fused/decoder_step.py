@@ -1,8 +1,8 @@
-"""A decoding step of many hypotheses side by side, with fewer calls, for decoders of plain parts (`eligibility.py`).
+"""A decoding step of many hypotheses in parallel, with fewer calls, for decoders of common parts (`eligibility.py`).
 
-torch does the products with weights, and the loops of `cpu_kernels/library.py` what lies between them, on the rows as
-they are. It is the step of `transformer/encoder_decoder.py`, `transformer/layers.py` and `attention/multi_head.py`, and
-a test holds it equal to that: there each part is called in turn, which takes a twentieth of a small model's step.
+torch computes the products with weights, the loops of `cpu_kernels/library.py` everything between them. It equals the
+step of `transformer/encoder_decoder.py`, `transformer/layers.py` and `attention/multi_head.py`, which a test checks:
+there each part is called separately, and the calls take a twentieth of a small model's step.
 
 Legend: R hypotheses · N rows, R and some more · B sentences · W hypotheses of each · D width · H heads · G heads of
 keys and values · K width of a head's queries and keys · V width of its values.

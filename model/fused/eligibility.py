@@ -1,4 +1,4 @@
-"""Which stacks are of the parts that most Transformers are made of: the compiled loops know no others."""
+"""Which stacks the compiled loops support: those made of the parts of most Transformers."""
 
 from itertools import chain
 from typing import Any

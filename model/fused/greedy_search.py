@@ -1,8 +1,7 @@
-"""Greedy search of one sentence by itself: where a compiled loop (`cpu_kernels/greedy_search.py`) does it,
-and with which weights.
+"""Greedy search of a single sentence: when a compiled loop (`cpu_kernels/greedy_search.py`) can do it, and its weights.
 
-A step of one row is a thousand small operations in torch, and what takes the time is to ask for them. The loop knows
-the parts that most Transformers are made of; for any other `searcher` answers None, and the model goes step by step.
+A step of one row is a thousand small operations in torch, and most of the time is call overhead. The loop supports the
+parts of most Transformers; for other models `searcher` returns None, and decoding goes step by step.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -1,16 +1,17 @@
-"""Embeddings and an output layer by clusters of pieces: the rarer they are, the narrower their vectors.
+"""Embeddings and an output layer in clusters of pieces: the rarer the pieces, the narrower their vectors.
 
-Ids are taken as ranks, the most frequent first. Cluster 0 holds the n ids below the first cutoff, cluster i those from
+Ids are taken as frequency ranks. Cluster 0 has the n ids below the first cutoff, cluster i those from
 the i-th cutoff to the next, and its vectors W_i are E / factor^i wide.
 
-    adaptive softmax (Grave et al. 2017, section 4.3), C one row a cluster but the first, P_i from E to E / factor^i:
+    adaptive softmax (Grave et al. 2017, section 4.3), C one row for each cluster but the first, P_i from E to E /
+    factor^i:
         p(w | h) = softmax([W_0; C] h)_w                                   w in cluster 0
         p(w | h) = softmax([W_0; C] h)_(n + i - 1)  softmax(W_i P_i h)_w   w in cluster i
     adaptive inputs (Baevski and Auli 2019, section 3), Q_i from E / factor^i to E:
         x(w) = W_0[w], or Q_i W_i[w]
 
-Tied, both have the W_i in common. Cluster 0 is as wide as E, and has no projection, where the paper gives it one: with
-one cluster these are the full softmax and the plain embedding.
+If tied, both share the W_i. Cluster 0 has width E and no projection, unlike in the paper: with one cluster these are
+the full softmax and the plain embedding.
 Legend: N rows · E width · V vocabulary.
 """
 

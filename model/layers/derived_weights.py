@@ -1,4 +1,4 @@
-"""What is made of weights for a fast way of computing, and made anew once the weights have changed."""
+"""Values derived from weights for faster computation, computed again when the weights have changed."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar, cast

@@ -1,7 +1,7 @@
-"""Dropout whose every draw is a pure function of (seed, step), with no generator state to keep.
+"""Dropout in which every draw is a pure function of (seed, step), without generator state.
 
-Masks are windows cut from a pool of random factors at drawn offsets, several times cheaper than drawing
-each element anew; the pool itself is drawn anew every POOL_STEPS steps.
+Masks are windows of a pool of random factors at random offsets, several times cheaper than drawing each element; the
+pool is drawn again every POOL_STEPS steps.
 """
 
 import torch

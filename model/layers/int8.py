@@ -1,7 +1,7 @@
-"""x W^T by 8-bit integers: each row of x and of W is scaled to whole numbers from -127 to 127.
+"""x W^T with 8-bit integers: each row of x and of W is scaled to integers from -127 to 127.
 
-A row of x has a scale of its own, and sums of integers are exact: what comes of a row depends on no other row beside
-it. A CPU with instructions for it (VNNI) does four such products in the time of one in fp32.
+Each row of x has its own scale, and sums of integers are exact, so the result of a row does not depend on other rows. A
+CPU with instructions for it (VNNI) does four such products in the time of one in fp32.
 """
 
 from functools import cache

@@ -1,13 +1,13 @@
 """y = x W^T + b, with operands of the matrix products in a chosen precision.
 
-Where a CPU or GPU multiplies bf16 several times faster than fp32, products take bf16 operands in training, and
-everything else stays fp32. In eval() products are in the weights' own precision, but within `products_in` another.
+If a CPU or GPU multiplies bf16 several times faster than fp32, products take bf16 operands in training, and everything
+else stays in fp32. In eval() products have the weights' own precision, or that of `products_in`.
 
-A CPU's bf16 kernels are compiled for each shape they meet, and every batch has another number of rows: so
-rows are topped up with zeros to a multiple of ROWS, which changes no sum and leaves few shapes.
+A CPU's bf16 kernels are compiled for each shape, and every batch has another number of rows: so rows are padded with
+zeros to a multiple of ROWS, which changes no sum and leaves few shapes.
 
-Where no gradient is asked for on a CPU, weights are laid out once in the order in which the kernel reads them:
-the same product, several times faster for the few rows of a decoding step.
+If no gradient is needed on a CPU, weights are packed once into the memory layout of the kernel: the same product,
+several times faster for the few rows of a decoding step.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""What becomes of the logits of an output layer."""
+"""Log-probabilities from the logits of an output layer."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

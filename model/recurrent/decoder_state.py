@@ -1,6 +1,6 @@
 """What a recurrent decoder keeps between steps.
 
-Legend: B sentences · R hypotheses, those of a sentence adjacent and equally many · D width.
+Legend: B sentences · R hypotheses, those of a sentence adjacent, the same number for each · D width.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The decoder-only Transformer (Radford et al. 2018): one stack reads a source, if there is one, and what follows it.
+"""The decoder-only Transformer (Radford et al. 2018): one stack reads the source, if there is one, and the target.
 
 Legend: N rows · B sentences · D width · E embedding width · V vocabulary · R hypotheses.
 """

@@ -1,7 +1,7 @@
 """What a Transformer decoder keeps between steps.
 
 Rows are hypotheses; the rows of a sentence are adjacent, and every sentence has the same number (W) of them.
-A step uses up its state: it writes into caches that the old and the new state share.
+A step consumes its state: it writes into caches that the old and the new state share.
 Legend: B sentences · W rows a sentence · R = B W rows · S slots a sentence.
 """
 

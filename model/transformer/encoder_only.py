@@ -1,4 +1,4 @@
-"""The encoder-only Transformer (Devlin et al. 2019): every row sees the whole sentence; a head says what is asked.
+"""The encoder-only Transformer (Devlin et al. 2019): every row sees the whole sentence; a head makes the predictions.
 
 Legend: N rows · B sentences · D width · E embedding width · V vocabulary · C classes.
 """

@@ -1,4 +1,4 @@
-"""The parts of one network, each made as its configuration names it: the rows of the tables come together here."""
+"""The factory of a network's parts: looks up each part that the configuration names."""
 
 from collections.abc import Callable
 

@@ -1,7 +1,7 @@
-"""Rivals of self-attention, in its place: a recurrent layer and a convolution over a window of words.
+"""Replacements of self-attention: a recurrent layer and a convolution over a window of words.
 
-Both take rows as self-attention does, at once or step by step. What a step needs of the past lies in the same cache:
-of a recurrent layer the state after each row, of a convolution the rows themselves.
+Both take rows like self-attention, whole or step by step. A step reads the past from the same kind of cache: a
+recurrent layer stores the state after each row, a convolution the rows themselves.
 Legend: N rows · B sentences · W hypotheses a sentence · R hypotheses · D width · r how far a convolution sees.
 """
 

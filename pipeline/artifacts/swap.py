@@ -1,7 +1,7 @@
-"""The atomic step: a new version of an artifact, in a hidden folder beside its place, takes the place.
+"""The atomic step of publishing: a new version of an artifact, in a hidden folder, is swapped with the old one.
 
 Then the old version has the hidden name, and is removed. (Earlier versions of tfm made the name a link to a hidden
-folder. Such runs are read and published over; a hidden folder that a link beside it points to is never removed.)
+folder. Such runs are read and published over; a hidden folder to which another link points is never removed.)
 """
 
 import errno

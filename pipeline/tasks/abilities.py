@@ -1,6 +1,7 @@
-"""What each task can do, in one table: what it gives, which side it reads, by which figures it is judged.
+"""What each task can do, in one table: its outputs, the sides it reads, the figures it is judged by.
 
-Who needs to know this asks here, and compares no task's name. Imports no torch: recipes and commands read it too.
+Other modules look this up here instead of comparing names of tasks. Does not import torch, since recipes and commands
+read it too.
 """
 
 from collections.abc import Callable, Mapping
@@ -70,7 +71,7 @@ class Abilities:
             return decoding.no_n_best()
         if self.labels == "tags" and decoding.n_best > 1:
             many = f"decoding.n_best ({decoding.n_best})"
-            return f"{many}: a tagger gives each word its likeliest tag, and no second best"
+            return f"{many}: a tagger returns only the most probable tag of each word"
         return None
 
 
@@ -96,7 +97,7 @@ ABILITIES: Mapping[str, Abilities] = {
         reads="source",
         figures=("perplexity", "token_accuracy"),
         by_probability=ByProbability(unit="chosen-token", unknown="unknown-in-text", long_texts="cut"),
-        instead="it is a beginning for others (--init-from)",
+        instead="it is for starting other trainings (--init-from)",
     ),
     "classification": Abilities(reads="source", figures=("accuracy", "macro_f1"), labels="label", metrics=_OF_LABELS),
     "tagging": Abilities(reads="source", figures=("accuracy", "macro_f1"), labels="tags", metrics=_OF_LABELS),

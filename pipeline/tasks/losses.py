@@ -1,4 +1,4 @@
-"""The output layer and its label-smoothed cross-entropy as one function that never holds all logits.
+"""The output layer and its label-smoothed cross-entropy as one function that never stores all logits.
 
 CE(h, y) = -sum_v q_v log softmax(h W^T)_v,   q = (1 - eps) onehot(y) + eps / V   (as torch defines it)
 
@@ -6,11 +6,11 @@ With p = softmax(h W^T), z_y = h . W_y and mean(z) = h . mean(W):
     CE = -log p_y + eps (z_y - mean(z))
     dCE/dz = p - q,   dCE/dh = (p - q) W,   dCE/dW = (p - q)^T h
 Gradients are computed in the forward pass, chunk by chunk. Products may be in bf16. What is rounded for them is p - q,
-never p: a model that is sure has p_y near 1, and of a rounded p_y nothing is left of 1 - p_y. The targets' own
-part, (p_y - q_y) W_y, is not rounded at all.
+never p: for a confident model p_y is near 1, and rounding p_y would lose 1 - p_y. The targets' own part,
+(p_y - q_y) W_y, is not rounded at all.
 
-An adaptive softmax (`model.adaptive`) has such a loss for its head, of all rows, and one for each tail, of the rows
-whose target lies in it. Smoothing would ask every tail for every row.
+An adaptive softmax (`model.adaptive`) has such a loss for its head, over all rows, and one for each tail, over the rows
+whose target is in it. Smoothing would need every tail for every row.
 Legend: N rows · E width · V vocabulary.
 """
 

@@ -1,6 +1,6 @@
-"""Tagging: a tag for each word of a text, read from the first piece of the word however the word is cut.
+"""Tagging: a tag for each word of a text, predicted at the first piece of the word.
 
-The words are those of the corpus, between its spaces, whatever the tokenizer makes of them.
+The words are those of the corpus, between its spaces, however the tokenizer splits them.
 """
 
 from typing import Any, Self

@@ -1,6 +1,6 @@
-"""What a task is: how examples become a batch, what the loss is, what is counted in validation.
+"""The interface of a task: how examples become a batch, what the loss is, what validation counts.
 
-The training loop knows a task only by this, so it has no branch on which one it runs.
+The training loop only uses this interface, so it does not depend on the task.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Translation: each target token from the source and the tokens before it, whatever the model is that reads them."""
+"""Translation: predicts each target token from the source and the tokens before it, with any architecture."""
 
 from typing import Any, Self
 

@@ -3,7 +3,7 @@
     softmax             -log p(o | h),   p(o | h) = exp(v'_o . h) / sum_w exp(v'_w . h)
     negative sampling   -log s(v'_o . h) - sum_i log s(-v'_i . h),   i = 1..k drawn ~ frequency^(3/4)
 
-with h what predicts (a word's vector, or the mean of its neighbours'), o the predicted word, s the logistic function.
+with h the input (a word's vector, or the mean of its neighbours'), o the predicted word, s the logistic function.
 Legend: N tokens · n predictions · k noise words · D width · V vocabulary.
 """
 

@@ -122,7 +122,7 @@ def probabilities() -> None:
 def no_second_best() -> None:
     refused = tfm("translate", "runs/labels", "--device", "cpu", "--n-best", "2", stdin="the drill is old\n")
     assert refused.code == 2
-    assert "a tagger gives each word its likeliest tag" in refused.err
+    assert "a tagger returns only the most probable tag" in refused.err
     refused = run("labels", (*TAGS, "decoding.n_best=2"), target="tags")
     assert refused.code == 2
     assert "decoding.n_best (2): a tagger" in " ".join(refused.err.split())
@@ -245,8 +245,8 @@ def test_an_encoder_with_another_tokenizer_is_refused() -> None:
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
-        (('model.architecture="encoder_only"',), 'learns "masked_language_model" or'),
-        (('model.task="tagging"',), 'architecture = "transformer" learns "translation", not "tagging"'),
+        (('model.architecture="encoder_only"',), 'is for "masked_language_model" or'),
+        (('model.task="tagging"',), 'architecture = "transformer" is for "translation", not "tagging"'),
         ((*CLASSES, "model.block=8"), 'block is for task = "language_model"'),
         ((*LINES, "model.block=400"), "block (400) exceeds max_length (300)"),
         ((*CLASSES, "training.layout=flat"), 'layout = "flat" is for translation and language_model'),

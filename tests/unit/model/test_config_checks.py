@@ -15,27 +15,27 @@ VECTORS = {"source_vectors": "vectors.txt"}
 NARROW = {"dim": 1, "heads": 1}
 TAILS = {"cutoffs": (100, 1000)}
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "task_of_architecture": ({"task": "tagging"}, 'learns "translation", not "tagging"'),
+    "task_of_architecture": ({"task": "tagging"}, 'is for "translation", not "tagging"'),
     "block_of_language_models": ({"block": 9}, 'block is for task = "language_model"'),
     "block_within_max_length": (
         {"architecture": "decoder_only", "task": "language_model", "block": 9, "max_length": 8},
         "block (9) exceeds max_length (8)",
     ),
-    "recurrent_table": ({"recurrent": {"bidirectional": True}}, 'model.recurrent is of architecture = "recurrent"'),
+    "recurrent_table": ({"recurrent": {"bidirectional": True}}, 'model.recurrent is for architecture = "recurrent"'),
     "recurrent_directions": (
         {"architecture": "recurrent", "recurrent": {"bidirectional": True}, "encoder": {"dim": 7}},
         "halves encoder.dim, and 7 is odd",
     ),
-    "recurrent_positions": ({"architecture": "recurrent", "positions": "learned"}, "knows the order"),
-    "word_vectors_table": ({"word_vectors": {"window": 2}}, "model.word_vectors is of"),
+    "recurrent_positions": ({"architecture": "recurrent", "positions": "learned"}, "it reads in order"),
+    "word_vectors_table": ({"word_vectors": {"window": 2}}, "model.word_vectors is for"),
     "word_vectors_without_clusters": (
         {"architecture": "cbow", "task": "word_vectors", "adaptive": TAILS},
         "has no adaptive softmax",
     ),
-    "vectors_of_an_embedding": ({"architecture": "decoder_only", **VECTORS}, "no embedding of the source alone"),
-    "vectors_of_one_embedding": ({**VECTORS, "target_vectors": "others.txt"}, "makes one embedding of two"),
+    "vectors_of_an_embedding": ({"architecture": "decoder_only", **VECTORS}, "no separate source embedding"),
+    "vectors_of_one_embedding": ({**VECTORS, "target_vectors": "others.txt"}, "shares one embedding"),
     "vectors_of_one_width": ({**VECTORS, "adaptive": TAILS}, "makes rare ones narrower"),
-    "frozen_vectors_are_given": ({"freeze_vectors": True}, "freeze_vectors is of embeddings that start"),
+    "frozen_vectors_are_given": ({"freeze_vectors": True}, "freeze_vectors needs embeddings that start"),
     "frozen_vectors_not_of_the_output": ({**VECTORS, "freeze_vectors": True}, "would freeze the output layer too"),
     "score_of_positions": ({"positions": "shaw", "score": "dot"}, 'it needs score = "scaled_dot", not "dot"'),
     "rotary_pairs": ({"positions": "rotary", "decoder": {"key_dim": 3}}, "heads of the decoder are 3 wide"),
@@ -43,7 +43,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"positions": "alibi", "positions_join": "concatenate"},
         "needs a vector for each position",
     ),
-    "rows_of_two_halves": ({"mixing": "recurrent", "encoder": NARROW, "decoder": NARROW}, "makes rows of two halves"),
+    "rows_of_two_halves": (
+        {"mixing": "recurrent", "encoder": NARROW, "decoder": NARROW},
+        "splits rows into two halves",
+    ),
     "positions_of_self_attention": ({"mixing": "convolution", "positions": "alibi"}, "is part of self-attention"),
     "window_of_mixing": ({"mixing": "recurrent", "window": 3}, "has no window (3)"),
     "heads_divide_dim": ({"encoder": {"dim": 12}}, "encoder: heads (8) must divide dim (12)"),

@@ -530,9 +530,9 @@ def test_a_network_is_built_without_memory_for_it() -> None:
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        ({"recurrent": {"bidirectional": True, "reverse_source": True}}, "reads both ways"),
+        ({"recurrent": {"bidirectional": True, "reverse_source": True}}, "reads in both directions"),
         ({"recurrent": {"bidirectional": True}, "encoder": {"dim": 7, "heads": 1}, "tie": "none"}, "7 is odd"),
-        ({"positions": "rotary"}, "knows the order"),
+        ({"positions": "rotary"}, "it reads in order"),
         ({"task": "tagging"}, "translation"),
         ({"recurrent": {"cell": "rnn"}}, "lstm"),
         ({"architecture": "transformer", "recurrent": {"cell": "gru"}}, 'architecture = "recurrent"'),

@@ -286,8 +286,8 @@ def test_vectors_that_are_none_of_these_words_are_refused(dataset: Path, tmp_pat
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        (["model.freeze_vectors=true"], "freeze_vectors is of embeddings that start from source_vectors or"),
-        (["model.source_vectors=a", "model.target_vectors=b"], 'tie = "all" makes one embedding of two'),
+        (["model.freeze_vectors=true"], "freeze_vectors needs embeddings that start from source_vectors or"),
+        (["model.source_vectors=a", "model.target_vectors=b"], 'tie = "all" shares one embedding'),
         (
             ["model.source_vectors=a", "model.freeze_vectors=true"],
             'freeze_vectors with tie = "all" would freeze the output layer too',

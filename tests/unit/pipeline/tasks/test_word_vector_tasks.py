@@ -356,12 +356,12 @@ def test_a_model_of_word_vectors_translates_nothing() -> None:
 @pytest.mark.parametrize(
     ("key", "said"),
     [
-        ('model.task="translation"', 'learns "word_vectors", not "translation"'),
+        ('model.task="translation"', 'is for "word_vectors", not "translation"'),
         ("model.word_vectors.window=0", "model.word_vectors.window"),
         ("model.word_vectors.negative=5", "did you mean model.word_vectors.negatives"),
         ("model.adaptive.cutoffs=[100]", "has no adaptive softmax"),
         ("training.layout=flat", "is for translation and language_model"),
-        ("model.source_vectors=v.txt", "has no embedding of the source alone: give target_vectors"),
+        ("model.source_vectors=v.txt", "has no separate source embedding: give target_vectors"),
     ],
     ids=lambda each: each.split("=")[0],
 )
@@ -386,5 +386,5 @@ def test_negative_sampling_has_no_probabilities(keys: list[str], said: str) -> N
 
 
 def test_word_vectors_are_of_no_other_model() -> None:
-    with pytest.raises(RecipeError, match=r'model\.word_vectors is of architecture = "skip_gram" or "cbow"'):
+    with pytest.raises(RecipeError, match=r'model\.word_vectors is for architecture = "skip_gram" or "cbow"'):
         load_recipe(Path("recipes/demo.toml"), ["model.word_vectors.window=3"])
