@@ -121,7 +121,7 @@ class _Share:
 
 
 def _search(share: _Share) -> list[list[Hypothesis]]:
-    """The likeliest hypotheses that there are, as far as a beam finds them."""
+    """The most probable hypotheses that a beam finds."""
     config, most = share.config, share.config.batch_sentences
     if config.beam == 1 and share.rules.forced is None:
         if most == 1 and (found := one_by_one(share.stepper, share.sources, share.rules, share.on_done)) is not None:
@@ -139,7 +139,7 @@ def _search(share: _Share) -> list[list[Hypothesis]]:
 
 
 def _sample(share: _Share) -> list[list[Hypothesis]]:
-    """Hypotheses drawn by chance: each sentence as often as it is wanted, side by side."""
+    """Sampled hypotheses: `n_best` of each sentence, in parallel."""
     config, times, done = share.config, share.config.n_best, 0
     keys = [key_of(config.seed, ids[:-1], sample) for ids in share.sources for sample in range(times)]
     rules = share.rules.select(torch.arange(len(share.sources)).repeat_interleave(times))

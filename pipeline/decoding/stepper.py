@@ -23,7 +23,7 @@ class State(Protocol):
 
     def replace(self, rows: Tensor, other: Self, /) -> Self:
         """The state in which `rows` (R',) int64, all rows of some sentences, have given their places to those of
-        `other`, whose sentences have read no piece yet. This state is used up.
+        `other`, whose sentences have read no piece yet. This state is consumed.
         """
 
 

@@ -25,7 +25,7 @@ from tfm.tokenizer.special import BOS_ID, EOS_ID
 
 @dataclass(frozen=True)
 class NextPieces:
-    """One piece more of each text that goes on: which texts they are, their pieces, and log-probabilities of these."""
+    """One more piece of each unfinished text: which texts they are, their pieces, and log-probabilities of these."""
 
     texts: list[int]
     pieces: list[int]

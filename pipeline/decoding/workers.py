@@ -119,9 +119,9 @@ def _serve(line: Line, search: Search[Any]) -> None:
                 line.send((search(number, line.send),))
             except BrokenPipeError:
                 break
-            except Exception as error:  # it is raised again where it was asked for
+            except Exception as error:  # raised again in the parent process
                 _send_error(line, error)
-    os._exit(0)  # nobody asks any more
+    os._exit(0)  # the parent has closed the connection
 
 
 def _send_error(line: Line, error: Exception) -> None:

@@ -231,7 +231,7 @@ def _assess(
 ) -> Evaluation:
     """All scores of `segments`, perplexity among them where there is a model and a source.
 
-    `asked`: whether somebody wants perplexity, so that its absence is worth a line.
+    `asked`: whether perplexity was requested, so that its absence is reported.
     """
     extra: dict[str, Score] = {}
     missing: dict[str, str] = {}

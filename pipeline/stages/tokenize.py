@@ -199,7 +199,7 @@ def _trainer(config: TokenizerConfig, side: str) -> TokenizerTrainer | NamesTrai
 
 
 def _showing_time(work: Callable[[], Result], bar: Bar) -> Result:
-    """The result of work that tells nothing while it runs: the bar shows how long it has been."""
+    """The result of work without progress reports: the bar shows the elapsed time."""
     future: Future[Result] = Future()
 
     def run() -> None:

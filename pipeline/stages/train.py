@@ -17,7 +17,7 @@ from tfm.pipeline.training.init_from import check_fits, with_shape_of
 # Where training is done and what is shown of it does not change what is trained.
 BESIDE_THE_POINT = {"device", "threads", "log_every", "tensorboard", "init_from"}
 
-# torch is imported where it is needed: a stage that is fresh says so without it
+# torch is imported where it is needed: a stage that is up to date reports so without it
 
 
 def plan(

@@ -20,7 +20,7 @@ from tfm.pipeline.runtime.progress import Reporter
 if TYPE_CHECKING:
     pass
 
-# torch is imported where it is needed: a stage that is fresh says so without it
+# torch is imported where it is needed: a stage that is up to date reports so without it
 
 
 def plan_tests(model: Path, dataset: Path, config: DecodingConfig, out: Path, *, seed: int = 1) -> Plan:

@@ -25,7 +25,7 @@ class BannedPieces:
     """Pieces that may not follow others, in whichever sentence. PAD stands for none: it may never come anyway."""
 
     ngram: int | None
-    """No so many pieces in a row come up twice."""
+    """N-gram blocking: no n pieces in a row occur twice."""
     before: Tensor
     """(T',) what precedes every hypothesis, as a prompt does."""
     contexts: Tensor
@@ -83,15 +83,15 @@ class ConstraintProgress:
     """How far Q hypotheses of each of B sentences have come with the C phrases of their sentence."""
 
     lacking: Tensor
-    """(B, Q) how many pieces the phrases have that have not come up."""
+    """(B, Q) how many pieces of forced phrases are still missing."""
     needed: Tensor
     """(B, Q) the same, less those of the furthest one that are already there."""
     following: Tensor
-    """(B, Q, C) the next piece of each phrase that has not come up, PAD of the others."""
+    """(B, Q, C) the next piece of each phrase that is not complete, PAD for the others."""
     nearest: Tensor
     """(B, Q) of these that of the furthest phrase."""
     just_met: Tensor
-    """(B, Q) whether a phrase has come up with the last piece, and for the first time."""
+    """(B, Q) whether the last piece completed a phrase for the first time."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class ForcedPhrases:
     lengths: Tensor
     """(B, C) their pieces, 0 where there is no phrase."""
     continuing: Tensor
-    """Pieces that go on with the word before them."""
+    """Pieces that continue the word before them."""
 
     @classmethod
     def of(cls, phrases: Sequence[Sequence[Pieces]], continuing: Sequence[int] = ()) -> "ForcedPhrases | None":
@@ -127,7 +127,7 @@ class ForcedPhrases:
         return ForcedPhrases(self.phrases[sentences], self.lengths[sentences], self.continuing)
 
     def keep_whole(self, log_probs: Tensor, standing: ConstraintProgress) -> None:
-        """Give -inf, in place, to what would make another word of a phrase that has just come up."""
+        """Give -inf, in place, to pieces that would extend the last word of a phrase just completed."""
         continuing = torch.zeros(log_probs.shape[2], dtype=torch.bool).index_fill_(0, self.continuing, True)
         log_probs.masked_fill_(standing.just_met.unsqueeze(2) & continuing.to(log_probs.device), NEVER)
 

@@ -45,7 +45,7 @@ class LogitsRules:
     shortest: Tensor
     """(B,) pieces that must come before the end token."""
     longest: Tensor
-    """(B,) pieces after which only the end token may come."""
+    """(B,) maximum length: after this many pieces only the end token may follow."""
     prefixes: Tensor
     """(B, P) pieces that the hypothesis begins with, -1 beyond its prefix."""
     divisors: Tensor
@@ -129,7 +129,7 @@ class LogitsRules:
             _only(log_probs, rows, torch.full_like(rows, EOS_ID))
 
     def _begun(self, num_pieces: Tensor) -> tuple[Tensor, Tensor]:
-        """The sentences whose prefix goes on, and the piece that it goes on with."""
+        """The sentences whose prefix is not complete, and its next piece."""
         place = num_pieces.clamp(max=self.prefixes.size(1) - 1).unsqueeze(1)
         prefix = self.prefixes.gather(1, place).squeeze(1)
         within = (prefix >= 0) & (num_pieces < self.prefixes.size(1))

@@ -29,7 +29,7 @@ FORCED_NEED_A_BEAM = 'forced words need beam search: strategy = "search" and bea
 
 @dataclass(frozen=True)
 class Phrases:
-    """What may not come up, and what must.
+    """Forbidden and forced phrases.
 
     forbidden: in no sentence. forced: of each sentence; None: of none. continuing: pieces that go on with the word
     before them. before: pieces that precede each hypothesis, as a prompt does, where forbidden ones are looked for too.

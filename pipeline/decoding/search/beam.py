@@ -151,7 +151,7 @@ def _start(slots: BatchSlots[StateT], n_best: int) -> _Beams:
 def _continuations(
     predict: Predict, rules: LogitsRules, num_pieces: Tensor, beams: _Beams, beam: int, device: torch.device
 ) -> tuple[Reals, Ids, Ids]:
-    """Values, parents and tokens (B, 2 * beam) of what the hypotheses may go on with, best first."""
+    """Values, parents and tokens (B, 2 * beam) of possible continuations, best first."""
     sums = torch.from_numpy(beams.sums).to(device, exact_dtype(device))
     looks_back = rules.bans is not None or rules.forced is not None
     pieces = torch.from_numpy(beams.pieces).to(device) if looks_back else None

@@ -22,9 +22,9 @@ from tfm.tokenizer.special import EOS_ID
 def continuations_in_banks(
     predict: Predict, rules: LogitsRules, num_pieces: Tensor, pieces: Tensor, sums: Tensor, beam: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Values, parents and tokens (B, 2 * beam) of what hypotheses of pieces (B, W, T) and sums (B, W) may go on with.
-
-    First the end tokens that finish a hypothesis, then the `beam` that stay, best first, then nothing: value -inf.
+    """Values, parents and tokens (B, 2 * beam) of what hypotheses of pieces (B, W, T) and sums (B, W) may continue
+    with. First the end tokens that finish a hypothesis, then the `beam` that stay, best first, then nothing: value
+    -inf.
     """
     forced = rules.forced
     assert forced is not None

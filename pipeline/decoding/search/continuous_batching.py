@@ -86,7 +86,7 @@ class BatchSlots(Generic[StateT]):
         if len(self) == 1 or int(self.num_pieces.max()) <= self._least_patience:
             return None
         late = (self.sentences >= 0) & (self.num_pieces > self._patience[self.sentences])
-        if not late.any() or int(late.sum()) + self._num_free == len(self):  # none else is here
+        if not late.any() or int(late.sum()) + self._num_free == len(self):  # no other sentence is in the batch
             return None
         sentences = self.sentences[late].tolist()
         self._waiting.extend(sentences)

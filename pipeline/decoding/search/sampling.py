@@ -42,7 +42,7 @@ class Sampling:
 
 
 def key_of(seed: int, source: Sequence[int], sample: int) -> int:
-    """The key of a sample of a sentence: of what it is, not of where it stands."""
+    """The key of a sample of a sentence: depends on its ids, not on its position."""
     return counter_hash(seed, *source, sample)
 
 

@@ -10,7 +10,8 @@ from tfm.pipeline.decoding.constraints.logits_processor import NEVER_COME, Logit
 
 BLOCK = 64
 ROWS = 160
-"""On a CPU so many are predicted at a time: what is said of them stays in the cache until the best of it are found."""
+"""On a CPU this many rows are predicted at a time: their logits stay in the cache until the best candidates are
+found."""
 
 
 def best_continuations(
@@ -33,7 +34,7 @@ def best_continuations(
             log_probs_BWV = predict(rows).view(*sums.shape, -1)
             rules.select(some).apply(log_probs_BWV, num_pieces[some], None if pieces is None else pieces[some])
             best = best_candidates(log_probs_BWV, sums, k)
-            del log_probs_BWV  # that the next ones may lie where they lay
+            del log_probs_BWV  # freed before the next chunk is allocated
         found.append(best)
     values, beams, tokens = (torch.cat(parts) if len(found) > 1 else parts[0] for parts in zip(*found, strict=True))
     return values, beams, tokens

@@ -78,7 +78,7 @@ def test_a_text_without_a_source_is_read_from_nothing() -> None:
 def test_a_hypothesis_does_not_depend_on_what_is_beside_it(beam: int) -> None:
     model = network(positions="rotary")
     sources = [source[:-1] for source in SOURCES] * 6
-    few = DecodingConfig(beam=beam, batch_sentences=5, max_length=12)  # some take the seats of others
+    few = DecodingConfig(beam=beam, batch_sentences=5, max_length=12)  # some take the slots of others
     together = decode(model, sources, few)
     alone = [decode(model, [source], few)[0] for source in sources]
     assert [each[0].ids for each in together] == [each[0].ids for each in alone]

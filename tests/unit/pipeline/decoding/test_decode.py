@@ -278,7 +278,7 @@ def test_a_target_beyond_the_model_has_no_probability():
 @pytest.mark.parametrize("beam", [1, 2])
 def test_a_free_seat_does_not_outrun_the_model(beam):
     model, rng = small_transformer(), np.random.default_rng(0)
-    with torch.no_grad():  # ends come at all steps, so that some seats stay free while others run to the limit
+    with torch.no_grad():  # ends come at all steps, so that some slots stay free while others run to the limit
         model.output.weight[EOS_ID].mul_(3)
     sources = [rng.integers(4, VOCAB, rng.integers(1, 9)).tolist() for _ in range(80)]
     config = DecodingConfig(beam=beam, max_ratio=30, batch_sentences=24)
