@@ -254,7 +254,7 @@ def test_an_encoder_with_another_tokenizer_is_refused() -> None:
         (('model.architecture="decoder_only"', "tokenizer.shared=false"), "needs one vocabulary"),
         (("tokenizer.target_kind=word",), "set shared = false"),
         ((*CLASSES[:2], "tokenizer.shared=true"), "omit tokenizer.shared, or set it to false"),
-        ((*TAGS, "tokenizer.target_kind=bpe"), "labels are names, in a vocabulary of their own, never cut"),
+        ((*TAGS, "tokenizer.target_kind=bpe"), "labels are names, in a vocabulary of their own, never split"),
     ],
 )
 def test_what_does_not_combine_is_refused_before_any_work(settings: tuple[str, ...], problem: str) -> None:
