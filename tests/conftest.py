@@ -3,9 +3,10 @@
 import atexit
 import os
 import shutil
+import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 from hypothesis import settings
@@ -24,6 +25,22 @@ _cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
 os.environ.setdefault("MPLCONFIGDIR", os.path.join(_cache, "matplotlib"))
 os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="tfm-cache-")
 atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _curves_in_outline() -> Iterator[None]:
+    """To draw curves takes longer than such short trainings do: what is written in their place says the same."""
+    from tfm.pipeline.reports import training_curves
+
+    def outline(metrics: Sequence[Mapping[str, object]]) -> str:
+        return f"<svg>{[line.get('loss') for line in metrics]}</svg>"
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training_curves, "svg", outline)
+        evaluate = sys.modules.get("tfm.pipeline.stages.evaluate")
+        if evaluate is not None:
+            patch.setattr(evaluate, "svg", outline)
+        yield
 
 
 TABLES = {"promise": PROMISES, "meaning": MEANINGS}  # by mark

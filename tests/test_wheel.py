@@ -97,7 +97,10 @@ def test_console_script_of_the_installed_wheel(home: Path, tmp_path: Path) -> No
     assert Path(where).resolve().is_relative_to(home.resolve())
 
 
-@pytest.mark.parametrize("path", [{}, {"PYTHONPATH": "."}], ids=["plain", "PYTHONPATH=."])
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param({}, id="plain", marks=pytest.mark.slow), pytest.param({"PYTHONPATH": "."}, id="PYTHONPATH=.")],
+)
 def test_the_chain_runs_where_files_of_the_user_are_called_as_our_folders(
     home: Path, tmp_path: Path, path: dict[str, str]
 ) -> None:

@@ -26,7 +26,9 @@ KEPT: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("kept", KEPT)
+@pytest.mark.parametrize(
+    "kept", [pytest.param("last", marks=pytest.mark.slow), "moving average", "mean of checkpoints"]
+)
 def test_resumed_it_is_the_same_to_the_bit(kept: str, dataset: Path, tmp_path: Path) -> None:
     config = training(**KEPT[kept])
     run(dataset, tmp_path / "straight", config, model=BATCH)

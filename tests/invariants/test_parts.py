@@ -112,8 +112,8 @@ def test_cached_equals_uncached_through_any_reordering(
 @pytest.mark.parametrize("part", PARTS)
 def test_the_cache_changes_nothing_in_beam_search(part: str, architecture: str) -> None:
     """Sentences come and go: finished ones free their slots, and the cache there, for others."""
-    model, sources = network(architecture, **PARTS[part]), draw_sources(10, vocab=V)
-    config = DecodingConfig(beam=3, n_best=3, batch_sentences=4, max_length=9)
+    model, sources = network(architecture, **PARTS[part]), draw_sources(7, vocab=V)
+    config = DecodingConfig(beam=3, n_best=3, batch_sentences=3, max_length=6)
     assert_same(decode(model, sources, config), decode(Uncached(model), sources, config))
 
 

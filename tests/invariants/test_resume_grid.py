@@ -19,7 +19,14 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture(scope="module", params=VARIANTS)
+# What is peculiar to one variant is in one of the others as well, and every moment is tried in both.
+LATER = ("accumulated", "early stopping, moving average, mean of the best")
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=pytest.mark.slow if name in LATER else ()) for name in VARIANTS],
+)
 def straight(
     request: pytest.FixtureRequest, dataset: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[TrainingConfig, Path]:

@@ -205,7 +205,13 @@ OPTIMIZERS = {
 }
 
 
-@pytest.mark.parametrize("changes", OPTIMIZERS.values(), ids=OPTIMIZERS)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param(each, id=name, marks=pytest.mark.slow if name == "adagrad" else ())
+        for name, each in OPTIMIZERS.items()
+    ],
+)
 def test_frozen_rows_stay_and_training_resumes(
     changes: dict[str, Any], dataset: Path, vectors: Path, tmp_path: Path
 ) -> None:

@@ -4,6 +4,10 @@ import json
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
+import pytest
+
+from tests.tiny_training import run, training, write_dataset
+from tfm.pipeline.reports import training_curves
 from tfm.pipeline.reports.training_curves import draw, read_metrics, svg
 
 TRAIN = {"event": "train", "epoch": 1, "tokens_per_second": 1e4, "gradient_norm": 1.0, "seconds": 1.0}
@@ -15,6 +19,18 @@ METRICS: list[dict[str, object]] = [
     {**TRAIN, "step": 150, "loss": float("nan"), "nll": float("inf"), "learning_rate": 2e-4},
     {**VALID, "step": 150, "loss": 3.0, "perplexity": 20.1, "bleu": None},
 ]
+
+
+@pytest.fixture(autouse=True)
+def _drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training_curves, "svg", svg)  # other tests have something quicker in its place
+
+
+def test_a_training_draws_what_its_metrics_say(tmp_path: Path) -> None:
+    run(write_dataset(tmp_path / "dataset"), tmp_path / "run", training(max_steps=5, validation={"bleu": False}))
+    folder = tmp_path / "run" / "training"
+    assert (folder / "curves.svg").read_text("utf-8") == svg(read_metrics(folder / "metrics.jsonl"))
+    assert "<path" in (folder / "curves.svg").read_text("utf-8")
 
 
 def test_the_picture_names_its_panels_and_lines(tmp_path: Path) -> None:
