@@ -81,7 +81,7 @@ def predictions(task: Any, split: Split) -> Any:
     return {
         "MaskedLanguageModel": np.array([len(source) for source in sources]),
         "Tagging": np.array([len(source) for source in sources]),
-        "Neighbours": known * (known > 1),
+        "WordVectorTask": known * (known > 1),
     }.get(type(task).__name__, np.ones(len(split)))
 
 

@@ -234,4 +234,4 @@ def test_a_file_in_place_of_a_folder_is_answered_with_what_to_say(tmp_path, name
     touch(tmp_path, name)
     with pytest.raises(DataError, match=r"is a file, and data\.path is a folder") as error:
         resolve(DataConfig(path=str(tmp_path / name), **keys))
-    assert f"say data.train = {{ {instead.replace('PATH', str(tmp_path / name))} }}" in str(error.value)
+    assert f"set data.train = {{ {instead.replace('PATH', str(tmp_path / name))} }}" in str(error.value)
