@@ -23,7 +23,7 @@ TRANSLATIONS := $(RUN)/translations/manifest.json
 SCORES := $(RUN)/scores/manifest.json
 VARIANTS := $(filter-out base,$(basename $(notdir $(wildcard recipes/variants/*.toml))))
 
-PYTEST := OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+PYTEST := OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n auto --maxprocesses 4 --dist worksteal
 
 .PHONY: help demo all test test-slow test-faults test-meaning bench variants check clean
 # An artifact is complete at every moment: make must not delete one when it is interrupted.

@@ -56,6 +56,7 @@ def test_nobody_reads_at_all(command: str, stages: Stages, tmp_path: Path, recor
     record_property("pipes", 1)
 
 
+@pytest.mark.slow
 def test_who_writes_to_us_may_stop_in_the_middle_of_a_line(stages: Stages, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tfm.cli.app", "translate", str(stages.folder), "-"]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
@@ -71,6 +72,7 @@ def test_who_writes_to_us_may_stop_in_the_middle_of_a_line(stages: Stages, tmp_p
     assert b"Traceback" not in broken.stderr
 
 
+@pytest.mark.slow
 def test_a_pipe_is_answered_line_by_line_and_a_long_one_as_a_file(stages: Stages, tmp_path: Path) -> None:
     """Another program writes a line and reads the answer before it writes the next."""
     words = ("translate", stages.folder, "--beam", "1")

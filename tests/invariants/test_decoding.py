@@ -236,7 +236,7 @@ def plain_greedy(model, source, config):
             ids += (token,)
 
 
-@pytest.mark.parametrize("beam", [1, pytest.param(2, marks=pytest.mark.slow), 5])
+@pytest.mark.parametrize("beam", [*(pytest.param(beam, marks=pytest.mark.slow) for beam in (1, 2)), 5])
 def test_a_hypothesis_does_not_depend_on_its_batch(model, beam):
     sources = draw_sources(12)
     alone = decode(model, sources, DecodingConfig(beam=beam, n_best=beam, batch_sentences=1))
@@ -273,7 +273,7 @@ def test_beam_1_is_greedy(model):
     assert_same(searched, plain)
 
 
-@pytest.mark.parametrize("limits", [{}, {"max_length": 3}, {"min_length": 5}])
+@pytest.mark.parametrize("limits", [pytest.param({}, marks=pytest.mark.slow), {"max_length": 3}, {"min_length": 5}])
 def test_the_reported_score_is_the_forced_score(model, limits):
     sources = draw_sources(5, seed=3)
     config = DecodingConfig(beam=3, n_best=3, length_norm="wu", alpha=0.6, **limits)
@@ -348,7 +348,14 @@ def test_the_search_is_beam_search_as_written_on_paper(data):
 
 
 @pytest.mark.parametrize("make", [transformer, partial(transformer, norm="post"), decoder_only, recurrent])
-@pytest.mark.parametrize("how", [{"beam": 4, "n_best": 4}, {"beam": 1}, {"beam": 3, "min_length": 4, "max_length": 6}])
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"beam": 4, "n_best": 4},
+        {"beam": 1},
+        pytest.param({"beam": 3, "min_length": 4, "max_length": 6}, marks=pytest.mark.slow),
+    ],
+)
 def test_compiled_loops_find_the_same(make, how, monkeypatch):
     pytest.importorskip("numba", reason="numba is not installed (extra: fast)")
     monkeypatch.setattr(decoder_step, "FEW_ROWS", 0)
@@ -365,7 +372,7 @@ def test_compiled_loops_find_the_same(make, how, monkeypatch):
         assert_rounds_like(*in_fp32, in_float64)
 
 
-@pytest.mark.parametrize("beam", [1, 4])
+@pytest.mark.parametrize("beam", [pytest.param(1, marks=pytest.mark.slow), 4])
 def test_lengths_and_prefixes_are_kept(model, beam):
     sources = draw_sources(8, seed=6)
     free = decode(model, sources, DecodingConfig(beam=beam))

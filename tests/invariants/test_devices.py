@@ -125,7 +125,7 @@ def test_a_gradient_is_computed_without_waiting(variant: str, layout: str, devic
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("beam", [1, 4])
+@pytest.mark.parametrize("beam", [pytest.param(1, marks=pytest.mark.slow), 4])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_search_finds_the_same(variant: str, beam: int, device: str, data: Dataset) -> None:
     model = network(variant).double().eval()
@@ -145,7 +145,7 @@ def test_a_search_finds_the_same(variant: str, beam: int, device: str, data: Dat
 @pytest.mark.usefixtures("no_curves", "deterministic")
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("precision", [pytest.param("fp32", marks=pytest.mark.slow), "bf16"])
 def test_a_resumed_training_ends_with_the_same_bits(
     precision: str, layout: str, device: str, dataset: Path, tmp_path: Path
 ) -> None:

@@ -47,7 +47,7 @@ def test_a_schedule_without_an_end_goes_on_and_it_is_written_down(name: str, dat
 
 
 @pytest.mark.parametrize("name", sorted(WITH_AN_END))
-@pytest.mark.parametrize("steps", [8, 20])
+@pytest.mark.parametrize("steps", [8, pytest.param(20, marks=pytest.mark.slow)])
 def test_a_schedule_with_an_end_is_not_given_another(name: str, steps: int, dataset: Path, tmp_path: Path) -> None:
     with pytest.raises(Stopped):
         run(dataset, tmp_path, scheduled(name), reporter=SignalAt(6, signal.SIGTERM))

@@ -78,7 +78,9 @@ def straight(
     return config, out
 
 
-@pytest.mark.parametrize(("step", "number"), [(6, signal.SIGTERM), (7, signal.SIGINT)])
+@pytest.mark.parametrize(
+    ("step", "number"), [(6, signal.SIGTERM), pytest.param(7, signal.SIGINT, marks=pytest.mark.slow)]
+)
 def test_stopped_and_resumed_is_the_same(
     straight: tuple[TrainingConfig, Path], dataset: Path, tmp_path: Path, step: int, number: signal.Signals
 ) -> None:
@@ -90,7 +92,7 @@ def test_stopped_and_resumed_is_the_same(
     assert result(tmp_path) == result(expected)
 
 
-@pytest.mark.parametrize("nth", [3, 14])
+@pytest.mark.parametrize("nth", [pytest.param(3, marks=pytest.mark.slow), 14])
 def test_killed_while_saving_is_the_same(
     straight: tuple[TrainingConfig, Path], dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nth: int
 ) -> None:

@@ -47,6 +47,7 @@ def test_startup_runs(tmp_path: Path) -> None:
     assert all(each["median"] > 0 for each in content["found"])
 
 
+@pytest.mark.slow
 def test_softmax_runs() -> None:
     words = ["--vocab", "40", "--dim", "16", "--rows", "8", "--cutoffs", "5,20", "--seconds", "0.01", "--rounds", "1"]
     done = CliRunner().invoke(app, ["softmax", *words])

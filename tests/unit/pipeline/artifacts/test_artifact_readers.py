@@ -83,7 +83,8 @@ def test_at_every_moment_the_name_gives_a_whole_artifact(folder: Path, publisher
             continue  # the folder that was opened has been replaced and is being removed
         finally:
             os.close(descriptor)
-        seen.add(os.fstat(manifest).st_ino)
+        status = os.fstat(manifest)
+        seen.add((status.st_ino, status.st_mtime_ns))  # the number of a file that is gone is given again
         os.close(manifest)
     publisher.send_signal(signal.SIGKILL)
     publisher.wait()
