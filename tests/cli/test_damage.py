@@ -78,7 +78,9 @@ def refused(result: Result, artifact: str, name: str) -> None:
     assert name in result.err
 
 
-@pytest.mark.parametrize("artifact", READERS)
+@pytest.mark.parametrize(
+    "artifact", [pytest.param(each, marks=pytest.mark.slow if each == "dataset" else ()) for each in READERS]
+)
 def test_every_file_in_every_way_is_refused_by_every_reader(
     made: Path, run: Path, artifact: str, record_property: Callable[[str, object], None]
 ) -> None:

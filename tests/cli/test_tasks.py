@@ -187,6 +187,7 @@ def test_a_language_model_is_scored_by_how_probable_it_finds_texts(block: int | 
     assert "was trained for language_model and does not translate" in refused.err
 
 
+@pytest.mark.slow
 def test_a_decoder_alone_translates() -> None:
     settings = ('model.architecture="decoder_only"', "decoding.beam=2", "training.max_steps=250")
     done = run("decoder", settings, target="tags")

@@ -27,7 +27,8 @@ KEPT: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize(
-    "kept", [pytest.param("last", marks=pytest.mark.slow), "moving average", "mean of checkpoints"]
+    "kept",
+    [*(pytest.param(each, marks=pytest.mark.slow) for each in ("last", "mean of checkpoints")), "moving average"],
 )
 def test_resumed_it_is_the_same_to_the_bit(kept: str, dataset: Path, tmp_path: Path) -> None:
     config = training(**KEPT[kept])

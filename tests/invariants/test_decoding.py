@@ -352,7 +352,7 @@ def test_the_search_is_beam_search_as_written_on_paper(data):
     "how",
     [
         {"beam": 4, "n_best": 4},
-        {"beam": 1},
+        pytest.param({"beam": 1}, marks=pytest.mark.slow),
         pytest.param({"beam": 3, "min_length": 4, "max_length": 6}, marks=pytest.mark.slow),
     ],
 )
@@ -399,7 +399,9 @@ def test_lengths_and_prefixes_are_kept(model, beam):
         assert each.ids == tuple(prefix)
 
 
-@pytest.mark.parametrize("cut", [{}, {"top_k": 9}, {"top_p": 0.9, "temperature": 0.7}])
+@pytest.mark.parametrize(
+    "cut", [pytest.param({}, marks=pytest.mark.slow), {"top_k": 9}, {"top_p": 0.9, "temperature": 0.7}]
+)
 def test_a_sample_follows_from_its_sentence_and_its_number(kinds, cut):
     model, sources = kinds, draw_sources(8, seed=8)
     config = DecodingConfig(strategy="sample", n_best=3, batch_sentences=1, max_length=12, seed=5, **cut)

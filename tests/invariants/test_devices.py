@@ -126,7 +126,9 @@ def test_a_gradient_is_computed_without_waiting(variant: str, layout: str, devic
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("beam", [pytest.param(1, marks=pytest.mark.slow), 4])
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize(
+    "variant", [pytest.param(each, marks=pytest.mark.slow if each in ("plain", "window") else ()) for each in VARIANTS]
+)
 def test_a_search_finds_the_same(variant: str, beam: int, device: str, data: Dataset) -> None:
     model = network(variant).double().eval()
     with torch.no_grad():

@@ -20,7 +20,7 @@ from tfm.pipeline.reports import training_curves
 
 # The quick suite takes one call of so many; fewer of stages whose runs are longer.
 OFTEN, SELDOM, LONGER = 7, 11, {"train": 6}
-IN_OUTLINE = {"tokenize", "train", "evaluate"}  # stages of the quick suite
+IN_OUTLINE = {"tokenize", "train"}  # stages of the quick suite
 HOWS: dict[str, str | int] = {"killed": "kill", "disk full": "full", "I/O error": errno.EIO}
 
 
@@ -49,7 +49,7 @@ def cases() -> Iterator[Any]:
     """Stage, with an old artifact or none, what goes wrong, and at which calls: (first, step).
 
     The slow suite takes every call of every stage; the quick one takes the most where a process is killed over an old
-    artifact, and three stages: one of one file, one of many, and the one that trains.
+    artifact, and two stages: one that writes a file at once, and the one that trains.
     """
     kinds = itertools.product(STAGES, (True, False), HOWS)
     for number, (name, old, how) in enumerate(kinds):

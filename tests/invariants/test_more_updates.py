@@ -31,7 +31,13 @@ def everything(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
-@pytest.mark.parametrize("name", sorted(set(SCHEDULES) - WITH_AN_END))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in ("inverse_sqrt", "plateau") else pytest.mark.slow)
+        for name in sorted(set(SCHEDULES) - WITH_AN_END)
+    ],
+)
 def test_a_schedule_without_an_end_goes_on_and_it_is_written_down(name: str, dataset: Path, tmp_path: Path) -> None:
     for steps in (10, 15, 20):
         said = Listening()

@@ -68,7 +68,10 @@ class SignalAt(Quiet):
         yield Counting()
 
 
-@pytest.fixture(scope="module", params=VARIANTS)
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(each, marks=pytest.mark.slow if each == "plain" else ()) for each in VARIANTS],
+)
 def straight(
     request: pytest.FixtureRequest, dataset: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[TrainingConfig, Path]:
