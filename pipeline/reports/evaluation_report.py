@@ -34,11 +34,13 @@ MOST_COLUMNS = 30  # of a confusion matrix on a page
 
 
 def score_rows(evaluation: Evaluation) -> list[tuple[str, str, str]]:
-    """Name, score and signature of each metric, as tables show them."""
-    rows = [
-        (label(name), f"{score.score:.2f}" if math.isfinite(score.score) else "∞", score.signature)
-        for name, score in evaluation.scores.items()
-    ]
+    """Name, score and signature of each metric, as tables show them; below an F-score its recall."""
+    rows = []
+    for name, score in evaluation.scores.items():
+        named = label(name)
+        rows.append((named, f"{score.score:.2f}" if math.isfinite(score.score) else "∞", score.signature))
+        if score.recall is not None:
+            rows.append((f"{named} recall", f"{score.recall:.2f}", score.signature.replace("mean-f1", "mean-recall")))
     return rows + [(label(name), "–", why) for name, why in evaluation.missing.items()]
 
 

@@ -185,15 +185,22 @@ def _sample_json(sample: Sample) -> dict[str, Any]:
 
 
 def _metrics_json(scores: Mapping[str, Score]) -> dict[str, dict[str, float | str | None]]:
-    """Numbers with signatures. JSON knows no infinity: it is written as null."""
-    return {
-        name: {"score": score.score if math.isfinite(score.score) else None, "signature": score.signature}
-        for name, score in scores.items()
-    }
+    """Numbers with signatures, and an F-score's recall and precision. JSON knows no infinity: it is written as null."""
+    found: dict[str, dict[str, float | str | None]] = {}
+    for name, score in scores.items():
+        found[name] = {"score": score.score if math.isfinite(score.score) else None, "signature": score.signature}
+        if score.recall is not None:
+            found[name] |= {"recall": score.recall, "precision": score.precision}
+    return found
 
 
 def _scores(metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, Score]:
     return {
-        name: Score(math.inf if entry["score"] is None else entry["score"], entry["signature"])
+        name: Score(
+            math.inf if entry["score"] is None else entry["score"],
+            entry["signature"],
+            entry.get("recall"),  # which scores.json of former times do not have
+            entry.get("precision"),
+        )
         for name, entry in metrics.items()
     }

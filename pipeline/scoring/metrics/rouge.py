@@ -15,25 +15,34 @@ SIGNED = {"unicode": "unicode-words|norm:nfc", "rouge-score": "[a-z0-9]+"}
 
 
 def rouge(kind: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
-    """Mean F1 of a ROUGE over the segments in 0..100; with several references, the best one of each segment."""
-    values = [
-        max(_f1(kind, config.rouge_tokenize, reference, hypothesis) for reference in segment)
+    """Mean F1 of a ROUGE over the segments in 0..100, and the means of recall and precision.
+
+    With several references all three are of the one with the best F1 of each segment.
+    """
+    triples = [
+        max((_score(kind, config.rouge_tokenize, reference, hypothesis) for reference in segment), key=_f1)
         for hypothesis, *segment in zip(hypotheses, *references, strict=True)
     ]
+    f1, recall, precision = (100 * math.fsum(column) / len(triples) for column in zip(*triples, strict=True))
     of_several = "|refs:best-f1" if len(references) > 1 else ""
     signature = (
         f"nrefs:{len(references)}{of_several}|case:lc|tok:{SIGNED[config.rouge_tokenize]}|stem:no|split:newline"
         f"|stat:mean-f1*100|version:rouge-score-{_version()}"
     )
-    return Score(100 * math.fsum(values) / len(values), signature)
+    return Score(f1, signature, recall, precision)
 
 
 @lru_cache(maxsize=2**14)
-def _f1(kind: str, tokenizer: str, reference: str, hypothesis: str) -> float:
-    """F1 of one pair in 0..1. Of texts of one line, ROUGE-Lsum is ROUGE-L."""
+def _score(kind: str, tokenizer: str, reference: str, hypothesis: str) -> tuple[float, float, float]:
+    """F1, recall and precision of one pair in 0..1. Of texts of one line, ROUGE-Lsum is ROUGE-L."""
     if kind == "rougeLsum" and "\n" not in reference + hypothesis:
-        return _f1("rougeL", tokenizer, reference, hypothesis)
-    return float(_scorer(kind, tokenizer).score(reference, hypothesis)[kind].fmeasure)
+        return _score("rougeL", tokenizer, reference, hypothesis)
+    found = _scorer(kind, tokenizer).score(reference, hypothesis)[kind]
+    return float(found.fmeasure), float(found.recall), float(found.precision)
+
+
+def _f1(triple: tuple[float, float, float]) -> float:
+    return triple[0]
 
 
 @cache

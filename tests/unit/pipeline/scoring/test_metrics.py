@@ -14,11 +14,11 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from tfm.data.errors import DataError
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
-from tfm.pipeline.reports.evaluation_report import render
+from tfm.pipeline.reports.evaluation_report import render, score_rows
 from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.scoring.breakdown import by_length, random_samples, worst_samples
 from tfm.pipeline.scoring.character_counts import Characters
-from tfm.pipeline.scoring.evaluation import Segments, assess
+from tfm.pipeline.scoring.evaluation import Segments, as_json, assess, from_json
 from tfm.pipeline.scoring.metrics.left_out import left_out
 from tfm.pipeline.scoring.metrics.registry import METRICS, bleu_of_few, looks_tokenized, score_texts
 from tfm.pipeline.scoring.perplexity import Counts, perplexity_scores
@@ -85,12 +85,14 @@ def test_lowercase_and_tokenizer_are_in_the_signature() -> None:
 def test_rouge_equals_rouge_score(kind: str) -> None:
     hypotheses, references = corpus(1)
     scorer = RougeScorer([kind])
-    values = [
-        scorer.score(reference, hypothesis)[kind].fmeasure
+    found = [
+        scorer.score(reference, hypothesis)[kind]
         for hypothesis, reference in zip(hypotheses, references[0], strict=True)
     ]
     score = METRICS[kind](hypotheses, references, EvaluationConfig(rouge_tokenize="rouge-score"))
-    assert score.score == pytest.approx(100 * sum(values) / len(values), abs=1e-12)
+    for mine, name in ((score.score, "fmeasure"), (score.recall, "recall"), (score.precision, "precision")):
+        assert mine == pytest.approx(100 * sum(getattr(each, name) for each in found) / len(found), abs=1e-12)
+    assert score.recall != pytest.approx(cast(float, score.precision), abs=1)
     for part in ("nrefs:1", "tok:[a-z0-9]+", "stem:no", "split:newline", "version:rouge-score-"):
         assert part in score.signature
 
@@ -101,6 +103,39 @@ def test_rouge_takes_the_best_reference_of_each_segment() -> None:
     assert score.score == 100
     assert "nrefs:2|refs:best-f1|" in score.signature
     assert METRICS["rouge1"](hypotheses, [["a b", "x y"]], CONFIG).score == 50
+
+
+@pytest.mark.parametrize("kind", ["rouge1", "rouge2", "rougeL", "rougeLsum"])
+def test_recall_and_precision_of_rouge_are_of_the_reference_with_the_best_f1(kind: str) -> None:
+    hypotheses, references = corpus(3)
+    scorer = RougeScorer([kind])
+    best = [
+        max((scorer.score(text, hypothesis)[kind] for text in segment), key=lambda each: each.fmeasure)
+        for hypothesis, *segment in zip(hypotheses, *references, strict=True)
+    ]
+    score = METRICS[kind](hypotheses, references, EvaluationConfig(rouge_tokenize="rouge-score"))
+    assert score.recall == pytest.approx(100 * sum(each.recall for each in best) / len(best), abs=1e-12)
+    assert score.precision == pytest.approx(100 * sum(each.precision for each in best) / len(best), abs=1e-12)
+    # a short reference would have the greater recall, and the other one has the greater F1
+    score = METRICS["rouge1"](["a b c d"], [["a"], ["a b c x y"]], CONFIG)
+    assert (score.recall, score.precision) == (pytest.approx(60), pytest.approx(75))
+
+
+def test_the_table_and_the_page_have_rouge_s_recall() -> None:
+    segments = Segments("test", None, ["a b c d"], [["a b c x y"]])
+    found = assess(segments, EvaluationConfig(metrics=("rouge1", "bleu")), seed=1, reporter=Quiet())
+    (_, f1, signature), (name, recall, of_recall), *others = score_rows(found)
+    assert (f1, name, recall) == ("66.67", "ROUGE-1 recall", "60.00")
+    assert of_recall == signature.replace("|stat:mean-f1*100|", "|stat:mean-recall*100|") != signature
+    assert [row[0] for row in others] == ["BLEU"]
+    page = render("test", [found], curves=None, inputs={})
+    assert '<td>ROUGE-1 recall</td><td class="number">60.00</td>' in page
+    content = as_json([found])
+    assert content["metrics"]["rouge1"].keys() == {"score", "signature", "recall", "precision"}
+    assert from_json(content) == [found]
+    del content["metrics"]["rouge1"]["recall"], content["metrics"]["rouge1"]["precision"]  # as of former times
+    (old,) = from_json(content)
+    assert [row[0] for row in score_rows(old)] == ["ROUGE-1", "BLEU"]
 
 
 def test_exact_match_counts_any_reference_and_no_outer_space() -> None:

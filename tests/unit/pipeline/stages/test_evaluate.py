@@ -128,7 +128,8 @@ def test_every_test_set_is_scored_and_published(tmp_path: Path, model: Path, dat
     assert list(others) == ["a second"]
     hypotheses = (tmp_path / "translations" / "main.txt").read_text().split("\n")[:-1]
     for name, score in score_texts(hypotheses, [REFERENCES], CONFIG).items():
-        assert metrics[name] == {"score": score.score, "signature": score.signature}
+        beside = {"recall": score.recall, "precision": score.precision} if name.startswith("rouge") else {}
+        assert metrics[name] == {"score": score.score, "signature": score.signature, **beside}
     assert {"perplexity", "word_perplexity", "bits_per_character"} <= metrics.keys() & others["a second"][
         "metrics"
     ].keys()
@@ -199,7 +200,7 @@ def test_files_alone_have_no_perplexity_and_say_so_when_asked(tmp_path: Path) ->
     assert content["metrics"]["bleu"]["score"] == pytest.approx(100)
     assert "perplexity" not in content["metrics"]
     assert content["missing"] == {}
-    assert len(heard.tables[0][1]) == 9
+    assert len(heard.tables[0][1]) == 9 + 4  # metrics, and the recall of each ROUGE
 
     heard = Heard()
     asked = EvaluationConfig(metrics=("bleu", "perplexity"))
