@@ -13,8 +13,8 @@ Device = Literal["auto", "cpu", "cuda", "mps"]
 LengthNorm = Literal["none", "average", "wu"]
 Strategy = Literal["search", "sample"]
 EvaluationMetric = Literal[
-    "bleu", "chrf", "chrf++", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "exact_match", "accuracy", "macro_f1",
-    "perplexity",
+    "bleu", "chrf", "chrf++", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "meteor", "exact_match", "accuracy",
+    "macro_f1", "perplexity",
 ]  # fmt: skip
 BleuTokenizer = Literal["auto", "13a", "intl", "char", "zh", "ja-mecab", "ko-mecab", "flores200", "none"]
 RougeTokenizer = Literal["unicode", "rouge-score"]
@@ -255,6 +255,9 @@ class EvaluationConfig(BaseModel):
     )
     rouge_tokenize: RougeTokenizer = Field(
         "unicode", description="unicode: words of any script; rouge-score: runs of a-z and 0-9, as in that package"
+    )
+    wordnet: str | None = Field(
+        None, description="folder of WordNet's database files, for METEOR's synonyms; none: words and stems alone"
     )
     labels: Literal["auto", "line", "word"] = Field(
         "auto", description="accuracy, macro F1: a label is a line or a word of it; auto: a line for classification"

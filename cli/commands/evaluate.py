@@ -49,6 +49,9 @@ def evaluate(
     lowercase: Annotated[
         bool | None, typer.Option("--lowercase/--no-lowercase", help="Ignore case; recorded in the signature.")
     ] = None,
+    wordnet: Annotated[
+        Path | None, typer.Option("--wordnet", metavar="DIR", help="WordNet's database files, for --metric meteor.")
+    ] = None,
     beam: Annotated[int | None, typer.Option("--beam", metavar="W", help="Beam width of the model's search.")] = None,
     forced: Annotated[
         Path | None,
@@ -72,7 +75,8 @@ def evaluate(
     """
     files = {"--model": model, "--source": source, "--hypotheses": hypotheses, "--reference": reference}
     search = {"--ensemble": ensemble, "--beam": beam, "--forced": forced, "--prefix": prefix, "--prefixes": prefixes}
-    flags = {"evaluation.metrics": metric or None, "evaluation.lowercase": lowercase}
+    flags: dict[str, object] = {"evaluation.metrics": metric or None, "evaluation.lowercase": lowercase}
+    flags["evaluation.wordnet"] = None if wordnet is None else str(wordnet)
     if recipe is not None:
         refuse({**files, **search}, "not allowed with --recipe, which scores the recipe's translations")
         scores = _tests(recipe, sets, {**flags, "seed": seed, "training.device": device}, out, as_json)

@@ -8,6 +8,7 @@ from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.recipes.recipe import Recipe, run_folder
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.runtime.torchrun import in_step
+from tfm.pipeline.scoring.metrics.wordnet import check_folder, folder_of
 from tfm.pipeline.tasks.abilities import ABILITIES
 
 
@@ -153,6 +154,8 @@ def run(
     before: called with the name of each stage before it runs. Of several processes that torchrun started all train, and
     the first alone does all else.
     """
+    if folder := folder_of(recipe.evaluation):
+        check_folder(folder)  # evaluation needs it, hours later
     for number, stage in enumerate(todo := stages(recipe), start=1):
         reporter.line(f"[{number}/{len(todo)}] {stage}")
 

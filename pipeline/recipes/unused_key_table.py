@@ -212,6 +212,11 @@ EVALUATION = (
         "no ROUGE is among them",
     ),
     Unused(
+        {"evaluation.metrics": without("meteor")},
+        ("evaluation.wordnet",),
+        "no METEOR is among them",
+    ),
+    Unused(
         {"model.task": LABELS, "evaluation.metrics": without("bleu")},
         ("evaluation.bleu_tokenize",),
         "no BLEU is among them",

@@ -11,6 +11,7 @@ from tfm.pipeline.reports.report_template import PAGE
 from tfm.pipeline.scoring.breakdown import Sample
 from tfm.pipeline.scoring.evaluation import Evaluation
 from tfm.pipeline.scoring.label_tables import label_tables
+from tfm.pipeline.scoring.metrics.meteor import WITHOUT_WORDNET
 from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
 
 NAMES: Mapping[str, str] = {
@@ -22,6 +23,7 @@ NAMES: Mapping[str, str] = {
     "rouge2": "ROUGE-2",
     "rougeL": "ROUGE-L",
     "rougeLsum": "ROUGE-Lsum",
+    "meteor": "METEOR",
     "exact_match": "exact match",
     "accuracy": "accuracy",
     "macro_f1": "macro F1",
@@ -37,15 +39,20 @@ def score_rows(evaluation: Evaluation) -> list[tuple[str, str, str]]:
     """Name, score and signature of each metric, as tables show them; below an F-score its recall."""
     rows = []
     for name, score in evaluation.scores.items():
-        named = label(name)
+        named = label(name, score.signature)
         rows.append((named, f"{score.score:.2f}" if math.isfinite(score.score) else "∞", score.signature))
         if score.recall is not None:
             rows.append((f"{named} recall", f"{score.recall:.2f}", score.signature.replace("mean-f1", "mean-recall")))
     return rows + [(label(name), "–", why) for name, why in evaluation.missing.items()]
 
 
-def label(name: str) -> str:
-    """A metric's name for people, with an arrow where lower is better."""
+def label(name: str, signature: str = "") -> str:
+    """A metric's name for people, with an arrow where lower is better.
+
+    A METEOR without synonyms has a name of its own, which its signature decides.
+    """
+    if name == "meteor" and f"|{WITHOUT_WORDNET}" in signature:
+        return "METEOR exact+stem"
     return NAMES.get(name, name) + (" ↓" if name in LOWER_IS_BETTER else "")
 
 

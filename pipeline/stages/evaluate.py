@@ -20,6 +20,7 @@ from tfm.pipeline.scoring.evaluation import Evaluation, Segments, as_json, asses
 from tfm.pipeline.scoring.label_tables import label_tables
 from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.scoring.metrics.tokenization import check_installed
+from tfm.pipeline.scoring.metrics.wordnet import check_folder, fingerprint, folder_of
 from tfm.pipeline.tasks.abilities import ABILITIES, evaluation_of
 
 MOST_COLUMNS = 12  # of a confusion matrix on a terminal
@@ -42,7 +43,7 @@ def plan(
         stage="evaluate",
         folder=out,
         config={"evaluation": config.model_dump(mode="json")},
-        inputs={name: manifest.as_input() for name, manifest in manifests.items()},
+        inputs={name: manifest.as_input() for name, manifest in manifests.items()} | _wordnet(config),
         seed=seed,
     )
 
@@ -148,6 +149,7 @@ def evaluate_files(
     if model is not None:
         inputs["model"] = Input.of_artifact(model, "train")
     inputs |= {f"model {number}": Input.of_artifact(other, "train") for number, other in enumerate(ensemble, 2)}
+    inputs |= _wordnet(config)
     resolved: dict[str, Any] = {"evaluation": config.model_dump(mode="json")}
     if hypotheses is None:
         resolved["decoding"] = decoding.model_dump(mode="json")
@@ -158,9 +160,18 @@ def evaluate_files(
 
 
 def _check(config: EvaluationConfig) -> None:
-    """Raise RecipeError, before anything is translated, where BLEU's tokenizer is not installed."""
+    """Raise before anything is translated: RecipeError where BLEU's tokenizer is not installed, DataError where the
+    folder of METEOR's WordNet is none."""
     if "bleu" in config.metrics:
         check_installed(config)
+    if folder := folder_of(config):
+        check_folder(folder)
+
+
+def _wordnet(config: EvaluationConfig) -> dict[str, Input]:
+    """The WordNet that METEOR reads, as an input of the scores."""
+    folder = folder_of(config)
+    return {} if folder is None else {"wordnet": Input.of_value(fingerprint(folder), str(folder))}
 
 
 def _stage(

@@ -166,6 +166,7 @@ SHOWN: dict[str, str] = {
     "decoding.batch_sentences": "tests/unit/pipeline/decoding/test_decode.py",
     "decoding.precision": "tests/unit/pipeline/decoding/test_decode.py",
     "evaluation": "tests/unit/pipeline/scoring/test_metrics.py",
+    "evaluation.wordnet": "tests/unit/pipeline/scoring/test_meteor.py",
 }
 """By key, or by the table that holds it: the test that shows what it changes."""
 
@@ -390,6 +391,8 @@ def test_a_task_without_translations_takes_no_keys_of_them(base: Path, kind: tup
         ("evaluation.rouge_tokenize=rouge-score", None, True, False),
         ("evaluation.rouge_tokenize=rouge-score", ["rougeL"], True, True),
         ("evaluation.rouge_tokenize=rouge-score", ["bleu"], False, False),
+        ("evaluation.wordnet=folder", None, False, False),
+        ("evaluation.wordnet=folder", ["meteor"], True, True),
         ("evaluation.labels=word", None, False, True),
         ("evaluation.labels=word", ["accuracy"], True, True),
         ("evaluation.lowercase=true", None, True, True),

@@ -10,7 +10,7 @@ import regex
 from tfm.data.scripts import SPACELESS, has_spaceless
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolved
-from tfm.pipeline.scoring.metrics.tokenization import ROUGE_TOKENIZERS, Split, make_bleu, make_ter
+from tfm.pipeline.scoring.metrics.tokenization import ROUGE_TOKENIZERS, Split, UnicodeWords, make_bleu, make_ter
 
 # What a metric can compare, in characters (BLEU, chrF) or tokens of a segment: what it takes grows with the square of a
 # segment's length, or is hundreds of bytes a character, so that one line of a million would take hours or gigabytes.
@@ -21,10 +21,11 @@ LONGEST: Mapping[str, int] = {
     "ter": 1000,
     "rougeL": 5000,
     "rougeLsum": 5000,
+    "meteor": 5000,
 }
 BY_CHARACTERS = ("bleu", "chrf", "chrf++")
 
-ORDERS: Mapping[str, int] = {"bleu": 4, "rouge1": 1, "rouge2": 2, "rougeL": 1, "rougeLsum": 1}
+ORDERS: Mapping[str, int] = {"bleu": 4, "rouge1": 1, "rouge2": 2, "rougeL": 1, "rougeLsum": 1, "meteor": 1}
 """How many tokens in a row a metric compares at most; with fewer in every reference it can only be 0."""
 HELD_AT_LEAST = 0.2
 """The share of the references' letters that a metric's tokens must hold."""
@@ -85,7 +86,7 @@ def _unreadable(name: str, references: Sequence[Sequence[str]], config: Evaluati
     order = ORDERS.get(name, 1)
     if texts and not any(len(split(text)) >= order for text in texts):
         return f"no reference has {order} tokens ({tokenizer}): it could only be 0"
-    if all(text.isascii() for text in texts) or not (name.startswith("rouge") or has_spaceless(texts)):
+    if all(text.isascii() for text in texts) or not (name.startswith(("rouge", "meteor")) or has_spaceless(texts)):
         return None
     num_letters = sum(len(_LETTER.findall(text)) for text in texts)
     num_held = sum(_num_held(token) for text in texts for token in split(text))
@@ -109,4 +110,6 @@ def _split(name: str, references: Sequence[Sequence[str]], config: EvaluationCon
         return (lambda text: ter.tokenizer(text).split()), f"tok:tercom, asian:{'yes' if ter.asian_support else 'no'}"
     if name == "chrf++":
         return str.split, "between spaces"
+    if name == "meteor":
+        return UnicodeWords().tokenize, "tok:unicode-words"
     return ROUGE_TOKENIZERS[config.rouge_tokenize].tokenize, f"tok:{config.rouge_tokenize}"

@@ -16,6 +16,7 @@ from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolved
 from tfm.pipeline.scoring.metrics.labels import accuracy, macro_f1
 from tfm.pipeline.scoring.metrics.left_out import LONGEST, left_out
+from tfm.pipeline.scoring.metrics.meteor import meteor
 from tfm.pipeline.scoring.metrics.rouge import rouge
 from tfm.pipeline.scoring.metrics.score import Score as Score
 from tfm.pipeline.scoring.metrics.tokenization import make_bleu, make_ter
@@ -84,6 +85,7 @@ METRICS: Mapping[str, Metric] = {
     "rouge2": partial(rouge, "rouge2"),
     "rougeL": partial(rouge, "rougeL"),
     "rougeLsum": partial(rouge, "rougeLsum"),
+    "meteor": meteor,
     "exact_match": exact_match,
     "accuracy": accuracy,
     "macro_f1": macro_f1,

@@ -1,0 +1,69 @@
+"""METEOR (Banerjee and Lavie 2005), by nltk, with synonyms from a WordNet folder that the user names, or without."""
+
+import math
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.scoring.metrics.score import Score
+from tfm.pipeline.scoring.metrics.tokenization import UnicodeWords
+from tfm.pipeline.scoring.metrics.wordnet import open_wordnet
+
+ALPHA, BETA, GAMMA = 0.9, 3.0, 0.5
+"""The paper's constants: F = P R / (ALPHA P + (1 - ALPHA) R), penalty = GAMMA (chunks / matches) ** BETA."""
+WITHOUT_WORDNET = "modules:exact+stem|"
+"""In the signature of a METEOR without synonyms, which is another score."""
+NO_WORDNET = SimpleNamespace(synsets=lambda word: [])
+
+
+def meteor(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
+    """Mean METEOR of the segments in 0..100; with several references, the best one of each segment.
+
+    Tokens are ROUGE's `unicode` ones. Stems (Porter) and synonyms (`config.wordnet`) are those of English. Raises
+    DataError where `config.wordnet` holds no WordNet.
+    """
+    # here, not at the top: nltk takes long to load, and few evaluations need it
+    from nltk.translate.meteor_score import meteor_score
+
+    synonyms, modules = _synonyms(config.wordnet)
+    tokenize = UnicodeWords().tokenize
+    values = [
+        meteor_score(
+            list(map(tokenize, segment)),
+            tokenize(hypothesis),
+            stemmer=_stemmer(),
+            wordnet=synonyms,
+            alpha=ALPHA,
+            beta=BETA,
+            gamma=GAMMA,
+        )
+        for hypothesis, *segment in zip(hypotheses, *references, strict=True)
+    ]
+    of_several = "|refs:best" if len(references) > 1 else ""
+    signature = (
+        f"nrefs:{len(references)}{of_several}|case:lc|tok:unicode-words|norm:nfc|{modules}stem:porter"
+        f"|alpha:{ALPHA:g}|beta:{BETA:g}|gamma:{GAMMA:g}|stat:mean*100|version:nltk-{version('nltk')}"
+    )
+    return Score(100 * math.fsum(values) / len(values), signature)
+
+
+def _synonyms(folder: str | None) -> tuple[Any, str]:
+    """What METEOR asks for synonyms, each word once, and how signatures name the modules."""
+    if folder is None:
+        return NO_WORDNET, WITHOUT_WORDNET
+    wordnet = open_wordnet(Path(folder))
+    return SimpleNamespace(synsets=lru_cache(2**14)(wordnet.synsets)), (
+        f"modules:exact+stem+synonyms|wordnet:{wordnet.name}|"
+    )
+
+
+@cache
+def _stemmer() -> Any:
+    """nltk's Porter stemmer, which stems each word once."""
+    from nltk.stem.porter import PorterStemmer
+
+    return SimpleNamespace(stem=lru_cache(2**16)(PorterStemmer().stem))

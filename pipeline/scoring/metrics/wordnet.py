@@ -1,0 +1,181 @@
+"""Synonyms from a folder with WordNet's database files (Miller 1995; the format is wndb(5WN)).
+
+nltk's own reader also wants `lexnames` and `index.sense`, which Debian's package lacks, and a folder among nltk's data.
+This one reads what METEOR needs, and has the two methods that nltk's METEOR calls: `synsets` and `lemmas`.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from tfm.data.errors import DataError
+from tfm.pipeline.config import EvaluationConfig
+
+PARTS_OF_SPEECH = ("noun", "verb", "adj", "adv")
+KINDS = ("index.{}", "data.{}", "{}.exc")
+FILES = tuple(kind.format(part) for part in PARTS_OF_SPEECH for kind in KINDS)
+"""What is read: for each part of speech the words, their synsets, and irregular forms."""
+
+ENDINGS: dict[str, tuple[tuple[str, str], ...]] = {
+    "noun": (
+        *(("s", ""), ("ses", "s"), ("ves", "f"), ("xes", "x"), ("zes", "z")),
+        *(("ches", "ch"), ("shes", "sh"), ("men", "man"), ("ies", "y")),
+    ),
+    "verb": (
+        *(("s", ""), ("ies", "y"), ("es", "e"), ("es", ""), ("ed", "e")),
+        *(("ed", ""), ("ing", "e"), ("ing", "")),
+    ),
+    "adj": (("er", ""), ("est", ""), ("er", "e"), ("est", "e")),
+    "adv": (),
+}
+"""Endings of inflected forms and what takes their place, as morphy(7WN) and nltk have them."""
+
+
+@dataclass(frozen=True)
+class Lemma:
+    """A word of a synset, with `_` between the words of a compound."""
+
+    text: str
+
+    def name(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Synset:
+    """Words that mean the same."""
+
+    words: tuple[Lemma, ...]
+
+    def lemmas(self) -> tuple[Lemma, ...]:
+        return self.words
+
+
+class WordNet:
+    """The WordNet in a folder. `name`: its version, where it says one, and 8 hex digits of the sha256 of its files.
+
+    Raises DataError where a file is missing or is no file of WordNet.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        check_folder(folder)
+        contents = _contents(folder)
+        self._folder = folder
+        self._data = {part: contents[f"data.{part}"] for part in PARTS_OF_SPEECH}
+        self._index = {part: dict(_entries(folder, f"index.{part}", contents)) for part in PARTS_OF_SPEECH}
+        self._irregular = {
+            part: {form: rest.split() for form, rest in _entries(folder, f"{part}.exc", contents)}
+            for part in PARTS_OF_SPEECH
+        }
+        version = re.search(rb"Word[nN]et (\d[\d.]*\+?) Copyright", self._data["adj"])
+        digest = _sha256(contents)[:8]
+        self.name = f"{version[1].decode()}-{digest}" if version else digest
+
+    def synsets(self, word: str) -> list[Synset]:
+        """The synsets of a word in lower case, of each part of speech and base form that it may be."""
+        return [
+            self._synset(part, offset)
+            for part in PARTS_OF_SPEECH
+            for form in self._base_forms(word, part)
+            for offset in self._offsets(part, form)
+        ]
+
+    def _base_forms(self, word: str, part: str) -> list[str]:
+        """The word itself and its base forms, each where WordNet has it."""
+        found = self._irregular[part].get(word)
+        if found is None:
+            found = [word.removesuffix(old) + new for old, new in ENDINGS[part] if word.endswith(old)]
+        return [form for form in dict.fromkeys((word, *found)) if form in self._index[part]]
+
+    def _offsets(self, part: str, lemma: str) -> list[int]:
+        """Where in data.PART the synsets of a lemma begin, in bytes.
+
+        A line of an index: lemma pos synset_cnt p_cnt [ptr_symbol...] sense_cnt tagsense_cnt synset_offset...
+        """
+        fields = self._index[part][lemma].split()
+        try:
+            count, num_pointers = int(fields[1]), int(fields[2])
+            offsets = [int(field) for field in fields[5 + num_pointers :]]
+        except (IndexError, ValueError) as error:
+            raise _not_wordnet(self._folder / f"index.{part}", f"the entry of {lemma!r}") from error
+        if not 0 < count == len(offsets):
+            raise _not_wordnet(self._folder / f"index.{part}", f"the entry of {lemma!r}")
+        return offsets
+
+    def _synset(self, part: str, offset: int) -> Synset:
+        """The synset that begins at a byte of data.PART.
+
+        A line of it: synset_offset lex_filenum ss_type w_cnt word lex_id [word lex_id...] p_cnt ... | gloss, where
+        w_cnt is hexadecimal. An adjective may end in its place in a sentence, as in "galore(ip)".
+        """
+        data = self._data[part]
+        try:
+            fields = data[offset : data.index(b"\n", offset)].decode().split()
+            if int(fields[0]) != offset:
+                raise ValueError("another synset")
+            words = fields[4 : 4 + 2 * int(fields[3], 16) : 2]
+        except (IndexError, ValueError) as error:
+            raise _not_wordnet(self._folder / f"data.{part}", f"the synset at byte {offset}") from error
+        return Synset(tuple(Lemma(re.sub(r"\([^()]*\)$", "", word)) for word in words))
+
+
+def open_wordnet(folder: Path) -> WordNet:
+    """The WordNet in a folder, parsed again only where its files have changed."""
+    return _parsed(folder, fingerprint(folder))
+
+
+@lru_cache(maxsize=1)
+def _parsed(folder: Path, contents: str) -> WordNet:
+    return WordNet(folder)
+
+
+def folder_of(config: EvaluationConfig) -> Path | None:
+    """The folder that METEOR reads; None where none is named or no METEOR is asked for."""
+    return None if config.wordnet is None or "meteor" not in config.metrics else Path(config.wordnet)
+
+
+def check_folder(folder: Path) -> None:
+    """Raise DataError, of two lines, where a folder lacks a file of WordNet."""
+    missing = [name for name in FILES if not (folder / name).is_file()]
+    if missing:
+        more = f" and lacks {len(missing) - 1} more" if missing[1:] else ""
+        raise DataError(
+            f"has no {missing[0]}{more}: it is no folder of WordNet's database files\n"
+            "name one that is (Debian's package wordnet-base: /usr/share/wordnet), or leave wordnet out: METEOR then "
+            "compares words and stems alone",
+            file=folder,
+        )
+
+
+def fingerprint(folder: Path) -> str:
+    """sha256 in hex of all that is read from the folder. Raises DataError where a file is missing."""
+    check_folder(folder)
+    return _sha256(_contents(folder))
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in FILES}
+
+
+def _entries(folder: Path, name: str, contents: dict[str, bytes]) -> Iterator[tuple[str, str]]:
+    """The first word of each line, and the rest; a line that begins with a space belongs to the licence."""
+    try:
+        lines: Sequence[str] = contents[name].decode().split("\n")
+    except UnicodeDecodeError as error:
+        raise _not_wordnet(folder / name, f"byte {error.start}") from error
+    for line in lines:
+        if line and not line.startswith(" "):
+            first, _, rest = line.partition(" ")
+            yield first, rest
+
+
+def _not_wordnet(file: Path, what: str) -> DataError:
+    return DataError(f"{what} is not as WordNet has it (wndb(5WN)): install WordNet's files again", file=file)
+
+
+def _sha256(contents: dict[str, bytes]) -> str:
+    parts = "".join(f"{name} {hashlib.sha256(contents[name]).hexdigest()}\n" for name in FILES)
+    return hashlib.sha256(parts.encode()).hexdigest()
