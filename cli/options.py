@@ -46,6 +46,16 @@ Forbidden = Annotated[
     list[str] | None,
     typer.Option("--forbidden", metavar="TEXT", help="A word or phrase that must not occur; repeatable."),
 ]
+Forced = Annotated[
+    Path | None,
+    typer.Option("--forced", metavar="FILE", help="Forced words: line n has those of line n, separated by tabs."),
+]
+Prefix = Annotated[
+    str | None, typer.Option("--prefix", metavar="TEXT", help="Text with which every translation begins.")
+]
+Prefixes = Annotated[
+    Path | None, typer.Option("--prefixes", metavar="FILE", help="Line n is the beginning of line n's translation.")
+]
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
 Device = Annotated[DeviceName | None, typer.Option("--device", help="Device to compute on (auto).")]
 

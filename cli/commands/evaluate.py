@@ -8,7 +8,10 @@ import typer
 
 from tfm.cli.options import (
     Device,
+    Forced,
     Out,
+    Prefix,
+    Prefixes,
     RecipeFile,
     Seed,
     Sets,
@@ -53,16 +56,9 @@ def evaluate(
         Path | None, typer.Option("--wordnet", metavar="DIR", help="WordNet's database files, for --metric meteor.")
     ] = None,
     beam: Annotated[int | None, typer.Option("--beam", metavar="W", help="Beam width of the model's search.")] = None,
-    forced: Annotated[
-        Path | None,
-        typer.Option("--forced", metavar="FILE", help="Forced words: line n has those of line n, separated by tabs."),
-    ] = None,
-    prefix: Annotated[
-        str | None, typer.Option("--prefix", metavar="TEXT", help="Text with which every translation begins.")
-    ] = None,
-    prefixes: Annotated[
-        Path | None, typer.Option("--prefixes", metavar="FILE", help="Line n is the beginning of line n's translation.")
-    ] = None,
+    forced: Forced = None,
+    prefix: Prefix = None,
+    prefixes: Prefixes = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the content of scores.json.")] = False,
     device: Device = None,
     seed: Seed = None,

@@ -20,8 +20,11 @@ from tfm.cli.options import (
     DeviceName,
     DrawSeed,
     Forbidden,
+    Forced,
     NoRepeat,
     Out,
+    Prefix,
+    Prefixes,
     RecipeFile,
     Sets,
     Temperature,
@@ -91,20 +94,13 @@ def translate(
     ] = None,
     no_repeat_ngram: NoRepeat = None,
     forbidden: Forbidden = None,
-    forced: Annotated[
-        Path | None,
-        typer.Option("--forced", metavar="FILE", help="Forced words: line n has those of line n, separated by tabs."),
-    ] = None,
+    forced: Forced = None,
     precision: Annotated[
         str | None,
         typer.Option("--precision", metavar="NAME", help="Precision of matrix products: fp32, bf16, int8."),
     ] = None,
-    prefix: Annotated[
-        str | None, typer.Option("--prefix", metavar="TEXT", help="Text with which every translation begins.")
-    ] = None,
-    prefixes: Annotated[
-        Path | None, typer.Option("--prefixes", metavar="FILE", help="Line n is the beginning of line n's translation.")
-    ] = None,
+    prefix: Prefix = None,
+    prefixes: Prefixes = None,
     jsonl: Annotated[
         bool, typer.Option("--jsonl", help="Print one JSON object per line: source, translations, scores.")
     ] = False,

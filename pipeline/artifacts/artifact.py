@@ -112,8 +112,8 @@ def publish(plan: Plan, *, command: Sequence[str], seconds_before: float = 0.0) 
     seconds_before: what the work for it has taken up to here, which belongs to its duration.
 
     The place is locked throughout. At every moment, whatever fails and whenever the process dies, the name
-    gives the old artifact whole or the new one whole (see `_put` for file systems that cannot swap). Raises CannotWrite
-    where another process writes the same place, or where something stands there that is not ours to replace.
+    gives the old artifact whole or the new one whole (see `swap.put` for file systems that cannot swap). Raises
+    CannotWrite where another process writes the same place, or where there is something that is not ours to replace.
     """
     began = time.monotonic() - seconds_before
     with _place_for(plan) as (place, version):

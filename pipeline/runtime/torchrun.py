@@ -68,7 +68,8 @@ def in_step(work: Callable[[], None], *, by_all: bool = False) -> None:
         work()
     except BaseException as error:
         code = Stopped.exit_code if isinstance(error, KeyboardInterrupt) else 74 if isinstance(error, OSError) else 1
-        _tell(store, size, {"failed": str(error), "exit_code": getattr(error, "exit_code", code)})
+        reason = str(error) or type(error).__name__
+        _tell(store, size, {"failed": reason, "exit_code": getattr(error, "exit_code", code)})
         raise
     _tell(store, size, {})
 

@@ -9,8 +9,8 @@ import pytest
 
 from tests.invariants.test_resume import SignalAt
 from tests.killing import Spoil, result
+from tests.listening import Listening
 from tests.tiny_training import run, training
-from tests.unit.pipeline.training.test_loop import Listening
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import DataError, RecipeError, Stopped
 from tfm.pipeline.reports.run_summary import read_run

@@ -5,6 +5,7 @@ from typing import Any, get_args
 
 import pytest
 
+from tests.listening import Listening
 from tests.tiny_artifact import make, plan_of
 from tfm.model.config import Mixing, Norm, Normalization, Positions, Score
 from tfm.pipeline.artifacts.artifact import open_artifact, stale
@@ -15,20 +16,6 @@ from tfm.pipeline.recipes.several_recipes import load_recipes, run_recipes, take
 from tfm.pipeline.runtime.progress import Quiet
 
 VARIANTS = sorted((Path(__file__).parents[4] / "recipes" / "variants").glob("*.toml"))
-
-
-class Talk(Quiet):
-    """A reporter that remembers."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.warnings: list[str] = []
-
-    def line(self, text: str) -> None:
-        self.lines.append(text)
-
-    def warn(self, text: str) -> None:
-        self.warnings.append(text)
 
 
 def recipe(name: str) -> Recipe:
@@ -57,7 +44,7 @@ def test_the_first_error_stops_all(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_keep_going_runs_all_and_tells_which_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     errors: dict[str, Exception] = {"a": OSError(28, "No space left", "x/y"), "c": CannotWrite("locked")}
-    begun, talk = raising(monkeypatch, errors), Talk()
+    begun, talk = raising(monkeypatch, errors), Listening()
     failed = run_recipes([recipe(name) for name in "abcd"], keep_going=True, command=[], reporter=talk)
     assert begun == ["a", "b", "c", "d"]
     assert failed == errors
@@ -75,7 +62,7 @@ def test_who_stops_one_stops_all(monkeypatch: pytest.MonkeyPatch, error: Excepti
 
 def test_one_recipe_has_no_heading(monkeypatch: pytest.MonkeyPatch) -> None:
     raising(monkeypatch, {})
-    talk = Talk()
+    talk = Listening()
     run_recipes([recipe("a")], command=[], reporter=talk)
     assert talk.lines == []
 
@@ -91,7 +78,7 @@ def test_two_recipes_of_one_name_are_refused(tmp_path: Path) -> None:
 def test_an_artifact_of_the_same_plan_is_taken_over_whole(tmp_path: Path) -> None:
     other, mine = plan_of(tmp_path / "other", size=3), plan_of(tmp_path / "mine", size=3)
     make(other)
-    talk = Talk()
+    talk = Listening()
     take_over(mine, [tmp_path / "nowhere", other.folder], ["tfm", "run"], talk)
     assert stale(mine) is None
     made = open_artifact(mine.folder)

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from tests.invariants.test_resume import SignalAt
+from tests.listening import Listening
 from tests.tiny_training import run, training, write_dataset
-from tests.unit.pipeline.training.test_loop import Listening
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import Stopped
 from tfm.pipeline.runtime import threads

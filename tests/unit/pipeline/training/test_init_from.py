@@ -7,8 +7,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from tests.listening import Listening
 from tests.tiny_training import MODEL, STACK, run, training, write_dataset
-from tests.unit.pipeline.training.test_loop import Listening
 from tfm.model.config import DropoutConfig, ModelConfig
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import DataError, RecipeError

@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 
+from tests.listening import Listening
 from tests.rounding import assert_rounds_like
 from tests.tiny_training import MODEL, STACK, in_float64, run, training, write_dataset
 from tfm.data.dataset.store import load_dataset
@@ -46,18 +47,6 @@ from tfm.tokenizer.tokenizer import load_pair
 
 ROOT = Path(__file__).parents[4]
 NO_BLEU = {"every_steps": 5, "bleu": False}
-
-
-class Listening(Quiet):
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.warnings: list[str] = []
-
-    def line(self, text: str) -> None:
-        self.lines.append(text)
-
-    def warn(self, text: str) -> None:
-        self.warnings.append(text)
 
 
 @pytest.fixture(autouse=True)

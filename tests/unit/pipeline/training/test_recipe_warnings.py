@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.listening import Listening
 from tests.tiny_training import run, training, write_dataset
-from tests.unit.pipeline.training.test_loop import Listening
 from tfm.model.config import ModelConfig
 from tfm.pipeline.config import ScheduleConfig
 from tfm.pipeline.recipes.recipe import load_recipe
