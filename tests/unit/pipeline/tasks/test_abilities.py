@@ -13,6 +13,7 @@ import pytest
 from tfm.model.config import EMBEDS, LEARNS, Task
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.reports.evaluation_report import NAMES
+from tfm.pipeline.scoring.metrics.registry import METRICS
 from tfm.pipeline.tasks.abilities import ABILITIES, LOWER_IS_BETTER, evaluation_of, tasks_that
 from tfm.pipeline.tasks.registry import TASKS
 
@@ -81,6 +82,18 @@ def test_figures_are_known_by_name_and_the_main_one_of_translation_is_bleu() -> 
     assert LOWER_IS_BETTER.issubset({*NAMES, "loss"})
     assert ABILITIES["translation"].figures[0] == "bleu"
     assert "bleu" not in LOWER_IS_BETTER
+
+
+def test_what_is_better_is_so_by_the_metrics_themselves() -> None:
+    """A hypothesis that is its reference is better than one with two words wrong; the rest are sums of -log p."""
+    good, bad = "a dog runs over the wide green field".split(), "a cat runs over the wide green house".split()
+    config, worse_is_higher = EvaluationConfig(), set()
+    for name, metric in METRICS.items():
+        best, worst = (metric([" ".join(words)], [[" ".join(good)]], config).score for words in (good, bad))
+        assert best != worst, name
+        if worst > best:
+            worse_is_higher.add(name)
+    assert LOWER_IS_BETTER == worse_is_higher | {"loss", "perplexity", "word_perplexity", "bits_per_character"}
 
 
 def test_tasks_are_found_by_what_they_can() -> None:
