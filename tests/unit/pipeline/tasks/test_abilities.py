@@ -93,7 +93,7 @@ def test_what_is_better_is_so_by_the_metrics_themselves() -> None:
         assert best != worst, name
         if worst > best:
             worse_is_higher.add(name)
-    assert LOWER_IS_BETTER == worse_is_higher | {"loss", "perplexity", "word_perplexity", "bits_per_character"}
+    assert worse_is_higher | {"loss", "perplexity", "word_perplexity", "bits_per_character"} == LOWER_IS_BETTER
 
 
 def test_tasks_are_found_by_what_they_can() -> None:
