@@ -1,29 +1,23 @@
 """The evaluate stage: scores with signatures and a report, from translations or from files alone."""
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tfm.data.dataset.split import Dataset
 from tfm.data.dataset.store import load_dataset
-from tfm.data.json_documents import read_json
-from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, open_artifact, publish, read_artifact
+from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact, read_artifact
 from tfm.pipeline.artifacts.compatibility import check_made_from, check_tokenizer, task_of
 from tfm.pipeline.config import DecodingConfig, Device, EvaluationConfig
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.reports.evaluation_report import render, score_rows
-from tfm.pipeline.reports.training_curves import read_metrics, svg
+from tfm.pipeline.reports.published_scores import published_scores, show
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.aligned_files import aligned, translated_tests
-from tfm.pipeline.scoring.evaluation import Evaluation, Segments, as_json, assess, from_json, reading_scores
-from tfm.pipeline.scoring.label_tables import label_tables
+from tfm.pipeline.scoring.evaluation import Evaluation, Segments, as_json, assess
 from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.scoring.metrics.tokenization import check_installed
 from tfm.pipeline.scoring.metrics.wordnet import check_folder, fingerprint, folder_of
 from tfm.pipeline.tasks.abilities import ABILITIES, evaluation_of
-
-MOST_COLUMNS = 12  # of a confusion matrix on a terminal
 
 if TYPE_CHECKING:
     from tfm.pipeline.model_io.loaded_model import LoadedModel
@@ -81,7 +75,7 @@ def evaluate_tests(
         )
         return [_assess(segments, config, loaded, True, seed=seed, reporter=reporter) for segments in tests]
 
-    return _stage(todo, work, training, command, reporter)
+    return published_scores(todo, work, training, command, reporter)
 
 
 def evaluate_files(
@@ -143,7 +137,7 @@ def evaluate_files(
 
     if out is None:
         evaluations = work(None)
-        _show(evaluations, reporter)
+        show(evaluations, reporter)
         return as_json(evaluations)
     inputs = {name: Input.of_file(file) for name, file in files.items() if file is not None}
     if model is not None:
@@ -156,7 +150,7 @@ def evaluate_files(
     if prefix is not None:
         resolved["prefix"] = prefix
     todo = Plan(stage="evaluate", folder=out, config=resolved, inputs=inputs, seed=seed)
-    return _stage(todo, work, None, command, reporter)
+    return published_scores(todo, work, None, command, reporter)
 
 
 def _check(config: EvaluationConfig) -> None:
@@ -172,51 +166,6 @@ def _wordnet(config: EvaluationConfig) -> dict[str, Input]:
     """The WordNet that METEOR reads, as an input of the scores."""
     folder = folder_of(config)
     return {} if folder is None else {"wordnet": Input.of_value(fingerprint(folder), str(folder))}
-
-
-def _stage(
-    todo: Plan,
-    work: Callable[[Path | None], list[Evaluation]],
-    training: Path | None,
-    command: Sequence[str],
-    reporter: Reporter,
-) -> dict[str, Any]:
-    """Publishes what `work` finds, unless it is there already; shows it either way.
-
-    `work` is given the folder for files of its own.
-    """
-    if is_fresh(todo, reporter):
-        file = todo.folder / "scores.json"
-        with reading_scores(file, again="run this again"):
-            content = read_json(file)
-            _show_scores(from_json(content), reporter)
-    else:
-        with publish(todo, command=command) as draft:
-            evaluations = work(draft.folder)
-            content = as_json(evaluations)
-            _write(draft, content, _page(todo, evaluations, training))
-        _show(evaluations, reporter)
-    reporter.line(f"report: {todo.folder / 'report.html'}")
-    return content
-
-
-def _write(draft: Draft, content: dict[str, Any], page: str) -> None:
-    text = json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False)
-    (draft.folder / "scores.json").write_text(text + "\n", encoding="utf-8")
-    (draft.folder / "report.html").write_text(page, encoding="utf-8")
-    for entry in (content, *content["others"].values()):
-        draft.figures[entry["split"]] = {name: score["score"] for name, score in entry["metrics"].items()}
-
-
-def _page(todo: Plan, evaluations: list[Evaluation], training: Path | None) -> str:
-    """The report. A training without a metrics.jsonl (a model from elsewhere) has no curves."""
-    metrics = [] if training is None else _training_metrics(training / "metrics.jsonl")
-    title = f"Evaluation: {evaluations[0].name}"
-    return render(title, evaluations, curves=svg(metrics) if metrics else None, inputs=todo.inputs)
-
-
-def _training_metrics(file: Path) -> list[dict[str, object]]:
-    return read_metrics(file) if file.exists() else []
 
 
 def _held_out(loaded: "LoadedModel", data: Dataset, reporter: Reporter) -> list[Evaluation]:
@@ -282,23 +231,3 @@ def _translate(
             loaded, sources, decoding, reporter=reporter, prefixes=prefixes, forced=forced, on_done=bar.advance
         )
         return [translations[0].text for translations in found]
-
-
-def _show(evaluations: Sequence[Evaluation], reporter: Reporter) -> None:
-    """The tables of scores, and a few samples of the main test set."""
-    _show_scores(evaluations, reporter)
-    for sample in evaluations[0].shown:
-        reporter.line(f"sample, line {sample.line}")
-        if sample.source is not None:
-            reporter.line(f"  source      {sample.source}")
-        reporter.line(f"  hypothesis  {sample.hypothesis}")
-        for reference in sample.references:
-            reporter.line(f"  reference   {reference}")
-
-
-def _show_scores(evaluations: Sequence[Evaluation], reporter: Reporter) -> None:
-    for evaluation in evaluations:
-        title = f"{evaluation.name}: {evaluation.num_segments:,} segments"
-        reporter.table(title, ("metric", "score", "signature"), score_rows(evaluation))
-        for named, columns, rows in label_tables(evaluation.labels, MOST_COLUMNS) if evaluation.labels else ():
-            reporter.table(f"{evaluation.name}: {named}", columns, rows)

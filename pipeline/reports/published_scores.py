@@ -1,0 +1,81 @@
+"""Scores as an artifact: scores.json and report.html published, unless they are fresh, and shown either way."""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tfm.data.json_documents import read_json
+from tfm.pipeline.artifacts.artifact import Draft, Plan, is_fresh, publish
+from tfm.pipeline.reports.evaluation_report import render, score_rows
+from tfm.pipeline.reports.training_curves import read_metrics, svg
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.scoring.evaluation import Evaluation, as_json, from_json, reading_scores
+from tfm.pipeline.scoring.label_tables import label_tables
+
+MOST_COLUMNS = 12  # of a confusion matrix on a terminal
+
+
+def published_scores(
+    todo: Plan,
+    work: Callable[[Path | None], list[Evaluation]],
+    training: Path | None,
+    command: Sequence[str],
+    reporter: Reporter,
+) -> dict[str, Any]:
+    """Publishes what `work` finds, unless it is there already; shows it either way. Returns scores.json's content.
+
+    `work` is given the folder for files of its own. `training` is the folder whose metrics.jsonl the report draws.
+    """
+    if is_fresh(todo, reporter):
+        file = todo.folder / "scores.json"
+        with reading_scores(file, again="run this again"):
+            content = read_json(file)
+            _show_scores(from_json(content), reporter)
+    else:
+        with publish(todo, command=command) as draft:
+            evaluations = work(draft.folder)
+            content = as_json(evaluations)
+            _write(draft, content, _page(todo, evaluations, training))
+        show(evaluations, reporter)
+    reporter.line(f"report: {todo.folder / 'report.html'}")
+    return content
+
+
+def show(evaluations: Sequence[Evaluation], reporter: Reporter) -> None:
+    """The tables of scores, and a few samples of the main test set."""
+    _show_scores(evaluations, reporter)
+    for sample in evaluations[0].shown:
+        reporter.line(f"sample, line {sample.line}")
+        if sample.source is not None:
+            reporter.line(f"  source      {sample.source}")
+        reporter.line(f"  hypothesis  {sample.hypothesis}")
+        for reference in sample.references:
+            reporter.line(f"  reference   {reference}")
+
+
+def _write(draft: Draft, content: dict[str, Any], page: str) -> None:
+    text = json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False)
+    (draft.folder / "scores.json").write_text(text + "\n", encoding="utf-8")
+    (draft.folder / "report.html").write_text(page, encoding="utf-8")
+    for entry in (content, *content["others"].values()):
+        draft.figures[entry["split"]] = {name: score["score"] for name, score in entry["metrics"].items()}
+
+
+def _page(todo: Plan, evaluations: list[Evaluation], training: Path | None) -> str:
+    """The report. A training without a metrics.jsonl (a model from elsewhere) has no curves."""
+    metrics = [] if training is None else _training_metrics(training / "metrics.jsonl")
+    title = f"Evaluation: {evaluations[0].name}"
+    return render(title, evaluations, curves=svg(metrics) if metrics else None, inputs=todo.inputs)
+
+
+def _training_metrics(file: Path) -> list[dict[str, object]]:
+    return read_metrics(file) if file.exists() else []
+
+
+def _show_scores(evaluations: Sequence[Evaluation], reporter: Reporter) -> None:
+    for evaluation in evaluations:
+        title = f"{evaluation.name}: {evaluation.num_segments:,} segments"
+        reporter.table(title, ("metric", "score", "signature"), score_rows(evaluation))
+        for named, columns, rows in label_tables(evaluation.labels, MOST_COLUMNS) if evaluation.labels else ():
+            reporter.table(f"{evaluation.name}: {named}", columns, rows)
