@@ -37,9 +37,9 @@ def _curves_in_outline() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(training_curves, "svg", outline)
-        evaluate = sys.modules.get("tfm.pipeline.stages.evaluate")
-        if evaluate is not None:
-            patch.setattr(evaluate, "svg", outline)
+        published_scores = sys.modules.get("tfm.pipeline.reports.published_scores")
+        if published_scores is not None:
+            patch.setattr(published_scores, "svg", outline)
         yield
 
 
