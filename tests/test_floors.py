@@ -21,7 +21,7 @@ ONLY_IN = {"typer": "cli", "rich": "cli", "tokenizers": "tokenizer"}
 FOLDERS = {
     "pipeline": (
         *("recipes", "stages", "training", "reports", "scoring", "inference", "attention_page", "model_io"),
-        *("decoding", "artifacts", "tasks", "runtime", "config", "errors"),
+        *("decoding", "artifacts", "tasks", "runtime", "config", "page_frame", "errors"),
     ),
     "model": (
         *("fused", "build", "transformer", "recurrent", "attention", "word_vectors", "layers", "cpu_kernels"),

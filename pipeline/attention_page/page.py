@@ -1,42 +1,20 @@
 """The page of `tfm attend`: what a model attends to in a sentence, on one self-contained page."""
 
-import base64
-import hashlib
-import json
-from html import escape
-from string import Template
-
 import numpy as np
 
 from tfm.pipeline.attention_page.head_statistics import HeadReport, Table
 from tfm.pipeline.attention_page.picture import View
 from tfm.pipeline.attention_page.reading import KINDS, SPACE, Reading
 from tfm.pipeline.attention_page.script import SCRIPT
-from tfm.pipeline.errors import printable
+from tfm.pipeline.page_frame import as_html, framed, in_script
 
-# The policy makes a browser hold what the page promises: nothing is loaded, and only the script below runs.
-PAGE = Template("""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta http-equiv="Content-Security-Policy"
-      content="default-src 'none'; style-src 'unsafe-inline'; script-src '$allowed'">
-<title>$title</title>
-<style>
-:root { --ink: #1c1e21; --faint: #667078; --line: #d8dde1; --paper: #ffffff; --card: #f5f7f8;
-        --ink-of-weights: 23, 92, 150; --cell: 1.7rem; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e3e6e8; --faint: #98a2a9; --line: #3a4147; --paper: #16191c; --card: #1f2327;
-          --ink-of-weights: 120, 187, 235; }
-}
-body { margin: 0 auto; padding: 1.5rem; max-width: 70rem; color: var(--ink); background: var(--paper);
-       font: 16px/1.5 system-ui, sans-serif; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; margin-top: 2.5rem; }
+STYLE = """\
+:root { --ink-of-weights: 23, 92, 150; --cell: 1.7rem; }
+@media (prefers-color-scheme: dark) { :root { --ink-of-weights: 120, 187, 235; } }
+body { max-width: 70rem; }
 .sentence { background: var(--card); border-radius: 6px; padding: 0.6rem 0.9rem; overflow-wrap: anywhere; }
 .sentence span { display: block; white-space: pre-wrap; }
-.note, #said { color: var(--faint); font-size: 0.9rem; } #said { min-height: 3em; }
+.note, #said { color: var(--faint); font-size: 0.9rem; margin: 1em 0; } #said { min-height: 3em; }
 button { font: inherit; color: inherit; background: none; border: 1px solid transparent; border-radius: 4px;
          cursor: pointer; }
 button:focus-visible, select:focus-visible { outline: 2px solid rgb(var(--ink-of-weights)); outline-offset: 1px; }
@@ -44,7 +22,7 @@ button:focus-visible, select:focus-visible { outline: 2px solid rgb(var(--ink-of
 #kinds button { padding: 0.3rem 0.8rem; border-radius: 4px 4px 0 0; color: var(--faint); }
 #kinds [aria-selected=true] { color: var(--ink); border-bottom: 3px solid rgb(var(--ink-of-weights)); }
 select { font: inherit; } label { margin-right: 1rem; }
-.scroll { overflow: auto; padding: 3px; }
+.scroll { padding: 3px; }
 #views { display: flex; flex-wrap: wrap; gap: 1.5rem 3rem; align-items: flex-start; }
 #matrix { display: inline-grid; grid-template-columns: auto auto; align-items: end; }
 #keys { display: flex; grid-column: 2; }
@@ -64,18 +42,9 @@ canvas { image-rendering: pixelated; display: block; border: 1px solid var(--lin
 #heads span { width: 4.5rem; flex: none; color: var(--faint); font-size: 0.9rem; }
 #heads button { padding: 2px; } #heads [aria-pressed=true] { border-color: var(--ink); }
 #heads canvas { width: 5.5rem; height: clamp(1.5rem, calc(5.5rem * var(--rows) / var(--columns)), 9rem); }
-table { border-collapse: collapse; }
-th, td { text-align: left; padding: 0.2rem 0.9rem 0.2rem 0; border-bottom: 1px solid var(--line); white-space: nowrap; }
-th { font-weight: 600; color: var(--faint); font-size: 0.85rem; }
-.number { text-align: right; font-variant-numeric: tabular-nums; }
-</style>
-</head>
-<body>
-<h1>$title</h1>
-$body
-</body>
-</html>
-""")
+table { width: auto; }
+th, td { padding: 0.2rem 0.9rem 0.2rem 0; white-space: nowrap; }
+"""
 
 PANEL = """<p class="sentence">{texts}</p>
 <noscript><p>The pictures are drawn by a script within this page: allow it to run.</p></noscript>
@@ -107,20 +76,13 @@ def render(title: str, read: Reading | None, view: View | None, report: HeadRepo
     parts += [] if report is None else [_table(table) for table in report.tables()]
     if read is not None:
         parts.append(f'<script type="application/json" id="data">{in_script(_data(read, view))}</script>')
-        parts.append(f"<script>{SCRIPT}</script>")
-    allowed = "sha256-" + base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
-    return PAGE.substitute(title=_text(title), allowed=allowed, body="\n".join(parts))
-
-
-def in_script(value: object) -> str:
-    """JSON that is the same to a script and nothing to HTML, whatever text is in it."""
-    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
+    return framed(title, "\n".join(parts), style=STYLE, script=None if read is None else SCRIPT)
 
 
 def _panel(read: Reading) -> str:
-    texts = f"<span>{_text(read.source)}</span>"
+    texts = f"<span>{as_html(read.source)}</span>"
     if read.target is not None:
-        texts += f"<span>→ {_text(read.target)}</span>"
+        texts += f"<span>→ {as_html(read.target)}</span>"
     return PANEL.format(texts=texts, space=SPACE)
 
 
@@ -147,18 +109,13 @@ def _data(read: Reading, view: View | None) -> dict[str, object]:
 
 def _table(table: Table) -> str:
     """Numbers to the right, the rest to the left."""
-    head = "".join(f"<th{_side(i)}>{_text(column)}</th>" for i, column in enumerate(table.columns))
+    head = "".join(f"<th{_side(i)}>{as_html(column)}</th>" for i, column in enumerate(table.columns))
     rows = "".join(
-        "<tr>" + "".join(f"<td{_side(i)}>{_text(str(cell))}</td>" for i, cell in enumerate(row)) + "</tr>\n"
+        "<tr>" + "".join(f"<td{_side(i)}>{as_html(str(cell))}</td>" for i, cell in enumerate(row)) + "</tr>\n"
         for row in table.rows
     )
-    return f'<h2>{_text(table.title)}</h2>\n<div class="scroll"><table><tr>{head}</tr>\n{rows}</table></div>'
+    return f'<h2>{as_html(table.title)}</h2>\n<div class="scroll"><table><tr>{head}</tr>\n{rows}</table></div>'
 
 
 def _side(column: int) -> str:
     return ' class="number"' if column else ""
-
-
-def _text(text: str) -> str:
-    """Text of a user as HTML, in which nothing is invisible."""
-    return escape(printable(text))

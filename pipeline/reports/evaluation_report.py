@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from tfm.pipeline.artifacts.artifact import Input
-from tfm.pipeline.reports.report_template import PAGE
+from tfm.pipeline.page_frame import framed
 from tfm.pipeline.scoring.breakdown import Sample
 from tfm.pipeline.scoring.evaluation import Evaluation
 from tfm.pipeline.scoring.label_tables import label_tables
@@ -33,6 +33,10 @@ NAMES: Mapping[str, str] = {
     "bits_per_character": "bits a character",
 }
 MOST_COLUMNS = 30  # of a confusion matrix on a page
+LINEAGE = """\
+ul.lineage, ul.lineage ul { list-style: none; padding-left: 1.2rem; border-left: 1px solid var(--line); }
+ul.lineage { padding-left: 0.8rem; }
+"""
 
 
 def score_rows(evaluation: Evaluation) -> list[tuple[str, str, str]]:
@@ -69,7 +73,7 @@ def render(title: str, evaluations: Sequence[Evaluation], *, curves: str | None,
     if inputs:
         inner = "".join(_lineage(name, inputs[name].as_json()) for name in sorted(inputs))
         parts.append(f'<h2>Lineage</h2>\n<ul class="lineage">{inner}</ul>')
-    return PAGE.substitute(title=escape(title), body="\n".join(part for part in parts if part))
+    return framed(title, "\n".join(part for part in parts if part), style=LINEAGE)
 
 
 def _inline(svg: str) -> str:

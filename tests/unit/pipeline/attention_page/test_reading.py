@@ -18,7 +18,7 @@ from torch import finfo, float32, float64
 from tests.tiny_model import TEXTS, tiny_model
 from tfm.model.config import LEARNS, Architecture
 from tfm.pipeline.attention_page.head_statistics import HeadReport, Measure
-from tfm.pipeline.attention_page.page import in_script, render
+from tfm.pipeline.attention_page.page import render
 from tfm.pipeline.attention_page.picture import View, picture, title_of, view_of, weights_of
 from tfm.pipeline.attention_page.reading import KINDS, PASSES, Attention, Axes, Reading, Token, as_json, attend, token
 from tfm.pipeline.config import DecodingConfig
@@ -285,14 +285,6 @@ def test_text_on_the_page_is_text(title: str, source: str, target: str, piece: s
     assert page.texts["title"] == page.texts["h1"] == printable(title)
     assert page.texts["span"] == "".join([printable(source), "→ ", printable(target)])
     assert data_of(page)["kinds"][0]["keys"] == [printable(f"{piece}{i}") for i in range(3)]
-
-
-@given(st.recursive(texts | st.integers(), lambda inner: st.lists(inner) | st.dictionaries(texts, inner)))
-def test_json_within_a_script_is_the_same_and_ends_no_script(value: Any) -> None:
-    spelled = in_script(value)
-    assert json.loads(spelled) == value
-    assert spelled.isascii()
-    assert "<" not in spelled
 
 
 def test_the_head_report_is_on_the_page_by_itself_too() -> None:

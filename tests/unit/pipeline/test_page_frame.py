@@ -1,0 +1,73 @@
+"""The frame of pages: what it promises holds whatever stands in the page."""
+
+import json
+from html.parser import HTMLParser
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tfm.pipeline.page_frame import as_html, framed, in_script
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+
+
+class Elements(HTMLParser):
+    """The elements of a page by name: their attributes, and the text in each kind."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: dict[str, list[dict[str, str | None]]] = {}
+        self.texts: dict[str, str] = {}
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.setdefault(tag, []).append(dict(attrs))
+        if tag != "meta":
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts[self._open[-1] if self._open else ""] = data
+
+
+def policy(page: str) -> str | None:
+    (found,) = (each["content"] for each in Elements(page).found["meta"] if "http-equiv" in each)
+    return found
+
+
+def test_a_page_without_a_script_lets_none_run() -> None:
+    page = Elements(framed("A <title>", "<p>body</p>", style="p { color: red; }\n"))
+    assert policy(framed("t", "")) == POLICY
+    assert page.texts["title"] == page.texts["h1"] == "A <title>"
+    assert page.texts["p"] == "body"
+    assert page.texts["style"].endswith("p { color: red; }\n")
+    assert "script" not in page.found
+    assert page.found["html"] == [{"lang": "en"}]
+
+
+def test_the_one_script_is_allowed_by_its_hash() -> None:
+    script = "document.title = 'ß$title'"
+    text = framed("t", "<p>body</p>", script=script)
+    assert Elements(text).texts["script"] == script
+    # printf "document.title = 'ß\$title'" | openssl dgst -sha256 -binary | base64
+    assert policy(text) == f"{POLICY}; script-src 'sha256-6ZO3sV3ZGePCFDAcquk2V3bdmCqUmHaTFcWetqz6YCM='"
+
+
+def test_text_is_text_and_nothing_in_it_is_invisible() -> None:
+    assert as_html("<b>&\u202e\u05d0\n") == "&lt;b&gt;&amp;\\u202e\u05d0\\n"
+
+
+texts = st.text(st.sampled_from("</script>!-&\u2028\u0000\ud800ß") | st.characters())
+
+
+@given(st.recursive(texts | st.integers(), lambda inner: st.lists(inner) | st.dictionaries(texts, inner)))
+def test_json_within_a_script_is_the_same_and_ends_no_script(value: Any) -> None:
+    spelled = in_script(value)
+    assert json.loads(spelled) == value
+    assert spelled.isascii()
+    assert "<" not in spelled
