@@ -20,8 +20,10 @@ ONLY_IN = {"typer": "cli", "rich": "cli", "tokenizers": "tokenizer"}
 # From the top floor down: a folder or file imports what stands below it in its list, never what stands above.
 FOLDERS = {
     "pipeline": (
-        *("recipes", "stages", "training", "reports", "scoring", "inference", "attention_page", "model_io"),
-        *("decoding", "artifacts", "tasks", "runtime", "config", "page_frame", "errors"),
+        *("recipes", "stages"),
+        *("comparison", "training", "reports"),
+        *("scoring", "inference", "attention_page", "model_io", "decoding", "artifacts", "tasks"),
+        *("runtime", "config", "page_frame", "errors"),
     ),
     "model": (
         *("fused", "build", "transformer", "recurrent", "attention", "word_vectors", "layers", "cpu_kernels"),

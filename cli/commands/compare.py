@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from tfm.pipeline.reports.comparison import Comparison
+    from tfm.pipeline.comparison.runs import Comparison
     from tfm.pipeline.reports.run_summary import Trained
 
 NOTHING = "–"
@@ -39,8 +39,8 @@ def compare(
     if markdown and as_json:
         raise typer.BadParameter("give either --json or --markdown", param_hint="--markdown")
     from tfm.cli.console import reporter
-    from tfm.pipeline.reports.comparison import compare_runs
-    from tfm.pipeline.reports.comparison_plot import draw
+    from tfm.pipeline.comparison.curves_plot import draw
+    from tfm.pipeline.comparison.runs import compare_runs
 
     found = compare_runs(runs, sort)
     if plot is not None:

@@ -3,7 +3,6 @@
 import json
 import math
 import shutil
-from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -12,63 +11,12 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.tiny_artifact import signed
-from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact, publish
+from tests.tiny_runs import METRICS, SETTINGS, add_scores, make_run
+from tfm.pipeline.comparison.curves_plot import draw
+from tfm.pipeline.comparison.runs import compare_runs
 from tfm.pipeline.errors import CannotWrite, DataError, RecipeError
-from tfm.pipeline.reports.comparison import compare_runs
-from tfm.pipeline.reports.comparison_plot import draw
 from tfm.pipeline.reports.run_summary import read_run
-from tfm.pipeline.scoring.evaluation import Evaluation, as_json
 from tfm.pipeline.scoring.metrics.registry import Score
-
-BLEU = "nrefs:1|case:mixed|tok:13a"
-SETTINGS = {"device": "cpu", "precision": "fp32", "threads": 2, "world_size": 1, "batch_tokens": 64, "torch": "2"}
-METRICS = [
-    {"event": "train", "step": 10, "tokens_per_second": 100.0, "seconds": 2.0},
-    {"event": "valid", "step": 10, "loss": 3.0, "seconds": 5.0},
-    {"event": "train", "step": 20, "tokens_per_second": 300.0, "seconds": 13.0},
-    {"event": "valid", "step": 25, "loss": 2.0, "seconds": 1.0},
-]
-
-
-def make_run(
-    folder: Path,
-    *,
-    loss: float = 2.0,
-    model: Mapping[str, Any] = {},
-    dataset: str = "data",
-    metrics: list[dict[str, Any]] | None = None,
-    figures: Mapping[str, Any] = {},
-) -> Path:
-    """A run as far as a training: its model with figures, and metrics.jsonl."""
-    config = {"training": {"max_steps": 25}, "model": {"architecture": "transformer", "task": "translation", **model}}
-    plan = Plan("train", folder / "model", config, {"dataset": Input.of_value(dataset)}, seed=1)
-    with publish(plan, command=["test"]) as draft:
-        (draft.folder / "config.json").write_text("{}")
-        validation = {"loss": loss, "perplexity": math.exp(loss), "accuracy": 0.5}
-        draft.figures.update(parameters=1000, updates=25, training_seconds=17.0, settings=SETTINGS)
-        draft.figures.update({"validation": validation, **figures})
-    (folder / "training").mkdir()
-    lines = METRICS if metrics is None else metrics
-    (folder / "training" / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return folder
-
-
-def add_scores(
-    folder: Path, bleu: float, *, signature: str = BLEU, reference: str = "a text", beam: int = 5, **others: Score
-) -> Path:
-    """Translations and scores of a run's model."""
-    model = open_artifact(folder / "model").as_input()
-    with publish(
-        Plan("translate", folder / "translations", {"decoding": {"beam": beam}}, {"model": model}, 1), command=["test"]
-    ) as draft:
-        for kind, text in (("source", "x"), ("reference", reference)):
-            (draft.folder / f"test.{kind}.txt").write_text(text)
-    inputs = {"model": model, "translations": Input.of_artifact(folder / "translations")}
-    scores = {"bleu": Score(bleu, signature), **others}
-    found = [Evaluation("test", 1, scores, (), "source", (), (), ())]
-    with publish(Plan("evaluate", folder / "scores", {}, inputs, 1), command=["test"]) as draft:
-        (draft.folder / "scores.json").write_text(json.dumps(as_json(found)))
-    return folder
 
 
 def test_only_what_differs_from_the_first_is_told(tmp_path: Path) -> None:

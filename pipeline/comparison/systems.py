@@ -1,0 +1,149 @@
+"""What a system said of each test set, segment by segment, read from the folder of its run.
+
+Two systems can be held against each other only on the same texts: `texts_differ` says where they are not.
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tfm.data.json_documents import read_json
+from tfm.pipeline.artifacts.artifact import Input, Manifest, open_artifact, read_artifact
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.inference.translation import reference_file
+from tfm.pipeline.scoring.aligned_files import aligned
+from tfm.pipeline.scoring.evaluation import Segments, reading_scores
+
+SEGMENTS_FILE = "segments.jsonl"
+NO_TRANSLATIONS = "has no translations/ of its test sets, so that no segments can be compared"
+OLD_SCORES = f"its scores/ have no {SEGMENTS_FILE}, so that perplexity has no interval: run `tfm evaluate` again for it"
+
+
+@dataclass(frozen=True)
+class SegmentFigures:
+    """What an evaluation noted of one segment, beside its texts.
+
+    log_prob: natural logarithm of the probability of its references, over `pieces` predictions (end token included)
+    and `words` words; None where it has none. external: the numbers of external metrics, by their name.
+    """
+
+    log_prob: float | None
+    pieces: int | None
+    words: int | None
+    external: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class System:
+    """A trained model by what it says: the texts of each test set, the main one first, and, where its evaluation noted
+    them, figures by test set and line. notes: what is missing, in words."""
+
+    name: str
+    tests: Mapping[str, Segments]
+    figures: Mapping[str, Sequence[SegmentFigures]] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+
+def read_system(run: Path, name: str) -> System:
+    """What lies in the folder of a run: translations/ and scores/ of its model/, each verified.
+
+    What the run does not have, or has of another model, is left out and stands in the notes. Raises DataError where
+    something of it is damaged.
+    """
+    model = open_artifact(run / "model", "train").as_input()
+    notes: list[str] = []
+    order: Sequence[str] = ()
+    tests: Mapping[str, Segments] = {}
+    figures: Mapping[str, Sequence[SegmentFigures]] = {}
+    if _is_of(model, run / "scores", "evaluate"):
+        order, figures = read_artifact(run / "scores", _scored, "evaluate")
+        notes += [] if figures else [OLD_SCORES]
+    if _is_of(model, run / "translations", "translate"):
+        tests = read_artifact(run / "translations", lambda made: _translated(made, order), "translate")
+    if not tests and not figures:
+        notes.append(NO_TRANSLATIONS)
+    return System(name, tests, figures, notes)
+
+
+def texts_differ(one: Segments, other: Segments) -> str | None:
+    """Why two systems cannot be compared on a test set, naming it; None where both were given the same texts."""
+    if len(one.hypotheses) != len(other.hypotheses):
+        return f"{one.name}: {len(one.hypotheses):,} segments, not {len(other.hypotheses):,}"
+    if len(one.references) != len(other.references):
+        return f"{one.name}: {len(one.references)} references a segment, not {len(other.references)}"
+    columns = [("reference", *pair) for pair in zip(one.references, other.references, strict=True)]
+    if one.sources is not None and other.sources is not None:
+        columns.append(("source", one.sources, other.sources))
+    for kind, mine, theirs in columns:
+        for line, (text, another) in enumerate(zip(mine, theirs, strict=True), 1):
+            if text != another:
+                return f"{one.name}: the {kind} of line {line} is another text"
+    return None
+
+
+def _is_of(model: Input, folder: Path, stage: str) -> bool:
+    """Whether a folder holds what a stage made from this model."""
+    if not folder.exists():
+        return False
+    made = open_artifact(folder, stage).inputs.get("model")
+    return made is not None and made.fingerprint == model.fingerprint
+
+
+def _translated(made: Manifest, order: Sequence[str]) -> dict[str, Segments]:
+    """The test sets in translations/, those of `order` first; texts that were translated from a file have none."""
+    ending = ".reference.txt"
+    named = [file.removesuffix(ending) for file in made.files if file.endswith(ending)]
+    names = [name for name in named if {f"{name}.txt", f"{name}.source.txt"} <= made.files.keys()]
+    return {
+        name: _segments(made, name)
+        for name in sorted(names, key=lambda name: (order.index(name) if name in order else len(order), name))
+    }
+
+
+def _segments(made: Manifest, name: str) -> Segments:
+    files = {"source": f"{name}.source.txt", "hypotheses": f"{name}.txt"}
+    number = 1
+    while (file := reference_file(name, number)) in made.files:
+        files[f"reference {number}"], number = file, number + 1
+    lines = aligned({kind: made.folder / file for kind, file in files.items()})
+    references = [lines[f"reference {each}"] for each in range(1, number)]
+    return Segments(name, lines["source"], lines["hypotheses"], references)
+
+
+def _scored(made: Manifest) -> tuple[list[str], dict[str, list[SegmentFigures]]]:
+    """The test sets in the order of scores/, and the figures of their segments, where they were noted."""
+    shown = made.path / "scores.json"
+    with reading_scores(shown, again="score again"):
+        content = read_json(made.folder / "scores.json", shown=shown)
+        order = [str(content["split"]), *content["others"]]
+    found: dict[str, list[SegmentFigures]] = {}
+    if SEGMENTS_FILE not in made.files:
+        return order, found
+    with open(made.folder / SEGMENTS_FILE, encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                entry = json.loads(line)
+                rows = found.setdefault(entry["split"], [])
+                if entry["line"] != len(rows) + 1:
+                    raise ValueError(f"line {len(rows) + 1} of {entry['split']} is missing")
+                rows.append(_figures(entry))
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                shown = made.path / SEGMENTS_FILE
+                raise DataError(f"was not written by tfm ({error}); evaluate again", file=shown, line=number) from error
+    return order, found
+
+
+def _figures(entry: Mapping[str, Any]) -> SegmentFigures:
+    log_prob, pieces, words = entry["log_prob"], entry["pieces"], entry["words"]
+    external = {str(name): float(value) for name, value in entry["external"].items()}
+    if not all(map(math.isfinite, external.values())):
+        raise ValueError("a number that is not finite")
+    return SegmentFigures(
+        None if log_prob is None else float(log_prob),
+        None if pieces is None else int(pieces),
+        None if words is None else int(words),
+        external,
+    )

@@ -1,0 +1,96 @@
+"""What systems said: read from their runs, verified, and only held against each other on the same texts."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tiny_artifact import signed
+from tests.tiny_runs import add_texts, make_run
+from tfm.pipeline.comparison.systems import (
+    NO_TRANSLATIONS,
+    OLD_SCORES,
+    SegmentFigures,
+    read_system,
+    texts_differ,
+)
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.scoring.evaluation import Segments
+
+ARABIC = Segments("عربي", ["Ein Hund.", ""], ["كلب", ""], [["كلب يجري", ""], ["الكلب", ""]])
+MAIN = Segments("main", ["A", "B", "C"], ["EINS", "", "drei"], [["EINS", "ZWEI", "drei"]])
+
+
+def noted(**changes: Any) -> list[dict[str, Any]]:
+    entry = {"split": "main", "line": 1, "log_prob": -2.5, "pieces": 3, "words": 2, "external": {"länge": 7}}
+    empty = {"split": "main", "line": 2, "log_prob": None, "pieces": None, "words": None, "external": {}}
+    return [entry | changes, empty]
+
+
+def test_what_a_run_holds_is_read_the_main_test_set_first(tmp_path: Path) -> None:
+    also = replace(ARABIC, name="a")
+    tests = {each.name: each for each in (MAIN, ARABIC, also)}
+    run = add_texts(make_run(tmp_path / "run"), tests, noted=noted())
+    system = read_system(run, "mine")
+    assert system.name == "mine"
+    assert system.tests == tests
+    assert list(system.tests) == ["main", ARABIC.name, "a"]
+    assert system.figures == {
+        "main": [SegmentFigures(-2.5, 3, 2, {"länge": 7.0}), SegmentFigures(None, None, None, {})]
+    }
+    assert system.notes == []
+
+
+def test_what_a_run_lacks_is_said(tmp_path: Path) -> None:
+    bare = read_system(make_run(tmp_path / "bare"), "bare")
+    assert (bare.tests, bare.figures, bare.notes) == ({}, {}, [NO_TRANSLATIONS])
+    run = add_texts(make_run(tmp_path / "run"), {"main": MAIN})
+    assert read_system(run, "run").notes == [OLD_SCORES]
+    other = make_run(tmp_path / "other", seed=2)
+    shutil.rmtree(run / "model")
+    shutil.copytree(other / "model", run / "model")
+    assert read_system(run, "run").notes == [NO_TRANSLATIONS]
+
+
+def test_damage_is_an_error(tmp_path: Path) -> None:
+    run = add_texts(make_run(tmp_path / "run"), {"main": MAIN})
+    (run / "translations" / "main.txt").write_text("EINS\n\nvier\n")
+    with pytest.raises(DataError, match=r"main\.txt.*changed"):
+        read_system(run, "run")
+    (run / "translations" / "main.txt").write_text("EINS\n")
+    signed(run / "translations")
+    with pytest.raises(DataError, match="lines, but"):
+        read_system(run, "run")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"line": 2}, "line 1 of main is missing"),
+        ({"log_prob": "x"}, "could not convert"),
+        ({"external": {"comet": float("nan")}}, "not finite"),
+        ({"external": None}, "NoneType"),
+    ],
+)
+def test_figures_of_segments_are_checked(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+    run = add_texts(make_run(tmp_path / "run"), {"main": MAIN}, noted=noted(**changes))
+    with pytest.raises(DataError, match=rf"segments\.jsonl, line 1: .*{said}"):
+        read_system(run, "run")
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (Segments("main", MAIN.sources, ["x", "y", "z"], MAIN.references), None),
+        (Segments("main", None, MAIN.hypotheses, MAIN.references), None),
+        (Segments("main", ["A"], ["x"], [["EINS"]]), "main: 3 segments, not 1"),
+        (Segments("main", MAIN.sources, MAIN.hypotheses, [["EINS", "ZWEI", "Drei"]]), "reference of line 3"),
+        (Segments("main", ["A", "b", "C"], MAIN.hypotheses, MAIN.references), "source of line 2"),
+        (Segments("main", MAIN.sources, MAIN.hypotheses, [*MAIN.references] * 2), "1 references a segment, not 2"),
+    ],
+)
+def test_only_the_same_texts_are_compared(other: Segments, said: str | None) -> None:
+    found = texts_differ(MAIN, other)
+    assert found is None if said is None else found is not None and said in found
