@@ -1,4 +1,4 @@
-"""`tfm run`: the five stages of one or several recipes in one command."""
+"""`tfm run`: the five stages of one or several recipes, or seeds of one, in one command."""
 
 from pathlib import Path
 from typing import Annotated
@@ -19,14 +19,19 @@ def run(
             "--keep-going", help="If a recipe fails, continue with the next; the exit code is that of the first error."
         ),
     ] = False,
+    seeds: Annotated[
+        str | None,
+        typer.Option("--seeds", metavar="N,N,...", help="Run each recipe with each of these seeds, as NAME-N."),
+    ] = None,
     device: Device = None,
     sets: Sets = None,
 ) -> None:
     """Run the five stages of a recipe; stages that are up to date are skipped."""
     from tfm.cli.console import reporter
-    from tfm.pipeline.recipes.several_recipes import load_recipes, run_recipes
+    from tfm.pipeline.recipes.several_recipes import load_recipes, run_recipes, seeds_of
 
-    loaded = load_recipes(recipes, sets or (), {"training.device": device})
+    several = () if seeds is None else seeds_of(seeds)
+    loaded = load_recipes(recipes, sets or (), {"training.device": device}, several)
     failed = run_recipes(loaded, keep_going=keep_going, command=argv(), reporter=reporter())
     if failed:
         error = TfmError(f"{len(failed)} of {len(loaded)} recipes failed: {', '.join(failed)}")

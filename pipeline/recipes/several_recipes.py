@@ -1,4 +1,5 @@
-"""Several recipes, one after another: all are read before the first starts; shared artifacts are made once."""
+"""Several recipes, or seeds of one, one after another: all are read before the first starts; shared artifacts are made
+once."""
 
 import shutil
 from collections.abc import Mapping, Sequence
@@ -16,20 +17,45 @@ from tfm.pipeline.runtime.progress import Reporter
 ROOT = Path("runs")
 
 
+MOST_SEED = 2**32 - 1
+
+
 def load_recipes(
-    files: Sequence[Path], overrides: Sequence[str] = (), flags: Mapping[str, object | None] | None = None
+    files: Sequence[Path],
+    overrides: Sequence[str] = (),
+    flags: Mapping[str, object | None] | None = None,
+    seeds: Sequence[int] = (),
 ) -> list[Recipe]:
-    """The recipes in some files, as `load_recipe` reads each. Raises RecipeError where two have one name."""
+    """The recipes in some files, as `load_recipe` reads each; with seeds, for each of them one, called NAME-SEED.
+
+    Raises RecipeError where two have one name, and where a seed is set beside `seeds`.
+    """
+    if seeds and (also := [each for each in overrides if each.partition("=")[0].strip() == "seed"]):
+        raise RecipeError(f"--set {also[0]}: --seeds says the seed of each run; give one of the two")
     found: dict[str, tuple[Path, Recipe]] = {}
     for file in files:
         recipe = load_recipe(file, overrides, flags)
-        if recipe.name in found:
-            other = found[recipe.name][0]
-            raise RecipeError(
-                f'{other} and {file} have the same name, "{recipe.name}": their runs would share one folder'
-            )
-        found[recipe.name] = file, recipe
+        named = [{"seed": seed, "name": f"{recipe.name}-{seed}"} for seed in seeds]
+        for each in [load_recipe(file, overrides, {**(flags or {}), **more}) for more in named] or [recipe]:
+            if each.name in found:
+                other = found[each.name][0]
+                raise RecipeError(
+                    f'{other} and {file} have the same name, "{each.name}": their runs would share one folder'
+                )
+            found[each.name] = file, each
     return [recipe for _, recipe in found.values()]
+
+
+def seeds_of(text: str) -> list[int]:
+    """The seeds in a text such as "1,2,3". Raises RecipeError where it is no list of different seeds."""
+    seeds = []
+    for word in (each.strip() for each in text.split(",")):
+        if not (word.isascii() and word.isdigit() and len(word) <= 10 and int(word) <= MOST_SEED):
+            raise RecipeError(f"--seeds {text:.60}: {word!r:.20} is no whole number from 0 to {MOST_SEED}; write 1,2,3")
+        if int(word) in seeds:
+            raise RecipeError(f"--seeds {text:.60}: {int(word)} is there twice, and both runs would be the same")
+        seeds.append(int(word))
+    return seeds
 
 
 def run_recipes(

@@ -75,6 +75,29 @@ def test_runs_of_several_seeds_compare_in_every_figure(recipe: Path) -> None:
     assert "seed changed: 1 -> 3" in again.err
 
 
+def test_one_command_runs_several_seeds_and_again_continues(recipe: Path) -> None:
+    words = ("run", recipe, "--seeds", "1,2", "--set", "training.max_steps=2")
+    done = tfm(*words)
+    assert done.code == 0, done.err
+    assert [line for line in done.err.splitlines() if line.startswith("==")] == [
+        "== tiny-1 (1 of 2)",
+        "== tiny-2 (2 of 2)",
+    ]
+    assert "tokenizer: copied from runs/tiny-1/tokenizer" in done.err
+    assert "dataset: copied from runs/tiny-1/dataset" in done.err
+    models = [open_artifact(Path("runs", name, "model")) for name in ("tiny-1", "tiny-2")]
+    assert [each.seed for each in models] == [1, 2]
+    assert models[0].config == models[1].config
+    assert models[0].files["model.safetensors"] != models[1].files["model.safetensors"]
+    assert tfm(*words).err.count("nothing to do") == 10
+    more = tfm("run", recipe, "--seeds", "1,2,7", "--set", "training.max_steps=2")
+    assert more.err.count("nothing to do") == 12  # and the two that the third shares
+    assert Path("runs/tiny-7/scores/scores.json").exists()
+    refused = tfm("run", recipe, "--seeds", "1,,2")
+    assert refused.code == 2
+    assert refused.err == "--seeds 1,,2: '' is no whole number from 0 to 4294967295; write 1,2,3\n"
+
+
 def test_an_artifact_from_when_it_had_a_seed_stays_fresh(corpora: Path, tmp_path: Path) -> None:
     words = ("tokenize", corpora / "train.de", "--kind", "char", "--out", tmp_path / "t")
     assert tfm(*words).code == 0

@@ -11,8 +11,8 @@ from tfm.model.config import Mixing, Norm, Normalization, Positions, Score
 from tfm.pipeline.artifacts.artifact import open_artifact, stale
 from tfm.pipeline.errors import CannotWrite, DataError, RecipeError, Stopped
 from tfm.pipeline.recipes import chain, several_recipes
-from tfm.pipeline.recipes.recipe import Recipe
-from tfm.pipeline.recipes.several_recipes import load_recipes, run_recipes, take_over
+from tfm.pipeline.recipes.recipe import Recipe, load_recipe
+from tfm.pipeline.recipes.several_recipes import load_recipes, run_recipes, seeds_of, take_over
 from tfm.pipeline.runtime.progress import Quiet
 
 VARIANTS = sorted((Path(__file__).parents[4] / "recipes" / "variants").glob("*.toml"))
@@ -73,6 +73,35 @@ def test_two_recipes_of_one_name_are_refused(tmp_path: Path) -> None:
         file.write_text('name = "same"\n[data]\npath = "corpus"\n')
     with pytest.raises(RecipeError, match=r'one\.toml and .*two\.toml have the same name, "same"'):
         load_recipes(files)
+
+
+def test_each_recipe_is_run_with_each_seed_under_a_name_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text('seed = 9\n[data]\npath = "corpus"\n')
+    (tmp_path / "b.toml").write_text('name = "other"\n[data]\npath = "corpus"\n')
+    found = load_recipes([tmp_path / "a.toml", tmp_path / "b.toml"], ["training.max_steps=5"], {}, [1, 20])
+    assert [(each.name, each.seed) for each in found] == [("a-1", 1), ("a-20", 20), ("other-1", 1), ("other-20", 20)]
+    alone = load_recipe(tmp_path / "a.toml", ["training.max_steps=5"])
+    assert [each.model_copy(update={"name": "a", "seed": 9}) for each in found[:2]] == [alone, alone]
+    (tmp_path / "b.toml").write_text('name = "a-1"\n[data]\npath = "corpus"\n')
+    (tmp_path / "c.toml").write_text('name = "a"\n[data]\npath = "corpus"\n')
+    with pytest.raises(RecipeError, match='have the same name, "a-1"'):
+        load_recipes([tmp_path / "a.toml", tmp_path / "c.toml"], seeds=[1])
+    with pytest.raises(RecipeError, match="--set seed = 3: --seeds says"):
+        load_recipes([tmp_path / "a.toml"], ["seed = 3"], seeds=[1])
+    (tmp_path / "c.toml").write_text(f'name = "{"n" * 99}"\n[data]\npath = "corpus"\n')
+    with pytest.raises(RecipeError, match="name"):
+        load_recipes([tmp_path / "c.toml"], seeds=[12])
+
+
+def test_a_list_of_seeds_is_read() -> None:
+    assert seeds_of("3") == [3]
+    assert seeds_of("1, 2,0,4294967295") == [1, 2, 0, 4294967295]
+
+
+@pytest.mark.parametrize("text", ["", "1,", "1,x", "-1", "1.5", "1-3", "4294967296", "٣", "9" * 5000, "1,2,1", "1,01"])
+def test_a_bad_list_of_seeds_is_refused(text: str) -> None:
+    with pytest.raises(RecipeError, match=r"^--seeds"):
+        seeds_of(text)
 
 
 def test_an_artifact_of_the_same_plan_is_taken_over_whole(tmp_path: Path) -> None:
