@@ -1,0 +1,67 @@
+"""Files of answers, in any form that judges give them back, read into one list."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tfm.data.json_documents import parse_json, read_bounded
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.judging.answers import Answer, answer_of, ties_of, unanswered
+from tfm.pipeline.judging.campaign import MAX_BYTES, Campaign
+
+ANOTHER = "is of another campaign: it names {given!r:.20}, and the campaign is {wanted:.16}…"
+
+
+def read_answers(campaign: Campaign, files: Sequence[Path], *, partial: bool = False) -> list[Answer]:
+    """All answers of some files, in the order given, and then the ties that these judges were not shown.
+
+    partial: whether a judge may have left items out. Raises DataError, which names the file and the item, where an
+    answer does not fit the campaign, where two files answer for the same judge, and, unless `partial`, where a judge
+    has left out an item.
+    """
+    answers: list[Answer] = []
+    came_from: dict[str, Path] = {}
+    for file in files:
+        found = list(_read(campaign, file))
+        if not found:
+            raise DataError("holds no answer", file=file)
+        for name in dict.fromkeys(answer.judge for answer in found):
+            if name in came_from:
+                raise DataError(f"answers for {name}, for whom {came_from[name]} answers too", file=file)
+            came_from[name] = file
+        answers += found
+    left = {} if partial else unanswered(campaign, answers)
+    for name, items in left.items():
+        more = f" and {len(items) - 1} more" if items[1:] else ""
+        raise DataError(f"{name} has not answered item {items[0]}{more}", file=came_from[name])
+    judges = [judge for judge in campaign.judges if judge.name in came_from]
+    return answers + [tie for judge in judges for tie in ties_of(campaign, judge)]
+
+
+def _read(campaign: Campaign, file: Path) -> Iterator[Answer]:
+    if not file.exists():
+        raise DataError("no such file", file=file)
+    try:
+        yield from _of_page(campaign, read_bounded(file.resolve(), shown=file, max_bytes=MAX_BYTES))
+    except ValueError as error:
+        raise DataError(str(error), file=file) from None
+
+
+def _of_page(campaign: Campaign, data: bytes) -> Iterator[Answer]:
+    """The answers of the file that the page gives at its end."""
+    content = parse_json(data)
+    if content.get("format") != 1 or not isinstance(content.get("answers"), list):
+        raise ValueError("has no answers: it is no file of format 1 that the page of a judge gives")
+    if content.get("campaign") != campaign.fingerprint:
+        raise ValueError(ANOTHER.format(given=content.get("campaign"), wanted=campaign.fingerprint))
+    judge = campaign.judge(str(content.get("judge")))
+    if judge is None:
+        raise ValueError(f"{content.get('judge')!r:.60} is none of the campaign's {len(campaign.judges)} judges")
+    seen: set[object] = set()
+    for number, each in enumerate(content["answers"], 1):
+        if not isinstance(each, dict) or not {"item", "answer"} <= each.keys():
+            raise ValueError(f"answer {number} has no item and answer")
+        answer = answer_of(campaign, judge, each["item"], each["answer"], each.get("seconds"))
+        if answer.item.id in seen:
+            raise ValueError(f"item {answer.item.id}: answered twice")
+        seen.add(answer.item.id)
+        yield answer

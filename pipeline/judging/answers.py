@@ -1,0 +1,169 @@
+"""What judges answered, as typed records checked against the campaign, whatever file they came in."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any, Literal, TypeAlias
+
+from tfm.pipeline.judging.campaign import SCALES, Campaign, Item, Judge
+
+Severity: TypeAlias = Literal["minor", "major"]
+SEVERITIES: tuple[Severity, ...] = ("minor", "major")
+TIE = "tie"
+
+
+@dataclass(frozen=True)
+class Span:
+    """A marked error: characters start <= i < end of the text, counted in code points."""
+
+    start: int
+    end: int
+    severity: Severity
+
+
+@dataclass(frozen=True)
+class Rating:
+    """What one text was given on each scale of the kind (`SCALES`), and the errors marked in it (ESA)."""
+
+    scores: Mapping[str, float]
+    spans: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One judge's answer to one item.
+
+    ratings: by label, of likert and esa. best: the labels preferred, of pairwise and best; several where they tie,
+    and with each text all that are the same. seconds: how long it took, None where not known. shown: False where the
+    item was not shown, since all its texts are the same, and is a tie.
+    """
+
+    judge: str
+    item: Item
+    seconds: float | None = None
+    ratings: Mapping[str, Rating] = field(default_factory=dict)
+    best: frozenset[str] = frozenset()
+    shown: bool = True
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether an attention check was passed; None where the item is none.
+
+        A damaged text is to be rated below the middle of the first scale (adequacy, score), and never to be preferred.
+        """
+        if self.item.check is None:
+            return None
+        damaged = self.item.check.damaged
+        return not (self.best & {*damaged}) and all(_is_low(self.ratings[label]) for label in damaged if self.ratings)
+
+
+def _is_low(rating: Rating) -> bool:
+    scale, given = next(iter(rating.scores.items()))
+    low, high = next(scales[scale] for scales in SCALES.values() if scale in scales)
+    return given < (low + high) / 2
+
+
+def answer_of(campaign: Campaign, judge: Judge, item_id: object, content: object, seconds: object = None) -> Answer:
+    """One answer in the form of the page's file. Raises ValueError, naming the item and the value, where it is wrong.
+
+    content: likert {"A": {"adequacy": 4, "fluency": 5}}; esa {"A": {"score": 70, "spans": [{"start", "end",
+    "severity"}]}}; pairwise {"preferred": "A"}, or "tie"; best {"best": ["A", "C"]}.
+    """
+    item = campaign.by_id.get(item_id) if isinstance(item_id, str) else None
+    if item is None or item_id not in judge.items:
+        raise ValueError(f"item {item_id!r}: not an item that {judge.name} was asked")
+    try:
+        took = None if seconds is None else _number(seconds, "seconds", 0, math.inf)
+        if campaign.kind in ("pairwise", "best"):
+            return Answer(judge.name, item, took, best=_best(campaign, item, content))
+        return Answer(judge.name, item, took, _ratings(campaign, item, content))
+    except ValueError as error:
+        raise ValueError(f"item {item.id}: {error}") from None
+
+
+def ties_of(campaign: Campaign, judge: Judge) -> list[Answer]:
+    """The items that a judge was not shown because all texts are the same: ties."""
+    items = (campaign.by_id[name] for name in judge.ties)
+    return [Answer(judge.name, item, best=frozenset(item.by_label), shown=False) for item in items]
+
+
+def unanswered(campaign: Campaign, answers: Sequence[Answer]) -> dict[str, list[str]]:
+    """The items that each judge who answered anything has left out, in the order shown; only judges with any."""
+    given = {(answer.judge, answer.item.id) for answer in answers}
+    names = {answer.judge for answer in answers}
+    left = {
+        judge.name: [item for item in judge.items if (judge.name, item) not in given]
+        for judge in campaign.judges
+        if judge.name in names
+    }
+    return {name: items for name, items in left.items() if items}
+
+
+def _ratings(campaign: Campaign, item: Item, content: object) -> dict[str, Rating]:
+    given = _object(content, "answer")
+    _same_names(given, item.by_label, "label")
+    return {label: _rating(campaign, given[label], label, item.by_label[label].text) for label in item.by_label}
+
+
+def _rating(campaign: Campaign, content: object, label: str, text: str) -> Rating:
+    given, scales = dict(_object(content, label)), SCALES[campaign.kind]
+    spans = given.pop("spans", []) if campaign.kind == "esa" else []
+    _same_names(given, scales, f"{label}: scale")
+    whole = campaign.kind == "likert"
+    scores = {name: _number(given[name], f"{label}: {name}", *ends, whole=whole) for name, ends in scales.items()}
+    if not isinstance(spans, list):
+        raise ValueError(f"{label}: spans: {spans!r:.60} is no list")
+    return Rating(scores, tuple(sorted((_span(each, label, len(text)) for each in spans), key=lambda s: s.start)))
+
+
+def _span(content: object, label: str, length: int) -> Span:
+    given = _object(content, f"{label}: span")
+    _same_names(given, ("start", "end", "severity"), f"{label}: key of a span")
+    start = int(_number(given["start"], f"{label}: start", 0, length, whole=True))
+    end = int(_number(given["end"], f"{label}: end", 0, length, whole=True))
+    if not start < end:
+        raise ValueError(f"{label}: a span ends at {end}, which is not after its start {start}")
+    severity = next((each for each in SEVERITIES if each == given["severity"]), None)
+    if severity is None:
+        raise ValueError(f"{label}: severity {given['severity']!r:.60} is neither minor nor major")
+    return Span(start, end, severity)
+
+
+def _best(campaign: Campaign, item: Item, content: object) -> frozenset[str]:
+    """The labels preferred, and those of the same texts."""
+    given = _object(content, "answer")
+    key = "preferred" if campaign.kind == "pairwise" else "best"
+    _same_names(given, (key,), "key")
+    labels = given[key] if key == "best" else [*item.by_label] if given[key] == TIE else [given[key]]
+    if not isinstance(labels, list) or not labels:
+        raise ValueError(f"{key}: {given[key]!r:.60} is no list of labels")
+    for label in labels:
+        if not isinstance(label, str) or label not in item.by_label:
+            raise ValueError(f"{key}: {label!r:.60} is none of {', '.join(item.by_label)}")
+    texts = {item.by_label[label].text for label in labels}
+    return frozenset(each.label for each in item.shown if each.text in texts)
+
+
+def _object(content: object, what: str) -> Mapping[str, Any]:
+    if not isinstance(content, dict):
+        raise ValueError(f"{what}: {content!r:.60} is no object")
+    return content
+
+
+def _same_names(given: Mapping[str, object], wanted: Mapping[str, object] | Sequence[str], what: str) -> None:
+    for name in wanted:
+        if name not in given:
+            raise ValueError(f"{what} {name} is missing")
+    for name in given:
+        if name not in wanted:
+            raise ValueError(f"{what} {name!r:.60} is none of {', '.join(wanted)}")
+
+
+def _number(value: object, what: str, low: float, high: float, *, whole: bool = False) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not low <= value <= high or math.isinf(value):
+        ends = "not negative" if high == math.inf else f"from {low} to {high}"
+        raise ValueError(f"{what}: {value!r:.60} is no number {ends}")
+    if whole and value != int(value):
+        raise ValueError(f"{what}: {value!r:.60} is no whole number")
+    return float(value)

@@ -1,0 +1,168 @@
+"""A campaign: what each judge is shown, and which system wrote it. `campaign.json` holds it, and stays with who asks.
+
+Only this file maps labels to systems; judges get pages, tables or a campaign for Pearmut without the key.
+"""
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from tfm.data.json_documents import parse_json, read_bounded
+from tfm.pipeline.artifacts.canonical_json import sha256_of_json
+from tfm.pipeline.artifacts.files import replace_text
+from tfm.pipeline.errors import DataError
+
+MAX_BYTES = 256 * 2**20
+Kind: TypeAlias = Literal["likert", "esa", "pairwise", "best"]
+
+SCALES: Mapping[Kind, Mapping[str, tuple[int, int]]] = {
+    "likert": {"adequacy": (1, 5), "fluency": (1, 5)},
+    "esa": {"score": (0, 100)},
+    "pairwise": {},
+    "best": {},
+}
+"""The scales of a kind with their ends, the one that an attention check looks at first; preferences have none."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Shown(_Part):
+    """One text under its label. system: who wrote it; None where it belongs to no system (an attention check)."""
+
+    label: str = Field(min_length=1)
+    system: str | None
+    text: str
+
+
+class Check(_Part):
+    """An attention check. damaged: the labels of the texts that were spoiled, which nobody who reads prefers."""
+
+    damaged: tuple[str, ...] = Field(min_length=1)
+
+
+class Item(_Part):
+    """What a judge answers at once: texts for one source. line: from 1, in the test set named `test`.
+
+    repeat_of: the item that this one shows again, in another order of the labels.
+    """
+
+    id: str = Field(min_length=1)
+    test: str
+    line: int = Field(ge=1)
+    source: str
+    reference: str | None = None
+    shown: tuple[Shown, ...] = Field(min_length=1)
+    check: Check | None = None
+    repeat_of: str | None = None
+
+    @cached_property
+    def by_label(self) -> Mapping[str, Shown]:
+        """Each text by its label."""
+        return {each.label: each for each in self.shown}
+
+    @property
+    def counts(self) -> bool:
+        """Whether the item says something of the systems: it is no attention check and was not asked before."""
+        return self.check is None and self.repeat_of is None
+
+
+class Judge(_Part):
+    """What one judge is asked, in the order shown; ties: items not shown, since all their texts are the same."""
+
+    name: str = Field(min_length=1)
+    items: tuple[str, ...]
+    ties: tuple[str, ...] = ()
+
+
+class Campaign(_Part):
+    """All items and who is asked which of them; a pure function of the seed and the systems' texts."""
+
+    format: Literal[1] = 1
+    kind: Kind
+    seed: int
+    systems: tuple[str, ...] = Field(min_length=1)
+    items: tuple[Item, ...]
+    judges: tuple[Judge, ...] = Field(min_length=1)
+
+    @cached_property
+    def by_id(self) -> Mapping[str, Item]:
+        """Each item by its id."""
+        return {item.id: item for item in self.items}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """sha256 of the campaign, which names it in every file of answers."""
+        return sha256_of_json(self.model_dump(mode="json"))
+
+    def judge(self, name: str) -> Judge | None:
+        """The judge of this name."""
+        return next((judge for judge in self.judges if judge.name == name), None)
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> "Campaign":
+        _unique("item", [item.id for item in self.items])
+        _unique("judge", [judge.name for judge in self.judges])
+        _unique("system", self.systems)
+        for item in self.items:
+            self._check_item(item)
+        for judge in self.judges:
+            self._check_judge(judge)
+        return self
+
+    def _check_item(self, item: Item) -> None:
+        _unique(f"item {item.id}: label", [each.label for each in item.shown])
+        if self.kind == "pairwise" and len(item.shown) != 2:
+            raise ValueError(f"item {item.id}: a pair has two texts, not {len(item.shown)}")
+        for each in item.shown:
+            if each.system is not None and each.system not in self.systems:
+                raise ValueError(f"item {item.id}: no such system: {each.system}")
+        for label in item.check.damaged if item.check else ():
+            if label not in item.by_label:
+                raise ValueError(f"item {item.id}: no such label: {label}")
+
+    def _check_judge(self, judge: Judge) -> None:
+        _unique(f"judge {judge.name}: item", judge.items + judge.ties)
+        seen: set[str] = set()
+        for name in judge.items + judge.ties:
+            item = self.by_id.get(name)
+            if item is None:
+                raise ValueError(f"judge {judge.name}: no such item: {name}")
+            if item.repeat_of is not None and item.repeat_of not in seen:
+                raise ValueError(f"judge {judge.name}: {name} repeats {item.repeat_of}, which was not shown before")
+            seen.add(name)
+
+
+def write_campaign(campaign: Campaign, file: Path) -> None:
+    """Write campaign.json."""
+    replace_text(file, campaign.model_dump_json(indent=1) + "\n")
+
+
+def read_campaign(file: Path) -> Campaign:
+    """The campaign of a file, or of a folder that holds a campaign.json. Raises DataError where it is none."""
+    file = file / "campaign.json" if file.is_dir() else file
+    if not file.exists():
+        raise DataError("no such file; tfm judge make writes it", file=file)
+    try:
+        data = read_bounded(file.resolve(), shown=file, max_bytes=MAX_BYTES)
+        parse_json(data)  # refuses what is no JSON object, or nested without end, in our words
+        return Campaign.model_validate_json(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        said = str(first["ctx"]["error"]) if first["type"] == "value_error" else first["msg"]
+        raise DataError(f"is no campaign of tfm: {place + ': ' if place else ''}{said}", file=file) from None
+    except ValueError as error:
+        raise DataError(str(error), file=file) from None
+
+
+def _unique(what: str, names: tuple[str, ...] | list[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise ValueError(f"{what} {name} occurs twice")
+        seen.add(name)
