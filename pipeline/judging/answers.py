@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from numbers import Real
 from typing import Any, Literal, TypeAlias
 
 from tfm.pipeline.judging.campaign import SCALES, Campaign, Item, Judge
@@ -161,7 +160,7 @@ def _same_names(given: Mapping[str, object], wanted: Mapping[str, object] | Sequ
 
 
 def _number(value: object, what: str, low: float, high: float, *, whole: bool = False) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not low <= value <= high or math.isinf(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high or math.isinf(value):
         ends = "not negative" if high == math.inf else f"from {low} to {high}"
         raise ValueError(f"{what}: {value!r:.60} is no number {ends}")
     if whole and value != int(value):
