@@ -22,6 +22,7 @@ FOLDERS = {
     "pipeline": (
         *("recipes", "stages", "judging"),
         *("comparison", "training", "reports"),
+        *("significance",),
         *("scoring", "inference", "attention_page", "model_io", "decoding", "artifacts", "tasks"),
         *("runtime", "config", "page_frame", "errors"),
     ),

@@ -44,7 +44,7 @@ def label_scores(
     sides. A place where one side has no label counts as wrong: it lowers the recall of a label that is missing, and
     the precision of one that is too many; it makes no label of its own.
     """
-    pairs = Counter(_pairs(hypotheses, references[0], config))
+    pairs = Counter(label_pairs(hypotheses, references[0], config))
     given: Counter[str] = Counter()
     wanted: Counter[str] = Counter()
     for (one, other), count in pairs.items():
@@ -69,7 +69,7 @@ def accuracy(hypotheses: Sequence[str], references: Sequence[Sequence[str]], con
 
     One that is missing or too many counts as wrong.
     """
-    pairs = _pairs(hypotheses, references[0], config)
+    pairs = label_pairs(hypotheses, references[0], config)
     num_right = sum(given == wanted for given, wanted in pairs)
     unit = "line" if config.labels == "line" else "label"
     return Score(100 * num_right / max(len(pairs), 1), f"unit:{unit}|count:{len(pairs)}|stat:share*100")
@@ -87,11 +87,13 @@ def macro_f1(hypotheses: Sequence[str], references: Sequence[Sequence[str]], con
 
 def line_accuracy(hypothesis: str, reference: str, config: EvaluationConfig) -> float:
     """The share of the labels of a line that are right, in 0..1; 1 where neither side has any."""
-    pairs = _pairs([hypothesis], [reference], config)
+    pairs = label_pairs([hypothesis], [reference], config)
     return sum(given == wanted for given, wanted in pairs) / len(pairs) if pairs else 1.0
 
 
-def _pairs(hypotheses: Sequence[str], references: Sequence[str], config: EvaluationConfig) -> list[tuple[str, str]]:
+def label_pairs(
+    hypotheses: Sequence[str], references: Sequence[str], config: EvaluationConfig
+) -> list[tuple[str, str]]:
     """Each label with what it should be; NONE where one side has no more."""
     lines = zip(hypotheses, references, strict=True)
     if config.labels == "line":

@@ -26,12 +26,26 @@ def meteor(hypotheses: Sequence[str], references: Sequence[Sequence[str]], confi
     Tokens are ROUGE's `unicode` ones. Stems (Porter) and synonyms (`config.wordnet`) are those of English. Raises
     DataError where `config.wordnet` holds no WordNet.
     """
+    values = meteor_of_segments(hypotheses, references, config)
+    _, modules = _synonyms(config.wordnet)
+    of_several = "|refs:best" if len(references) > 1 else ""
+    signature = (
+        f"nrefs:{len(references)}{of_several}|case:lc|tok:unicode-words|norm:nfc|{modules}stem:porter"
+        f"|alpha:{ALPHA:g}|beta:{BETA:g}|gamma:{GAMMA:g}|stat:mean*100|version:nltk-{version('nltk')}"
+    )
+    return Score(100 * math.fsum(values) / len(values), signature)
+
+
+def meteor_of_segments(
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
+) -> list[float]:
+    """METEOR of each segment in 0..1, held against the best of its references. Raises as `meteor` does."""
     # here, not at the top: nltk takes long to load, and few evaluations need it
     from nltk.translate.meteor_score import meteor_score
 
-    synonyms, modules = _synonyms(config.wordnet)
+    synonyms, _ = _synonyms(config.wordnet)
     tokenize = UnicodeWords().tokenize
-    values = [
+    return [
         meteor_score(
             list(map(tokenize, segment)),
             tokenize(hypothesis),
@@ -43,12 +57,6 @@ def meteor(hypotheses: Sequence[str], references: Sequence[Sequence[str]], confi
         )
         for hypothesis, *segment in zip(hypotheses, *references, strict=True)
     ]
-    of_several = "|refs:best" if len(references) > 1 else ""
-    signature = (
-        f"nrefs:{len(references)}{of_several}|case:lc|tok:unicode-words|norm:nfc|{modules}stem:porter"
-        f"|alpha:{ALPHA:g}|beta:{BETA:g}|gamma:{GAMMA:g}|stat:mean*100|version:nltk-{version('nltk')}"
-    )
-    return Score(100 * math.fsum(values) / len(values), signature)
 
 
 def _synonyms(folder: str | None) -> tuple[Any, str]:

@@ -22,11 +22,12 @@ from tfm.pipeline.scoring.metrics.score import Score as Score
 from tfm.pipeline.scoring.metrics.tokenization import make_bleu, make_ter
 
 Metric = Callable[[Sequence[str], Sequence[Sequence[str]], EvaluationConfig], Score]
+SacrebleuMetric = BLEU | CHRF | TER
 
 
 def bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
     """BLEU of the corpus in 0..100 (Papineni et al. 2002), as `sacrebleu` computes it."""
-    return _sacrebleu(make_bleu(resolved(config, references)), hypotheses, references)
+    return _sacrebleu(sacrebleu_metric("bleu", references, config), hypotheses, references)
 
 
 def bleu_of_few(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
@@ -37,12 +38,12 @@ def bleu_of_few(hypotheses: Sequence[str], references: Sequence[Sequence[str]], 
 
 def chrf(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
     """chrF2 of the corpus in 0..100 (Popović 2015): F-score of character 1- to 6-grams."""
-    return _sacrebleu(CHRF(lowercase=config.lowercase), hypotheses, references)
+    return _sacrebleu(sacrebleu_metric("chrf", references, config), hypotheses, references)
 
 
 def chrf_with_words(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
     """chrF2++ of the corpus in 0..100 (Popović 2017): chrF of characters, and of words and pairs of words."""
-    return _sacrebleu(CHRF(lowercase=config.lowercase, word_order=2), hypotheses, references)
+    return _sacrebleu(sacrebleu_metric("chrf++", references, config), hypotheses, references)
 
 
 def ter(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
@@ -50,30 +51,49 @@ def ter(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: 
 
     Of Chinese and Japanese by characters, with Tercom's normalisation and support of Asian scripts.
     """
-    return _sacrebleu(make_ter(references), hypotheses, references)
+    return _sacrebleu(sacrebleu_metric("ter", references, config), hypotheses, references)
 
 
-def _sacrebleu(metric: BLEU | CHRF | TER, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
-    # sacrebleu knows a segment that has fewer references than others by None
+def sacrebleu_metric(name: str, references: Sequence[Sequence[str]], config: EvaluationConfig) -> SacrebleuMetric:
+    """sacrebleu's metric as it is set up for these references: bleu, chrf, chrf++ or ter."""
+    if name == "bleu":
+        return make_bleu(resolved(config, references))
+    if name == "ter":
+        return make_ter(references)
+    return CHRF(lowercase=config.lowercase, word_order=2 if name == "chrf++" else 0)
+
+
+def references_for_sacrebleu(references: Sequence[Sequence[str]]) -> list[Sequence[Any]]:
+    """The references as sacrebleu takes them: it knows a segment that has fewer than others by None."""
     first, *further = references
-    several: list[Sequence[Any]] = [first, *([text or None for text in each] for each in further)]
-    score = metric.corpus_score(hypotheses, several)
+    return [first, *([text or None for text in each] for each in further)]
+
+
+def _sacrebleu(metric: SacrebleuMetric, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
+    score = metric.corpus_score(hypotheses, references_for_sacrebleu(references))
     return Score(float(score.score), metric.get_signature().format())
 
 
 def exact_match(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
     """Percentage of hypotheses that equal one of their references, but for white space at both ends."""
+    num_equal = sum(exact_matches(hypotheses, references, config))
+    case = "lc" if config.lowercase else "mixed"
+    signature = f"nrefs:{len(references)}|case:{case}|space:stripped|stat:share*100"
+    return Score(100 * num_equal / len(hypotheses), signature)
+
+
+def exact_matches(
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
+) -> list[bool]:
+    """Of each hypothesis whether it equals one of its references, but for white space at both ends."""
 
     def plain(text: str) -> str:
         return (text.lower() if config.lowercase else text).strip()
 
-    num_equal = sum(
+    return [
         plain(hypothesis) in map(plain, (first, *filter(None, further)))  # a segment may have fewer than others
         for hypothesis, first, *further in zip(hypotheses, *references, strict=True)
-    )
-    case = "lc" if config.lowercase else "mixed"
-    signature = f"nrefs:{len(references)}|case:{case}|space:stripped|stat:share*100"
-    return Score(100 * num_equal / len(hypotheses), signature)
+    ]
 
 
 METRICS: Mapping[str, Metric] = {

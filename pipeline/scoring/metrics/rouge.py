@@ -19,10 +19,7 @@ def rouge(kind: str, hypotheses: Sequence[str], references: Sequence[Sequence[st
 
     With several references all three are of the one with the best F1 of each segment.
     """
-    triples = [
-        max((_score(kind, config.rouge_tokenize, reference, hypothesis) for reference in segment), key=_f1)
-        for hypothesis, *segment in zip(hypotheses, *references, strict=True)
-    ]
+    triples = rouge_of_segments(kind, hypotheses, references, config)
     f1, recall, precision = (100 * math.fsum(column) / len(triples) for column in zip(*triples, strict=True))
     of_several = "|refs:best-f1" if len(references) > 1 else ""
     signature = (
@@ -30,6 +27,16 @@ def rouge(kind: str, hypotheses: Sequence[str], references: Sequence[Sequence[st
         f"|stat:mean-f1*100|version:rouge-score-{_version()}"
     )
     return Score(f1, signature, recall, precision)
+
+
+def rouge_of_segments(
+    kind: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
+) -> list[tuple[float, float, float]]:
+    """F1, recall and precision of each segment in 0..1, held against the reference that gives the best F1."""
+    return [
+        max((_score(kind, config.rouge_tokenize, reference, hypothesis) for reference in segment), key=_f1)
+        for hypothesis, *segment in zip(hypotheses, *references, strict=True)
+    ]
 
 
 @lru_cache(maxsize=2**14)

@@ -1,0 +1,194 @@
+"""What a metric needs of each segment: rows of numbers such that the corpus score is a function of their sum.
+
+Resampling segments, swapping them between systems and leaving one out are then sums of other rows.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tfm.data.errors import DataError
+from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.scoring.metrics.labels import label_pairs
+from tfm.pipeline.scoring.metrics.meteor import meteor_of_segments
+from tfm.pipeline.scoring.metrics.registry import (
+    SacrebleuMetric,
+    exact_matches,
+    references_for_sacrebleu,
+    sacrebleu_metric,
+)
+from tfm.pipeline.scoring.metrics.rouge import rouge_of_segments
+
+Array = NDArray[np.float64]
+SACREBLEU = ("bleu", "chrf", "chrf++", "ter")
+"""Metrics whose statistics and scores are sacrebleu's."""
+MOST_CELLS = 30_000_000
+"""Of the rows of macro F1, which has three columns a label: 240 MB."""
+
+
+@dataclass(frozen=True)
+class SegmentStatistics:
+    """One system on one test set by one metric.
+
+    rows: (segments, K). score: sums of rows (..., K) -> scores (...). sacrebleu: the metric, where it is sacrebleu's.
+    """
+
+    rows: Array
+    score: Callable[[Array], Array]
+    higher_is_better: bool = True
+    sacrebleu: SacrebleuMetric | None = None
+
+    @property
+    def value(self) -> float:
+        """The score of the whole test set."""
+        return float(self.score(self.rows.sum(0)))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def segment_statistics(
+    metric: str,
+    systems: Sequence[Sequence[str]],
+    references: Sequence[Sequence[str]],
+    config: EvaluationConfig,
+) -> list[SegmentStatistics]:
+    """The statistics of each system's hypotheses by a metric of `METRICS`, or "rouge1.recall", "rouge1.precision", ….
+
+    Over all segments they give what `score_texts` says. Raises DataError where the numbers of lines differ, nothing is
+    given, or macro F1 has more labels than memory is meant for; RecipeError as the metrics do.
+    """
+    for lines in (*references, *systems):
+        if not lines or len(lines) != len(references[0]):
+            raise DataError(f"{len(lines)} lines beside a reference of {len(references[0])}: give one for each segment")
+    if metric in SACREBLEU:
+        return [_by_sacrebleu(metric, hypotheses, references, config) for hypotheses in systems]
+    if metric == "macro_f1":
+        return _macro_f1(systems, references, config)
+    name, _, part = metric.partition(".")
+    if name.startswith("rouge"):
+        column = ("", "recall", "precision").index(part)
+        return [
+            means([100 * triple[column] for triple in rouge_of_segments(name, hypotheses, references, config)])
+            for hypotheses in systems
+        ]
+    return [BY_SEGMENT[metric](hypotheses, references, config) for hypotheses in systems]
+
+
+def means(values: Sequence[float], *, higher_is_better: bool = True) -> SegmentStatistics:
+    """Of a score that is the mean of one number a segment: METEOR, an external metric, people's ratings."""
+    return ratios(values, [1.0] * len(values), higher_is_better=higher_is_better)
+
+
+def ratios(
+    parts: Sequence[float], wholes: Sequence[float], *, scale: float = 1.0, higher_is_better: bool = True
+) -> SegmentStatistics:
+    """Of a score that is scale * sum(parts) / sum(wholes), and 0 where the wholes are."""
+    return SegmentStatistics(
+        np.column_stack([parts, wholes]).astype(np.float64), partial(_ratio, scale=scale), higher_is_better
+    )
+
+
+def perplexities(log_probs: Sequence[float | None], units: Sequence[int | None]) -> SegmentStatistics:
+    """Of exp(-sum log p / sum of units), the units being pieces (with end tokens) or words.
+
+    A segment whose log probability is None was left out of the perplexity.
+    """
+    rows = [(0.0, 0.0) if log_p is None else (-log_p, unit or 0) for log_p, unit in zip(log_probs, units, strict=True)]
+    return SegmentStatistics(np.array(rows, dtype=np.float64), _perplexity, higher_is_better=False)
+
+
+def _ratio(sums: Array, scale: float) -> Array:
+    parts, wholes = sums[..., 0], sums[..., 1]
+    return scale * np.divide(parts, wholes, out=np.zeros_like(parts), where=wholes != 0)
+
+
+def _perplexity(sums: Array) -> Array:
+    with np.errstate(over="ignore"):  # beyond a float it is infinite, as `exp_or_inf` has it
+        return np.exp(_ratio(sums, 1.0))
+
+
+def _by_sacrebleu(
+    name: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
+) -> SegmentStatistics:
+    metric = sacrebleu_metric(name, references, config)
+    rows = metric._extract_corpus_statistics(hypotheses, references_for_sacrebleu(references))
+    score = partial(_sacrebleu_scores, metric)
+    return SegmentStatistics(np.array(rows, dtype=np.float64), score, name != "ter", metric)
+
+
+def _sacrebleu_scores(metric: SacrebleuMetric, sums: Array) -> Array:
+    scores = [
+        metric._compute_score_from_stats(each).score  # type: ignore[arg-type]
+        for each in sums.reshape(-1, sums.shape[-1])
+    ]
+    return np.array(scores, dtype=np.float64).reshape(sums.shape[:-1])
+
+
+def _meteor(
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
+) -> SegmentStatistics:
+    return means([100 * value for value in meteor_of_segments(hypotheses, references, config)])
+
+
+def _exact_match(
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
+) -> SegmentStatistics:
+    return means([100.0 * equal for equal in exact_matches(hypotheses, references, config)])
+
+
+def _accuracy(
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
+) -> SegmentStatistics:
+    lines = [label_pairs([one], [other], config) for one, other in zip(hypotheses, references[0], strict=True)]
+    right = [sum(given == wanted for given, wanted in pairs) for pairs in lines]
+    return ratios(right, [len(pairs) for pairs in lines], scale=100)
+
+
+BY_SEGMENT: Mapping[str, Callable[[Sequence[str], Sequence[Sequence[str]], EvaluationConfig], SegmentStatistics]] = {
+    "meteor": _meteor,
+    "exact_match": _exact_match,
+    "accuracy": _accuracy,
+}
+"""Metrics that look at one system alone, but for sacrebleu's and ROUGE."""
+
+
+def _macro_f1(
+    systems: Sequence[Sequence[str]], references: Sequence[Sequence[str]], config: EvaluationConfig
+) -> list[SegmentStatistics]:
+    """Columns by label: how often it is right, given, and wanted, so that F1 = 2 right / (given + wanted).
+
+    The labels are those of all systems: a row must mean the same in each, to be swapped between them.
+    """
+    lines = [
+        [label_pairs([one], [other], config) for one, other in zip(hypotheses, references[0], strict=True)]
+        for hypotheses in systems
+    ]
+    names = sorted({label for system in lines for pairs in system for pair in pairs for label in pair if label})
+    column = {name: 3 * place for place, name in enumerate(names)}
+    if len(references[0]) * 3 * len(names) > MOST_CELLS:
+        raise DataError(f"macro F1 of {len(names):,} labels on {len(references[0]):,} lines is not tested: too many")
+    found = []
+    for system in lines:
+        rows = np.zeros((len(system), max(3 * len(names), 3)))
+        for row, pairs in zip(rows, system, strict=True):
+            for given, wanted in pairs:
+                if given:
+                    row[column[given] + 1] += 1
+                if wanted:
+                    row[column[wanted] + 2] += 1
+                if given == wanted:
+                    row[column[given]] += 1
+        found.append(SegmentStatistics(rows, _mean_f1))
+    return found
+
+
+def _mean_f1(sums: Array) -> Array:
+    """The mean over the labels that occur, in 0..100."""
+    right, both = sums[..., 0::3], sums[..., 1::3] + sums[..., 2::3]
+    f1 = np.divide(2 * right, both, out=np.zeros_like(right), where=both > 0)
+    found: Array = 100 * f1.sum(-1) / np.maximum((both > 0).sum(-1), 1)
+    return found
