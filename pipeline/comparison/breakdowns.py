@@ -1,0 +1,105 @@
+"""Where systems differ: a figure of each of them by length of the source, by order of n-grams and by label.
+
+All figures are in 0..100. A column is a system; `folded` makes one of the several runs of a system.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import fsum
+from typing import Any
+
+from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.scoring.breakdown import by_length
+from tfm.pipeline.scoring.evaluation import Segments
+from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolved
+from tfm.pipeline.scoring.metrics.labels import label_scores
+from tfm.pipeline.scoring.metrics.tokenization import make_bleu
+
+
+@dataclass(frozen=True)
+class Row:
+    """name: of what the row is of. count: how much of it there is, where it is the same for all systems. values: one
+    a system, None where it has none."""
+
+    name: str
+    count: int | None
+    values: Sequence[float | None]
+
+
+@dataclass(frozen=True)
+class Breakdown:
+    """A figure of every system, row by row. figure: its name. rows_are, counts_are: what the rows are of, and what
+    their counts count, in a word."""
+
+    figure: str
+    rows_are: str
+    counts_are: str
+    rows: Sequence[Row]
+
+
+def folded(found: Breakdown, groups: Sequence[Sequence[int]]) -> Breakdown:
+    """A column for each group of columns: the mean of those that have a value."""
+
+    def mean(values: Sequence[float | None]) -> float | None:
+        there = [each for each in values if each is not None]
+        return fsum(there) / len(there) if there else None
+
+    rows = [replace(row, values=[mean([row.values[i] for i in group]) for group in groups]) for row in found.rows]
+    return replace(found, rows=rows)
+
+
+def by_source_length(
+    systems: Sequence[Segments], config: EvaluationConfig, without: Collection[str] = ()
+) -> list[Breakdown]:
+    """BLEU (of effective order) and chrF, or of labels their accuracy, by words of the source, or of the reference
+    where there is no source; `without`: metrics that are left out. The systems were given the same texts."""
+    first = systems[0]
+    texts, rows_are = (first.references[0], "reference") if first.sources is None else (first.sources, "source")
+    found = [by_length(texts, each.hypotheses, each.references, config, without) for each in systems]
+    names = list(dict.fromkeys(name for group in found[0] for name in group.scores))
+    tables = []
+    for name in names:
+        rows = []
+        for bins in zip(*found, strict=True):  # the same bins in each system: they are of the texts that all were given
+            span = f"{bins[0].shortest}" if bins[0].shortest == bins[0].longest else f"{bins[0].shortest}–{bins[0].longest}"
+            scores = [each.scores.get(name) for each in bins]
+            rows.append(Row(span, bins[0].num_segments, [None if each is None else each.score for each in scores]))
+        tables.append(Breakdown(name, f"words of the {rows_are}", "segments", rows))
+    return tables
+
+
+def by_ngram_order(systems: Sequence[Segments], config: EvaluationConfig) -> Breakdown:
+    """What BLEU is made of (Papineni et al. 2002), in percent: the precisions of 1- to 4-grams, not smoothed, the
+    brevity penalty, and the length of the hypotheses in that of the references."""
+    config = resolved(config, systems[0].references)
+    scores = [_bleu(each, config) for each in systems]
+    rows = [Row(f"{n + 1}-grams", None, [percent(each.counts[n], each.totals[n]) for each in scores]) for n in range(4)]
+    rows.append(Row("brevity penalty", None, [100 * float(each.bp) for each in scores]))
+    rows.append(Row("length", None, [percent(each.sys_len, each.ref_len) for each in scores]))
+    return Breakdown("percent", "part of BLEU", "", rows)
+
+
+def percent(part: int, whole: int) -> float | None:
+    """A share in 0..100; None of nothing."""
+    return 100 * part / whole if whole else None
+
+
+def _bleu(segments: Segments, config: EvaluationConfig) -> Any:
+    first, *further = segments.references  # sacrebleu knows a segment with fewer references than others by None
+    several: list[Sequence[Any]] = [first, *([text or None for text in each] for each in further)]
+    return make_bleu(config).corpus_score(segments.hypotheses, several)
+
+
+def by_label(systems: Sequence[Segments], config: EvaluationConfig, most: int) -> tuple[Breakdown, int]:
+    """F1 of each label, those first in which systems differ most from the first; at most so many, and how many there
+    are. count: how often the references have the label."""
+    found = [label_scores(each.hypotheses, each.references, config).by_label for each in systems]
+    support: Mapping[str, int] = {name: each.support for one in found for name, each in one.items()}
+    rows = [Row(name, support[name], [one[name].f1 if name in one else None for one in found]) for name in support]
+    rows.sort(key=lambda row: (-_most_apart(row.values), row.name))
+    return Breakdown("F1", "label", "in the references", rows[:most]), len(rows)
+
+
+def _most_apart(values: Sequence[float | None]) -> float:
+    first = values[0] or 0.0
+    return max(abs((each or 0.0) - first) for each in values)

@@ -1,0 +1,127 @@
+"""The segments that gained and lost most from one system to another, and the words in which the two differ."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from itertools import groupby, zip_longest
+
+import regex
+
+from tfm.data.scripts import SPACELESS
+from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.scoring.breakdown import scores_labels
+from tfm.pipeline.scoring.evaluation import Segments
+from tfm.pipeline.scoring.metrics.labels import line_accuracy
+from tfm.pipeline.scoring.metrics.registry import sentence_chrf
+
+# Of scripts without spaces a letter with its marks; else a run of letters, digits and joiners, or another sign.
+_WORD = regex.compile(
+    rf"(?={SPACELESS})\X|(?:(?!{SPACELESS})[\p{{L}}\p{{M}}\p{{N}}\u200C\u200D])+|(?!\s)\X", flags=regex.V1
+)
+_LABEL = regex.compile(r"\S+")
+MOST_WORDS = 2000  # of a text are matched; what comes after them is not marked
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A part of a text, and whether the other text lacks it."""
+
+    text: str
+    differs: bool
+
+
+@dataclass(frozen=True)
+class Change:
+    """A segment as two systems have it; `line` counts from 1. scores: in 0..100, chrF of the first and of the second
+    or, of labels, how many are right."""
+
+    line: int
+    source: str | None
+    references: tuple[str, ...]
+    before: Sequence[Stretch]
+    after: Sequence[Stretch]
+    scores: tuple[float, float]
+
+    @property
+    def gain(self) -> float:
+        """By how much the second is better."""
+        return self.scores[1] - self.scores[0]
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What is other in a second system: how many segments are better, worse, as good in other words, and the same; and
+    those that gained and that lost most, the most first."""
+
+    better: int
+    worse: int
+    as_good: int
+    same: int
+    gained: Sequence[Change]
+    lost: Sequence[Change]
+
+
+def changes(
+    before: Segments, after: Segments, config: EvaluationConfig, most: int, on_done: Callable[[int], None]
+) -> Changes:
+    """The segments that differ between two systems on the same texts: counted, and `most` of either kind.
+
+    Of equal gains, the earlier line comes first. on_done: hears of each segment.
+    """
+    of_labels = scores_labels(config)
+    score = _right_labels if of_labels else sentence_chrf
+    found: list[Change] = []
+    for row, (one, other) in enumerate(zip(before.hypotheses, after.hypotheses, strict=True)):
+        if one != other:
+            references = tuple(each[row] for i, each in enumerate(before.references) if each[row] or not i)
+            scores = score(one, references, config), score(other, references, config)
+            source = None if before.sources is None else before.sources[row]
+            found.append(Change(row + 1, source, references, [Stretch(one, False)], [Stretch(other, False)], scores))
+        on_done(1)
+    better = sorted((each for each in found if each.gain > 0), key=lambda each: -each.gain)
+    worse = sorted((each for each in found if each.gain < 0), key=lambda each: each.gain)
+    as_good, same = len(found) - len(better) - len(worse), len(before.hypotheses) - len(found)
+
+    def with_marks(change: Change) -> Change:
+        mark = marked_labels if of_labels else marked_words
+        one, other = mark(before.hypotheses[change.line - 1], after.hypotheses[change.line - 1])
+        return replace(change, before=one, after=other)
+
+    gained, lost = ([with_marks(each) for each in some[:most]] for some in (better, worse))
+    return Changes(len(better), len(worse), as_good, same, gained, lost)
+
+
+def _right_labels(hypothesis: str, references: Sequence[str], config: EvaluationConfig) -> float:
+    return 100 * line_accuracy(hypothesis, references[0], config)
+
+
+def marked_words(one: str, other: str) -> tuple[list[Stretch], list[Stretch]]:
+    """Both texts in stretches, marked where a longest matching of words and signs leaves them over.
+
+    Of texts of more than MOST_WORDS the beginnings are matched.
+    """
+    ours, theirs = (list(_WORD.finditer(text))[:MOST_WORDS] for text in (one, other))
+    matcher = SequenceMatcher(None, [each[0] for each in ours], [each[0] for each in theirs], autojunk=False)
+    left_over = [code for code in matcher.get_opcodes() if code[0] != "equal"]
+    mine = {i for _, begin, end, _, _ in left_over for i in range(begin, end)}
+    yours = {i for _, _, _, begin, end in left_over for i in range(begin, end)}
+    return _stretches(one, ours, mine), _stretches(other, theirs, yours)
+
+
+def marked_labels(one: str, other: str) -> tuple[list[Stretch], list[Stretch]]:
+    """Both lines of labels in stretches, marked where the label at the same place is another."""
+    ours, theirs = (list(_LABEL.finditer(text)) for text in (one, other))
+    differ = {i for i, (a, b) in enumerate(zip_longest(ours, theirs)) if a is None or b is None or a[0] != b[0]}
+    return _stretches(one, ours, differ), _stretches(other, theirs, differ)
+
+
+def _stretches(text: str, words: "Sequence[regex.Match[str]]", marked: set[int]) -> list[Stretch]:
+    """The text, cut where marked words begin and end; neighbours and the space between them are one stretch."""
+    found, end = [], 0
+    for differs, run in groupby(range(len(words)), key=marked.__contains__):
+        if differs:
+            run = list(run)
+            begin, stop = words[run[0]].start(), words[run[-1]].end()
+            found += [Stretch(text[end:begin], False), Stretch(text[begin:stop], True)]
+            end = stop
+    return [each for each in [*found, Stretch(text[end:], False)] if each.text]

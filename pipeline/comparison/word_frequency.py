@@ -1,0 +1,114 @@
+"""Words that are right, by how often training has them: rare words are where translations fail.
+
+As compare-mt has it (Neubig et al. 2019, "compare-mt: A Tool for Holistic Comparison of Language Generation Systems"):
+words are put into buckets by their count in the training target text.
+"""
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import regex
+
+from tfm.data.artifact_tokenizers import load_pair
+from tfm.data.dataset.store import TOKENIZER_FOLDER, load_split
+from tfm.pipeline.artifacts.artifact import Input, read_artifact
+from tfm.pipeline.comparison.breakdowns import Breakdown, Row, percent
+from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.scoring.evaluation import Segments
+from tfm.pipeline.scoring.metrics.bleu_tokenizer import MECAB, choose_tokenizer
+from tfm.pipeline.scoring.metrics.tokenization import UnicodeWords, make_bleu
+
+Split = Callable[[str], Sequence[str]]
+BUCKETS = ((0, 0), (1, 1), (2, 2), (3, 3), (4, 4), (5, 9), (10, 99), (100, 999), (1000, None))
+"""Counts in training, both ends included: those of compare-mt."""
+ROWS_AT_ONCE = 4096
+_HAS_LETTER = regex.compile(r"[\p{L}\p{N}]")
+
+
+def word_splitter(references: Sequence[Sequence[str]]) -> Split:
+    """What splits texts in the language of the references into words, in lower case and without punctuation.
+
+    MeCab where BLEU chooses it for them; else ROUGE's words, which in scripts without spaces are single characters.
+    """
+    chosen = choose_tokenizer(references).name
+    if chosen not in MECAB:
+        return UnicodeWords().tokenize
+    mecab = make_bleu(EvaluationConfig.model_validate({"bleu_tokenize": chosen})).tokenizer
+    return lambda text: [word for word in mecab(text.lower()).split() if _HAS_LETTER.search(word)]
+
+
+def words_in(systems: Sequence[Segments], split: Split) -> set[str]:
+    """All words of the first references and of the hypotheses."""
+    texts = (text for each in systems for column in (each.references[0], each.hypotheses) for text in column)
+    return {word for text in texts for word in split(text)}
+
+
+def counts_in(texts: Iterable[str], words: Collection[str], split: Split) -> Counter[str]:
+    """How often some texts have each of these words."""
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(word for word in split(text) if word in words)
+    return counts
+
+
+def training_targets(dataset: Path, known: Input, reporter: Reporter) -> Iterator[str]:
+    """The targets of all training pairs, each once, as the dataset's tokenizer writes them: what it does not know is
+    left out. Raises DataError where the dataset is damaged or is not the one that is known."""
+    train, (_, tokenizer) = read_artifact(
+        dataset,
+        lambda made: (load_split(made.folder / "train", texts=False), load_pair(made.folder / TOKENIZER_FOLDER)),
+        "preprocess",
+        known=known,
+    )
+    with reporter.bar("counting words of training", len(train), "texts") as bar:
+        for start in range(0, len(train), ROWS_AT_ONCE):
+            rows = range(start, min(start + ROWS_AT_ONCE, len(train)))
+            yield from tokenizer.decode_batch(train.target.lists(rows))
+            bar.advance(len(rows))
+
+
+def by_training_frequency(systems: Sequence[Segments], counts: Mapping[str, int], split: Split) -> list[Breakdown]:
+    """F1, precision and recall of the words in each bucket, in 0..100; with several references, against the first.
+
+        precision = right / given        recall = right / wanted        F1 = 2 right / (given + wanted)
+
+    given: words of the hypotheses; wanted: words of the references; right: words of a hypothesis, each at most as often
+    as the reference of its segment has it.
+    """
+    tallies = [_tally(each, counts, split) for each in systems]
+    figures: Mapping[str, Callable[[int, int, int], float | None]] = {
+        "F1": lambda right, given, wanted: percent(2 * right, given + wanted),
+        "precision": lambda right, given, wanted: percent(right, given),
+        "recall": lambda right, given, wanted: percent(right, wanted),
+    }
+    tables = []
+    for figure, compute in figures.items():
+        rows = [
+            Row(_named(bucket), each[0][2], [compute(*counted) for counted in each])
+            for bucket, each in zip(BUCKETS, zip(*tallies, strict=True), strict=True)
+        ]
+        tables.append(Breakdown(figure, "times in training", "words of the references", rows))
+    return tables
+
+
+def _tally(segments: Segments, counts: Mapping[str, int], split: Split) -> list[tuple[int, int, int]]:
+    """Of each bucket, how many words are right, given and wanted."""
+    right, given, wanted = ([0] * len(BUCKETS) for _ in range(3))
+    for hypothesis, reference in zip(segments.hypotheses, segments.references[0], strict=True):
+        ours, theirs = Counter(split(hypothesis)), Counter(split(reference))
+        for column, words in ((right, ours & theirs), (given, ours), (wanted, theirs)):
+            for word, times in words.items():
+                column[_bucket_of(counts.get(word, 0))] += times
+    return list(zip(right, given, wanted, strict=True))
+
+
+def _bucket_of(count: int) -> int:
+    return bisect_right([least for least, _ in BUCKETS], count) - 1
+
+
+def _named(bucket: tuple[int, int | None]) -> str:
+    least, most = bucket
+    return f"{least:,}" if most == least else f"{least:,} or more" if most is None else f"{least}–{most}"
