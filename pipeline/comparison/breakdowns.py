@@ -61,7 +61,11 @@ def by_source_length(
     for name in names:
         rows = []
         for bins in zip(*found, strict=True):  # the same bins in each system: they are of the texts that all were given
-            span = f"{bins[0].shortest}" if bins[0].shortest == bins[0].longest else f"{bins[0].shortest}–{bins[0].longest}"
+            span = (
+                f"{bins[0].shortest}"
+                if bins[0].shortest == bins[0].longest
+                else f"{bins[0].shortest}–{bins[0].longest}"
+            )
             scores = [each.scores.get(name) for each in bins]
             rows.append(Row(span, bins[0].num_segments, [None if each is None else each.score for each in scores]))
         tables.append(Breakdown(name, f"words of the {rows_are}", "segments", rows))

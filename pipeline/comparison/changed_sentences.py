@@ -96,7 +96,7 @@ def _right_labels(hypothesis: str, references: Sequence[str], config: Evaluation
 
 
 def marked_words(one: str, other: str) -> tuple[list[Stretch], list[Stretch]]:
-    """Both texts in stretches, marked where a longest matching of words and signs leaves them over.
+    """Both texts in stretches, marked where they differ: words and signs that difflib leaves unmatched.
 
     Of texts of more than MOST_WORDS the beginnings are matched.
     """
@@ -120,8 +120,8 @@ def _stretches(text: str, words: "Sequence[regex.Match[str]]", marked: set[int])
     found, end = [], 0
     for differs, run in groupby(range(len(words)), key=marked.__contains__):
         if differs:
-            run = list(run)
-            begin, stop = words[run[0]].start(), words[run[-1]].end()
+            rows = list(run)
+            begin, stop = words[rows[0]].start(), words[rows[-1]].end()
             found += [Stretch(text[end:begin], False), Stretch(text[begin:stop], True)]
             end = stop
     return [each for each in [*found, Stretch(text[end:], False)] if each.text]

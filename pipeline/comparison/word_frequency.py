@@ -6,7 +6,7 @@ words are put into buckets by their count in the training target text.
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 import regex
@@ -20,6 +20,7 @@ from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.evaluation import Segments
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import MECAB, choose_tokenizer
 from tfm.pipeline.scoring.metrics.tokenization import UnicodeWords, make_bleu
+from tfm.tokenizer.special import UNK_ID
 
 Split = Callable[[str], Sequence[str]]
 BUCKETS = ((0, 0), (1, 1), (2, 2), (3, 3), (4, 4), (5, 9), (10, 99), (100, 999), (1000, None))
@@ -46,28 +47,30 @@ def words_in(systems: Sequence[Segments], split: Split) -> set[str]:
     return {word for text in texts for word in split(text)}
 
 
-def counts_in(texts: Iterable[str], words: Collection[str], split: Split) -> Counter[str]:
-    """How often some texts have each of these words."""
-    counts: Counter[str] = Counter()
-    for text in texts:
-        counts.update(word for word in split(text) if word in words)
-    return counts
+def training_counts(
+    dataset: Path, known: Input, words: Collection[str], split: Split, reporter: Reporter
+) -> tuple[Counter[str], int]:
+    """How often the targets of a dataset's training pairs have each of these words; and how many of their pieces are
+    unknown to its tokenizer, which reads texts without them.
 
-
-def training_targets(dataset: Path, known: Input, reporter: Reporter) -> Iterator[str]:
-    """The targets of all training pairs, each once, as the dataset's tokenizer writes them: what it does not know is
-    left out. Raises DataError where the dataset is damaged or is not the one that is known."""
+    Each pair counts once. Raises DataError where the dataset is damaged or is not the one that is known.
+    """
     train, (_, tokenizer) = read_artifact(
         dataset,
         lambda made: (load_split(made.folder / "train", texts=False), load_pair(made.folder / TOKENIZER_FOLDER)),
         "preprocess",
         known=known,
     )
+    counts: Counter[str] = Counter()
+    unknown = 0
     with reporter.bar("counting words of training", len(train), "texts") as bar:
         for start in range(0, len(train), ROWS_AT_ONCE):
-            rows = range(start, min(start + ROWS_AT_ONCE, len(train)))
-            yield from tokenizer.decode_batch(train.target.lists(rows))
-            bar.advance(len(rows))
+            lists = train.target.lists(range(start, min(start + ROWS_AT_ONCE, len(train))))
+            unknown += sum(ids.count(UNK_ID) for ids in lists)
+            for text in tokenizer.decode_batch(lists):
+                counts.update(word for word in split(text) if word in words)
+            bar.advance(len(lists))
+    return counts, unknown
 
 
 def by_training_frequency(systems: Sequence[Segments], counts: Mapping[str, int], split: Split) -> list[Breakdown]:
