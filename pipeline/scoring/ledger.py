@@ -1,0 +1,125 @@
+"""The ledger of test sets: which model was scored on which test texts, when, and how it had been chosen.
+
+A test set that is looked at often is no test set any more: the best of many models owes part of its score to luck
+(Dwork et al. 2015). `ledger.jsonl` lies beside the runs, one line of JSON for each look; any number of processes append.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tfm.pipeline.runtime.progress import Reporter
+
+NAME = "ledger.jsonl"
+FINAL = "final"  # how a model was chosen begins so where validation chose it and the tests are scored once
+LONGEST = 200  # characters of a name: a line stays below 4 KiB, which every file system appends in one piece
+_KEPT_BESIDE = ("training", "dataset", "scores", "translations")
+
+
+@dataclass(frozen=True)
+class Look:
+    """One scoring of one test set.
+
+    texts: `fingerprint` of its references. test: its name. model: fingerprint of the model. run: the folder of its run.
+    chosen: how the model was chosen: "recipe", "files", or "final: " and by which figure. when: UTC, ISO 8601.
+    """
+
+    texts: str
+    test: str
+    model: str
+    run: str
+    chosen: str
+    when: str = ""
+
+
+def fingerprint(texts: Iterable[str]) -> str:
+    """sha256, in hex, of the (first) references of a test set, whatever white space surrounds their words.
+
+    Sources have no part in it: they are not always known, and it is the answers that are used up.
+    """
+    digest = hashlib.sha256()
+    for text in texts:
+        digest.update(" ".join(text.split()).encode("utf-8", "surrogatepass") + b"\n")
+    return digest.hexdigest()
+
+
+def root_of(model: Path) -> Path | None:
+    """The folder of the runs where a `model/` is that of a run; None where it lies by itself."""
+    place = Path(os.path.abspath(model))  # a link's target may lie anywhere
+    is_of_run = place.name == "model" and any((place.parent / each).is_dir() for each in _KEPT_BESIDE)
+    return place.parent.parent if is_of_run else None
+
+
+def enter(root: Path, entries: Sequence[Look], reporter: Reporter) -> None:
+    """Append looks to the ledger of `root`; on return they are on disk.
+
+    Each is one write of one line, under a lock. Where it cannot be written, a warning says so: a score is worth more
+    than its entry.
+    """
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    try:
+        descriptor = os.open(root / NAME, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            for look in entries:
+                _append(descriptor, _line({**asdict(look), "when": now}))
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        reporter.warn(f"{root / NAME}: this look at the test set could not be entered: {error.strerror or error}")
+
+
+def looks(root: Path) -> list[Look]:
+    """All looks in the ledger of `root`, in the order of their entries; none where there is no ledger.
+
+    A line that a crash has left unfinished is passed over: its scores were never shown.
+    """
+    try:
+        with open(root / NAME, encoding="utf-8", errors="replace", newline="\n") as file:
+            return [look for line in file if (look := _look(line)) is not None]
+    except OSError:
+        return []
+
+
+def of_texts(entries: Iterable[Look], texts: str) -> list[Look]:
+    """The looks at just these test texts."""
+    return [look for look in entries if look.texts == texts]
+
+
+def in_words(entries: Sequence[Look]) -> str:
+    """How often one test set was looked at, as in "14 times, by 9 models of this folder"."""
+    times, models = len(entries), len({look.model for look in entries})
+    if not times:
+        return "never, by the models of this folder"
+    return f"{'once' if times == 1 else f'{times} times'}, by {models} model{'s' if models > 1 else ''} of this folder"
+
+
+def _append(descriptor: int, line: bytes) -> None:
+    """Write one line; what a crash has left of the last one gets its end first."""
+    size = os.fstat(descriptor).st_size
+    if size and os.pread(descriptor, 1, size - 1) != b"\n":
+        line = b"\n" + line
+    if (written := os.write(descriptor, line)) != len(line):
+        raise OSError(f"only {written} of {len(line)} bytes were written")
+
+
+def _line(entry: dict[str, str]) -> bytes:
+    cut = {name: value if len(value) <= LONGEST else value[: LONGEST - 1] + "…" for name, value in entry.items()}
+    return json.dumps(cut, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+
+
+def _look(line: str) -> Look | None:
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    names = [each.name for each in fields(Look)]
+    if not isinstance(entry, dict) or not all(isinstance(entry.get(name), str) for name in names):
+        return None
+    return Look(**{name: entry[name] for name in names})

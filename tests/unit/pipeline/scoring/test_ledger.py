@@ -1,0 +1,159 @@
+"""The ledger: what is entered stays, however many write, whoever is killed, whatever a name looks like."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.scoring import ledger
+from tfm.pipeline.scoring.ledger import Look, enter, fingerprint, in_words, looks, of_texts, root_of
+
+ROOT = Path(__file__).parents[4]
+LOOK = Look(texts="t" * 64, test="main", model="m" * 64, run="demo", chosen="recipe")
+# Eight processes at once: each enters as much as it is told, or until it is killed, and says aloud what is entered.
+WRITERS = """
+import os, sys
+from pathlib import Path
+from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.scoring.ledger import Look, enter
+root, most = Path(sys.argv[1]), int(sys.argv[2])
+for writer in range(8):
+    if os.fork() == 0:
+        for entry in range(most):
+            enter(root, [Look("t", f"{writer} {entry} " + "ä" * writer * 20, "m", "r", "recipe")], Quiet())
+            os.write(1, f"{writer} {entry}\\n".encode())
+        os._exit(0)
+print(flush=True)
+for writer in range(8):
+    os.wait()
+"""
+
+
+class Heard(Quiet):
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+
+    def warn(self, text: str) -> None:
+        self.warnings.append(text)
+
+
+def start(root: Path, most: int) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", WRITERS, root, str(most)],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def entered(entries: Sequence[Look]) -> list[tuple[str, ...]]:
+    return [tuple(look.test.split()[:2]) for look in entries]
+
+
+def test_no_entry_of_eight_processes_is_lost_or_torn(tmp_path: Path) -> None:
+    with start(tmp_path, 40) as process:
+        process.communicate()
+    found = entered(looks(tmp_path))
+    assert sorted(found) == sorted((str(writer), str(entry)) for writer in range(8) for entry in range(40))
+    for writer in range(8):
+        assert [entry for by, entry in found if by == str(writer)] == [str(entry) for entry in range(40)]
+
+
+def test_what_was_entered_before_a_kill_stays_and_later_entries_are_whole(tmp_path: Path) -> None:
+    with start(tmp_path, 10**6) as process:
+        assert process.stdout is not None
+        said = [process.stdout.readline() for _ in range(100)]
+        os.killpg(process.pid, signal.SIGKILL)
+        said += process.stdout.readlines()
+    told = {tuple(line.split()) for line in said if line.endswith("\n") and line.strip()}
+    found = entered(looks(tmp_path))
+    assert told <= set(found)
+    assert len(set(found)) == len(found)
+    enter(tmp_path, [LOOK], Quiet())
+    assert looks(tmp_path)[-1].test == "main"
+
+
+@pytest.mark.parametrize("kept", [1, 40, -1])
+def test_half_a_line_swallows_no_entry(tmp_path: Path, kept: int) -> None:
+    enter(tmp_path, [LOOK], Quiet())
+    file = tmp_path / ledger.NAME
+    whole = file.read_bytes()
+    file.write_bytes(whole + whole[:kept])
+    enter(tmp_path, [LOOK, LOOK], Quiet())
+    # a line that lacks its end alone says all that it had to say
+    assert len(looks(tmp_path)) == (4 if kept == -1 else 3)
+
+
+@pytest.mark.parametrize("line", ["", "[]", "null", '{"texts": 1}', "[" * 10**5, '{"texts": "a"}', "\x00\ufeff"])
+def test_lines_of_others_are_passed_over(tmp_path: Path, line: str) -> None:
+    enter(tmp_path, [LOOK], Quiet())
+    with open(tmp_path / ledger.NAME, "a", encoding="utf-8") as file:
+        file.write(line + "\n")
+    enter(tmp_path, [LOOK], Quiet())
+    assert [look.test for look in looks(tmp_path)] == ["main", "main"]
+
+
+def test_strange_names_stay_one_line_of_less_than_4_kib(tmp_path: Path) -> None:
+    names = ["اختبار", "テスト\u2028\x85\n", "\x01" * 5000, "😀" * 5000, os.fsdecode(b"run-\xff")]
+    enter(tmp_path, [Look(LOOK.texts, name, LOOK.model, name, name) for name in names], Quiet())
+    data = (tmp_path / ledger.NAME).read_bytes()
+    assert data.count(b"\n") == len(names)
+    assert max(map(len, data.split(b"\n"))) < 4095
+    assert [look.test for look in looks(tmp_path)][:2] == names[:2]
+    assert looks(tmp_path)[4].run == "run-?"
+
+
+def test_where_it_cannot_be_written_there_is_a_warning(tmp_path: Path) -> None:
+    heard = Heard()
+    enter(tmp_path / "none", [LOOK], heard)
+    (tmp_path / ledger.NAME).mkdir()
+    enter(tmp_path, [LOOK], heard)
+    assert len(heard.warnings) == 2
+    assert all("could not be entered: " in text for text in heard.warnings)
+    assert looks(tmp_path) == looks(tmp_path / "none") == []
+
+
+def test_a_full_disk_costs_the_entry_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    enter(tmp_path, [LOOK], Quiet())
+    heard, write = Heard(), os.write
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", lambda to, data: write(to, data[:30]))
+        enter(tmp_path, [LOOK], heard)
+    assert "only 30 of" in heard.warnings[0]
+    enter(tmp_path, [LOOK], Quiet())
+    assert len(looks(tmp_path)) == 2
+
+
+def test_a_fingerprint_is_of_words_and_lines() -> None:
+    texts = ["Ein Hund läuft.", "", "כלב רץ", "ATIS FLIGHT"]
+    assert fingerprint(texts) == fingerprint([" Ein  Hund läuft.\r", " ", "כלב\u00a0רץ", "ATIS FLIGHT"])
+    others = [["Ein Hund läuft.", "כלב רץ", "ATIS FLIGHT"], [*texts, ""], texts[::-1], [each.lower() for each in texts]]
+    assert len({fingerprint(each) for each in [texts, *others]}) == 5
+
+
+def test_in_words(tmp_path: Path) -> None:
+    enter(tmp_path, [Look("a", "main", f"model {number % 9}", "r", "recipe") for number in range(14)], Quiet())
+    enter(tmp_path, [Look("b", "main", "model 1", "r", "recipe")], Quiet())
+    entries = looks(tmp_path)
+    assert in_words(of_texts(entries, "a")) == "14 times, by 9 models of this folder"
+    assert in_words(of_texts(entries, "b")) == "once, by 1 model of this folder"
+    assert in_words(of_texts(entries, "c")) == "never, by the models of this folder"
+    assert all(look.when.endswith("+00:00") for look in entries)
+    assert json.loads((tmp_path / ledger.NAME).read_text().splitlines()[0])["chosen"] == "recipe"
+
+
+def test_the_root_is_the_folder_of_the_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "runs" / "demo" / "model").mkdir(parents=True)
+    assert root_of(tmp_path / "runs" / "demo" / "model") is None  # a model by itself
+    (tmp_path / "runs" / "demo" / "training").mkdir()
+    assert root_of(tmp_path / "runs" / "demo" / "model") == tmp_path / "runs"
+    monkeypatch.chdir(tmp_path / "runs" / "demo")
+    assert root_of(Path("model")) == tmp_path / "runs"
+    assert root_of(Path("training")) is None
