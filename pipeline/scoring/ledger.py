@@ -1,7 +1,7 @@
 """The ledger of test sets: which model was scored on which test texts, when, and how it had been chosen.
 
 A test set that is looked at often is no test set any more: the best of many models owes part of its score to luck
-(Dwork et al. 2015). `ledger.jsonl` lies beside the runs, one line of JSON for each look; any number of processes append.
+(Dwork et al. 2015). `ledger.jsonl` lies beside the runs, a line of JSON for each look; any number of processes append.
 """
 
 import fcntl
