@@ -10,6 +10,8 @@ from tfm.data.lines import open_lines
 NUM_COLUMNS = 10
 # The source is the words, the target their universal parts of speech, where a recipe names no other column.
 PLACES = {"form": 1, "lemma": 2, "upos": 3, "xpos": 4, "deprel": 7, "source": 1, "target": 3}
+COLUMNS = {**PLACES, "id": 0, "head": 6}
+"""Columns that can be read; those of PLACES can also be a side of a corpus."""
 
 
 def read_conllu(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -44,7 +46,7 @@ def _word(line: str, columns: Sequence[str], path: Path, number: int) -> list[li
         return []
     if not re.fullmatch(r"[0-9]+", cells[0]):
         raise DataError(f"{cells[0]:.40} is not a word number", file=path, line=number)
-    values = [cells[PLACES[column]] for column in columns]
+    values = [cells[COLUMNS[column]] for column in columns]
     for column, value in zip(columns, values, strict=True):
         if not value or any(character.isspace() for character in value):
             problem = f"its {column} is {value[:40]!r}: a word must not be empty or contain a space"

@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tfm.data.errors import DataError
+from tfm.pipeline.attention_page import head_syntax
+from tfm.pipeline.attention_page.head_syntax import Relation, SyntaxSums, heads_of_source, word_attention
 from tfm.pipeline.attention_page.reading import (
     KINDS,
     Axes,
@@ -26,7 +28,7 @@ from tfm.pipeline.attention_page.reading import (
     reading,
     translates,
 )
-from tfm.pipeline.attention_page.tagged_corpus import Sentence, encode_tagged, read_sentences
+from tfm.pipeline.attention_page.tagged_corpus import Sentence, encode_with_words, read_sentences
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import Reporter
@@ -74,6 +76,7 @@ class HeadReport:
 
     sentences: int
     measures: tuple[Measure, ...]
+    relations: tuple[Relation, ...] = ()
 
     def tables(self) -> list[Table]:
         """All heads, and where there are tags, the attention of each by tag."""
@@ -86,11 +89,18 @@ class HeadReport:
             tags = _most_first(each.tags or {} for each in tagged)
             rows = [(*_who(each), *(_percent((each.tags or {}).get(tag, 0)) for tag in tags)) for each in tagged]
             tables.append(Table("Percent of attention by tag", (*who, *tags), rows))
+        if frequent := head_syntax.rows(self.relations):
+            title = "Dependencies: how often the word most attended to is the right one, and the best fixed offset"
+            tables.append(Table(title, head_syntax.COLUMNS, frequent))
         return tables
 
     def as_json(self) -> dict[str, Any]:
         """What `tfm attend --head-report FILE --json` prints."""
-        return {"sentences": self.sentences, "heads": [asdict(each) for each in self.measures]}
+        return {
+            "sentences": self.sentences,
+            "heads": [asdict(each) for each in self.measures],
+            "relations": [asdict(each) for each in self.relations],
+        }
 
 
 def measure(loaded: LoadedModel, files: Sequence[Path], config: DecodingConfig, reporter: Reporter) -> HeadReport:
@@ -101,11 +111,14 @@ def measure(loaded: LoadedModel, files: Sequence[Path], config: DecodingConfig, 
     """
     check_attends(loaded)
     sums: defaultdict[tuple[Kind, int | None], Sums] = defaultdict(Sums)
+    syntax = SyntaxSums()
     left_out: Counter[str] = Counter()
     num_sentences = 0
     with reporter.bar("reading", None, "sentences") as bar:
-        for found, tags in _readings(loaded, read_sentences(files), config, left_out):
-            _add(found, tags, sums)
+        for found, sentence, words in _readings(loaded, read_sentences(files), config, left_out):
+            _add(found, None if words is None else [sentence.tags[word] for word in words], sums)
+            if words is not None and any(each is not None for each in sentence.governors):
+                _add_syntax(found, sentence, words, syntax)
             num_sentences += 1
             bar.advance()
     if left_out:
@@ -115,27 +128,28 @@ def measure(loaded: LoadedModel, files: Sequence[Path], config: DecodingConfig, 
         raise DataError("contains no sentence that the model can read", file=files[0])
     order = list(KINDS)
     ordered = sorted(sums, key=lambda key: (order.index(key[0]), key[1] or 0))
-    return HeadReport(num_sentences, tuple(each for key in ordered for each in sums[key].measures(*key)))
+    measures = tuple(each for key in ordered for each in sums[key].measures(*key))
+    return HeadReport(num_sentences, measures, tuple(syntax.relations()))
 
 
 def _readings(
     loaded: LoadedModel, sentences: Iterator[Sentence], config: DecodingConfig, left_out: Counter[str]
-) -> Iterator[tuple[Reading, list[str] | None]]:
-    """Each sentence as the model reads it, with the tag of each of its pieces; counts those that it cannot read."""
+) -> Iterator[tuple[Reading, Sentence, list[int] | None]]:
+    """Each sentence as the model reads it, with the word of each of its pieces; counts those that it cannot read."""
     limit, tokenizer = loaded.model.max_length - 1, reader(loaded)
     while chunk := list(islice(sentences, CHUNK_SENTENCES)):
         readable = []
-        for sentence, (ids, tags) in zip(chunk, encode_tagged(tokenizer, chunk), strict=True):
+        for sentence, (ids, words) in zip(chunk, encode_with_words(tokenizer, chunk), strict=True):
             if not ids:
                 left_out["without pieces"] += 1
             elif len(ids) > limit:
                 left_out[f"longer than the {limit} pieces that the model reads"] += 1
             else:
-                readable.append((sentence, ids, tags))
+                readable.append((sentence, ids, words))
         sources = [ids for _, ids, _ in readable]
         targets = hypotheses(loaded, sources, config) if translates(loaded) else [None] * len(sources)
-        for (sentence, ids, tags), target in zip(readable, targets, strict=True):
-            yield reading(loaded, sentence.text, ids, target), tags
+        for (sentence, ids, words), target in zip(readable, targets, strict=True):
+            yield reading(loaded, sentence.text, ids, target), sentence, words
 
 
 def _add(found: Reading, tags: Sequence[str] | None, sums: Mapping[tuple[Kind, int | None], "Sums"]) -> None:
@@ -146,6 +160,19 @@ def _add(found: Reading, tags: Sequence[str] | None, sums: Mapping[tuple[Kind, i
         sums[each.kind, each.layer].add(weights, axes, of_keys)
         if each.layer == 1:
             sums[each.kind, None].add(evenly(weights), axes, of_keys)
+
+
+def _add_syntax(found: Reading, sentence: Sentence, words: Sequence[int], syntax: SyntaxSums) -> None:
+    """Add how often the heads of a sentence find its dependencies."""
+    kinds = heads_of_source(found.axes)
+    if not kinds:
+        return
+    syntax.add_sentence(sentence)
+    for each in found.attentions:
+        if each.kind in kinds:
+            weights = each.weights.astype(np.float64)
+            attention = word_attention(weights, found.axes[each.kind], words, len(sentence.tags))
+            syntax.add_heads(sentence, each.kind, each.layer, attention)
 
 
 def evenly(weights: Shares) -> Shares:

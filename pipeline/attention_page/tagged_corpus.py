@@ -1,4 +1,4 @@
-"""The sentences of a corpus, whose words may have tags: text with one sentence per line, or CoNLL-U."""
+"""The sentences of a corpus: text with one sentence per line, or CoNLL-U, whose words have tags and governors."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,13 +9,22 @@ from tfm.data.formats.conllu import read_conllu
 from tfm.data.lines import open_lines
 from tfm.tokenizer.tokenizer import Tokenizer
 
+UNKNOWN = "_"  # a cell of CoNLL-U that says nothing
+ROOT = "0"
+
 
 @dataclass(frozen=True)
 class Sentence:
-    """A text and, in a tagged corpus, the tag of each of its words, between which stand spaces."""
+    """A text and, in a tagged corpus, what is known of each of its words, between which stand spaces.
+
+    tags: parts of speech. governors: the word, from 0, on which it depends; None for the root and where the corpus has
+    no syntax. relations: the kind of this dependency.
+    """
 
     text: str
     tags: tuple[str, ...] = ()
+    governors: tuple[int | None, ...] = ()
+    relations: tuple[str, ...] = ()
 
 
 def is_tagged(file: Path) -> bool:
@@ -24,9 +33,9 @@ def is_tagged(file: Path) -> bool:
 
 
 def read_sentences(files: Sequence[Path]) -> Iterator[Sentence]:
-    """The sentences of all files, in order, of CoNLL-U with the universal parts of speech.
+    """The sentences of all files, in order, of CoNLL-U with the universal parts of speech and the dependencies.
 
-    Raises DataError where some files are tagged and some are not.
+    Raises DataError where some files are tagged and some are not, or a governor is no word of its sentence.
     """
     tagged = [file for file in files if is_tagged(file)]
     if tagged and len(tagged) < len(files):
@@ -34,18 +43,35 @@ def read_sentences(files: Sequence[Path]) -> Iterator[Sentence]:
         raise DataError(f"has no tags and {tagged[0]} has: give files of one kind", file=other)
     for file in files:
         if tagged:
-            yield from (Sentence(text, tuple(tags.split(" "))) for text, tags in read_conllu(file, ("form", "upos")))
+            for columns in read_conllu(file, ("form", "upos", "id", "head", "deprel")):
+                text, tags, ids, heads, relations = (column.split(" ") for column in columns)
+                governors = _governors(ids, heads, columns[0], file)
+                yield Sentence(" ".join(text), tuple(tags), governors, tuple(relations))
         else:
             yield from map(Sentence, open_lines(file))
 
 
-def encode_tagged(tokenizer: Tokenizer, sentences: Sequence[Sentence]) -> Iterator[tuple[list[int], list[str] | None]]:
-    """The ids of each sentence and, of a tagged one, the tag of the word that each piece is of."""
+def _governors(ids: Sequence[str], heads: Sequence[str], text: str, file: Path) -> tuple[int | None, ...]:
+    """The governor of each word as its place in the sentence, given as its number there."""
+    places: dict[str, int | None] = {number: place for place, number in enumerate(ids)}
+    places |= {ROOT: None, UNKNOWN: None}
+    for number, head in zip(ids, heads, strict=True):
+        if head not in places:
+            problem = f"the HEAD of word {number} is {head:.20}, which is no word of the sentence {text[:40]!r}"
+            raise DataError(problem, file=file)
+    return tuple(places[head] for head in heads)
+
+
+def encode_with_words(
+    tokenizer: Tokenizer, sentences: Sequence[Sentence]
+) -> Iterator[tuple[list[int], list[int] | None]]:
+    """The ids of each sentence and, of a tagged one, the word, from 0, that each piece is of."""
     words = iter(tokenizer.encode_words([each.text for each in sentences if each.tags]))
     texts = iter(tokenizer.encode_batch([each.text for each in sentences if not each.tags]))
     for sentence in sentences:
         if sentence.tags:
-            pieces = list(zip(next(words), sentence.tags, strict=True))
-            yield [number for ids, _ in pieces for number in ids], [tag for ids, tag in pieces for _ in ids]
+            pieces = next(words)
+            assert len(pieces) == len(sentence.tags)
+            yield [each for ids in pieces for each in ids], [word for word, ids in enumerate(pieces) for _ in ids]
         else:
             yield next(texts), None

@@ -12,7 +12,7 @@ from torch import finfo, float32, float64
 from tests.tiny_model import TEXTS, tiny_model
 from tfm.pipeline.attention_page.head_statistics import PLACES, HeadReport, Measure, Sums, evenly, measure
 from tfm.pipeline.attention_page.reading import KINDS, Axes, Token, attend
-from tfm.pipeline.attention_page.tagged_corpus import Sentence, encode_tagged, read_sentences
+from tfm.pipeline.attention_page.tagged_corpus import Sentence, encode_with_words, read_sentences
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.runtime.progress import Quiet
@@ -171,9 +171,10 @@ def test_a_piece_has_the_tag_of_its_word(kind: str, tmp_path: Path) -> None:
     tokenizer = train(texts, TokenizerConfig(kind=kind, vocab_size=300, min_frequency=1))  # type: ignore[arg-type]
     begins = tokenizer.begins_word()
     sentences = list(read_sentences([conllu(tmp_path / "a.conllu", TAGGED)]))
-    for words, sentence, (ids, tags) in zip(TAGGED, sentences, encode_tagged(tokenizer, sentences), strict=True):
+    for words, sentence, (ids, of) in zip(TAGGED, sentences, encode_with_words(tokenizer, sentences), strict=True):
         assert ids == tokenizer.encode(sentence.text)
-        assert tags is not None
+        assert of is not None
+        tags = [sentence.tags[each] for each in of]
         spelled: dict[int, str] = {}
         word = 0
         for number, (piece, tag) in enumerate(zip(ids, tags, strict=True)):
@@ -211,9 +212,9 @@ def test_words_are_those_of_the_text_whatever_the_tokenizer_makes_of_them() -> N
     config = TokenizerConfig(kind="wordpiece", normalization="nfkc", vocab_size=40, min_frequency=1)
     tokenizer = train(["a b"], config)
     sentences = [Sentence("a´b 日本 b", ("X", "Y", "Z")), Sentence("a b")]
-    (ids, tags), (others, none) = encode_tagged(tokenizer, sentences)
-    assert len(ids) == len(tags or ()) > 3
-    assert list(dict.fromkeys(tags or ())) == ["X", "Y", "Z"]
+    (ids, words), (others, none) = encode_with_words(tokenizer, sentences)
+    assert len(ids) == len(words or ()) > 3
+    assert list(dict.fromkeys(words or ())) == [0, 1, 2]
     assert (others, none) == (tokenizer.encode("a b"), None)
 
 

@@ -1,0 +1,155 @@
+"""Heads against syntax: does the word that a head attends to most stand in a dependency with the word that asks?
+
+After Clark et al. 2019, "What Does BERT Look At?", section 4. Attention between words: that to a word is the sum over
+its pieces, that from a word the mean over its pieces. Attention to a word itself, and to the begin and end of a
+sentence, is not looked at.
+
+Legend: H heads · T queries · S keys · W words.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tfm.pipeline.attention_page.reading import Axes, Kind, Token
+from tfm.pipeline.attention_page.tagged_corpus import Sentence
+
+Shares: TypeAlias = NDArray[np.float64]
+Towards = Literal["governor", "dependent"]
+TOWARDS: tuple[Towards, ...] = ("governor", "dependent")
+FEWEST = 20  # words that ask, for a relation to stand in the table: of fewer a share says little
+NOWHERE = -1.0  # less than any share of attention
+
+
+@dataclass(frozen=True)
+class Relation:
+    """Of one relation the head whose most-attended word is right most often, and the best fixed offset beside it.
+
+    towards: which word is looked for; "governor": each dependent asks for its governor; "dependent": each governor asks
+    for a dependent of this relation, of which it may have several. words: how many ask. layer, head: from 1.
+    share: of the words that ask, how many are answered right, of 1. offset: the place relative to the word that asks
+    that is right most often, and its share: what a head that knows only positions reaches. heads: the share of each.
+    """
+
+    name: str
+    towards: Towards
+    words: int
+    kind: Kind
+    layer: int
+    head: int
+    share: float
+    offset: int
+    offset_share: float
+    heads: dict[str, float]
+
+
+def word_attention(weights: Shares, axes: Axes, words: Sequence[int], num_words: int) -> Shares:
+    """Attention between words (H, W, W) from weights (H, T, S) between pieces; NOWHERE to a word itself.
+
+    words: of each piece of the source its word. A word without pieces asks nothing and is never attended to most.
+    """
+    to_word, from_word = _membership(axes.keys, words, num_words), _membership(axes.queries, words, num_words)
+    means = from_word / np.maximum(from_word.sum(0), 1)
+    found: Shares = np.einsum("hts,tq,sk->hqk", weights, means, to_word, optimize=True)
+    found[:, np.eye(num_words, dtype=bool)] = NOWHERE
+    found[:, :, to_word.sum(0) == 0] = NOWHERE
+    return found
+
+
+def _membership(tokens: Sequence[Token], words: Sequence[int], num_words: int) -> Shares:
+    """(tokens, W): 1 where a token is a piece of a word."""
+    found = np.zeros((len(tokens), num_words))
+    for row, token in enumerate(tokens):
+        if token.place is not None:
+            found[row, words[token.place]] = 1
+    return found
+
+
+def questions(sentence: Sentence) -> Iterator[tuple[tuple[str, Towards], int, set[int]]]:
+    """What the words of a sentence ask: relation and direction, the word that asks, and the words that are right."""
+    dependents: defaultdict[tuple[str, int], set[int]] = defaultdict(set)
+    for word, (governor, relation) in enumerate(zip(sentence.governors, sentence.relations, strict=True)):
+        if governor is not None:
+            yield (relation, "governor"), word, {governor}
+            dependents[relation, governor].add(word)
+    for (relation, governor), found in dependents.items():
+        yield (relation, "dependent"), governor, found
+
+
+class SyntaxSums:
+    """Counts over sentences: how often each head, and each fixed offset, is right."""
+
+    def __init__(self) -> None:
+        self._asked: Counter[tuple[str, Towards]] = Counter()
+        self._offsets: defaultdict[tuple[str, Towards], Counter[int]] = defaultdict(Counter)
+        self._right: defaultdict[tuple[str, Towards], dict[tuple[Kind, int], NDArray[np.int64]]] = defaultdict(dict)
+
+    def add_sentence(self, sentence: Sentence) -> None:
+        """Count the questions of a sentence, and the offsets that answer them."""
+        for key, word, right in questions(sentence):
+            self._asked[key] += 1
+            self._offsets[key].update(each - word for each in right)
+
+    def add_heads(self, sentence: Sentence, kind: Kind, layer: int, attention: Shares) -> None:
+        """Count the right answers of a layer's heads, given their attention (H, W, W) between the words."""
+        most = attention.argmax(2)
+        attended = attention.max(2) > 0
+        for key, word, right in questions(sentence):
+            hits = np.isin(most[:, word], list(right)) & attended[:, word]
+            so_far = self._right[key].setdefault((kind, layer), np.zeros(len(attention), np.int64))
+            so_far += hits
+
+    def relations(self) -> Iterator[Relation]:
+        """Each relation in both directions, the frequent first."""
+        for (name, towards), asked in sorted(self._asked.items(), key=lambda item: (-item[1], item[0])):
+            heads = {
+                (kind, layer, head): int(count) / asked
+                for (kind, layer), counts in self._right[name, towards].items()
+                for head, count in enumerate(counts, 1)
+            }
+            best = max(heads, key=lambda each: (heads[each], -each[1], -each[2]))
+            offsets = self._offsets[name, towards]
+            offset = max(offsets, key=lambda each: (offsets[each], -abs(each), each))
+            shares = {f"{kind} {layer}.{head}": share for (kind, layer, head), share in heads.items()}
+            yield Relation(
+                name,
+                towards,
+                asked,
+                *best,
+                heads[best],
+                offset=offset,
+                offset_share=offsets[offset] / asked,
+                heads=shares,
+            )
+
+
+Row: TypeAlias = tuple[object, ...]
+COLUMNS = ("relation", "asks for", "words", "attention", "layer", "head", "% right", "offset", "% of offset")
+
+
+def rows(relations: Iterable[Relation]) -> list[Row]:
+    """A row for each frequent relation, in the direction in which a head finds it more often."""
+    best: dict[str, Relation] = {}
+    for each in relations:
+        if each.words >= FEWEST and (each.name not in best or each.share > best[each.name].share):
+            best[each.name] = each
+    return [_row(each) for each in best.values()]
+
+
+def _row(of: Relation) -> Row:
+    offset = f"{of.offset:+d}"
+    shares = f"{100 * of.share:.1f}", f"{100 * of.offset_share:.1f}"
+    return of.name, of.towards, of.words, of.kind, of.layer, of.head, shares[0], offset, shares[1]
+
+
+def heads_of_source(axes: Mapping[Kind, Axes]) -> list[Kind]:
+    """The kinds of attention between words of the source: those that ask and those that are asked."""
+    return [
+        kind
+        for kind, of in axes.items()
+        if any(each.place is not None for each in of.queries) and any(each.place is not None for each in of.keys)
+    ]
