@@ -14,7 +14,10 @@ TIE = "tie"
 
 @dataclass(frozen=True)
 class Span:
-    """A marked error: characters start <= i < end of the text, counted in code points."""
+    """A marked error: characters start <= i < end of the text, counted in code points.
+
+    Where start and end are both the length of the text, something of the source is missing in it.
+    """
 
     start: int
     end: int
@@ -121,7 +124,7 @@ def _span(content: object, label: str, length: int) -> Span:
     _same_names(given, ("start", "end", "severity"), f"{label}: key of a span")
     start = int(_number(given["start"], f"{label}: start", 0, length, whole=True))
     end = int(_number(given["end"], f"{label}: end", 0, length, whole=True))
-    if not start < end:
+    if not (start < end or start == end == length):
         raise ValueError(f"{label}: a span ends at {end}, which is not after its start {start}")
     severity = next((each for each in SEVERITIES if each == given["severity"]), None)
     if severity is None:

@@ -48,14 +48,15 @@ class Check(_Part):
 class Item(_Part):
     """What a judge answers at once: texts for one source. line: from 1, in the test set named `test`.
 
-    repeat_of: the item that this one shows again, in another order of the labels.
+    references: all that the test set has, whether they are shown or not. repeat_of: the item that this one shows again,
+    its texts in another order.
     """
 
     id: str = Field(min_length=1)
     test: str
     line: int = Field(ge=1)
     source: str
-    reference: str | None = None
+    references: tuple[str, ...] = ()
     shown: tuple[Shown, ...] = Field(min_length=1)
     check: Check | None = None
     repeat_of: str | None = None
@@ -80,11 +81,15 @@ class Judge(_Part):
 
 
 class Campaign(_Part):
-    """All items and who is asked which of them; a pure function of the seed and the systems' texts."""
+    """All items and who is asked which of them; a pure function of the seed and the systems' texts.
+
+    show_reference: whether judges see the first reference beside the source.
+    """
 
     format: Literal[1] = 1
     kind: Kind
     seed: int
+    show_reference: bool = False
     systems: tuple[str, ...] = Field(min_length=1)
     items: tuple[Item, ...]
     judges: tuple[Judge, ...] = Field(min_length=1)

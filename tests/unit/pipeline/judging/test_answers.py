@@ -40,7 +40,12 @@ def answers_file(file: Path, of: Campaign, rows: list[Any], **changed: Any) -> P
     return file
 
 
-ESA = {"A": {"score": 70, "spans": [{"start": 9, "end": 10, "severity": "major"}]}}
+ESA = {
+    "A": {
+        "score": 70,
+        "spans": [{"start": n, "end": m, "severity": kind} for n, m, kind in ((17, 17, "minor"), (9, 10, "major"))],
+    }
+}
 GIVEN: dict[Kind, tuple[str, Any]] = {
     "likert": ("A", {"A": {"adequacy": 1, "fluency": 5}}),
     "esa": ("A", ESA),
@@ -56,7 +61,9 @@ def test_what_the_page_gives_is_read(tmp_path: Path, kind: Kind) -> None:
     file = answers_file(tmp_path / "a.json", of, [{"item": "i1", "seconds": 2.5, "answer": answer}])
     expected = {
         "likert": Answer("judge-1", of.items[0], 2.5, {"A": Rating({"adequacy": 1, "fluency": 5})}),
-        "esa": Answer("judge-1", of.items[0], 2.5, {"A": Rating({"score": 70}, (Span(9, 10, "major"),))}),
+        "esa": Answer(
+            "judge-1", of.items[0], 2.5, {"A": Rating({"score": 70}, (Span(9, 10, "major"), Span(17, 17, "minor")))}
+        ),
         "pairwise": Answer("judge-1", of.items[0], 2.5, best=frozenset("B")),
         "best": Answer("judge-1", of.items[0], 2.5, best=frozenset("AC")),
     }
@@ -65,7 +72,13 @@ def test_what_the_page_gives_is_read(tmp_path: Path, kind: Kind) -> None:
 
 def test_a_campaign_is_read_as_it_was_written(tmp_path: Path) -> None:
     hostile = Item(
-        id="i9", test='"', line=1, source="</script>\u2028\u202e=1+1", reference="", shown=item(1).shown, repeat_of="i1"
+        id="i9",
+        test='"',
+        line=1,
+        source="</script>\u2028\u202e=1+1",
+        references=("",),
+        shown=item(1).shown,
+        repeat_of="i1",
     )
     check = item(3, check=Check(damaged=("B",)))
     of = campaign("pairwise", item(1), item(2), check, hostile, ties=("i2",))
