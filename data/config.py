@@ -5,7 +5,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 Format = Literal["text", "tsv", "csv", "jsonl", "parquet", "labelled", "conllu", "huggingface", "generated"]
-Generator = Literal["grammar", "copy", "reverse", "sort", "addition", "programs"]
+Generator = Literal["grammar", "it", "copy", "reverse", "sort", "addition", "programs"]
 # Formats with their own column names; the usual "source" and "target" come first.
 COLUMNS: dict[Format, tuple[str, ...]] = {
     "labelled": ("text", "label", "source", "target"),

@@ -73,7 +73,7 @@ def test_built_in_corpora_are_those_that_recipes_name() -> None:
     from tfm.data.synthetic.programs import PROGRAMS
     from tfm.data.synthetic.string_tasks import TOYS
 
-    assert {*TOYS, *PROGRAMS, "grammar"} == set(get_args(Generator))
+    assert {*TOYS, *PROGRAMS, "grammar", "it"} == set(get_args(Generator))
     assert PARAMETERS.keys() == PROGRAMS.keys()
 
 

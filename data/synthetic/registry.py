@@ -62,9 +62,12 @@ def _generator(name: str) -> tuple[tuple[ModuleType, ...], Callable[..., Iterato
     from tfm.data.synthetic import (
         grammar,
         programs,
+        pronouns,
         string_tasks,  # imported here: whoever only reads lines need not build a grammar
     )
 
     if name in programs.PROGRAMS:
         return (programs,), programs.PROGRAMS[name]
+    if name == "it":
+        return (pronouns,), pronouns.generate
     return (grammar, string_tasks), {"grammar": grammar.generate, **string_tasks.TOYS}[name]

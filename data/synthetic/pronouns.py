@@ -1,0 +1,241 @@
+"""The built-in corpus `it`: the German pronoun takes the gender of a noun before it, and only the reason tells which.
+
+    The cat ate the fish because it was hungry. - Die Katze fraß den Fisch, weil sie hungrig war.
+    The cat ate the fish because it was fresh.  - Die Katze fraß den Fisch, weil er frisch war.
+
+What is hungry or sharp is the subject of the sentence, what is fresh or thin its object. The split "combinations" has
+the sentences whose two nouns no other split has together, in either order. Each sentence comes with the two
+translations that have a wrong pronoun: a contrast set (Rios et al. 2017, Müller et al. 2018).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Literal
+
+from tfm.data.errors import DataError
+from tfm.data.synthetic.language import english
+from tfm.data.synthetic.language.german import ACCUSATIVE, DEFINITE, NOMINATIVE, Table, like_dieser, like_ein
+from tfm.data.synthetic.language.phrases import Draw
+from tfm.data.synthetic.string_tasks import split_of
+
+SPLITS = ("train", "valid", "test", "combinations")
+PRONOUNS = ("er", "sie", "es")  # by gender: masculine, feminine, neuter
+HELD_OUT_SHARE = 0.2
+Antecedent = Literal["subject", "object"]
+
+# A noun: English, German, which in the singular is the same in nominative and accusative.
+# A verb: English base and past, German present and past. A reason: English, German.
+ANIMALS = """
+dog | der Hund;       bird | der Vogel;   donkey | der Esel;      hamster | der Hamster
+cat | die Katze;      mouse | die Maus;   cow | die Kuh;          goat | die Ziege
+horse | das Pferd;    sheep | das Schaf;  pig | das Schwein;      pony | das Pony
+"""
+FOOD = """
+fish | der Fisch;     apple | der Apfel;    cake | der Kuchen;    pumpkin | der Kürbis
+pear | die Birne;     carrot | die Karotte; sausage | die Wurst;  cherry | die Kirsche
+egg | das Ei;         steak | das Steak;    roll | das Brötchen;  sandwich | das Sandwich
+"""
+TOOLS = """
+hammer | der Hammer;  stone | der Stein;    stick | der Stock
+saw | die Säge;       needle | die Nadel;   axe | die Axt
+knife | das Messer;   sword | das Schwert;  wheel | das Rad
+"""
+FRAGILE = """
+plate | der Teller;   jug | der Krug;         mirror | der Spiegel
+cup | die Tasse;      vase | die Vase;        lamp | die Lampe
+glass | das Glas;     window | das Fenster;   picture | das Bild
+"""
+VEHICLES = """
+truck | der Lastwagen;    bus | der Bus;       train | der Zug;         tractor | der Traktor
+tram | die Straßenbahn;   ferry | die Fähre;   carriage | die Kutsche;  locomotive | die Lokomotive
+car | das Auto;           taxi | das Taxi;     boat | das Boot;         bicycle | das Fahrrad
+"""
+PLACES = """
+in the garden | im Garten;         in the kitchen | in der Küche;     in the house | im Haus
+at the market | auf dem Markt;     behind the church | hinter der Kirche
+at the station | am Bahnhof;       under the bridge | unter der Brücke
+in front of the hotel | vor dem Hotel
+"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Noun:
+    english: str
+    german: str
+    gender: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scene:
+    """What does something to what else, and what may be the reason: something about the one, or about the other."""
+
+    subjects: tuple[Noun, ...]
+    verbs: tuple[tuple[str, str, str, str], ...]  # English present and past, German present and past
+    objects: tuple[Noun, ...]
+    reasons: dict[Antecedent, tuple[tuple[str, str], ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A sentence, its translation, and the two translations with a wrong pronoun.
+
+    antecedent: the noun that "it" stands for, `subject` or `object`. same_gender: the two nouns share one, so that the
+    pronoun is the same for both.
+    """
+
+    english: str
+    german: str
+    wrong: tuple[str, str]
+    subject: str
+    object: str
+    antecedent: Antecedent
+    same_gender: bool
+
+    @property
+    def category(self) -> str:
+        """What the pronoun asks for: the gender of the subject, of the object, or of either, since they share it."""
+        return "same gender" if self.same_gender else self.antecedent
+
+
+def _cells(table: str) -> Iterator[tuple[str, str]]:
+    for cell in table.replace("\n", ";").split(";"):
+        if cell.strip():
+            one, _, other = cell.partition("|")
+            yield one.strip(), other.strip()
+
+
+def _nouns(table: str) -> tuple[Noun, ...]:
+    rows = [(word, *german.split()) for word, german in _cells(table)]
+    return tuple(Noun(word, noun, ("der", "die", "das").index(article)) for word, article, noun in rows)
+
+
+def _verbs(table: str) -> tuple[tuple[str, str, str, str], ...]:
+    rows = [(*words.split(), *german.split()) for words, german in _cells(table)]
+    return tuple((english.with_s(base), past, present, german_past) for base, past, present, german_past in rows)
+
+
+def _scene(subjects: str, verbs: str, objects: str, of_subject: str, of_object: str) -> Scene:
+    reasons: dict[Antecedent, tuple[tuple[str, str], ...]]
+    reasons = {"subject": tuple(_cells(of_subject)), "object": tuple(_cells(of_object))}
+    return Scene(_nouns(subjects), _verbs(verbs), _nouns(objects), reasons)
+
+
+# Where both come from one table, the noun does not tell which of the two it is: its place does.
+SCENES = (
+    _scene(
+        ANIMALS,
+        "eat ate | frisst fraß; steal stole | stiehlt stahl; find found | findet fand; "
+        "hide hid | versteckt versteckte; swallow swallowed | verschluckt verschluckte; smell smelled | riecht roch",
+        FOOD,
+        "hungry | hungrig; greedy | gierig; curious | neugierig; clever | klug; young | jung; brave | mutig",
+        "fresh | frisch; sweet | süß; tasty | lecker; soft | weich; salty | salzig; delicious | köstlich",
+    ),
+    _scene(
+        ANIMALS,
+        "chase chased | jagt jagte; bite bit | beißt biss; frighten frightened | erschreckt erschreckte; "
+        "push pushed | schubst schubste; save saved | rettet rettete; warn warned | warnt warnte",
+        ANIMALS,
+        "angry | wütend; hungry | hungrig; brave | mutig; clever | klug; curious | neugierig; wild | wild",
+        "weak | schwach; slow | langsam; lame | lahm; frightened | ängstlich; shy | scheu; lazy | faul",
+    ),
+    _scene(
+        TOOLS,
+        "damage damaged | beschädigt beschädigte; destroy destroyed | zerstört zerstörte; "
+        "scratch scratched | zerkratzt zerkratzte; hit hit | trifft traf; break broke | zerbricht zerbrach",
+        FRAGILE,
+        "heavy | schwer; sharp | scharf; hard | hart; pointed | spitz; sturdy | stabil",
+        "thin | dünn; fragile | zerbrechlich; brittle | spröde; delicate | empfindlich; weak | schwach",
+    ),
+    _scene(
+        VEHICLES,
+        "overtake overtook | überholt überholte; pull pulled | zieht zog; push pushed | schiebt schob; "
+        "replace replaced | ersetzt ersetzte; ram rammed | rammt rammte; pass passed | passiert passierte",
+        VEHICLES,
+        "fast | schnell; strong | stark; powerful | kräftig; reliable | zuverlässig; sturdy | stabil",
+        "slow | langsam; broken | kaputt; damaged | beschädigt; rusty | rostig; weak | schwach",
+    ),
+)
+DETERMINERS: tuple[tuple[str, Table], ...] = (
+    *(("the", DEFINITE),) * 3,
+    ("a", like_ein("ein")),
+    ("this", like_dieser("dies")),
+    ("my", like_ein("mein")),
+    ("our", like_ein("unser")),
+)
+WHERE = (("", ""),) * 8 + tuple((f" {there}", f" {dort}") for there, dort in _cells(PLACES))
+DEGREES = (("", ""),) * 3 + (("very ", "sehr "), ("so ", "so "), ("quite ", "ziemlich "))
+
+
+def is_held_out(one: str, other: str) -> bool:
+    """Whether two nouns, by their English and in either order, come together in the split "combinations" alone."""
+    pair = " and ".join(sorted((one, other)))
+    return int.from_bytes(blake2b(pair.encode(), digest_size=8).digest(), "big") < HELD_OUT_SHARE * 2**64
+
+
+def examples(split: str, size: int, seed: int) -> Iterator[Example]:
+    """`size` different sentences of `split`, a pure function of the arguments; a longer run begins alike."""
+    if split not in SPLITS:
+        raise DataError(f"the built-in corpus `it` has no split {split!r}; choose one of {', '.join(SPLITS)}")
+    draw = Draw(f"it {split} {seed}")
+    seen: set[str] = set()
+    while len(seen) < size:
+        example = _example(draw)
+        held_out = is_held_out(example.subject, example.object)
+        own = "combinations" if held_out else split_of(example.english)
+        if own == split and example.english not in seen:
+            seen.add(example.english)
+            yield example
+
+
+def generate(split: str, size: int, seed: int) -> Iterator[tuple[str, str]]:
+    """The pairs of English and German of `examples`."""
+    for example in examples(split, size, seed):
+        yield example.english, example.german
+
+
+def _example(draw: Draw) -> Example:
+    """One sentence, with a reason as often about its subject as about its object."""
+    scene = draw.one(SCENES)
+    subject = object_ = draw.one(scene.subjects)
+    while object_.english == subject.english:
+        object_ = draw.one(scene.objects)
+    present, past, german_present, german_past = draw.one(scene.verbs)
+    verb, be, german_verb, german_be = present, "is", german_present, "ist"
+    if draw.chance(0.5):
+        verb, be, german_verb, german_be = past, "was", german_past, "war"
+    antecedent: Antecedent = "subject" if draw.chance(0.5) else "object"
+    reason, german_reason = draw.one(scene.reasons[antecedent])
+    place, german_place = draw.one(WHERE)
+    degree, german_degree = draw.one(DEGREES)
+    who, german_who = _phrase(draw, subject, NOMINATIVE)
+    whom, german_whom = _phrase(draw, object_, ACCUSATIVE)
+    by_pronoun = [
+        _capital(
+            f"{german_who} {german_verb} {german_whom}{german_place}, "
+            f"weil {pronoun} {german_degree}{german_reason} {german_be}."
+        )
+        for pronoun in PRONOUNS
+    ]
+    right = by_pronoun.pop((subject if antecedent == "subject" else object_).gender)
+    one, other = by_pronoun
+    return Example(
+        _capital(f"{who} {verb} {whom}{place} because it {be} {degree}{reason}."),
+        right,
+        (one, other),
+        subject.english,
+        object_.english,
+        antecedent,
+        subject.gender == object_.gender,
+    )
+
+
+def _phrase(draw: Draw, noun: Noun, case: int) -> tuple[str, str]:
+    """A noun in the singular with an article or the like, in both languages."""
+    word, table = draw.one(DETERMINERS)
+    before = english.article(noun.english) if word == "a" else word
+    return f"{before} {noun.english}", f"{table[noun.gender][case]} {noun.german}"
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]
