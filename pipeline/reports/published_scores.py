@@ -1,4 +1,4 @@
-"""Scores as an artifact: scores.json and report.html published, unless they are fresh, and shown either way."""
+"""Scores as an artifact: scores.json, segments.jsonl and report.html published, unless fresh, and shown either way."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -10,8 +10,10 @@ from tfm.pipeline.artifacts.artifact import Draft, Plan, is_fresh, publish
 from tfm.pipeline.reports.evaluation_report import render, score_rows
 from tfm.pipeline.reports.training_curves import read_metrics, svg
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.scoring.evaluation import Evaluation, as_json, from_json, reading_scores
+from tfm.pipeline.scoring.evaluation import Evaluation, as_json, by_segment, from_json, reading_scores
 from tfm.pipeline.scoring.label_tables import label_tables
+from tfm.pipeline.scoring.segment_scores import NAME as SEGMENTS
+from tfm.pipeline.scoring.segment_scores import write_segments
 
 MOST_COLUMNS = 12  # of a confusion matrix on a terminal
 
@@ -37,6 +39,7 @@ def published_scores(
             evaluations = work(draft.folder)
             content = as_json(evaluations)
             _write(draft, content, _page(todo, evaluations, training))
+            write_segments(draft.folder / SEGMENTS, map(by_segment, evaluations))
         show(evaluations, reporter)
     reporter.line(f"report: {todo.folder / 'report.html'}")
     return content

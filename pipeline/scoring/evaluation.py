@@ -22,6 +22,7 @@ from tfm.pipeline.scoring.metrics.bleu_tokenizer import choose_tokenizer
 from tfm.pipeline.scoring.metrics.labels import LabelScore, LabelScores, label_scores
 from tfm.pipeline.scoring.metrics.left_out import left_out
 from tfm.pipeline.scoring.metrics.registry import METRICS, Score, looks_tokenized, score_texts
+from tfm.pipeline.scoring.segment_scores import Likelihoods, SegmentScores
 
 NUM_SHOWN = 5  # samples printed at the end of an evaluation
 
@@ -50,6 +51,7 @@ class Evaluation:
     shown: Sequence[Sample]  # a few random ones, for the terminal
     missing: Mapping[str, str] = field(default_factory=dict)  # metrics asked for that cannot be computed -> why
     labels: LabelScores | None = None  # where labels are scored: each of them
+    likelihoods: Likelihoods | None = field(default=None, compare=False)  # of each segment, for segments.jsonl alone
 
     def as_json(self) -> dict[str, Any]:
         """The evaluation as scores.json has it."""
@@ -86,6 +88,7 @@ def assess(
     reporter: Reporter,
     extra: Mapping[str, Score] | None = None,
     missing: Mapping[str, str] | None = None,
+    likelihoods: Likelihoods | None = None,
 ) -> Evaluation:
     """Scores, quality by length and samples of `segments`. `extra` are scores that texts alone do not give."""
     sources, hypotheses, references = segments.sources, segments.hypotheses, segments.references
@@ -115,6 +118,7 @@ def assess(
         shown=random_samples(sources, hypotheses, references, NUM_SHOWN, seed, config=config),
         missing={**without, **(missing or {})},
         labels=label_scores(hypotheses, references, config) if scores_labels(config) else None,
+        likelihoods=likelihoods,
     )
 
 
@@ -126,6 +130,11 @@ def _with_tokenizer(config: EvaluationConfig, segments: Segments, reporter: Repo
     if choice.name != "13a" and "bleu" in config.metrics:
         reporter.line(f"{segments.name}: BLEU with tokenizer {choice.name}: {choice.why}")
     return config.model_copy(update={"bleu_tokenize": choice.name})
+
+
+def by_segment(evaluation: Evaluation) -> SegmentScores:
+    """What segments.jsonl has of an evaluation."""
+    return SegmentScores(evaluation.name, evaluation.num_segments, evaluation.likelihoods)
 
 
 def as_json(evaluations: Sequence[Evaluation]) -> dict[str, Any]:

@@ -1,8 +1,11 @@
 """Perplexity of references under a model: how probable it finds the correct answer, by teacher forcing."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
 
 from tfm.data.errors import DataError
 from tfm.pipeline.decoding.teacher_forcing import forced_log_probs, forced_log_probs_by_steps
@@ -11,9 +14,28 @@ from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.character_counts import Characters, warn_of_unknown
 from tfm.pipeline.scoring.metrics.score import Score, exp_or_inf
+from tfm.pipeline.scoring.segment_scores import Likelihoods
 from tfm.tokenizer.special import UNK_ID
 
 _CHUNK = 256  # pairs between two moves of the progress bar
+
+
+class Pair(NamedTuple):
+    """A source and one of its references, as ids without end token; `row`: the segment, from 0."""
+
+    row: int
+    source: list[int]
+    target: list[int]
+    text: str
+
+    @property
+    def num_pieces(self) -> int:
+        """Predictions: the pieces of the reference and its end token."""
+        return len(self.target) + 1
+
+    @property
+    def num_words(self) -> int:
+        return len(self.text.split())
 
 
 @dataclass(frozen=True)
@@ -63,27 +85,26 @@ def perplexity(
     references: Sequence[Sequence[str]],
     *,
     reporter: Reporter,
-) -> dict[str, Score]:
-    """Perplexity of all references under `loaded`: by token, by word, and in bits a character.
+) -> tuple[dict[str, Score], Likelihoods]:
+    """Perplexity of all references under `loaded`: by token, by word, and in bits a character; and what it sums up.
 
     A source beyond the model's length is cut, as in translating. A reference without a piece or beyond the model's
     length has no perplexity: it is left out, and the signature counts it. Raises DataError where none is left.
     """
     limit = loaded.model.max_length - 1  # one row is the end token's
     source_ids = loaded.source_tokenizer.encode_batch(sources)
-    pairs: list[tuple[list[int], list[int], str]] = []
+    pairs: list[Pair] = []
     num_empty = num_long = 0
     for reference in references:
-        for source, target, text in zip(
-            source_ids, loaded.target_tokenizer.encode_batch(reference), reference, strict=True
-        ):
+        targets = loaded.target_tokenizer.encode_batch(reference)
+        for row, (source, target, text) in enumerate(zip(source_ids, targets, reference, strict=True)):
             # a text of control characters alone may have pieces, but no word to divide by
             if not target or not text.split():
                 num_empty += 1
             elif len(target) > limit:
                 num_long += 1
             else:
-                pairs.append((source, target, text))
+                pairs.append(Pair(row, source, target, text))
     if not pairs:
         raise DataError(
             f"no reference has a perplexity: {num_empty} are empty, {num_long} exceed the model's {limit} pieces"
@@ -92,33 +113,42 @@ def perplexity(
     counts = Counts(
         num_references=len(references),
         num_segments=len(pairs),
-        num_tokens=sum(len(target) + 1 for _, target, _ in pairs),
-        num_unknown=sum(target.count(UNK_ID) for _, target, _ in pairs),
-        num_words=sum(len(text.split()) for _, _, text in pairs),
-        characters=Characters.of((text for _, _, text in pairs), loaded.target_tokenizer),
+        num_tokens=sum(pair.num_pieces for pair in pairs),
+        num_unknown=sum(pair.target.count(UNK_ID) for pair in pairs),
+        num_words=sum(pair.num_words for pair in pairs),
+        characters=Characters.of((pair.text for pair in pairs), loaded.target_tokenizer),
         num_empty=num_empty,
         num_long=num_long,
     )
     num_pieces = counts.num_tokens - counts.num_segments
     warn_of_unknown("the references", counts.num_unknown, num_pieces, reporter)
-    # fsum: the sum of the corpus does not depend on the order of its sentences
-    log_prob = math.fsum(_log_probs(loaded, pairs, reporter))
-    return perplexity_scores(log_prob, counts, loaded.target_tokenizer.vocab_size)
+    likelihoods = _by_segment(len(sources), _log_probs(loaded, pairs, reporter))
+    return perplexity_scores(likelihoods.total, counts, loaded.target_tokenizer.vocab_size), likelihoods
 
 
-def _log_probs(
-    loaded: LoadedModel, pairs: list[tuple[list[int], list[int], str]], reporter: Reporter
-) -> Iterator[float]:
+def _by_segment(count: int, scored: Iterable[tuple[Pair, float]]) -> Likelihoods:
+    """The log probabilities of the pairs of each of `count` segments, added up."""
+    found: list[list[float]] = [[] for _ in range(count)]
+    pieces, words = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    for pair, log_prob in scored:
+        found[pair.row].append(log_prob)
+        pieces[pair.row] += pair.num_pieces
+        words[pair.row] += pair.num_words
+    sums = (math.fsum(each) if each else math.nan for each in found)
+    return Likelihoods(np.fromiter(sums, np.float64, count), pieces, words)
+
+
+def _log_probs(loaded: LoadedModel, pairs: Iterable[Pair], reporter: Reporter) -> Iterator[tuple[Pair, float]]:
     """log p(target, end | source) of each pair; sentences of like length share a batch."""
     device = next(loaded.model.parameters()).device
     score = forced_log_probs_by_steps if isinstance(loaded.model, Ensemble) else forced_log_probs
-    pairs = sorted(pairs, key=lambda pair: (len(pair[1]), len(pair[0])))
+    pairs = sorted(pairs, key=lambda pair: (len(pair.target), len(pair.source)))
     with reporter.bar("perplexity", len(pairs), "segments") as bar:
         for start in range(0, len(pairs), _CHUNK):
             chunk = pairs[start : start + _CHUNK]
-            sources, targets = [source for source, _, _ in chunk], [target for _, target, _ in chunk]
+            sources, targets = [pair.source for pair in chunk], [pair.target for pair in chunk]
             sums = score(loaded.model, sources, targets, device=device)
-            yield from (float(value) for value in sums)
+            yield from zip(chunk, map(float, sums), strict=True)
             bar.advance(len(chunk))
 
 

@@ -195,6 +195,7 @@ def _assess(
     """
     extra: dict[str, Score] = {}
     missing: dict[str, str] = {}
+    likelihoods = None
     if "perplexity" in config.metrics:
         if loaded is not None and not ABILITIES[loaded.config.task].translates:
             missing["perplexity"] = f"does not apply to references: the model was trained for {loaded.config.task}"
@@ -202,10 +203,10 @@ def _assess(
             # here, not at the top: scoring files alone needs no torch
             from tfm.pipeline.scoring.perplexity import perplexity
 
-            extra = perplexity(loaded, segments.sources, segments.references, reporter=reporter)
+            extra, likelihoods = perplexity(loaded, segments.sources, segments.references, reporter=reporter)
         elif asked:
             missing["perplexity"] = "needs a model and a source: give --model DIR and --source FILE"
-    return assess(segments, config, seed=seed, reporter=reporter, extra=extra, missing=missing)
+    return assess(segments, config, seed=seed, reporter=reporter, extra=extra, missing=missing, likelihoods=likelihoods)
 
 
 def _load(model: Path, device: Device, known: Input | None = None, *, ensemble: Sequence[Path] = ()) -> "LoadedModel":

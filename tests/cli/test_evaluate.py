@@ -80,7 +80,7 @@ def test_perplexity_of_an_ensemble_is_of_the_mean_of_probabilities(
     same = scores("--model", stages.folder, "--ensemble", stages.folder, *texts)["perplexity"]
     both = scores("--model", stages.folder, "--ensemble", other, *texts)["perplexity"]
     lines = [(corpora / f"test.{side}").read_text("utf-8").splitlines() for side in ("de", "en")]
-    exact = perplexity(
+    exact, _ = perplexity(
         load_model(stages.folder / "model", "cpu", torch.float64), lines[0], [lines[1]], reporter=Quiet()
     )
     in_float64 = torch.tensor([exact["perplexity"].score], dtype=torch.float64)

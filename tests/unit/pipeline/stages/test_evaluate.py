@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -223,7 +224,7 @@ def test_a_model_translates_as_translate_does(tmp_path: Path, model: Path, loade
     assert (out / "hypotheses.txt").read_text() == "".join(text + "\n" for text in hypotheses)
     for name, score in score_texts(hypotheses, [REFERENCES], CONFIG).items():
         assert content["metrics"][name]["score"] == score.score
-    plain, exact = (perplexity(each, LINES, [REFERENCES], reporter=Quiet()) for each in (found, loaded))
+    plain, exact = (perplexity(each, LINES, [REFERENCES], reporter=Quiet())[0] for each in (found, loaded))
     for name, score in exact.items():
         scores = torch.tensor([content["metrics"][name]["score"]]), torch.tensor([plain[name].score])
         assert_rounds_like(*scores, torch.tensor([score.score], dtype=torch.float64))
@@ -275,7 +276,7 @@ def test_tokenised_hypotheses_bring_a_warning(tmp_path: Path) -> None:
 def test_perplexity_is_that_of_the_forced_probabilities(loaded: LoadedModel) -> None:
     references = [REFERENCES, ["it", "", "x" * 24, "the zoo", "on", "cat"]]
     heard = Heard()
-    scores = perplexity(loaded, LINES, references, reporter=heard)
+    scores, _ = perplexity(loaded, LINES, references, reporter=heard)
     kept = [
         (source, target)
         for reference in references
@@ -301,6 +302,50 @@ def test_perplexity_is_that_of_the_forced_probabilities(loaded: LoadedModel) -> 
         f"the references: {num_unknown} of {num_pieces} pieces ({num_unknown / num_pieces:.1%}) are unknown to the "
         "tokenizer, which makes perplexity and bits a character look better than they are"
     ]
+
+
+def rows_of(scores: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (scores / "segments.jsonl").read_text("utf-8").split("\n")[:-1]]
+
+
+def test_segments_sum_up_to_the_perplexity_of_the_corpus_exactly(
+    tmp_path: Path, loaded: LoadedModel, model: Path
+) -> None:
+    references = [REFERENCES, ["it", "", "x" * 24, "ATIS", "על", "A CAT"], ["", "", "", "", "", "cat"]]
+    references[0] = ["", *REFERENCES[1:-1], "x" * 30]
+    out = tmp_path / "scores"
+    content = files_of(tmp_path, hypotheses=LINES, source=LINES, references=references, model=model, out=out)
+    rows = rows_of(out)
+    assert [(row["split"], row["line"], row["external"]) for row in rows] == [
+        ("reference0", n, {}) for n in range(1, 7)
+    ]
+    log_prob, pieces, words = (math.fsum(row[name] for row in rows) for name in ("log_prob", "pieces", "words"))
+    metrics = content["metrics"]
+    assert metrics["perplexity"]["score"] == math.exp(-log_prob / pieces)
+    assert metrics["word_perplexity"]["score"] == math.exp(-log_prob / words)
+    assert f"count:{pieces:.0f}|" in str(metrics["perplexity"]["signature"])
+    # by hand: of each segment its references that have a piece and are not too long, one after the other
+    for row, source, *texts in zip(rows, LINES, *references, strict=True):
+        kept = [text for text in texts if 0 < len(text) < 24]
+        ids = loaded.target_tokenizer.encode_batch(kept)
+        alone = [
+            float(forced_log_probs(loaded.model, loaded.source_tokenizer.encode_batch([source]), [each])[0])
+            for each in ids
+        ]
+        assert row["log_prob"] == pytest.approx(sum(alone), rel=1e-5)
+        assert row["pieces"] == sum(len(each) + 1 for each in ids)
+        assert row["words"] == sum(len(text.split()) for text in kept)
+
+
+def test_segments_without_a_probability_have_none(tmp_path: Path, model: Path) -> None:
+    references = ["", *REFERENCES[1:-1], "x" * 30]
+    files_of(tmp_path, hypotheses=LINES, source=LINES, references=[references], model=model, out=tmp_path / "scores")
+    rows = rows_of(tmp_path / "scores")
+    none = {"log_prob": None, "pieces": None, "words": None}
+    assert [number for number, row in enumerate(rows) if {name: row[name] for name in none} == none] == [0, 5]
+    files_of(tmp_path, hypotheses=LINES, out=tmp_path / "texts")
+    rows = rows_of(tmp_path / "texts")
+    assert rows == [{"split": "reference0", "line": number, **none, "external": {}} for number in range(1, 7)]
 
 
 def test_references_without_a_token_have_no_perplexity(loaded: LoadedModel) -> None:

@@ -1,0 +1,62 @@
+"""Scores segment by segment: what tests of differences need, and what a corpus' score is the sum of."""
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+NAME = "segments.jsonl"
+
+
+@dataclass(frozen=True)
+class Likelihoods:
+    """How probable a model finds the references of each of n segments; several references of one are added up.
+
+    log_probs (n,): natural logarithms, NaN where no reference of the segment has a probability. pieces, words (n,):
+    over how many predictions (pieces and end tokens) and words of those references.
+    """
+
+    log_probs: NDArray[np.float64]
+    pieces: NDArray[np.int64]
+    words: NDArray[np.int64]
+
+    @property
+    def total(self) -> float:
+        """The log probability of the corpus, which does not depend on the order of its segments."""
+        return math.fsum(self.log_probs[~np.isnan(self.log_probs)])
+
+
+@dataclass(frozen=True)
+class SegmentScores:
+    """Scores of `count` segments of a test set; external: the numbers of external metrics (n,), by their names."""
+
+    split: str
+    count: int
+    likelihoods: Likelihoods | None = None
+    external: Mapping[str, Sequence[float]] = field(default_factory=dict)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """One row a segment, as segments.jsonl has it; null where there is no log probability."""
+        for row in range(self.count):
+            external = {name: float(numbers[row]) for name, numbers in self.external.items()}
+            yield {"split": self.split, "line": row + 1, **self._likelihood(row), "external": external}
+
+    def _likelihood(self, row: int) -> dict[str, float | int | None]:
+        found = self.likelihoods
+        if found is None or math.isnan(found.log_probs[row]):
+            return {"log_prob": None, "pieces": None, "words": None}
+        numbers = float(found.log_probs[row]), int(found.pieces[row]), int(found.words[row])
+        return dict(zip(("log_prob", "pieces", "words"), numbers, strict=True))
+
+
+def write_segments(file: Path, tests: Iterable[SegmentScores]) -> None:
+    """Write the rows of all test sets, one JSON object a line."""
+    with open(file, "w", encoding="utf-8", newline="\n") as lines:
+        lines.writelines(
+            json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for each in tests for row in each.rows()
+        )
