@@ -161,7 +161,7 @@ def reading_scores(file: Path, *, again: str) -> Iterator[None]:
 
 
 def _evaluation(entry: Mapping[str, Any]) -> Evaluation:
-    samples = {
+    samples: dict[str, Any] = {
         kind: [Sample(**{**sample, "references": tuple(sample["references"])}) for sample in entry["samples"][kind]]
         for kind in ("worst", "random", "shown")
     }
