@@ -60,12 +60,21 @@ def label(name: str, signature: str = "") -> str:
     return NAMES.get(name, name) + (" ↓" if name in LOWER_IS_BETTER else "")
 
 
-def render(title: str, evaluations: Sequence[Evaluation], *, curves: str | None, inputs: Mapping[str, Input]) -> str:
-    """The whole page. `curves` is an SVG document of ours; `inputs` tell the lineage.
+def render(
+    title: str,
+    evaluations: Sequence[Evaluation],
+    *,
+    curves: str | None,
+    inputs: Mapping[str, Input],
+    looks: Mapping[str, str] | None = None,
+) -> str:
+    """The whole page. `curves` is an SVG document of ours; `inputs` tell the lineage, `looks`, by test set, how often
+    it was looked at.
 
     Everything else is text of users and is escaped.
     """
-    parts = [part for evaluation in evaluations for part in (_scores(evaluation), _labels(evaluation))]
+    seen = looks or {}
+    parts = [part for each in evaluations for part in (_scores(each, seen.get(each.name, "")), _labels(each))]
     if curves is not None:
         parts.append(f"<h2>Training</h2>\n<figure>{_inline(curves)}</figure>")
     parts += [_lengths(evaluation) for evaluation in evaluations if evaluation.lengths]
@@ -81,7 +90,7 @@ def _inline(svg: str) -> str:
     return re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
 
 
-def _scores(evaluation: Evaluation) -> str:
+def _scores(evaluation: Evaluation, looks: str) -> str:
     rows = "".join(
         f'<tr><td>{escape(name)}</td><td class="number">{escape(score)}</td>'
         f"<td><code>{escape(signature)}</code></td></tr>"
@@ -89,7 +98,7 @@ def _scores(evaluation: Evaluation) -> str:
     )
     return (
         f"<h2>Scores on {escape(evaluation.name)}</h2>\n"
-        f'<p class="note">{evaluation.num_segments:,} segments; ↓ lower is better</p>\n'
+        f'<p class="note">{evaluation.num_segments:,} segments; ↓ lower is better{looks and "; "}{escape(looks)}</p>\n'
         f'<table><tr><th>metric</th><th class="number">score</th><th>signature</th></tr>{rows}</table>'
     )
 

@@ -1,7 +1,7 @@
 """Scores as an artifact: scores.json, segments.jsonl and report.html published, unless fresh, and shown either way."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from tfm.pipeline.reports.training_curves import read_metrics, svg
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.evaluation import Evaluation, as_json, by_segment, from_json, reading_scores
 from tfm.pipeline.scoring.label_tables import label_tables
+from tfm.pipeline.scoring.ledger import Looker, enter, in_words, looks, of_texts
 from tfm.pipeline.scoring.segment_scores import NAME as SEGMENTS
 from tfm.pipeline.scoring.segment_scores import write_segments
 
@@ -24,25 +25,61 @@ def published_scores(
     training: Path | None,
     command: Sequence[str],
     reporter: Reporter,
+    looker: Looker | None = None,
 ) -> dict[str, Any]:
     """Publishes what `work` finds, unless it is there already; shows it either way. Returns scores.json's content.
 
     `work` is given the folder for files of its own. `training` is the folder whose metrics.jsonl the report draws.
+    `looker`: who looks at these test sets, which enters the ledger; None where they are none, or nobody's.
     """
     if is_fresh(todo, reporter):
         file = todo.folder / "scores.json"
         with reading_scores(file, again="run this again"):
             content = read_json(file)
-            _show_scores(from_json(content), reporter)
+            evaluations = from_json(content)
+            _show_scores(evaluations, reporter)
+        _tell(looks_at(evaluations, looker), reporter)
     else:
         with publish(todo, command=command) as draft:
             evaluations = work(draft.folder)
             content = as_json(evaluations)
-            _write(draft, content, _page(todo, evaluations, training))
+            enter_looks(evaluations, looker, reporter)  # first: no kill hides a look whose scores were published
+            seen = looks_at(evaluations, looker)
+            _write(draft, content, _page(todo, evaluations, training, seen))
             write_segments(draft.folder / SEGMENTS, map(by_segment, evaluations))
         show(evaluations, reporter)
+        _tell(seen, reporter)
     reporter.line(f"report: {todo.folder / 'report.html'}")
     return content
+
+
+def shown_scores(evaluations: Sequence[Evaluation], reporter: Reporter, looker: Looker | None = None) -> dict[str, Any]:
+    """Shows scores that are not published; returns what scores.json would have."""
+    enter_looks(evaluations, looker, reporter)
+    show(evaluations, reporter)
+    _tell(looks_at(evaluations, looker), reporter)
+    return as_json(evaluations)
+
+
+def enter_looks(evaluations: Sequence[Evaluation], looker: Looker | None, reporter: Reporter) -> None:
+    """Enters into the ledger that each of these test sets was looked at."""
+    if looker is not None:
+        looks = [looker.look(each.name, each.texts) for each in evaluations if each.texts is not None]
+        enter(looker.root, looks, reporter)
+
+
+def looks_at(evaluations: Sequence[Evaluation], looker: Looker | None) -> dict[str, str]:
+    """How often each test set was looked at, in words, by its name."""
+    if looker is None:
+        return {}
+    entries = looks(looker.root)
+    words = {each.name: in_words(of_texts(entries, each.texts)) for each in evaluations if each.texts is not None}
+    return {name: f"this test set was looked at {how_often}" for name, how_often in words.items() if how_often}
+
+
+def _tell(seen: Mapping[str, str], reporter: Reporter) -> None:
+    for name, words in seen.items():
+        reporter.line(f"{name}: {words}")
 
 
 def show(evaluations: Sequence[Evaluation], reporter: Reporter) -> None:
@@ -65,11 +102,11 @@ def _write(draft: Draft, content: dict[str, Any], page: str) -> None:
         draft.figures[entry["split"]] = {name: score["score"] for name, score in entry["metrics"].items()}
 
 
-def _page(todo: Plan, evaluations: list[Evaluation], training: Path | None) -> str:
+def _page(todo: Plan, evaluations: list[Evaluation], training: Path | None, seen: Mapping[str, str]) -> str:
     """The report. A training without a metrics.jsonl (a model from elsewhere) has no curves."""
     metrics = [] if training is None else _training_metrics(training / "metrics.jsonl")
     title = f"Evaluation: {evaluations[0].name}"
-    return render(title, evaluations, curves=svg(metrics) if metrics else None, inputs=todo.inputs)
+    return render(title, evaluations, curves=svg(metrics) if metrics else None, inputs=todo.inputs, looks=seen)
 
 
 def _training_metrics(file: Path) -> list[dict[str, object]]:

@@ -18,6 +18,7 @@ from tfm.pipeline.scoring.breakdown import (
     scores_labels,
     worst_samples,
 )
+from tfm.pipeline.scoring.ledger import fingerprint
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import choose_tokenizer
 from tfm.pipeline.scoring.metrics.labels import LabelScore, LabelScores, label_scores
 from tfm.pipeline.scoring.metrics.left_out import left_out
@@ -51,6 +52,7 @@ class Evaluation:
     shown: Sequence[Sample]  # a few random ones, for the terminal
     missing: Mapping[str, str] = field(default_factory=dict)  # metrics asked for that cannot be computed -> why
     labels: LabelScores | None = None  # where labels are scored: each of them
+    texts: str | None = None  # `ledger.fingerprint` of its texts, by which test sets are told apart
     likelihoods: Likelihoods | None = field(default=None, compare=False)  # of each segment, for segments.jsonl alone
 
     def as_json(self) -> dict[str, Any]:
@@ -66,6 +68,7 @@ class Evaluation:
         ]
         return {
             "split": self.name,
+            "texts": self.texts,
             "metrics": _metrics_json(self.scores),
             "missing": dict(self.missing),
             "num_segments": self.num_segments,
@@ -118,6 +121,7 @@ def assess(
         shown=random_samples(sources, hypotheses, references, NUM_SHOWN, seed, config=config),
         missing={**without, **(missing or {})},
         labels=label_scores(hypotheses, references, config) if scores_labels(config) else None,
+        texts=fingerprint(references[0]),
         likelihoods=likelihoods,
     )
 
@@ -177,6 +181,7 @@ def _evaluation(entry: Mapping[str, Any]) -> Evaluation:
         length_of=entry["length_of"],
         missing=entry["missing"],
         labels=_labels(entry.get("labels")),
+        texts=entry.get("texts"),  # which scores.json of former times do not have
         **samples,
     )
 

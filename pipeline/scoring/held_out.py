@@ -18,6 +18,7 @@ from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.character_counts import Characters, warn_of_unknown
 from tfm.pipeline.scoring.evaluation import Evaluation
+from tfm.pipeline.scoring.ledger import fingerprint
 from tfm.pipeline.scoring.metrics.score import Score, exp_or_inf
 from tfm.pipeline.scoring.validation import Validator
 from tfm.pipeline.tasks.abilities import ABILITIES
@@ -103,4 +104,6 @@ def _beside(config: ModelConfig, split: Split, num_long: int, name: str, reporte
 
 
 def _evaluation(name: str, split: Split, scores: dict[str, Score]) -> Evaluation:
-    return Evaluation(name, len(split), scores, (), "source", (), (), ())
+    sources, targets = split.texts()
+    texts = fingerprint(targets if any(targets) else sources)
+    return Evaluation(name, len(split), scores, (), "source", (), (), (), texts=texts)

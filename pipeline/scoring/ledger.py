@@ -37,6 +37,19 @@ class Look:
     when: str = ""
 
 
+@dataclass(frozen=True)
+class Looker:
+    """A model of a run that is scored: the folder of the runs, and the rest as a `Look` has it."""
+
+    root: Path
+    model: str
+    run: str
+    chosen: str
+
+    def look(self, test: str, texts: str) -> Look:
+        return Look(texts, test, self.model, self.run, self.chosen)
+
+
 def fingerprint(texts: Iterable[str]) -> str:
     """sha256, in hex, of the (first) references of a test set, whatever white space surrounds their words.
 
@@ -48,11 +61,15 @@ def fingerprint(texts: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
-def root_of(model: Path) -> Path | None:
-    """The folder of the runs where a `model/` is that of a run; None where it lies by itself."""
+def looker_of(model: Path, of: str, chosen: str) -> Looker | None:
+    """Who looks at a test set through the model in a folder, whose fingerprint is `of`; None where it is of no run.
+
+    The ledger of a run lies beside the run's folder. A model that was copied out of its run has none.
+    """
     place = Path(os.path.abspath(model))  # a link's target may lie anywhere
-    is_of_run = place.name == "model" and any((place.parent / each).is_dir() for each in _KEPT_BESIDE)
-    return place.parent.parent if is_of_run else None
+    if place.name != "model" or not any((place.parent / each).is_dir() for each in _KEPT_BESIDE):
+        return None
+    return Looker(place.parent.parent, of, place.parent.name, chosen)
 
 
 def enter(root: Path, entries: Sequence[Look], reporter: Reporter) -> None:
@@ -93,10 +110,10 @@ def of_texts(entries: Iterable[Look], texts: str) -> list[Look]:
 
 
 def in_words(entries: Sequence[Look]) -> str:
-    """How often one test set was looked at, as in "14 times, by 9 models of this folder"."""
+    """How often one test set was looked at, as in "14 times, by 9 models of this folder"; empty where never."""
     times, models = len(entries), len({look.model for look in entries})
     if not times:
-        return "never, by the models of this folder"
+        return ""
     return f"{'once' if times == 1 else f'{times} times'}, by {models} model{'s' if models > 1 else ''} of this folder"
 
 

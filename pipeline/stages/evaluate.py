@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from tfm.data.dataset.split import Dataset
 from tfm.data.dataset.store import load_dataset
-from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact, read_artifact
+from tfm.pipeline.artifacts.artifact import Input, Manifest, Plan, open_artifact, read_artifact
+from tfm.pipeline.artifacts.canonical_json import sha256_of_json
 from tfm.pipeline.artifacts.compatibility import check_made_from, check_tokenizer, task_of
+from tfm.pipeline.artifacts.manifest import read_manifest
 from tfm.pipeline.config import DecodingConfig, Device, EvaluationConfig
-from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.reports.published_scores import published_scores, show
+from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.reports.published_scores import published_scores, shown_scores
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.aligned_files import aligned, translated_tests
-from tfm.pipeline.scoring.evaluation import Evaluation, Segments, as_json, assess
+from tfm.pipeline.scoring.evaluation import Evaluation, Segments, assess
+from tfm.pipeline.scoring.ledger import Looker, looker_of
 from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.scoring.metrics.tokenization import check_installed
 from tfm.pipeline.scoring.metrics.wordnet import check_folder, fingerprint, folder_of
@@ -75,7 +78,8 @@ def evaluate_tests(
         )
         return [_assess(segments, config, loaded, True, seed=seed, reporter=reporter) for segments in tests]
 
-    return published_scores(todo, work, training, command, reporter)
+    looker = looker_of(model, todo.inputs["model"].fingerprint, "recipe")
+    return published_scores(todo, work, training, command, reporter, looker)
 
 
 def evaluate_files(
@@ -135,14 +139,12 @@ def evaluate_files(
         suited = config if loaded is None else evaluation_of(loaded.config.task, config)
         return [_assess(segments, suited, loaded, asked, seed=seed, reporter=reporter)]
 
+    members = [] if model is None else [open_artifact(each, "train") for each in (model, *ensemble)]
+    looker = _looker(members, hypotheses)
     if out is None:
-        evaluations = work(None)
-        show(evaluations, reporter)
-        return as_json(evaluations)
+        return shown_scores(work(None), reporter, looker)
     inputs = {name: Input.of_file(file) for name, file in files.items() if file is not None}
-    if model is not None:
-        inputs["model"] = Input.of_artifact(model, "train")
-    inputs |= {f"model {number}": Input.of_artifact(other, "train") for number, other in enumerate(ensemble, 2)}
+    inputs |= {f"model {number}" if number > 1 else "model": each.as_input() for number, each in enumerate(members, 1)}
     inputs |= _wordnet(config)
     resolved: dict[str, Any] = {"evaluation": config.model_dump(mode="json")}
     if hypotheses is None:
@@ -150,7 +152,22 @@ def evaluate_files(
     if prefix is not None:
         resolved["prefix"] = prefix
     todo = Plan(stage="evaluate", folder=out, config=resolved, inputs=inputs, seed=seed)
-    return published_scores(todo, work, None, command, reporter)
+    return published_scores(todo, work, None, command, reporter, looker)
+
+
+def _looker(members: Sequence[Manifest], hypotheses: Path | None) -> Looker | None:
+    """Who looks at a test set by its files: the model, or an ensemble; else the model that the hypotheses are of."""
+    if len(members) == 1:
+        return looker_of(members[0].path, members[0].fingerprint, "files")
+    if members:
+        together = sha256_of_json([each.fingerprint for each in members])
+        return looker_of(members[0].path, together, "files, as an ensemble")
+    try:
+        made = None if hypotheses is None else read_manifest(hypotheses.parent, hypotheses.parent)
+    except (DataError, OSError):
+        return None  # not a file of an artifact
+    model = None if made is None else made.inputs.get("model")
+    return None if model is None or model.path is None else looker_of(Path(model.path), model.fingerprint, "files")
 
 
 def _check(config: EvaluationConfig) -> None:

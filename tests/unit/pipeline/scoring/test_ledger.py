@@ -12,7 +12,7 @@ import pytest
 
 from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.scoring import ledger
-from tfm.pipeline.scoring.ledger import Look, enter, fingerprint, in_words, looks, of_texts, root_of
+from tfm.pipeline.scoring.ledger import Look, Looker, enter, fingerprint, in_words, looker_of, looks, of_texts
 
 ROOT = Path(__file__).parents[4]
 LOOK = Look(texts="t" * 64, test="main", model="m" * 64, run="demo", chosen="recipe")
@@ -144,16 +144,17 @@ def test_in_words(tmp_path: Path) -> None:
     entries = looks(tmp_path)
     assert in_words(of_texts(entries, "a")) == "14 times, by 9 models of this folder"
     assert in_words(of_texts(entries, "b")) == "once, by 1 model of this folder"
-    assert in_words(of_texts(entries, "c")) == "never, by the models of this folder"
+    assert in_words(of_texts(entries, "c")) == ""
     assert all(look.when.endswith("+00:00") for look in entries)
     assert json.loads((tmp_path / ledger.NAME).read_text().splitlines()[0])["chosen"] == "recipe"
 
 
-def test_the_root_is_the_folder_of_the_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "runs" / "demo" / "model").mkdir(parents=True)
-    assert root_of(tmp_path / "runs" / "demo" / "model") is None  # a model by itself
-    (tmp_path / "runs" / "demo" / "training").mkdir()
-    assert root_of(tmp_path / "runs" / "demo" / "model") == tmp_path / "runs"
-    monkeypatch.chdir(tmp_path / "runs" / "demo")
-    assert root_of(Path("model")) == tmp_path / "runs"
-    assert root_of(Path("training")) is None
+def test_the_ledger_of_a_run_lies_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = tmp_path / "runs" / "demo"
+    (run / "model").mkdir(parents=True)
+    assert looker_of(run / "model", "m", "files") is None  # a model by itself
+    (run / "training").mkdir()
+    assert looker_of(run / "model", "m", "files") == Looker(tmp_path / "runs", "m", "demo", "files")
+    monkeypatch.chdir(run)
+    assert looker_of(Path("model"), "m", "files") == Looker(tmp_path / "runs", "m", "demo", "files")
+    assert looker_of(Path("training"), "m", "files") is None

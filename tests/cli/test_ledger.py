@@ -1,0 +1,80 @@
+"""The ledger as a user meets it: every scoring of a test set counts once, wherever it was asked for."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.user import RECIPE, tfm
+from tfm.pipeline.scoring.ledger import looks
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory, corpora: Path) -> Path:
+    """A folder with a recipe and its run, scored once."""
+    folder = tmp_path_factory.mktemp("trained")
+    (folder / "tiny.toml").write_text(RECIPE.format(folder=corpora), encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        done = tfm("run", "tiny.toml")
+    assert done.code == 0, done.err
+    assert "main: this test set was looked at once, by 1 model of this folder" in done.err
+    return folder
+
+
+@pytest.fixture
+def here(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copytree(trained, tmp_path / "here")
+    monkeypatch.chdir(tmp_path / "here")
+    return Path("runs")
+
+
+def test_every_scoring_is_a_look_and_a_fresh_one_is_none(here: Path, corpora: Path) -> None:
+    texts = ("--source", corpora / "test.de", "--reference", corpora / "test.en")
+    assert "nothing to do" in tfm("run", "tiny.toml").err
+    fresh = tfm("evaluate", "--recipe", "tiny.toml")
+    assert [(look.run, look.chosen, look.test) for look in looks(here)] == [("tiny", "recipe", "main")]
+    assert "looked at once, by 1 model of this folder" in fresh.err
+
+    ways: tuple[tuple[str | Path, ...], ...] = (
+        ("--recipe", "tiny.toml", "--metric", "bleu"),
+        ("--model", "runs/tiny", *texts, "--metric", "bleu"),
+        ("--model", "runs/tiny/model", *texts, "--metric", "chrf", "--out", "elsewhere"),
+        ("--hypotheses", "runs/tiny/translations/main.txt", "--reference", corpora / "test.en"),
+        ("--hypotheses", "elsewhere/hypotheses.txt", "--reference", corpora / "test.en"),
+    )
+    for number, words in enumerate(ways, 2):
+        done = tfm("evaluate", *words)
+        assert done.code == 0, done.err
+        assert f"looked at {number} times, by 1 model of this folder" in done.err
+    found = looks(here)
+    assert [look.chosen for look in found] == ["recipe", "recipe", "files", "files", "files", "files"]
+    assert len({(look.texts, look.model) for look in found}) == 1
+    assert "looked at 4 times, by 1 model of this folder" in Path("elsewhere/report.html").read_text("utf-8")
+
+
+def test_files_of_nobody_are_no_look(here: Path, corpora: Path) -> None:
+    for words in (("--hypotheses", corpora / "test.en"), ("--hypotheses", "runs/tiny.txt")):
+        Path("runs/tiny.txt").write_bytes((corpora / "test.en").read_bytes())
+        done = tfm("evaluate", *words, "--reference", corpora / "test.en")
+        assert done.code == 0, done.err
+        assert "looked at" not in done.err
+    assert len(looks(here)) == 1
+
+
+def test_models_and_ensembles_count_each_by_itself(here: Path, corpora: Path) -> None:
+    shutil.copytree("runs/tiny", "runs/copy")
+    texts = ("--source", corpora / "test.de", "--reference", corpora / "test.en", "--metric", "bleu")
+    same = tfm("evaluate", "--model", "runs/copy", *texts)
+    assert "looked at 2 times, by 1 model of this folder" in same.err
+    both = tfm("evaluate", "--model", "runs/tiny", "--ensemble", "runs/copy", *texts)
+    assert "looked at 3 times, by 2 models of this folder" in both.err
+
+
+def test_a_ledger_that_cannot_be_written_costs_no_score(here: Path) -> None:
+    Path("runs/ledger.jsonl").unlink()
+    Path("runs/ledger.jsonl").mkdir()
+    done = tfm("evaluate", "--recipe", "tiny.toml", "--metric", "bleu")
+    assert done.code == 0, done.err
+    assert "runs/ledger.jsonl: this look at the test set could not be entered: Is a directory" in done.err
+    assert "looked at" not in done.err.replace("this look at", "")
