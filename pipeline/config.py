@@ -263,3 +263,17 @@ class EvaluationConfig(BaseModel):
         "auto", description="accuracy, macro F1: a label is a line or a word of it; auto: a line for classification"
     )
     samples: int = Field(20, ge=0, description="worst and random samples shown in the report")
+    stride: int | None = Field(
+        None,
+        ge=1,
+        description="language models: how many tokens after the one before a window of a long text begins, the rest of "
+        "it being context; none: windows side by side, without context",
+    )
+
+
+def too_far_apart(stride: int | None, block: int | None, max_length: int) -> str | None:
+    """Why a language model's windows cannot begin `stride` tokens apart; None where they can."""
+    window, key = (max_length, "max_length") if block is None else (block, "block")
+    if stride is None or stride <= window:
+        return None
+    return f"evaluation.stride ({stride}) exceeds the model's window (model.{key} = {window}): tokens would be left out"

@@ -12,9 +12,8 @@ ROOT = Path(__file__).parent.parent
 HEAVY = {"torch", "numpy", "datasets", "pyarrow", "tokenizers", "safetensors", "sacrebleu", "rich", "ctranslate2"}
 COMMANDS = (
     *("tokenize", "preprocess", "train", "translate", "generate", "evaluate", "run"),
-    *("compare", "attend", "embed", "export", "inspect", "recipe", "judge"),
+    *("compare", "attend", "embed", "export", "inspect", "recipe"),
 )
-OF_JUDGE = ("make",)
 PROGRAM = """
 import json, sys
 from tfm.cli.app import main
@@ -27,13 +26,7 @@ except SystemExit as end:
 
 
 @pytest.mark.parametrize(
-    "words",
-    [
-        *(("--help",), ("--version",)),
-        *((command, "--help") for command in COMMANDS),
-        *(("judge", command, "--help") for command in OF_JUDGE),
-    ],
-    ids=" ".join,
+    "words", [("--help",), ("--version",), *((command, "--help") for command in COMMANDS)], ids=" ".join
 )
 def test_help_loads_no_heavy_library(words: tuple[str, ...]) -> None:
     done = subprocess.run(

@@ -9,17 +9,24 @@ from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.tokenizer.config import TokenizerConfig
+from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import train
 
 TEXTS = ("a dog runs through the snow .", "two dogs and a cat sit by the sea , asleep .", "the sea is cold !")
 STACK = StackConfig(layers=2, dim=16, heads=2, feed_forward_dim=24)
 
 
-def tiny_model(folder: Path = Path("tiny"), *, dtype: torch.dtype = torch.float32, **changes: Any) -> LoadedModel:
+def tiny_model(
+    folder: Path = Path("tiny"),
+    *,
+    dtype: torch.dtype = torch.float32,
+    tokenizer: Tokenizer | None = None,
+    **changes: Any,
+) -> LoadedModel:
     """A model in eval mode, of `changes` to a small ModelConfig, surer of what it does than a beginner is."""
     base = {"encoder": STACK, "decoder": STACK, "max_length": 96, "dropout": DropoutConfig(residual=0, embedding=0)}
     config = ModelConfig.model_validate(base | changes)
-    tokenizer = train(TEXTS, TokenizerConfig(kind="bpe", vocab_size=60, min_frequency=1))
+    tokenizer = tokenizer or train(TEXTS, TokenizerConfig(kind="bpe", vocab_size=60, min_frequency=1))
     size = tokenizer.vocab_size
     model = build(config, source_vocab=size, target_vocab=size, seed=2).to(dtype).eval()
     with torch.no_grad():

@@ -29,7 +29,9 @@ def evaluate(
     recipe: RecipeFile = None,
     model: Annotated[
         Path | None,
-        typer.Option("--model", metavar="DIR", help="Model that translates --source; also needed for perplexity."),
+        typer.Option(
+            "--model", metavar="DIR", help="Model that translates --source; without one it reads --reference."
+        ),
     ] = None,
     ensemble: Annotated[
         list[Path] | None,
@@ -43,7 +45,9 @@ def evaluate(
     ] = None,
     reference: Annotated[
         list[Path] | None,
-        typer.Option("--reference", metavar="FILE", help="Reference translations, one per line; repeatable."),
+        typer.Option(
+            "--reference", metavar="FILE", help="Reference translations or a language model's text; repeatable."
+        ),
     ] = None,
     metric: Annotated[
         list[str] | None,
@@ -55,6 +59,10 @@ def evaluate(
     wordnet: Annotated[
         Path | None, typer.Option("--wordnet", metavar="DIR", help="WordNet's database files, for --metric meteor.")
     ] = None,
+    stride: Annotated[
+        int | None,
+        typer.Option("--stride", metavar="N", help="Windows of a language model's text begin N tokens apart."),
+    ] = None,
     beam: Annotated[int | None, typer.Option("--beam", metavar="W", help="Beam width of the model's search.")] = None,
     forced: Forced = None,
     prefix: Prefix = None,
@@ -65,20 +73,20 @@ def evaluate(
     sets: Sets = None,
     out: Out = None,
 ) -> None:
-    """Score translations of a recipe's test sets or of any text.
+    """Score translations of a recipe's test sets or of any text, or say how probable a language model finds a text.
 
     The table goes to stdout; with --json the content of scores.json instead.
     """
     files = {"--model": model, "--source": source, "--hypotheses": hypotheses, "--reference": reference}
     search = {"--ensemble": ensemble, "--beam": beam, "--forced": forced, "--prefix": prefix, "--prefixes": prefixes}
     flags: dict[str, object] = {"evaluation.metrics": metric or None, "evaluation.lowercase": lowercase}
-    flags["evaluation.wordnet"] = None if wordnet is None else str(wordnet)
+    flags |= {"evaluation.wordnet": None if wordnet is None else str(wordnet), "evaluation.stride": stride}
     if recipe is not None:
         refuse({**files, **search}, "not allowed with --recipe, which scores the recipe's translations")
         scores = _tests(recipe, sets, {**flags, "seed": seed, "training.device": device}, out, as_json)
     else:
         references = require(reference or None, "--reference")
-        if hypotheses is None and (model is None or source is None):
+        if hypotheses is None and model is None:
             raise typer.BadParameter("give it, or --model and --source, or --recipe", param_hint="--hypotheses")
         if hypotheses is not None:
             refuse({**search, "--ensemble": None}, "not allowed with --hypotheses, when nothing is translated")
@@ -87,25 +95,31 @@ def evaluate(
         refuse({"--prefixes": prefix and prefixes}, "give either --prefix or --prefixes")
         from tfm.cli.console import reporter
         from tfm.pipeline.config import DecodingConfig, EvaluationConfig
-        from tfm.pipeline.stages.evaluate import evaluate_files
 
-        scores = evaluate_files(
-            part(EvaluationConfig, sets, flags, beside=("decoding",)),
-            hypotheses=hypotheses,
-            model=model_folder(model) if model is not None else None,
-            ensemble=[model_folder(each) for each in ensemble or ()],
-            source=source,
-            references=references,
-            decoding=part(DecodingConfig, sets, {"decoding.beam": beam}, beside=("evaluation",)),
-            prefix=prefix,
-            prefixes=prefixes,
-            forced=forced,
-            out=out,
-            seed=seed_of(seed),
-            command=argv(),
-            reporter=reporter(tables_on_stdout=not as_json),
-            device=device or "auto",
-        )
+        config = part(EvaluationConfig, sets, flags, beside=("decoding",))
+        about: Any = {"seed": seed_of(seed), "command": argv(), "device": device or "auto", "out": out}
+        about["reporter"] = reporter(tables_on_stdout=not as_json)
+        if model is not None and hypotheses is None and source is None:
+            from tfm.pipeline.stages.evaluate_texts import evaluate_texts
+
+            refuse(search, "give --source as well: without it a text is scored, and nothing is translated")
+            scores = evaluate_texts(model_folder(model), references, config, **about)
+        else:
+            from tfm.pipeline.stages.evaluate import evaluate_files
+
+            scores = evaluate_files(
+                config,
+                hypotheses=hypotheses,
+                model=model_folder(model) if model is not None else None,
+                ensemble=[model_folder(each) for each in ensemble or ()],
+                source=source,
+                references=references,
+                decoding=part(DecodingConfig, sets, {"decoding.beam": beam}, beside=("evaluation",)),
+                prefix=prefix,
+                prefixes=prefixes,
+                forced=forced,
+                **about,
+            )
     if as_json:
         print(json.dumps(scores, ensure_ascii=False, indent=2))
 

@@ -33,6 +33,23 @@ def uses_of(names: Iterable[str]) -> Uses:
     return Uses(valid[0] if valid else None, tests, [name for name in others if name not in used])
 
 
+def family_of(names: Iterable[str]) -> str:
+    """What the names of all splits of a corpus begin with: "ptb." of ptb.train, ptb.valid, ptb.test; "" where a split
+    is called train.
+
+    Of several it is the one that the others begin with too (ptb.train beside ptb.char.train); else there is none.
+    """
+    known = set(names)
+    found = sorted((name.removesuffix(TRAIN_NAME) for name in known if name.endswith(f".{TRAIN_NAME}")), key=len)
+    alone = TRAIN_NAME not in known and found and all(each.startswith(found[0]) for each in found)
+    return found[0] if alone else ""
+
+
+def is_member(name: str, family: str) -> bool:
+    """Whether a name is that of a split of this family: no further dot stands in it."""
+    return name.startswith(family) and "." not in name.removeprefix(family)
+
+
 def looks_like_a_split(name: str) -> bool:
     """Whether a name sounds like one of a split."""
     return any(pattern.search(name) for pattern in (_TEST, _VALID, _OTHER))

@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import TypeAlias
 
 from tfm.data.config import CorpusConfig, DataConfig
-from tfm.data.corpora.split_names import TRAIN_NAME, VALID_NAMES, looks_like_a_split, must_be_whole, uses_of
+from tfm.data.corpora.split_names import (
+    TRAIN_NAME,
+    VALID_NAMES,
+    family_of,
+    is_member,
+    looks_like_a_split,
+    must_be_whole,
+    uses_of,
+)
 from tfm.data.errors import DataError, listed
 from tfm.data.formats import huggingface
 from tfm.data.lines import evened
@@ -138,9 +146,15 @@ def _found(
         raise _is_a_file(config)
     files, alone = _text_files(folder, config.source, config.target) if folder.is_dir() else ({}, [])
     if any(map(looks_like_a_split, files)):
+        family = family_of(files)
+        others = [name for name in files if family and not is_member(name, family)]
+        alone = [*alone, *filter(looks_like_a_split, others)]
         corpora = {
-            name: CorpusConfig(format="text", source=None if source is None else str(source), target=str(target))
+            name.removeprefix(family): CorpusConfig(
+                format="text", source=None if source is None else str(source), target=str(target)
+            )
             for name, (source, target) in files.items()
+            if name not in others
         }
     else:
         alone = []

@@ -45,6 +45,11 @@ class Column:
         """A column in memory."""
         lengths = np.fromiter(map(len, lists), np.int64, len(lists))
         values = np.fromiter((token for ids in lists for token in ids), np.int32, int(lengths.sum()))
+        return cls.from_flat(values, lengths)
+
+    @classmethod
+    def from_flat(cls, values: Ids, lengths: Ints) -> "Column":
+        """A column of ids that lie end to end, and the length of each list."""
         return cls(values, np.cumsum(lengths) - lengths, lengths)
 
 
@@ -63,6 +68,12 @@ class Split:
     turns: tuple[CorpusEpochs, ...] = ()
     words: Column | None = None
     folder: Path | None = None
+
+    @classmethod
+    def of_texts(cls, source: Column, target: Column, sources: Sequence[str], targets: Sequence[str]) -> "Split":
+        """A split in memory that keeps its texts, as validation and test data do."""
+        table = pa.table({"source_text": pa.array(sources, pa.string()), "target_text": pa.array(targets, pa.string())})
+        return cls(source, target, np.ones(len(source)), table)
 
     def __len__(self) -> int:
         return len(self.source)

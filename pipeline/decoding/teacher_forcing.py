@@ -100,7 +100,7 @@ def _batch_sums(model: Teachable, batch: PairBatch) -> Tensor:
     # the output layer in pieces: logits (N, V) of a whole batch need not fit into memory
     tokens = torch.cat(
         [
-            _token_log_probs(model.output(part), wanted)
+            token_log_probs(model.output(part), wanted)
             for part, wanted in zip(torch.split(hidden, ROWS), torch.split(batch.target_out, ROWS), strict=True)
         ]
     ).cpu()
@@ -108,7 +108,7 @@ def _batch_sums(model: Teachable, batch: PairBatch) -> Tensor:
     return torch.zeros(len(batch.target_lengths), dtype=torch.float64).index_add_(0, sentences, tokens.double())
 
 
-def _token_log_probs(logits: Tensor, wanted: Tensor) -> Tensor:
+def token_log_probs(logits: Tensor, wanted: Tensor) -> Tensor:
     """Log-probability of each wanted token (n,) under its row of logits (n, V)."""
     if logits.dtype in (torch.bfloat16, torch.float16):
         logits = logits.float()

@@ -18,7 +18,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from tfm.data.config import DataConfig
 from tfm.model.config import ModelConfig
-from tfm.pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
+from tfm.pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig, too_far_apart
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.error_messages import Key, Origin, Origins, explain, model_of, place_of
 from tfm.pipeline.recipes.label_defaults import add_names, check_names
@@ -78,6 +78,9 @@ class Recipe(BaseModel):
         task, abilities, training = self.model.task, ABILITIES[self.model.task], self.training
         check_names(task, self.tokenizer)
         if (reason := abilities.no_n_best(self.decoding)) is not None:
+            raise ValueError(reason)
+        stride, window = self.evaluation.stride, (self.model.block, self.model.max_length)
+        if abilities.generates and (reason := too_far_apart(stride, *window)) is not None:
             raise ValueError(reason)
         if training.layout == "flat" and not abilities.flat_layout:
             able = " and ".join(tasks_that(lambda each: each.flat_layout))

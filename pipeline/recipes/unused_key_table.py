@@ -51,6 +51,8 @@ RECURRENT = {"model.architecture": one_of("recurrent")}
 TRANSLATES = one_of(*tasks_that(lambda task: task.translates))
 NO_TRANSLATION = {"model.task": none_of(*tasks_that(lambda task: task.translates))}
 LABELS = one_of(*tasks_that(lambda task: task.labels))
+OF_ALL_TEXTS = ("stride",)
+"""The keys of [evaluation] that are for models without hypotheses too."""
 BY_PROBABILITY = {"model.task": none_of(*tasks_that(lambda task: task.gives_hypotheses))}
 
 MODEL = (
@@ -198,8 +200,13 @@ DECODING = (
 EVALUATION = (
     Unused(
         BY_PROBABILITY,
-        ("evaluation",),
+        tuple(f"evaluation.{name}" for name in EvaluationConfig.model_fields if name not in OF_ALL_TEXTS),
         "such a model is scored by how probable it finds the test sets, and has no hypotheses",
+    ),
+    Unused(
+        {"model.task": none_of(*tasks_that(lambda task: task.generates))},
+        ("evaluation.stride",),
+        "it is for language models, which read long texts in windows",
     ),
     Unused(
         {"model.task": LABELS, "evaluation.metrics": one_of(EvaluationConfig().metrics)},

@@ -1,6 +1,11 @@
 """Scores of models that do not translate: how probable they find the texts of a test set.
 
-The figures are those of validation, on the test set, with their signatures.
+Of a language model, from one sum over the tokens of the text (its line breaks are tokens, words and characters too):
+
+    perplexity by piece = exp(-log p / pieces)      by word = exp(-log p / words)
+    bits a character    = -log2 p / characters
+
+Of the others the figures are those of validation, on the test set, with their signatures.
 """
 
 import math
@@ -9,75 +14,115 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from tfm.data.dataset.split import Split
+from tfm.data.dataset.split import Ints, Split
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig
-from tfm.pipeline.config import TrainingConfig
+from tfm.pipeline.config import TrainingConfig, too_far_apart
+from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.scoring.character_counts import Characters, warn_of_unknown
 from tfm.pipeline.scoring.evaluation import Evaluation
 from tfm.pipeline.scoring.ledger import fingerprint
 from tfm.pipeline.scoring.metrics.score import Score, exp_or_inf
+from tfm.pipeline.scoring.segment_scores import Likelihoods
+from tfm.pipeline.scoring.text_counts import Characters, num_words, warn_of_unknown
+from tfm.pipeline.scoring.token_scores import token_scores, windows_over
 from tfm.pipeline.scoring.validation import Validator
 from tfm.pipeline.tasks.abilities import ABILITIES
-from tfm.pipeline.tasks.language_model import LineWindows
+from tfm.pipeline.tasks.language_model import running_text
 from tfm.pipeline.tasks.registry import task_of
-from tfm.pipeline.tasks.task import Task, TaskContext
+from tfm.pipeline.tasks.task import TaskContext
 from tfm.tokenizer.special import UNK_ID
 
 
-def held_out(loaded: LoadedModel, name: str, split: Split, batch_tokens: int, reporter: Reporter) -> Evaluation:
-    """Perplexity and accuracy by token of a test set and, of a language model, bits a character.
+def held_out(
+    loaded: LoadedModel, name: str, split: Split, batch_tokens: int, reporter: Reporter, *, stride: int | None = None
+) -> Evaluation:
+    """Perplexity and accuracy by token of a test set and, of a language model, perplexity by word and bits a character.
 
     Of word vectors that learned by negative sampling, which has no probabilities, the loss a prediction. Of texts that
-    are longer than the model reads a language model scores windows one by one, and a masked one what is not cut off;
-    both are said. Raises DataError where there is nothing to predict.
+    are longer than the model reads a language model scores windows, which begin `stride` tokens apart (None: side by
+    side), and a masked one what is not cut off; both are said. Raises DataError where there is nothing to predict,
+    RecipeError where `stride` is longer than a window.
     """
+    if ABILITIES[loaded.config.task].generates:
+        return _of_language_model(loaded, name, split, batch_tokens, reporter, stride)
     config, tokenizers = loaded.config, (loaded.source_tokenizer, loaded.target_tokenizer)
     task = task_of(TaskContext(TrainingConfig(), config, *tokenizers, batch_tokens))
-    task, split, num_long = _within(task, split, loaded, name, reporter)
-    device = next(loaded.model.parameters()).device
-    validator = Validator(task, split, task.ordered(split, batch_tokens), None)
-    with torch.inference_mode():
-        nll, correct, count, _ = validator.sums(loaded.model.eval(), World(device=device), lambda: None)
+    split, num_long = _cut(split, loaded, name, reporter)
+    batches, device = task.ordered(split, batch_tokens), next(loaded.model.parameters()).device
+    with torch.inference_mode(), reporter.bar(f"scoring {name}", len(batches), "batches") as bar:
+        validator = Validator(task, split, batches, None)
+        nll, correct, count, _ = validator.sums(loaded.model.eval(), World(device=device), bar.advance)
     if not count:
         raise DataError(f"{name} has nothing that this model ({config.task}) predicts")
     signature = _signature(config, count) + _beside(config, split, num_long, name, reporter)
     accuracy = Score(100 * correct / count, f"{signature}|stat:share*100")
     if not task.has_perplexity:
         return _evaluation(name, split, {"loss": Score(nll / count, signature), "token_accuracy": accuracy})
+    perplexity = _perplexity(nll, count, signature, loaded)
+    return _evaluation(name, split, {"perplexity": perplexity, "token_accuracy": accuracy})
+
+
+def _of_language_model(
+    loaded: LoadedModel, name: str, split: Split, batch_tokens: int, reporter: Reporter, stride: int | None
+) -> Evaluation:
+    config = loaded.config
+    lines: Ints = split.target_lengths + 1
+    longest = loaded.model.max_length if config.block is None else config.block
+    if (reason := too_far_apart(stride, config.block, loaded.model.max_length)) is not None:
+        raise RecipeError(reason)
+    num_long = int((lines > longest).sum()) if config.block is None else 0
+    overlaps = stride is not None and stride < longest and (config.block is not None or num_long > 0)
+    if num_long:
+        apart = f"each {stride} after the one before" if overlaps else "each by itself (--stride gives them context)"
+        _warn_of_long(num_long, split, longest, f"are scored in windows of {longest} tokens, {apart}", name, reporter)
+    if not len(split):
+        raise DataError(f"{name} has nothing that this model ({config.task}) predicts")
+    windows = windows_over(lines if config.block is None else lines.sum(keepdims=True), longest, stride or longest)
+    found = token_scores(
+        loaded.model.eval(), running_text(split), windows, name=name, batch_tokens=batch_tokens, reporter=reporter
+    )
+    texts = split.texts()[1]
+    # a line break is a word (<eos> of Penn Treebank) and a character, as the end token that stands for it is a token
+    by_line = Likelihoods(found.sums(lines), lines, np.array([num_words(text) + 1 for text in texts]))
+    characters = Characters.of(texts, loaded.target_tokenizer, newlines=True)
+    nll, count, words = -math.fsum(by_line.log_probs), len(found.log_probs), int(by_line.words.sum())
+    signature = _signature(config, count) + (f"|stride:{stride}" if overlaps else "")
+    signature += _beside(config, split, num_long, name, reporter)
     scores = {
-        "perplexity": Score(exp_or_inf(nll / count), f"{signature}|vocab:{loaded.target_tokenizer.vocab_size}"),
-        "token_accuracy": accuracy,
+        "perplexity": _perplexity(nll, count, signature, loaded),
+        "word_perplexity": Score(exp_or_inf(nll / words), f"unit:word|count:{words}|newline:counted|{signature}"),
+        "token_accuracy": Score(100 * float(found.right.mean()), f"{signature}|stat:share*100"),
+        "bits_per_character": Score(
+            nll / math.log(2) / characters.count, f"{characters.signature}|newline:counted|{signature}"
+        ),
     }
-    if "bits_per_character" in ABILITIES[config.task].figures:
-        # a line break is a character, as the end token that stands for it is a token
-        characters = Characters.of(split.texts()[1], loaded.target_tokenizer, breaks=True)
-        bits = nll / math.log(2) / characters.count
-        scores["bits_per_character"] = Score(bits, f"{characters.signature}|breaks:counted|{signature}")
-    return _evaluation(name, split, scores)
+    return replace(_evaluation(name, split, scores), likelihoods=by_line)
 
 
-def _within(task: Task, split: Split, loaded: LoadedModel, name: str, reporter: Reporter) -> tuple[Task, Split, int]:
-    """Task and split such that no text is longer than the model reads, and how many texts were."""
-    abilities, reads = ABILITIES[loaded.config.task], loaded.model.max_length
-    remedy = abilities.by_probability.long_texts
-    if remedy is None or loaded.config.block is not None:
-        return task, split, 0
-    num_long = int(((split.source_lengths if abilities.reads == "source" else split.target_lengths) >= reads).sum())
+def _cut(split: Split, loaded: LoadedModel, name: str, reporter: Reporter) -> tuple[Split, int]:
+    """A split such that no text is longer than the model reads, where it reads texts whole; and how many were."""
+    reads = loaded.model.max_length
+    if ABILITIES[loaded.config.task].by_probability.long_texts != "cut":
+        return split, 0
+    num_long = int((split.source_lengths >= reads).sum())
     if not num_long:
-        return task, split, 0
-    way = "were cut" if remedy == "cut" else f"are scored in windows of {reads} tokens, each by itself"
+        return split, 0
+    _warn_of_long(num_long, split, reads, "were cut", name, reporter)
+    return replace(split, source=replace(split.source, lengths=np.minimum(split.source_lengths, reads - 1))), num_long
+
+
+def _warn_of_long(num_long: int, split: Split, reads: int, what: str, name: str, reporter: Reporter) -> None:
     reporter.warn(
         f"{name}: {num_long} of {len(split)} texts are longer than the {reads - 1} pieces that the model reads, and "
-        f"{way}"
+        f"{what}"
     )
-    if remedy != "cut":
-        return LineWindows(split, reads), split, num_long
-    source = replace(split.source, lengths=np.minimum(split.source_lengths, reads - 1))
-    return task, replace(split, source=source), num_long
+
+
+def _perplexity(nll: float, count: float, signature: str, loaded: LoadedModel) -> Score:
+    return Score(exp_or_inf(nll / count), f"{signature}|vocab:{loaded.target_tokenizer.vocab_size}")
 
 
 def _signature(config: ModelConfig, count: float) -> str:

@@ -12,9 +12,9 @@ from tfm.pipeline.decoding.teacher_forcing import forced_log_probs, forced_log_p
 from tfm.pipeline.model_io.ensemble import Ensemble
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.scoring.character_counts import Characters, warn_of_unknown
 from tfm.pipeline.scoring.metrics.score import Score, exp_or_inf
 from tfm.pipeline.scoring.segment_scores import Likelihoods
+from tfm.pipeline.scoring.text_counts import Characters, num_words, warn_of_unknown
 from tfm.tokenizer.special import UNK_ID
 
 _CHUNK = 256  # pairs between two moves of the progress bar
@@ -35,7 +35,7 @@ class Pair(NamedTuple):
 
     @property
     def num_words(self) -> int:
-        return len(self.text.split())
+        return num_words(self.text)
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def perplexity(
         targets = loaded.target_tokenizer.encode_batch(reference)
         for row, (source, target, text) in enumerate(zip(source_ids, targets, reference, strict=True)):
             # a text of control characters alone may have pieces, but no word to divide by
-            if not target or not text.split():
+            if not target or not num_words(text):
                 num_empty += 1
             elif len(target) > limit:
                 num_long += 1

@@ -18,7 +18,8 @@ class Likelihoods:
     """How probable a model finds the references of each of n segments; several references of one are added up.
 
     log_probs (n,): natural logarithms, NaN where no reference of the segment has a probability. pieces, words (n,):
-    over how many predictions (pieces and end tokens) and words of those references.
+    over how many predictions (pieces and end tokens) and words of those references. Of a language model the segments
+    are lines, whose line breaks are words too.
     """
 
     log_probs: NDArray[np.float64]

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tfm.data.dataset.split import Dataset
 from tfm.data.dataset.store import load_dataset
 from tfm.pipeline.artifacts.artifact import Input, Manifest, Plan, open_artifact, read_artifact
 from tfm.pipeline.artifacts.canonical_json import sha256_of_json
@@ -70,8 +69,14 @@ def evaluate_tests(
 
     def work(folder: Path | None) -> list[Evaluation]:
         if translations is None:
+            from tfm.pipeline.scoring.held_out import held_out  # here, as it needs torch
+
             data = read_artifact(dataset, lambda _: load_dataset(dataset), known=todo.inputs["dataset"])
-            return _held_out(_load(model, device, todo.inputs["model"]), data, reporter)
+            reads = _load(model, device, todo.inputs["model"])
+            return [
+                held_out(reads, name, split, data.batch_tokens, reporter, stride=config.stride)
+                for name, split in data.tests.items()
+            ]
         loaded = _load(model, device, todo.inputs["model"]) if "perplexity" in config.metrics else None
         tests = read_artifact(
             translations, lambda _: translated_tests(dataset, translations), known=todo.inputs["translations"]
@@ -112,6 +117,11 @@ def evaluate_files(
     _check(config)
     if hypotheses is None and (model is None or source is None):
         raise RecipeError("nothing to score: give --hypotheses FILE, or --model DIR and --source FILE")
+    if config.stride is not None:
+        raise RecipeError(
+            f"evaluation.stride = {config.stride} is for the texts of a language model: give --model DIR and "
+            "--reference FILE alone"
+        )
     files = {"source": source, "hypotheses": hypotheses, "prefixes": prefixes, "forced": forced}
     files |= {f"reference_{number}": reference for number, reference in enumerate(references, 1)}
     lines = aligned({name: file for name, file in files.items() if file is not None})
@@ -120,6 +130,9 @@ def evaluate_files(
         # without a source the model has nothing to do
         loaded = None if model is None or source is None else _load(model, device, ensemble=ensemble)
         if loaded is not None and hypotheses is None:
+            if not ABILITIES[loaded.config.task].gives_hypotheses:
+                how = "omit --source, and the model says how probable it finds the text in --reference"
+                raise DataError(f"was trained for {loaded.config.task} and does not translate: {how}", file=model)
             starts = lines.get("prefixes", None if prefix is None else [prefix] * len(lines["source"]))
             lines["hypotheses"] = _translate(loaded, lines["source"], decoding, reporter, starts, lines.get("forced"))
             if folder is not None:
@@ -183,18 +196,6 @@ def _wordnet(config: EvaluationConfig) -> dict[str, Input]:
     """The WordNet that METEOR reads, as an input of the scores."""
     folder = folder_of(config)
     return {} if folder is None else {"wordnet": Input.of_value(fingerprint(folder), str(folder))}
-
-
-def _held_out(loaded: "LoadedModel", data: Dataset, reporter: Reporter) -> list[Evaluation]:
-    """Every test set of the dataset by how probable the model finds it, the main one first."""
-    from tfm.pipeline.scoring.held_out import held_out
-
-    with reporter.bar("scoring", len(data.tests), "test sets") as bar:
-        found = []
-        for name, split in data.tests.items():
-            found.append(held_out(loaded, name, split, data.batch_tokens, reporter))
-            bar.advance(1, name)
-    return found
 
 
 def _assess(

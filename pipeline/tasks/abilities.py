@@ -87,7 +87,7 @@ ABILITIES: Mapping[str, Abilities] = {
     ),
     "language_model": Abilities(
         reads="target",
-        figures=("perplexity", "token_accuracy", "bits_per_character"),
+        figures=("perplexity", "word_perplexity", "token_accuracy", "bits_per_character"),
         writes=True,
         flat_layout=True,
         by_probability=ByProbability(long_texts="lines-in-windows"),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tfm.data.batching.batches import TextBatch, make_texts, windows_of
-from tfm.data.batching.buckets import cut, ordered_batches
+from tfm.data.batching.buckets import cut
 from tfm.data.dataset.split import Dataset, Ids, Ints, Split
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig
@@ -123,37 +123,6 @@ class RunningText(LanguageModel):
 
     def _cut(self, starts: Rows, budget: int) -> Sequence[Rows]:
         return cut(starts, np.full(len(starts), self.block), max(budget, self.block), first=1.0)
-
-
-class LineWindows(LanguageModel):
-    """The lines of a split for a model that reads so many tokens: a longer one comes as windows, one after the other.
-
-    Each window begins with a start token and knows nothing of the one before. For scoring; a row is a window.
-    """
-
-    def __init__(self, split: Split, reads: int) -> None:
-        super().__init__(0.0)
-        self._text = running_text(split)
-        self._starts, self._lengths = windows_within(split, reads)
-
-    def batch(self, split: Split, rows: Rows) -> TextBatch:
-        return windows_of(self._text, self._starts[rows], self._lengths[rows])
-
-    def ordered(self, split: Split, budget: int) -> Sequence[Rows]:
-        return ordered_batches(self._lengths, self._lengths, budget=budget)
-
-    def what(self, split: Split, rows: Rows) -> str:
-        return f"a batch of {len(rows)} windows x {self._lengths[rows].max()} tokens"
-
-
-def windows_within(split: Split, longest: int) -> tuple[Ints, Ints]:
-    """Where in the running text the windows of all lines begin, and how long each is: its line, or a part of it."""
-    lengths = split.target_lengths + 1
-    ends = np.cumsum(lengths)
-    counts = -(-lengths // longest)
-    number = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    starts = np.repeat(ends - lengths, counts) + longest * number
-    return starts, np.minimum(np.repeat(ends, counts) - starts, longest)
 
 
 def running_text(split: Split) -> Ids:

@@ -166,6 +166,7 @@ SHOWN: dict[str, str] = {
     "decoding.batch_sentences": "tests/unit/pipeline/decoding/test_decode.py",
     "decoding.precision": "tests/unit/pipeline/decoding/test_decode.py",
     "evaluation": "tests/unit/pipeline/scoring/test_metrics.py",
+    "evaluation.stride": "tests/unit/pipeline/scoring/test_token_scores.py",
     "evaluation.wordnet": "tests/unit/pipeline/scoring/test_meteor.py",
 }
 """By key, or by the table that holds it: the test that shows what it changes."""
@@ -374,6 +375,7 @@ def test_a_task_without_translations_takes_no_keys_of_them(base: Path, kind: tup
         ("training.validation.bleu=false", decodes),
         ('evaluation.metrics=["exact_match"]', decodes or labels),
         ("evaluation.samples=3", decodes or labels),
+        ("evaluation.stride=3", kind[1] == "language_model"),
     ):
         found = read(file, *sets, setting)
         assert isinstance(found, Recipe) == taken, setting

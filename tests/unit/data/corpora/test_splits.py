@@ -93,6 +93,31 @@ def test_a_folder_of_texts_alone(tmp_path):
         resolve(DataConfig(path=str(tmp_path), source=None, target="de"))
 
 
+def test_splits_whose_names_begin_with_that_of_the_corpus(tmp_path):
+    names = ("ptb.train.txt", "ptb.valid.txt.gz", "ptb.test.txt", "ptb.char.train.txt", "ptb.char.test.txt", "README")
+    touch(tmp_path, *names)
+    config = DataConfig(path=str(tmp_path), source=None, target="txt")
+    splits = resolve(config)
+    assert splits.train[0].target == str(tmp_path / "ptb.train.txt")
+    assert splits.valid.target == str(tmp_path / "ptb.valid.txt.gz")
+    assert {name: test.target for name, test in splits.tests.items()} == {"test": str(tmp_path / "ptb.test.txt")}
+    assert splits.unused == ("ptb.char.test", "ptb.char.train")
+    assert "not used: ptb.char.test, ptb.char.train; " in unused_note(config, splits)
+    touch(tmp_path, "wiki.train.txt")  # which of the two is meant, nobody can tell
+    with pytest.raises(DataError, match=r"expected train\.txt"):
+        resolve(config)
+    touch(tmp_path, "train.txt")
+    assert resolve(config).train[0].target == str(tmp_path / "train.txt")
+
+
+def test_pairs_whose_names_begin_with_that_of_the_corpus(tmp_path):
+    touch(tmp_path, *(f"news.{split}.{side}" for split in ("train", "dev", "test2016") for side in ("en", "de")))
+    splits = resolve(DataConfig(path=str(tmp_path), source="en", target="de"))
+    assert splits.train[0].source == str(tmp_path / "news.train.en")
+    assert splits.valid.target == str(tmp_path / "news.dev.de")
+    assert list(splits.tests) == ["test2016"]
+
+
 def test_a_hugging_face_dataset_of_texts_alone(tmp_path):
     one = datasets.Dataset.from_dict({"text": ["a"]})
     datasets.DatasetDict(train=one, validation=one).save_to_disk(str(tmp_path / "set"))

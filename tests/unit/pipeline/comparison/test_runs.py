@@ -179,7 +179,7 @@ def test_sorting_changes_nothing_of_what_differs_and_marks_beside_the_first_row(
     assert [found.compares(run, "valid.loss") for run in found.runs] == [True, True, False]
 
 
-TEXT = "unit:code-point|count:2663|breaks:counted|unit:token|count:{}|end:counted|context:line{}"
+TEXT = "unit:code-point|count:2663|newline:counted|unit:token|count:{}|end:counted|context:line{}"
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,8 @@
 import math
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.tiny_model import tiny_model
 from tfm.data.dataset.split import Column, Split
@@ -15,9 +12,8 @@ from tfm.data.dataset.store import load_split, write_split
 from tfm.model.layout import Layout
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import Quiet
-from tfm.pipeline.scoring.character_counts import Characters
 from tfm.pipeline.scoring.held_out import held_out
-from tfm.pipeline.tasks.language_model import running_text, windows_within
+from tfm.pipeline.scoring.text_counts import Characters
 from tfm.tokenizer.special import BOS_ID, EOS_ID, UNK_ID
 
 LINES = [
@@ -74,6 +70,9 @@ def test_lines_longer_than_the_model_reads_are_scored_in_windows(
     found = held_out(loaded, "main", split, 40, heard).scores
     assert max(read) <= max_length
     assert found["perplexity"].score == pytest.approx(math.exp(nll / count), rel=1e-10)
+    words = sum(len(line.split()) + 1 for line in LINES)
+    assert found["word_perplexity"].score == pytest.approx(math.exp(nll / words), rel=1e-10)
+    assert found["word_perplexity"].signature.startswith(f"unit:word|count:{words}|newline:counted|unit:token|count:")
     unknown = sum(loaded.target_tokenizer.encode(line).count(UNK_ID) for line in LINES)
     long = sum(len(loaded.target_tokenizer.encode(line)) >= max_length for line in LINES)
     kept = sum(len(" ".join(line.split())) + 1 for line in LINES)
@@ -113,19 +112,10 @@ def test_ordinary_text_has_a_plain_signature_and_no_warnings(tmp_path: Path) -> 
     loaded, heard = tiny_model(architecture="decoder_only", task="language_model"), Warned()
     found = held_out(loaded, "main", split_of(["a dog", "the sea"], loaded, tmp_path / "split"), 40, heard).scores
     assert heard.warnings == []
-    assert found["bits_per_character"].signature.startswith("unit:code-point|count:14|breaks:counted|unit:token|count:")
+    assert found["bits_per_character"].signature.startswith(
+        "unit:code-point|count:14|newline:counted|unit:token|count:"
+    )
     assert not any(part in found["perplexity"].signature for part in ("unknown", "windows", "cut", "read:"))
-
-
-@given(st.lists(st.lists(st.integers(4, 9), max_size=25), min_size=1, max_size=6), st.integers(1, 12))
-def test_windows_are_all_of_the_text_in_order_and_none_holds_two_lines(lines: list[list[int]], longest: int) -> None:
-    split = Split(Column.from_lists([[]] * len(lines)), Column.from_lists(lines), np.ones(len(lines)))
-    starts, lengths = windows_within(split, longest)
-    text = running_text(split).tolist()
-    windows = [text[start : start + length] for start, length in zip(starts, lengths, strict=True)]
-    assert [token for window in windows for token in window] == text
-    assert all(1 <= len(window) <= longest and EOS_ID not in window[:-1] for window in windows)
-    assert len(windows) == sum(-(-(len(line) + 1) // longest) for line in lines)
 
 
 @pytest.mark.parametrize(("texts", "read", "kept"), [(["a  b ", "ﬁ"], 6, 4), (["한국"], 2, 2), (["e\u0301" * 3], 6, 3)])

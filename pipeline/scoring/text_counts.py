@@ -1,12 +1,15 @@
-"""The number of characters that figures per character divide by, and the share of unknown pieces."""
+"""The numbers of characters and words that figures by character and by word divide by; the share of unknown pieces."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
 from tfm.pipeline.runtime.progress import Reporter
+from tfm.tokenizer.normalization import WHITE_SPACE
 from tfm.tokenizer.tokenizer import Tokenizer
 
+WORD = re.compile(f"[^{WHITE_SPACE}]+")
 WARN_OF_UNKNOWN = 0.01
 
 
@@ -22,12 +25,12 @@ class Characters:
     kept: int
 
     @classmethod
-    def of(cls, texts: Iterable[str], tokenizer: Tokenizer, *, breaks: bool = False) -> Self:
-        """Those of some texts; breaks: a line break after each counts as one."""
+    def of(cls, texts: Iterable[str], tokenizer: Tokenizer, *, newlines: bool = False) -> Self:
+        """Those of some texts; newlines: a line break after each counts as one."""
         read = kept = 0
         for text in texts:
-            read += len(text) + breaks
-            kept += len(tokenizer.normalize(text)) + breaks
+            read += len(text) + newlines
+            kept += len(tokenizer.normalize(text)) + newlines
         return cls(read, kept)
 
     @property
@@ -40,6 +43,11 @@ class Characters:
         """The number, and where they differ both."""
         both = "" if self.read == self.kept else f"|read:{self.read}|kept:{self.kept}"
         return f"unit:code-point|count:{self.count}{both}"
+
+
+def num_words(text: str) -> int:
+    """How many stretches without white space a text has: the words of the text, whatever a tokenizer makes of them."""
+    return sum(1 for _ in WORD.finditer(text))
 
 
 def warn_of_unknown(what: str, unknown: int, pieces: int, reporter: Reporter) -> None:

@@ -1,0 +1,97 @@
+"""How probable a language model finds each token of a text, read in windows that it is long enough for.
+
+log p(x_1 .. x_N) = sum over t of log p(x_t | the tokens of its window before x_t)
+
+A window reads a start token and then its tokens. Where windows overlap, each token counts in the first that holds it,
+and what a later window repeats of an earlier one is context alone (as in Hugging Face's "Perplexity of fixed-length
+models").
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from tfm.data.batching.batches import TextBatch, windows_of
+from tfm.data.batching.buckets import ordered_batches
+from tfm.data.dataset.split import Ids, Ints
+from tfm.model.layout import Layout
+from tfm.pipeline.decoding.teacher_forcing import ROWS, token_log_probs
+from tfm.pipeline.runtime.out_of_memory import fits, too_large
+from tfm.pipeline.runtime.progress import Reporter
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Where windows of a running text begin (W,), how many tokens each has, and how many of these, its first, are
+    context alone."""
+
+    starts: Ints
+    lengths: Ints
+    contexts: Ints
+
+
+@dataclass(frozen=True)
+class TokenScores:
+    """Of each token of a running text (N,): its log-probability, in nats, and whether none is likelier in its place."""
+
+    log_probs: NDArray[np.float64]
+    right: NDArray[np.bool_]
+
+    def sums(self, texts: Ints) -> NDArray[np.float64]:
+        """The log-probability of each of the texts (T,) of so many tokens, at least one, that lie end to end."""
+        return np.add.reduceat(self.log_probs, np.cumsum(texts) - texts)
+
+
+def windows_over(texts: Ints, longest: int, stride: int) -> Windows:
+    """Windows over texts that lie end to end, of (T,) tokens each, so that every token is predicted once.
+
+    A text's first window begins with it, each further one `stride` tokens after the one before, up to that which
+    reaches the text's end. So a token is predicted from at least `longest - stride` tokens before it, or from all that
+    its text has, however the text goes on.
+    """
+    counts = 1 + -(-np.maximum(texts - longest, 0) // stride)
+    number = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    begins, within = np.repeat(np.cumsum(texts) - texts, counts), stride * number
+    lengths = np.minimum(np.repeat(texts, counts) - within, longest)
+    return Windows(begins + within, lengths, np.where(number > 0, longest - stride, 0))
+
+
+def token_scores(
+    model: Any, text: Ids, windows: Windows, *, name: str, batch_tokens: int, reporter: Reporter
+) -> TokenScores:
+    """The score of each token of a text (N,) under a decoder-only model in eval(), by windows that hold them all.
+
+    name: of the text, for messages. batch_tokens: of windows read at once, padding counted. Raises DataError where a
+    batch does not fit in memory.
+    """
+    log_probs, right = np.full(len(text), np.nan), np.zeros(len(text), np.bool_)
+    device = next(model.parameters()).device
+    batches = ordered_batches(windows.lengths, windows.lengths, budget=batch_tokens)
+    with torch.inference_mode(), reporter.bar(f"scoring {name}", len(batches), "batches") as bar:
+        for rows in batches:
+            starts, lengths, contexts = windows.starts[rows], windows.lengths[rows], windows.contexts[rows]
+            inside = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+            counted = inside >= np.repeat(contexts, lengths)
+            places = (np.repeat(starts, lengths) + inside)[counted]
+            batch = windows_of(text, starts, lengths).to(device)
+            what = f"a batch of {len(rows)} windows x {lengths.max()} tokens"
+            with fits(lambda what=what: too_large(what, name)):  # type: ignore[misc]
+                log_probs[places], right[places] = _of_batch(model, batch, torch.from_numpy(counted).to(device))
+            bar.advance(1)
+    return TokenScores(log_probs, right)
+
+
+def _of_batch(model: Any, batch: TextBatch, counted: Tensor) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Log-probability (n,) of each token of a batch that counts, and whether none is likelier (n,)."""
+    hidden = model.read(batch.tokens_in, Layout.of(batch.lengths, batch.tokens_in.device))[counted]
+    log_probs, right = [], []
+    # the output layer in pieces: logits (n, V) of a whole batch need not fit into memory
+    for part, wanted in zip(torch.split(hidden, ROWS), torch.split(batch.tokens_out[counted], ROWS), strict=True):
+        logits = model.output(part)
+        log_probs.append(token_log_probs(logits, wanted))
+        right.append(logits.argmax(-1) == wanted)
+    return torch.cat(log_probs).double().cpu().numpy(), torch.cat(right).cpu().numpy()

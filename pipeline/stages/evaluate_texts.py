@@ -1,0 +1,84 @@
+"""Texts of a user's own, scored by how probable a model without hypotheses finds them: a language model above all."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tfm.data.config import DataConfig
+from tfm.data.dataset.split import Column, Split
+from tfm.data.errors import DataError
+from tfm.data.lines import open_lines
+from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact
+from tfm.pipeline.artifacts.compatibility import task_of
+from tfm.pipeline.config import Device, EvaluationConfig
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.reports.published_scores import published_scores, shown_scores
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.scoring.evaluation import Evaluation
+from tfm.pipeline.scoring.ledger import looker_of
+from tfm.pipeline.tasks.abilities import ABILITIES
+
+if TYPE_CHECKING:
+    from tfm.tokenizer.tokenizer import Tokenizer
+
+
+def evaluate_texts(
+    model: Path,
+    texts: Sequence[Path],
+    config: EvaluationConfig,
+    *,
+    out: Path | None,
+    seed: int = 1,
+    command: Sequence[str] = (),
+    reporter: Reporter,
+    device: Device = "auto",
+) -> dict[str, Any]:
+    """Scores text files, the main one first, as `evaluate_tests` scores the test sets of such a model.
+
+    With `out`, an artifact is published there. Returns the content of scores.json. Raises RecipeError where the model
+    gives hypotheses, so that there is something to compare texts with, and for what is asked of it in vain.
+    """
+    made = open_artifact(model, "train")
+    task = task_of(made)
+    if ABILITIES[task].gives_hypotheses:
+        raise RecipeError(f"{model} was trained for {task}: give --source FILE as well, or --hypotheses FILE")
+    used = {"stride"} if ABILITIES[task].generates else set()
+    for name in sorted(config.model_fields_set - used):
+        if getattr(config, name) != EvaluationConfig.model_fields[name].default:
+            raise RecipeError(f"evaluation.{name} changes nothing of the scores of a {task} model: omit it")
+    names = {_name(file, texts): file for file in texts}
+    lines = {name: list(open_lines(file)) for name, file in names.items()}
+    for name, file in names.items():
+        if not lines[name]:
+            raise DataError("is empty: there is nothing to score", file=file)
+
+    def work(_: Path | None) -> list[Evaluation]:
+        from tfm.pipeline.model_io.loaded_model import load_model
+        from tfm.pipeline.scoring.held_out import held_out
+
+        loaded, batch_tokens = load_model(model, device, known=made.as_input()), DataConfig().batch_tokens
+        tokenizers = loaded.source_tokenizer, loaded.target_tokenizer
+        return [
+            held_out(loaded, name, _split(each, *tokenizers), batch_tokens, reporter, stride=config.stride)
+            for name, each in lines.items()
+        ]
+
+    looker = looker_of(made.path, made.fingerprint, "files")
+    if out is None:
+        return shown_scores(work(None), reporter, looker)
+    inputs = {"model": made.as_input(), **{f"text {name}": Input.of_file(file) for name, file in names.items()}}
+    resolved = {"evaluation": {"stride": config.stride}}
+    todo = Plan(stage="evaluate", folder=out, config=resolved, inputs=inputs, seed=seed)
+    return published_scores(todo, work, None, command, reporter, looker)
+
+
+def _name(file: Path, others: Sequence[Path]) -> str:
+    """The name of a text: its file's, with the folder where another's is the same."""
+    return file.name if [each.name for each in others].count(file.name) == 1 else str(file)
+
+
+def _split(lines: list[str], source: "Tokenizer", target: "Tokenizer") -> Split:
+    """Lines as the split of a dataset, on both sides, since tasks differ in which of them they read."""
+    of_source = Column.from_flat(*source.encode_flat(lines))
+    of_target = of_source if source is target else Column.from_flat(*target.encode_flat(lines))
+    return Split.of_texts(of_source, of_target, lines, lines)
