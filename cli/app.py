@@ -20,6 +20,7 @@ from tfm.cli.commands.evaluate import evaluate
 from tfm.cli.commands.export import export
 from tfm.cli.commands.generate import generate
 from tfm.cli.commands.inspect import inspect
+from tfm.cli.commands.judge_make import make
 from tfm.cli.commands.preprocess import preprocess
 from tfm.cli.commands.recipe import recipe
 from tfm.cli.commands.run import run
@@ -102,6 +103,11 @@ BESIDE_THEM = (run, generate, attend, embed, compare, export, inspect, recipe)
 
 for stage in (*STAGES, *BESIDE_THEM):
     app.command(name=stage.__name__)(handle_errors(stage))
+
+judge = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+for part in (make,):
+    judge.command(name=part.__name__)(handle_errors(part))
+app.add_typer(judge, name="judge", help="Ask people which model is better: a campaign of ratings or preferences.")
 
 
 def _print_version(wanted: bool) -> None:

@@ -40,6 +40,16 @@ def words_of(command: str) -> list[str]:
     return shlex.split(re.split(r" [<>|] | > | \d?>&\d", command)[0])
 
 
+def command_of(line: str) -> tuple[str, Any, list[str]]:
+    """The command of a line, its name and its words; that of `tfm judge make` is make, of judge."""
+    _, name, *words = words_of(line)
+    assert name in COMMANDS, line
+    command = COMMANDS[name]
+    while words and words[0] in (inner := getattr(command, "commands", {})):
+        command, name, words = inner[words[0]], f"{name} {words[0]}", words[1:]
+    return name, command, words
+
+
 ALL = [(page.name, command) for page in PAGES for command in dict.fromkeys(commands(page))]
 TFM = [each for each in ALL if each[1].startswith("tfm ") and not re.search(r"\.\.\.|…|\[|\| |^tfm -", each[1])]
 SYNOPSES = [each for each in ALL if each[1].startswith("tfm ") and each not in TFM]
@@ -62,9 +72,7 @@ def test_there_is_something_to_hold() -> None:
 
 @pytest.mark.parametrize(("page", "command"), TFM, ids=[f"{page}: {command}" for page, command in TFM])
 def test_a_command_is_one_of_ours_with_its_options(page: str, command: str) -> None:
-    _, name, *words = words_of(command)
-    assert name in COMMANDS, command
-    stage = COMMANDS[name]
+    name, stage, words = command_of(command)
     options = {option for parameter in stage.params for option in (*parameter.opts, *parameter.secondary_opts)}
     for word in words:
         if re.fullmatch(r"--?[a-z][a-z-]*(=.*)?", word):
@@ -98,7 +106,9 @@ def test_a_synopsis_names_options_that_there_are(page: str, command: str) -> Non
     name = command.split()[1]
     known = [option for each in COMMANDS.values() for parameter in each.params for option in parameter.opts]
     if name in COMMANDS:
-        known = [option for parameter in COMMANDS[name].params for option in parameter.opts]
+        stage = COMMANDS[name]
+        stage = getattr(stage, "commands", {}).get(command.split()[2], stage)
+        known = [option for parameter in stage.params for option in parameter.opts]
     for option in re.findall(r"(?<![\w-])--[a-z][a-z-]+", command):
         assert option in (*known, "--help", "--version", "--debug"), f"{page}: {command}"
 

@@ -12,8 +12,9 @@ ROOT = Path(__file__).parent.parent
 HEAVY = {"torch", "numpy", "datasets", "pyarrow", "tokenizers", "safetensors", "sacrebleu", "rich", "ctranslate2"}
 COMMANDS = (
     *("tokenize", "preprocess", "train", "translate", "generate", "evaluate", "run"),
-    *("compare", "attend", "embed", "export", "inspect", "recipe"),
+    *("compare", "attend", "embed", "export", "inspect", "recipe", "judge"),
 )
+OF_JUDGE = ("make",)
 PROGRAM = """
 import json, sys
 from tfm.cli.app import main
@@ -26,7 +27,13 @@ except SystemExit as end:
 
 
 @pytest.mark.parametrize(
-    "words", [("--help",), ("--version",), *((command, "--help") for command in COMMANDS)], ids=" ".join
+    "words",
+    [
+        *(("--help",), ("--version",)),
+        *((command, "--help") for command in COMMANDS),
+        *(("judge", command, "--help") for command in OF_JUDGE),
+    ],
+    ids=" ".join,
 )
 def test_help_loads_no_heavy_library(words: tuple[str, ...]) -> None:
     done = subprocess.run(

@@ -1,14 +1,14 @@
 """Files of answers, in any form that judges give them back, read into one list."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from tfm.data.json_documents import parse_json, read_bounded
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.judging.answers import Answer, answer_of, ties_of, unanswered
-from tfm.pipeline.judging.campaign import MAX_BYTES, Campaign
-
-ANOTHER = "is of another campaign: it names {given!r:.20}, and the campaign is {wanted:.16}…"
+from tfm.pipeline.judging.campaign import ANOTHER, MAX_BYTES, Campaign
+from tfm.pipeline.judging.forms.pearmut import read_pearmut
+from tfm.pipeline.judging.forms.spreadsheet import read_table
 
 
 def read_answers(campaign: Campaign, files: Sequence[Path], *, partial: bool = False) -> list[Answer]:
@@ -41,14 +41,29 @@ def _read(campaign: Campaign, file: Path) -> Iterator[Answer]:
     if not file.exists():
         raise DataError("no such file", file=file)
     try:
-        yield from _of_page(campaign, read_bounded(file.resolve(), shown=file, max_bytes=MAX_BYTES))
+        text = read_bounded(file.resolve(), shown=file, max_bytes=MAX_BYTES).decode("utf-8")
+        yield from _reader(text)(campaign, text)
+    except UnicodeDecodeError:
+        raise DataError("is not UTF-8; save it as CSV UTF-8, or convert it", file=file) from None
     except ValueError as error:
         raise DataError(str(error), file=file) from None
 
 
-def _of_page(campaign: Campaign, data: bytes) -> Iterator[Answer]:
+def _reader(text: str) -> Callable[[Campaign, str], Iterator[Answer]]:
+    """What reads a file: by how it begins, whatever its name."""
+    if not text.removeprefix("\ufeff").lstrip().startswith(("{", "[")):
+        return read_table
+    try:
+        content = parse_json(text.encode())
+    except ValueError:
+        return read_pearmut if '"annotation"' in text else _of_page  # of the two only Pearmut's has several lines
+    lists = all(isinstance(each, list) for each in content.values())
+    return read_pearmut if "annotation" in content or (content and lists and "answers" not in content) else _of_page
+
+
+def _of_page(campaign: Campaign, text: str) -> Iterator[Answer]:
     """The answers of the file that the page gives at its end."""
-    content = parse_json(data)
+    content = parse_json(text.encode())
     if content.get("format") != 1 or not isinstance(content.get("answers"), list):
         raise ValueError("has no answers: it is no file of format 1 that the page of a judge gives")
     if content.get("campaign") != campaign.fingerprint:

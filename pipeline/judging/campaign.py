@@ -16,6 +16,8 @@ from tfm.pipeline.artifacts.files import replace_text
 from tfm.pipeline.errors import DataError
 
 MAX_BYTES = 256 * 2**20
+KEY_FILE = "campaign.json"
+ANOTHER = "is of another campaign: it names {given!r:.20}, not {wanted:.16}…"
 Kind: TypeAlias = Literal["likert", "esa", "pairwise", "best"]
 
 SCALES: Mapping[Kind, Mapping[str, tuple[int, int]]] = {
@@ -149,7 +151,7 @@ def write_campaign(campaign: Campaign, file: Path) -> None:
 
 def read_campaign(file: Path) -> Campaign:
     """The campaign of a file, or of a folder that holds a campaign.json. Raises DataError where it is none."""
-    file = file / "campaign.json" if file.is_dir() else file
+    file = file / KEY_FILE if file.is_dir() else file
     if not file.exists():
         raise DataError("no such file; tfm judge make writes it", file=file)
     try:

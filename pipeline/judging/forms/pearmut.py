@@ -1,0 +1,180 @@
+"""The campaign as Pearmut 1.1 opens it, and the annotations it writes (Zouhar and Kocmi 2026, arXiv 2601.02933).
+
+Pearmut knows scores, sliders and error spans. A preference is a slider `best` under each text: 0 or 1, the larger wins.
+It sends the names of models to the browser and takes some tags in a text for HTML, so it gets labels, and `<` before
+what could be a tag as U+FF1C, which is as long.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from tfm.data.json_documents import parse_json
+from tfm.pipeline.judging.answers import TIE, Answer, answer_of
+from tfm.pipeline.judging.campaign import ANOTHER, SCALES, Campaign, Item, Kind
+from tfm.pipeline.judging.forms.instructions import INSTRUCTIONS, STEPS
+
+RESET = "__RESET__"  # an entry by which Pearmut takes back all that a user answered before
+BEST = "best"
+PREFERENCE = "Give 1 to each text that is best, and 0 to the others; the same number is a tie."
+
+
+def campaign_id(campaign: Campaign) -> str:
+    """The name under which Pearmut keeps the campaign."""
+    return f"tfm-{campaign.fingerprint[:16]}"
+
+
+def as_pearmut(campaign: Campaign) -> str:
+    """The JSON file for `pearmut add`: one user a judge, each item a document of its own, in the order shown."""
+    data = [[[_item(campaign, campaign.by_id[name])] for name in judge.items] for judge in campaign.judges]
+    content = {"campaign_id": campaign_id(campaign), "info": _info(campaign), "data": data}
+    return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
+
+
+def _info(campaign: Campaign) -> dict[str, object]:
+    scales = SCALES[campaign.kind] or {BEST: (0, 1)}
+    told = [*INSTRUCTIONS[campaign.kind], *([] if SCALES[campaign.kind] else [PREFERENCE])]
+    told += [f"{name}: {step}" for name in scales for step in STEPS.get(name, ())]
+    info: dict[str, object] = {
+        "assignment": "task-based",
+        "protocol": "ESA" if campaign.kind == "esa" else "DA",
+        "users": [judge.name for judge in campaign.judges],
+        "shuffle": False,  # the order of the texts is drawn already
+        "show_model_names": False,
+        "instructions": "<ul>" + "".join(f"<li>{escape(each)}</li>" for each in told) + "</ul>",
+    }
+    if campaign.kind != "esa":
+        info["sliders"] = [{"name": name, "min": low, "max": high, "step": 1} for name, (low, high) in scales.items()]
+    return info
+
+
+def _item(campaign: Campaign, item: Item) -> dict[str, object]:
+    texts = {shown.label: _as_text(shown.text) for shown in item.shown}
+    found: dict[str, object] = {"item_id": item.id, "campaign": campaign.fingerprint, "src": _as_text(item.source)}
+    if campaign.show_reference and item.references:
+        found["ref"] = _as_text(item.references[0])
+    return {**found, "tgt": texts}
+
+
+def _as_text(text: str) -> str:
+    return re.sub(r"<(?=[A-Za-z/!?])", "＜", text)
+
+
+def read_pearmut(campaign: Campaign, text: str) -> Iterator[Answer]:
+    """The answers in annotations/ID.jsonl of its server, or in the annotations.json that its dashboard gives.
+
+    Of several answers to an item the last one counts, as in Pearmut. Raises ValueError naming the line and the item.
+    """
+    last: dict[tuple[object, object], tuple[int, Answer]] = {}
+    for line, entry in _entries(campaign, text):
+        user, annotation = entry.get("user_id"), entry.get("annotation")
+        if annotation == RESET:
+            last = {key: each for key, each in last.items() if key[0] != user}
+            continue
+        items = entry.get("item")
+        if not isinstance(items, list) or not isinstance(annotation, list) or len(items) != len(annotation):
+            raise ValueError(f"line {line}: has no items with an annotation each")
+        for item, given in zip(items, annotation, strict=True):
+            try:
+                answer = _answer(campaign, user, item, given, _seconds(entry))
+            except ValueError as error:
+                raise ValueError(f"line {line}: {error}") from None
+            last[user, answer.item.id] = line, answer
+    yield from (answer for _, answer in last.values())
+
+
+def _entries(campaign: Campaign, text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The entries of the log with their line, or, of what the dashboard gives, their number."""
+    try:
+        whole = parse_json(text.encode())
+    except ValueError:
+        whole = {}
+    if whole and "annotation" not in whole:
+        entries = whole.get(campaign_id(campaign))
+        if not isinstance(entries, list):
+            raise ValueError(f"has no annotations of campaign {campaign_id(campaign)}, but of {', '.join(whole):.60}")
+        yield from ((number, entry) for number, entry in enumerate(entries, 1) if isinstance(entry, dict))
+        return
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            try:
+                yield number, parse_json(line.encode())
+            except ValueError as error:
+                raise ValueError(f"line {number}: {error}") from None
+
+
+def _answer(campaign: Campaign, user: object, item: object, given: object, seconds: float | None) -> Answer:
+    judge = campaign.judge(str(user))
+    if judge is None:
+        raise ValueError(f"user {user!r:.60} is none of the campaign's {len(campaign.judges)} judges")
+    if not isinstance(item, dict) or not isinstance(given, dict):
+        raise ValueError("an item or its annotation is no object")
+    if item.get("campaign") != campaign.fingerprint:
+        raise ValueError(ANOTHER.format(given=item.get("campaign"), wanted=campaign.fingerprint))
+    known = campaign.by_id.get(str(item.get("item_id")))
+    if known is None:
+        raise ValueError(f"item {item.get('item_id')!r:.60}: no item of the campaign")
+    try:
+        content = _content(campaign.kind, known, given)
+    except ValueError as error:
+        raise ValueError(f"item {known.id}: {error}") from None
+    return answer_of(campaign, judge, known.id, content, seconds)
+
+
+def _content(kind: Kind, item: Item, given: Mapping[str, Any]) -> dict[str, object]:
+    """An annotation in the form of the page's file."""
+    for label, each in given.items():
+        if not isinstance(each, dict):
+            raise ValueError(f"{label}: {each!r:.60} is no annotation")
+    if kind == "esa":
+        return {
+            label: {"score": each.get("score"), "spans": _spans(item, label, each)} for label, each in given.items()
+        }
+    sliders = {label: each.get("sliders") or {} for label, each in given.items()}
+    if kind == "likert":
+        return dict(sliders)
+    for label, each in sliders.items():
+        if each.get(BEST) not in (0, 1):
+            raise ValueError(f"{label}: {BEST}: {each.get(BEST)!r:.60} is neither 0 nor 1")
+    most = max((each[BEST] for each in sliders.values()), default=0)
+    best = [label for label, each in sliders.items() if each[BEST] == most]
+    if kind == "best":
+        return {"best": best}
+    return {"preferred": TIE if len(best) == 2 else best[0] if best else None}
+
+
+def _spans(item: Item, label: str, each: Mapping[str, Any]) -> list[dict[str, object]]:
+    """Pearmut counts UTF-16 units, the last one included; what it appends to the text stands for what is missing."""
+    if label not in item.by_label:
+        return []
+    units = _units(item.by_label[label].text)
+    found: list[dict[str, object]] = []
+    for span in each.get("error_spans") or ():
+        if not isinstance(span, dict):
+            raise ValueError(f"{label}: {span!r:.60} is no span")
+        first, last = span.get("start_i"), span.get("end_i")
+        if not isinstance(first, int) or not isinstance(last, int) or not 0 <= first <= last:
+            raise ValueError(f"{label}: a span from {first!r:.20} to {last!r:.20}")
+        start = max(place for place, unit in enumerate(units) if unit <= first)
+        end = min((place for place, unit in enumerate(units) if unit > last), default=len(units) - 1)
+        found.append({"start": start, "end": end, "severity": span.get("severity")})
+    return found
+
+
+def _units(text: str) -> Sequence[int]:
+    """The UTF-16 units before each character and, last, in the whole text."""
+    units = [0]
+    for character in text:
+        units.append(units[-1] + (2 if character > "\uffff" else 1))
+    return units
+
+
+def _seconds(entry: Mapping[str, Any]) -> float | None:
+    """From the first to the last action on the document."""
+    actions = entry.get("actions")
+    times = [
+        each["time"] for each in actions or () if isinstance(each, dict) and isinstance(each.get("time"), (int, float))
+    ]
+    return max(times) - min(times) if times else None

@@ -1,0 +1,179 @@
+"""A campaign put together: segments drawn, shared out, blinded, some asked twice, with attention checks between."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+from random import Random
+
+from tfm.pipeline.comparison.systems import System
+from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.judging.campaign import Campaign, Check, Item, Judge, Kind, Shown
+from tfm.pipeline.judging.making.attention_checks import spoiled
+from tfm.pipeline.judging.making.design import Asked, in_order, share_out
+from tfm.pipeline.judging.making.texts import segments_of
+
+LABELS = "ABCDEFGHI"
+OTHERS = 50  # texts whose words an attention check may take
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a campaign should be.
+
+    segments: how many are drawn from the test set. each: how many judges see the same texts of a segment. repeats,
+    checks: beside what is asked once, the share that is asked again, and that of attention checks.
+    """
+
+    kind: Kind
+    segments: int
+    judges: int
+    each: int = 2
+    repeats: float = 0.1
+    checks: float = 0.1
+    seed: int = 1
+    show_reference: bool = False
+
+    def check(self, systems: Sequence[System]) -> None:
+        """Raise RecipeError or DataError where these systems cannot be judged so."""
+        test = segments_of(systems[0])
+        if self.kind in ("pairwise", "best") and len(systems) < 2:
+            raise RecipeError(f"--kind {self.kind}: a preference needs two systems or more")
+        if self.kind == "best" and len(systems) > len(LABELS):
+            raise RecipeError(f"--kind best: {len(systems)} texts at once; at most {len(LABELS)} can be held apart")
+        if self.segments > len(test.hypotheses):
+            raise RecipeError(f"--segments {self.segments}: the test set {test.name} has {len(test.hypotheses):,}")
+        if test.sources is None:
+            raise DataError(f"the test set {test.name} has no sources to judge by")
+        if self.show_reference and not test.references:
+            raise DataError(f"the test set {test.name} has no references to show")
+
+
+def make_campaign(wanted: Wanted, systems: Sequence[System]) -> Campaign:
+    """The campaign of some systems, each with the one test set to judge: a pure function of `wanted` and the texts."""
+    wanted.check(systems)
+    test = segments_of(systems[0])
+    # each part has a generator of its own: more judges, or more checks, do not change which segments are drawn
+    lines = _draw(wanted, "segments").sample(range(len(test.hypotheses)), wanted.segments)
+    shares = share_out(wanted.kind, len(systems), wanted.segments, wanted.judges, wanted.each, _draw(wanted, "shares"))
+    texts = _Texts(systems, lines)
+    asked = [list(_one_judge(wanted, texts, share, f"judge {number}")) for number, share in enumerate(shares)]
+    names = _names(sum(map(len, asked)))
+    items, judges = [], []
+    for number, drafts in enumerate(asked, 1):
+        own = _named(drafts, names)
+        items += own
+        shown = tuple(item.id for item in own if not _is_tie(wanted.kind, item))
+        ties = tuple(item.id for item in own if _is_tie(wanted.kind, item))
+        judges.append(Judge(name=f"judge-{number}", items=shown, ties=ties))
+    return Campaign(
+        kind=wanted.kind,
+        seed=wanted.seed,
+        show_reference=wanted.show_reference,
+        systems=tuple(system.name for system in systems),
+        items=tuple(items),
+        judges=tuple(judges),
+    )
+
+
+class _Texts:
+    """The texts of all systems, by the number of a drawn segment."""
+
+    def __init__(self, systems: Sequence[System], lines: Sequence[int]) -> None:
+        self.systems, self.lines = systems, lines
+        self.test = segments_of(systems[0])
+        self.sources = self.test.sources or ()
+        drawn = {*lines}
+        self.spare = [line for line in range(len(self.test.hypotheses)) if line not in drawn] or list(lines)
+
+    def item(self, line: int, shown: Sequence[tuple[str | None, str]], **more: object) -> Item:
+        """An item that has no id yet, its texts (system, text) labelled in this order."""
+        labelled = (Shown(label=LABELS[place], system=name, text=text) for place, (name, text) in enumerate(shown))
+        return Item(
+            id="-",
+            test=self.test.name,
+            line=line + 1,
+            source=self.sources[line],
+            references=tuple(column[line] for column in self.test.references),
+            shown=tuple(labelled),
+            **more,  # type: ignore[arg-type]
+        )
+
+    def asked(self, asked: Asked, draw: Random) -> Item:
+        """What a judge is asked of a segment, its texts in an order that is drawn."""
+        line = self.lines[asked.segment]
+        systems = [self.systems[number] for number in draw.sample(asked.systems, len(asked.systems))]
+        return self.item(line, [(system.name, segments_of(system).hypotheses[line]) for system in systems])
+
+    def check(self, kind: Kind, line: int, draw: Random) -> Item | None:
+        """An attention check: a reference (where there is none, an output) spoiled, with the whole one if it takes two.
+
+        None where this segment's text cannot be spoiled.
+        """
+        column = self.test.references[0] if self.test.references else segments_of(draw.choice(self.systems)).hypotheses
+        whole, others = column[line], [text for text in column if text.split() and text != column[line]]
+        others = draw.sample(others, min(OTHERS, len(others)))
+        num_spoiled = {"pairwise": 1, "best": len(self.systems) - 1}.get(kind, 1)
+        bad = [spoiled(whole, others, draw) for _ in range(num_spoiled)] if whole.split() else [None]
+        texts = [text for text in bad if text is not None]
+        if len(texts) < num_spoiled:
+            return None
+        shown = draw.sample([*texts, whole], len(texts) + 1) if kind in ("pairwise", "best") else texts
+        damaged = tuple(LABELS[place] for place, text in enumerate(shown) if text != whole)
+        return self.item(line, [(None, text) for text in shown], check=Check(damaged=damaged))
+
+
+def _one_judge(wanted: Wanted, texts: _Texts, share: Sequence[Asked], name: str) -> Iterator[Item]:
+    """What one judge is asked, in the order shown, the ties that are not shown last; repeats name the place, from 0,
+    of what they repeat."""
+    draw = _draw(wanted, name)
+    all_items = [texts.asked(each, draw) for each in draw.sample(list(share), len(share))]
+    firsts = [item for item in all_items if not _is_tie(wanted.kind, item)]
+    repeats = min(round(wanted.repeats * len(firsts)), len(firsts) // 2)
+    checks = _checks(wanted, texts, round(wanted.checks * len(firsts)), draw)
+    place_of: dict[int, int] = {}
+    for place, (kind, number) in enumerate(in_order(len(firsts), repeats, len(checks), draw)):
+        if kind == "first":
+            place_of[number] = place
+            yield firsts[number]
+        elif kind == "repeat":
+            again = [(each.system, each.text) for each in reversed(firsts[number].shown)]
+            yield texts.item(firsts[number].line - 1, again, repeat_of=str(place_of[number]))
+        else:
+            yield checks[number]
+    yield from (item for item in all_items if _is_tie(wanted.kind, item))
+
+
+def _checks(wanted: Wanted, texts: _Texts, number: int, draw: Random) -> list[Item]:
+    """Attention checks on segments that nobody judges, as far as there are such."""
+    found: list[Item] = []
+    for line in draw.sample(texts.spare, len(texts.spare)) if number else ():
+        item = texts.check(wanted.kind, line, draw)
+        found += [] if item is None else [item]
+        if len(found) == number:
+            return found
+    if number and not found:
+        raise DataError("no text can be spoiled for an attention check: all are the same; --checks 0 goes without")
+    return found
+
+
+def _is_tie(kind: Kind, item: Item) -> bool:
+    """Whether a preference has nothing to choose between."""
+    return kind in ("pairwise", "best") and len({each.text for each in item.shown}) == 1
+
+
+def _draw(wanted: Wanted, part: str) -> Random:
+    return Random(f"{wanted.seed} {part}")
+
+
+def _names(number: int) -> Iterator[str]:
+    width = max(4, len(str(number)))
+    return (f"i{each:0{width}d}" for each in count(1))
+
+
+def _named(drafts: Sequence[Item], names: Iterator[str]) -> list[Item]:
+    """The items of one judge with ids, in the order shown, so that an id says no more than the place."""
+    ids = [name for _, name in zip(drafts, names, strict=False)]
+    return [
+        item.model_copy(update={"id": name, "repeat_of": None if item.repeat_of is None else ids[int(item.repeat_of)]})
+        for item, name in zip(drafts, ids, strict=True)
+    ]

@@ -1,0 +1,99 @@
+"""Who sees what: segments and systems shared out among judges so that no system is better off with any of them.
+
+Legend: J judges · S systems · N segments.
+"""
+
+from itertools import chain
+from random import Random
+from typing import NamedTuple, TypeAlias
+
+from tfm.pipeline.judging.campaign import Kind
+
+Together: TypeAlias = tuple[int, ...]
+"""The systems, by number, that are shown at once."""
+
+
+class Asked(NamedTuple):
+    """A segment, by its number among the N drawn, and the systems whose texts for it one judge sees."""
+
+    segment: int
+    systems: Together
+
+
+def share_out(
+    kind: Kind, num_systems: int, num_segments: int, num_judges: int, each: int, draw: Random
+) -> list[list[Asked]]:
+    """What every judge is asked, in the order of the segments: each of the N segments once.
+
+    Segments go in blocks in which a judge meets every set of systems shown together once, a Latin square (Fisher
+    1935) whose columns are the segments of the block: judges are drawn anew for each block into groups of `each`, who
+    see the same, and every further group sees the systems moved on by one. In a block that is not whole, and so in
+    all, the counts of any two systems differ by one at most for every judge.
+    """
+    together = shown_together(kind, num_systems)
+    asked: list[list[Asked]] = [[] for _ in range(num_judges)]
+    for begin in range(0, num_segments, len(together)):
+        judges = draw.sample(range(num_judges), num_judges)
+        names = draw.sample(range(num_systems), num_systems)
+        for place, judge in enumerate(judges):
+            moved = place // each
+            for segment, systems in zip(range(begin, num_segments), together, strict=False):
+                shown = tuple(names[(system + moved) % num_systems] for system in systems)
+                asked[judge].append(Asked(segment, shown))
+    return asked
+
+
+def shown_together(kind: Kind, num_systems: int) -> list[Together]:
+    """Which systems are shown at once, in an order after each step of which no system is ahead by more than one."""
+    if kind == "best":
+        return [tuple(range(num_systems))]
+    if kind == "pairwise":
+        return every_pair(num_systems)
+    return [(system,) for system in range(num_systems)]
+
+
+def every_pair(num_systems: int) -> list[Together]:
+    """All pairs, each once, ordered so that no system is ahead of another by more than one after any of them.
+
+    The rounds of a tournament (the circle method). With an odd number every round leaves one system out; then the
+    rounds are cycles through all systems (Walecki's), each walked by every other edge, twice around.
+    """
+    if num_systems % 2 == 0:
+        turning = list(range(1, num_systems))
+        rounds = []
+        for _ in turning:
+            ring = [0, *turning]
+            rounds.append([(ring[i], ring[-1 - i]) for i in range(num_systems // 2)])
+            turning = [turning[-1], *turning[:-1]]
+        return list(chain.from_iterable(rounds))
+    pairs: list[Together] = []
+    for cycle in _cycles(num_systems):
+        edges = [(one, other) for one, other in zip(cycle, cycle[1:] + cycle[:1], strict=True)]
+        pairs += edges[::2] + edges[1::2]
+    return pairs
+
+
+def _cycles(num_systems: int) -> list[list[int]]:
+    """Cycles through all of an odd number of systems that share no edge and have every edge (Walecki 1883).
+
+    One system stands in the middle; the rest lie on a ring that each cycle crosses in a zigzag, turned by one place.
+    """
+    ring = num_systems - 1
+    zigzag = [step // 2 if step % 2 == 0 else ring - 1 - step // 2 for step in range(ring)]
+    return [[ring, *((place + turn) % ring for place in zigzag)] for turn in range(ring // 2)]
+
+
+def in_order(firsts: int, repeats: int, checks: int, draw: Random) -> list[tuple[str, int]]:
+    """The order in which a judge meets what is asked: ("first", i), ("repeat", i) of the same i, and ("check", i).
+
+    repeats, at most half of the firsts, are drawn from the first half, and come a quarter of the way later or more,
+    never next to what they repeat.
+    """
+    gap = max(1, firsts // 4)
+    placed: list[tuple[float, str, int]] = [(place, "first", place) for place in range(firsts)]
+    placed += [
+        (draw.uniform(place + gap, firsts), "repeat", place)
+        for place in sorted(draw.sample(range(firsts // 2), repeats))
+    ]
+    placed += [(draw.uniform(0, firsts), "check", number) for number in range(checks)]
+    return [(kind, number) for _, kind, number in sorted(placed)]

@@ -1,0 +1,46 @@
+"""The folder of a campaign: the key, and for each judge a page and a table; one file for Pearmut."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from tfm.pipeline.artifacts.files import beginning, replace_text
+from tfm.pipeline.errors import CannotWrite, DataError
+from tfm.pipeline.judging.campaign import KEY_FILE, Campaign, read_campaign, write_campaign
+from tfm.pipeline.judging.forms.instructions import as_text
+from tfm.pipeline.judging.forms.page import page
+from tfm.pipeline.judging.forms.pearmut import as_pearmut
+from tfm.pipeline.judging.forms.spreadsheet import as_table
+
+
+def write_folder(campaign: Campaign, folder: Path) -> None:
+    """Write all files of a campaign, the key first; files of others, such as answers, are left alone.
+
+    Raises CannotWrite where the folder holds the key of another campaign, whose answers could not be read without it.
+    """
+    with beginning(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    _refuse_another(campaign, folder)
+    with beginning(folder):
+        write_campaign(campaign, folder / KEY_FILE)
+        for name, text in forms(campaign):
+            replace_text(folder / name, text)
+
+
+def forms(campaign: Campaign) -> Iterator[tuple[str, str]]:
+    """What judges may get, by file: none of it says which system wrote a text."""
+    for judge in campaign.judges:
+        yield f"{judge.name}.html", page(campaign, judge)
+        yield f"{judge.name}.csv", as_table(campaign, judge)
+    yield "instructions.txt", as_text(campaign.kind)
+    yield "pearmut.json", as_pearmut(campaign)
+
+
+def _refuse_another(campaign: Campaign, folder: Path) -> None:
+    if not (folder / KEY_FILE).exists():
+        return
+    try:
+        there = read_campaign(folder / KEY_FILE).fingerprint
+    except DataError as error:
+        raise CannotWrite(f"{error}; choose another folder") from None
+    if there != campaign.fingerprint:
+        raise CannotWrite(f"{folder}: holds another campaign, whose answers need its {KEY_FILE}; choose another folder")

@@ -1,0 +1,89 @@
+"""The texts to judge: what systems said of one test set, from runs or from files of any toolkit."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tfm.pipeline.comparison.systems import NO_TRANSLATIONS, System, read_system, texts_differ
+from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.reports.run_summary import name_of
+from tfm.pipeline.scoring.aligned_files import aligned
+from tfm.pipeline.scoring.evaluation import Segments
+
+
+def systems_of(
+    runs: Sequence[Path],
+    files: Mapping[str, Path],
+    *,
+    test: str | None = None,
+    source: Path | None = None,
+    references: Sequence[Path] = (),
+) -> list[System]:
+    """Runs and then files (by the name of their system), each with the one test set to judge.
+
+    test: the test set of the runs; None: the main one of the first. source, references: the files' own, without runs.
+    Raises DataError where a run has no translations of it, or where the texts are not the same for all.
+    """
+    paths = list(dict.fromkeys(runs))
+    names = [name_of(path) for path in paths]
+    found = [
+        _of_run(path, name if names.count(name) == 1 else str(path), test)
+        for path, name in zip(paths, names, strict=True)
+    ]
+    if found:
+        wanted = next(iter(found[0].tests))
+        found = [found[0], *(_with_test(system, wanted) for system in found[1:])]
+        first = found[0].tests[wanted]
+        found += [System(name, {wanted: _beside(first, file)}) for name, file in files.items()]
+    elif source is not None:
+        found = _of_files(files, source, references)
+    names = [system.name for system in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise RecipeError(f"two systems are called {name}; give one another name with --system NAME=FILE")
+    _check_same_texts(found)
+    return found
+
+
+def segments_of(system: System) -> Segments:
+    """The one test set that a system was read with."""
+    return next(iter(system.tests.values()))
+
+
+def _of_run(path: Path, name: str, test: str | None) -> System:
+    folder = path.parent if path.name == "model" else path
+    system = read_system(folder, name)
+    if not system.tests:
+        raise DataError(f"{NO_TRANSLATIONS}; `tfm translate --recipe` makes them", file=path)
+    return system if test is None else _with_test(system, test)
+
+
+def _with_test(system: System, test: str) -> System:
+    if test not in system.tests:
+        raise DataError(f"has no translations of a test set {test}; it has {', '.join(system.tests)}", file=system.name)
+    return replace(system, tests={test: system.tests[test]})
+
+
+def _beside(first: Segments, file: Path) -> Segments:
+    """Another system's translations of the same sources."""
+    lines = aligned({"hypotheses": file})["hypotheses"]
+    if len(lines) != len(first.hypotheses):
+        raise DataError(
+            f"has {len(lines):,} lines, but the test set {first.name} has {len(first.hypotheses):,}", file=file
+        )
+    return replace(first, hypotheses=lines)
+
+
+def _of_files(files: Mapping[str, Path], source: Path, references: Sequence[Path]) -> list[System]:
+    named = {f"reference {number}": file for number, file in enumerate(references, 1)}
+    lines = aligned({**{f"system {name}": file for name, file in files.items()}, **named, "source": source})
+    columns = [lines[name] for name in named]
+    test = source.name
+    return [System(name, {test: Segments(test, lines["source"], lines[f"system {name}"], columns)}) for name in files]
+
+
+def _check_same_texts(systems: Sequence[System]) -> None:
+    for system in systems[1:]:
+        why = texts_differ(segments_of(systems[0]), segments_of(system))
+        if why is not None:
+            raise DataError(f"{system.name} cannot be judged beside {systems[0].name}: {why}")

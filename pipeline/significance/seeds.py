@@ -1,0 +1,170 @@
+"""Is a recipe better than another, where each was trained with several seeds? Seeds and segments vary together.
+
+A test over segments asks whether these two models differ. Two models of one recipe often do, so that it says "better"
+of a recipe and itself (Clark et al. 2011; Dror et al. 2018 list the tests). Here a score is a mean over segments,
+
+    x_rsi = mu_r + alpha_rs + delta_ri + epsilon_rsi    recipe r, seed s, segment i
+
+and a difference of means varies by seeds (alpha), by segments that suit one recipe (delta), and by both (epsilon).
+A metric that is no mean is made one by the jackknife: the pseudo-value of segment i is n f(all) - (n - 1) f(all but i)
+(Tukey 1958).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tfm.data.errors import DataError
+from tfm.pipeline.significance.holm import LEVEL, holm
+from tfm.pipeline.significance.segment_statistics import Array, SegmentStatistics
+
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class SeedDifference:
+    """A recipe's mean score less the baseline's.
+
+    low, high: 95 % interval over seeds and segments. p: of a two-sided t-test; p_holm: after Holm's correction over
+    all recipes given. share_of_seeds: of the variance, in 0..1. better: None where neither is.
+    """
+
+    difference: float
+    low: float
+    high: float
+    p: float
+    p_holm: float
+    degrees_of_freedom: float
+    share_of_seeds: float
+    better: bool | None
+
+    @property
+    def stands(self) -> bool:
+        """Whether the difference is significant at 5 % after correction."""
+        return self.p_holm < LEVEL
+
+
+@dataclass(frozen=True)
+class RecipeResult:
+    """A recipe's score by one metric over its seeds.
+
+    values: of each seed. deviation: their standard deviation (n - 1); None of one seed. low, high: 95 % interval of
+    the mean over seeds and segments, of one seed over segments alone. versus: None of the baseline, and where the
+    recipe or the baseline has one seed, which says nothing of how much seeds matter.
+    """
+
+    values: tuple[float, ...]
+    mean: float
+    deviation: float | None
+    low: float
+    high: float
+    versus: SeedDifference | None = None
+
+
+def compare_recipes(recipes: Sequence[Sequence[SegmentStatistics]]) -> list[RecipeResult]:
+    """Scores of recipes, each a sequence of seeds, and the test of each against the first, the baseline.
+
+    All recipes here are one family for Holm's correction, as in `compare_systems`. Two seeds each find only large
+    differences (t with 2 degrees of freedom), and where segments matter too reject too often; with as many seeds of
+    each recipe the test bears with recipes of which one varies more. Raises DataError where the numbers of segments
+    differ, or are less than 2.
+    """
+    lengths = sorted({len(run) for runs in recipes for run in runs})
+    if len(lengths) != 1 or lengths[0] < 2:
+        raise DataError(f"runs of {' and '.join(map(str, lengths))} segments: compare them on the same ones, 2 or more")
+    with np.errstate(invalid="ignore"):  # infinite perplexities
+        pseudo = [np.stack([pseudo_values(run) for run in runs]) for runs in recipes]
+        results = [_result(runs, each) for runs, each in zip(recipes, pseudo, strict=True)]
+        for place in range(1, len(results)):
+            if min(len(recipes[0]), len(recipes[place])) > 1:
+                difference = results[place].mean - results[0].mean
+                versus = _tested(difference, _variance([pseudo[0], pseudo[place]]), recipes[0][0].higher_is_better)
+                results[place] = replace(results[place], versus=versus)
+    return _corrected(results)
+
+
+def pseudo_values(statistics: SegmentStatistics) -> Array:
+    """The jackknife's pseudo-value of each segment (segments,); of a mean, the segment's own value."""
+    num_segments = len(statistics)
+    total = statistics.rows.sum(0)
+    found: Array = num_segments * statistics.value - (num_segments - 1) * statistics.score(total - statistics.rows)
+    return found
+
+
+def _result(runs: Sequence[SegmentStatistics], pseudo: Array) -> RecipeResult:
+    values = np.array([run.value for run in runs])
+    deviation = float(values.std(ddof=1)) if len(values) > 1 else None
+    low, high = _around(values.mean(), _variance([pseudo]))
+    return RecipeResult(tuple(map(float, values)), float(values.mean()), deviation, low, high)
+
+
+@dataclass(frozen=True)
+class _Variance:
+    """Of a mean or of a difference of means: the whole, its degrees of freedom, and the part that is of seeds."""
+
+    whole: float
+    degrees_of_freedom: float
+    of_seeds: float
+
+
+def _variance(recipes: Sequence[Array]) -> _Variance:
+    """The variance of a recipe's mean, or of the difference of two recipes' means; each is (seeds, segments).
+
+    It is the sum of two parts. By seeds: k s^2 with k = sum of 1 / S_r and s^2 the pooled variance of the seeds'
+    scores (Student), which holds alpha and epsilon. By segments: the variance of the segments' means, less what of it
+    is epsilon, k e^2 / n with e^2 the residual of seeds by segments; where an F test at 5 % does not find it to be
+    more than that, 0. Degrees of freedom: Satterthwaite 1946.
+    """
+    from scipy import stats  # here, not at the top: it takes long to load
+
+    num_segments = recipes[0].shape[1]
+    k = sum(1 / len(each) for each in recipes)
+    free = sum(len(each) - 1 for each in recipes)
+    by_segment = recipes[-1].mean(0) - (recipes[0].mean(0) if len(recipes) > 1 else 0)
+    of_segments = float(by_segment.var(ddof=1)) / num_segments
+    if not free:
+        return _Variance(of_segments, num_segments - 1, 0.0)
+    of_seeds = k * sum(float(((each.mean(1) - each.mean()) ** 2).sum()) for each in recipes) / free
+    residual = sum(
+        float(((each - each.mean(1, keepdims=True) - each.mean(0) + each.mean()) ** 2).sum()) for each in recipes
+    ) / (free * (num_segments - 1))
+    of_both = k * residual / num_segments
+    if of_seeds <= _ROUNDING * of_segments:  # seeds that score alike, if by chance, tell nothing of their spread
+        return _Variance(of_segments, num_segments - 1, 0.0)
+    if of_segments <= of_both * stats.f.ppf(0.95, num_segments - 1, free * (num_segments - 1)):
+        return _Variance(of_seeds, free, of_seeds)
+    whole = of_seeds + of_segments - of_both
+    degrees = whole**2 / (of_seeds**2 / free + of_segments**2 / (num_segments - 1))
+    return _Variance(whole, degrees, of_seeds)
+
+
+def _tested(difference: float, variance: _Variance, higher_is_better: bool) -> SeedDifference:
+    from scipy import stats  # here, not at the top: it takes long to load
+
+    p = 1.0
+    if difference and np.isfinite(difference) and np.isfinite(variance.whole):
+        with np.errstate(divide="ignore"):
+            ratio = abs(difference) / np.sqrt(variance.whole)
+        p = float(2 * stats.t.sf(ratio, variance.degrees_of_freedom))
+    low, high = _around(difference, variance)
+    better = None if not difference or np.isnan(difference) else (difference > 0) == higher_is_better
+    share = variance.of_seeds / variance.whole if variance.whole else 0.0
+    return SeedDifference(difference, low, high, p, p, variance.degrees_of_freedom, share, better)
+
+
+def _around(mean: float, variance: _Variance) -> tuple[float, float]:
+    """The 95 % interval of Student's t."""
+    from scipy import stats  # here, not at the top: it takes long to load
+
+    half_width = float(stats.t.ppf(0.975, variance.degrees_of_freedom)) * variance.whole**0.5
+    return float(mean - half_width), float(mean + half_width)
+
+
+def _corrected(results: Sequence[RecipeResult]) -> list[RecipeResult]:
+    """The results with Holm's correction over all recipes that were tested."""
+    corrected = iter(holm([result.versus.p for result in results if result.versus is not None]))
+    return [
+        result if result.versus is None else replace(result, versus=replace(result.versus, p_holm=next(corrected)))
+        for result in results
+    ]
