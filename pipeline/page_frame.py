@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import re
 from html import escape
 from string import Template
 
@@ -10,6 +11,7 @@ from tfm.pipeline.errors import printable
 
 # The policy makes a browser hold what a page promises: nothing is loaded, and at most the one script given runs.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+_CONTROLS = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _PAGE = Template("""<!doctype html>
 <html lang="en">
 <head>
@@ -68,6 +70,12 @@ def framed(title: str, body: str, *, style: str = "", script: str | None = None)
 def as_html(text: str) -> str:
     """Text of a user as HTML, in which nothing is invisible."""
     return escape(printable(text))
+
+
+def running_text(text: str) -> str:
+    """Text of a corpus as HTML. Joiners, marks and spaces of its language stay what they are; what controls a terminal,
+    breaks a line or turns the direction of what comes after it is spelled out."""
+    return escape(_CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text))
 
 
 def in_script(value: object) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfm.pipeline.page_frame import as_html, framed, in_script
+from tfm.pipeline.page_frame import as_html, framed, in_script, running_text
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
@@ -60,6 +60,14 @@ def test_the_one_script_is_allowed_by_its_hash() -> None:
 
 def test_text_is_text_and_nothing_in_it_is_invisible() -> None:
     assert as_html("<b>&\u202e\u05d0\n") == "&lt;b&gt;&amp;\\u202e\u05d0\\n"
+
+
+def test_running_text_keeps_what_its_language_needs() -> None:
+    kept = "می\u200cروم, \u200fשלום\u200e, 今日\u3000は, a\u00a0b, 👩\u200d👧, \u00adx\t"
+    assert running_text(kept) == kept
+    assert running_text('<b>&"\u202ea\u202c\u2067\u2028\x1b[0m\r\x85') == (
+        "&lt;b&gt;&amp;&quot;\\u202ea\\u202c\\u2067\\u2028\\x1b[0m\\r\\x85"
+    )
 
 
 texts = st.text(st.sampled_from("</script>!-&\u2028\u0000\ud800ß") | st.characters())

@@ -5,13 +5,14 @@ import sacrebleu
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfm.pipeline.comparison.breakdowns import (
+from tfm.pipeline.comparison.differences.breakdowns import (
     Breakdown,
     Row,
     by_label,
     by_ngram_order,
     by_source_length,
     folded,
+    most_apart,
 )
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.evaluation import Segments
@@ -29,8 +30,8 @@ def segments(hypotheses: list[str], *references: list[str], sources: list[str] |
 
 def test_by_length_each_bin_is_scored_by_itself() -> None:
     bleu, chrf = by_source_length([segments(GOOD), segments(BAD)], CONFIG)
-    assert (bleu.figure, chrf.figure) == ("bleu", "chrf")
-    assert bleu.rows_are == "words of the source"
+    assert bleu.title == "BLEU (effective order) by length of the source"
+    assert chrf.title == "chrF by length of the source"
     assert [(row.name, row.count) for row in bleu.rows] == [("1", 2), ("2", 1), ("3", 1), ("4", 2)]
     rows_of = {"1": (0, 4), "2": (1,), "3": (2,), "4": (3, 5)}
     for table in (bleu, chrf):
@@ -48,9 +49,10 @@ def test_by_length_each_bin_is_scored_by_itself() -> None:
 
 def test_without_a_source_the_reference_s_length_counts() -> None:
     (table, _) = by_source_length([segments(GOOD, sources=None)], CONFIG)
-    assert table.rows_are == "words of the reference"
+    assert table.title.endswith("by length of the reference")
     assert [(row.name, row.count) for row in table.rows] == [("2", 2), ("3", 2), ("4", 1), ("6", 1)]
-    assert [each.figure for each in by_source_length([segments(GOOD)], CONFIG, ["bleu"])] == ["chrf"]
+    (left,) = by_source_length([segments(GOOD)], CONFIG, ["bleu"])
+    assert left.title.startswith("chrF ")
 
 
 @pytest.mark.parametrize(("hypotheses", "lowercase"), [(GOOD, False), (BAD, True)])
@@ -60,7 +62,7 @@ def test_ngrams_are_those_of_sacrebleu(hypotheses: list[str], lowercase: bool) -
     values = {row.name: row.values[0] for row in table.rows}
     assert [values[f"{n}-grams"] for n in (1, 2, 3, 4)] == pytest.approx(score.precisions, abs=1e-9)
     assert values["brevity penalty"] == pytest.approx(100 * score.bp, abs=1e-9)
-    assert values["length"] == pytest.approx(100 * score.sys_len / score.ref_len, abs=1e-9)
+    assert values["length ratio"] == pytest.approx(100 * score.sys_len / score.ref_len, abs=1e-9)
 
 
 def test_ngrams_counted_by_hand() -> None:
@@ -69,7 +71,7 @@ def test_ngrams_counted_by_hand() -> None:
     one = Segments("t", None, ["the cat the cat sat", "it"], [["the cat sat here now .", "that"]])
     rows = {row.name: row.values[0] for row in by_ngram_order([one], CONFIG).rows}
     assert [rows[f"{n}-grams"] for n in (1, 2, 3, 4)] == pytest.approx([100 * 3 / 6, 50, 100 / 3, 0])
-    assert rows["length"] == pytest.approx(100 * 6 / 7)
+    assert rows["length ratio"] == pytest.approx(100 * 6 / 7)
     short = by_ngram_order([Segments("t", None, ["a b"], [["a b c d"]])], CONFIG)
     assert [row.values[0] for row in short.rows[:4]] == [100, 100, None, None]
 
@@ -90,17 +92,16 @@ def test_labels_by_hand() -> None:
     references = [["A", "B", "B", "C"]]
     config = EvaluationConfig(metrics=("accuracy",), labels="line")
     first, second = (Segments("t", None, each, references) for each in (["A", "B", "A", "C"], ["A", "B", "B", "D"]))
-    table, number = by_label([first, second], config, most=2)
-    assert number == 4
-    assert [(row.name, row.count) for row in table.rows] == [("C", 1), ("A", 1)]
-    (whole, _) = by_label([first, second], config, most=9)
+    whole = by_label([first, second], config)
+    assert [(row.name, row.count) for row in whole.rows] == [("A", 1), ("B", 2), ("C", 1), ("D", 0)]
+    assert [row.name for row in most_apart(whole, 2).rows] == ["C", "A"]
     values = {row.name: row.values for row in whole.rows}
     assert values["A"] == pytest.approx([200 / 3, 100])
     assert values["B"] == pytest.approx([200 / 3, 100])
     assert values["C"] == [100, 0]
     assert values["D"] == [None, 0]
     words = EvaluationConfig(metrics=("accuracy",), labels="word")
-    tagged, _ = by_label([Segments("t", ["x y"], ["O B-X"], [["B-X B-X"]])], words, most=9)
+    tagged = by_label([Segments("t", ["x y"], ["O B-X"], [["B-X B-X"]])], words)
     assert {row.name: (row.count, row.values) for row in tagged.rows} == {
         "O": (0, [0]),
         "B-X": (2, pytest.approx([200 / 3])),
@@ -111,7 +112,8 @@ def test_accuracy_by_length_where_labels_are_scored() -> None:
     config = EvaluationConfig(metrics=("accuracy",), labels="word")
     one = Segments("t", ["a", "b c"], ["X", "X Y"], [["X", "Y Y"]])
     (table,) = by_source_length([one], config)
-    assert (table.figure, [row.values for row in table.rows]) == ("accuracy", [[100], [50]])
+    assert table.title == "accuracy by length of the source"
+    assert [row.values for row in table.rows] == [[100], [50]]
 
 
 @given(st.lists(st.lists(st.none() | st.floats(0, 100), min_size=3, max_size=3)))

@@ -5,7 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu.metrics.chrf import CHRF
 
-from tfm.pipeline.comparison.changed_sentences import MOST_WORDS, Stretch, changes, marked_labels, marked_words
+from tfm.pipeline.comparison.differences.changed_sentences import (
+    MOST_WORDS,
+    Stretch,
+    changes,
+    marked_labels,
+    marked_words,
+)
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.evaluation import Segments
 

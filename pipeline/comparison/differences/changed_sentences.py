@@ -51,8 +51,9 @@ class Change:
 @dataclass(frozen=True)
 class Changes:
     """What is other in a second system: how many segments are better, worse, as good in other words, and the same; and
-    those that gained and that lost most, the most first."""
+    those that gained and that lost most, the most first. by: what decides, in words."""
 
+    by: str
     better: int
     worse: int
     as_good: int
@@ -88,7 +89,8 @@ def changes(
         return replace(change, before=one, after=other)
 
     gained, lost = ([with_marks(each) for each in some[:most]] for some in (better, worse))
-    return Changes(len(better), len(worse), as_good, same, gained, lost)
+    by = "share of right labels" if of_labels else "chrF"
+    return Changes(by, len(better), len(worse), as_good, same, gained, lost)
 
 
 def _right_labels(hypothesis: str, references: Sequence[str], config: EvaluationConfig) -> float:

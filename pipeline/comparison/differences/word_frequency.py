@@ -14,7 +14,7 @@ import regex
 from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.dataset.store import TOKENIZER_FOLDER, load_split
 from tfm.pipeline.artifacts.artifact import Input, read_artifact
-from tfm.pipeline.comparison.breakdowns import Breakdown, Row, percent
+from tfm.pipeline.comparison.differences.breakdowns import Breakdown, Row, percent
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.evaluation import Segments
@@ -93,7 +93,11 @@ def by_training_frequency(systems: Sequence[Segments], counts: Mapping[str, int]
             Row(_named(bucket), each[0][2], [compute(*counted) for counted in each])
             for bucket, each in zip(BUCKETS, zip(*tallies, strict=True), strict=True)
         ]
-        tables.append(Breakdown(figure, "times in training", "words of the references", rows))
+        tables.append(
+            Breakdown(
+                f"{figure} of words by how often training has them", "times in training", "in the references", rows
+            )
+        )
     return tables
 
 

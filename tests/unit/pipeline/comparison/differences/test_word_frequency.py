@@ -9,8 +9,13 @@ import pytest
 
 from tfm.data.dataset.store import TOKENIZER_FOLDER, write_split
 from tfm.pipeline.artifacts.artifact import Input, Plan, publish
-from tfm.pipeline.comparison import word_frequency
-from tfm.pipeline.comparison.word_frequency import by_training_frequency, training_counts, word_splitter, words_in
+from tfm.pipeline.comparison.differences import word_frequency
+from tfm.pipeline.comparison.differences.word_frequency import (
+    by_training_frequency,
+    training_counts,
+    word_splitter,
+    words_in,
+)
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.scoring.evaluation import Segments
@@ -62,11 +67,13 @@ def test_words_counted_by_hand() -> None:
     counts = {"the": 1000, "cat": 5, "mat": 1, "dog": 1}
     one = Segments("t", None, ["The the dog, the", "cat sat."], [["the cat the mat", "sat Cat"]])
     f1, precision, recall = by_training_frequency([one], counts, word_splitter(one.references))
-    assert (f1.figure, precision.figure, recall.figure) == ("F1", "precision", "recall")
+    assert [table.title.split()[0] for table in (f1, precision, recall)] == ["F1", "precision", "recall"]
     assert [row.name for row in f1.rows] == NAMES
     wanted = {"1,000 or more": 2, "5–9": 2, "1": 1, "0": 1}
     assert {row.name: row.count for row in f1.rows if row.count} == wanted
-    values = {table.figure: {row.name: row.values[0] for row in table.rows} for table in (f1, precision, recall)}
+    values = {
+        table.title.split()[0]: {row.name: row.values[0] for row in table.rows} for table in (f1, precision, recall)
+    }
     assert values["F1"]["1,000 or more"] == pytest.approx(100 * 2 * (2 / 3) * 1 / (2 / 3 + 1))
     assert values["F1"]["5–9"] == pytest.approx(100 * 2 * 1 * 0.5 / 1.5)
     assert [values[each]["1,000 or more"] for each in ("precision", "recall")] == pytest.approx([200 / 3, 100])

@@ -3,16 +3,18 @@
 All figures are in 0..100. A column is a system; `folded` makes one of the several runs of a system.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from math import fsum
 from typing import Any
 
 from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.reports.evaluation_report import label
 from tfm.pipeline.scoring.breakdown import by_length
 from tfm.pipeline.scoring.evaluation import Segments
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolved
 from tfm.pipeline.scoring.metrics.labels import label_scores
+from tfm.pipeline.scoring.metrics.registry import references_for_sacrebleu
 from tfm.pipeline.scoring.metrics.tokenization import make_bleu
 
 
@@ -28,10 +30,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Breakdown:
-    """A figure of every system, row by row. figure: its name. rows_are, counts_are: what the rows are of, and what
-    their counts count, in a word."""
+    """A figure of every system, row by row. title: which figure by what. rows_are, counts_are: what the rows are of,
+    and what their counts count, in a word."""
 
-    figure: str
+    title: str
     rows_are: str
     counts_are: str
     rows: Sequence[Row]
@@ -49,38 +51,46 @@ def folded(found: Breakdown, groups: Sequence[Sequence[int]]) -> Breakdown:
 
 
 def by_source_length(
-    systems: Sequence[Segments], config: EvaluationConfig, without: Collection[str] = ()
+    systems: Sequence[Segments],
+    config: EvaluationConfig,
+    without: Collection[str] = (),
+    on_done: Callable[[], None] = lambda: None,
 ) -> list[Breakdown]:
     """BLEU (of effective order) and chrF, or of labels their accuracy, by words of the source, or of the reference
-    where there is no source; `without`: metrics that are left out. The systems were given the same texts."""
+    where there is no source. The systems were given the same texts. without: metrics that are left out. on_done: called
+    after each system.
+    """
     first = systems[0]
     texts, rows_are = (first.references[0], "reference") if first.sources is None else (first.sources, "source")
-    found = [by_length(texts, each.hypotheses, each.references, config, without) for each in systems]
+    found = []
+    for each in systems:
+        found.append(by_length(texts, each.hypotheses, each.references, config, without))
+        on_done()
     names = list(dict.fromkeys(name for group in found[0] for name in group.scores))
     tables = []
     for name in names:
         rows = []
         for bins in zip(*found, strict=True):  # the same bins in each system: they are of the texts that all were given
-            span = (
-                f"{bins[0].shortest}"
-                if bins[0].shortest == bins[0].longest
-                else f"{bins[0].shortest}–{bins[0].longest}"
-            )
+            least, most = bins[0].shortest, bins[0].longest
             scores = [each.scores.get(name) for each in bins]
-            rows.append(Row(span, bins[0].num_segments, [None if each is None else each.score for each in scores]))
-        tables.append(Breakdown(name, f"words of the {rows_are}", "segments", rows))
+            values = [None if each is None else each.score for each in scores]
+            rows.append(Row(f"{least}" if least == most else f"{least}–{most}", bins[0].num_segments, values))
+        figure = label(name) + (" (effective order)" if name == "bleu" else "")
+        tables.append(Breakdown(f"{figure} by length of the {rows_are}", "words", "segments", rows))
     return tables
 
 
 def by_ngram_order(systems: Sequence[Segments], config: EvaluationConfig) -> Breakdown:
     """What BLEU is made of (Papineni et al. 2002), in percent: the precisions of 1- to 4-grams, not smoothed, the
-    brevity penalty, and the length of the hypotheses in that of the references."""
-    config = resolved(config, systems[0].references)
-    scores = [_bleu(each, config) for each in systems]
+    brevity penalty, and the length ratio: the hypotheses' length in that of the references."""
+    bleu = make_bleu(resolved(config, systems[0].references))
+    scores: list[Any] = [
+        bleu.corpus_score(each.hypotheses, references_for_sacrebleu(each.references)) for each in systems
+    ]
     rows = [Row(f"{n + 1}-grams", None, [percent(each.counts[n], each.totals[n]) for each in scores]) for n in range(4)]
     rows.append(Row("brevity penalty", None, [100 * float(each.bp) for each in scores]))
-    rows.append(Row("length", None, [percent(each.sys_len, each.ref_len) for each in scores]))
-    return Breakdown("percent", "part of BLEU", "", rows)
+    rows.append(Row("length ratio", None, [percent(each.sys_len, each.ref_len) for each in scores]))
+    return Breakdown("What BLEU is made of, in percent", "part", "", rows)
 
 
 def percent(part: int, whole: int) -> float | None:
@@ -88,22 +98,21 @@ def percent(part: int, whole: int) -> float | None:
     return 100 * part / whole if whole else None
 
 
-def _bleu(segments: Segments, config: EvaluationConfig) -> Any:
-    first, *further = segments.references  # sacrebleu knows a segment with fewer references than others by None
-    several: list[Sequence[Any]] = [first, *([text or None for text in each] for each in further)]
-    return make_bleu(config).corpus_score(segments.hypotheses, several)
-
-
-def by_label(systems: Sequence[Segments], config: EvaluationConfig, most: int) -> tuple[Breakdown, int]:
-    """F1 of each label, those first in which systems differ most from the first; at most so many, and how many there
-    are. count: how often the references have the label."""
+def by_label(systems: Sequence[Segments], config: EvaluationConfig) -> Breakdown:
+    """F1 of each label that the references or a system have. count: how often the references have it."""
     found = [label_scores(each.hypotheses, each.references, config).by_label for each in systems]
-    support: Mapping[str, int] = {name: each.support for one in found for name, each in one.items()}
-    rows = [Row(name, support[name], [one[name].f1 if name in one else None for one in found]) for name in support]
-    rows.sort(key=lambda row: (-_most_apart(row.values), row.name))
-    return Breakdown("F1", "label", "in the references", rows[:most]), len(rows)
+    support = {name: each.support for one in found for name, each in one.items()}
+    rows = [
+        Row(name, support[name], [one[name].f1 if name in one else None for one in found]) for name in sorted(support)
+    ]
+    return Breakdown("F1 by label", "label", "in the references", rows)
 
 
-def _most_apart(values: Sequence[float | None]) -> float:
-    first = values[0] or 0.0
-    return max(abs((each or 0.0) - first) for each in values)
+def most_apart(found: Breakdown, most: int) -> Breakdown:
+    """The rows, at most so many, in which a system is farthest from the first, these first; of equals as they were."""
+
+    def apart(row: Row) -> float:
+        first = row.values[0] or 0.0
+        return max(abs((each or 0.0) - first) for each in row.values)
+
+    return replace(found, rows=sorted(found.rows, key=apart, reverse=True)[:most])
