@@ -4,7 +4,7 @@ SESSION = r"""
 const {campaign, judge, items} = DATA, kind = KINDS[DATA.kind];
 const by = id => document.getElementById(id);
 const KEY = `tfm judge ${campaign} ${judge}`;
-let kept = {given: {}, seconds: {}}, at = 0, since = performance.now(), running = !document.hidden;
+let kept = {given: {}, seconds: {}}, at = items.length, since = performance.now(), running = !document.hidden;
 
 function keep() {
   try {
@@ -107,8 +107,9 @@ function finish() {
 document.addEventListener('keydown', event => {
   if (event.ctrlKey || event.altKey || event.metaKey || at >= items.length) return;
   const typed = event.target.matches('textarea, [type=number]');
-  if (event.key === 'Enter' && !event.target.matches('button, a, summary, textarea, [role=button]'))
-    event.shiftKey ? back() : next();
+  const acts = event.target.matches('button, a, summary, textarea, [role=button]');  // has a use for Enter itself
+  if (event.key === 'Enter' && event.shiftKey) back();
+  else if (event.key === 'Enter' && !acts) next();
   else if (typed || !/^[1-9]$/.test(event.key) || !kind.key(event, by('item'))) return;
   event.preventDefault();
 });
