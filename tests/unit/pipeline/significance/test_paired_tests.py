@@ -46,21 +46,25 @@ def versus(result: Result) -> Difference:
     return result.versus
 
 
-def sacrebleu(folder: Path, systems: Sequence[Sequence[str]], reference: Sequence[str], *options: str) -> str:
-    for name, lines in {"reference": reference, **{f"{place}": lines for place, lines in enumerate(systems)}}.items():
-        (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    files = [str(folder / f"{place}") for place in range(len(systems))]
-    command = [sys.executable, "-m", "sacrebleu", str(folder / "reference"), "-i", *files, *options, "-w", "15"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+def sacrebleu(
+    folder: Path, systems: Sequence[Sequence[str]], references: Sequence[Sequence[str]], *options: str
+) -> str:
+    files = [folder / f"{place}" for place in range(len(references) + len(systems))]
+    for file, lines in zip(files, (*references, *systems), strict=True):
+        file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    given = [str(file) for file in files]
+    command = [*given[: len(references)], "-i", *given[len(references) :], *options, "-w", "15"]
+    done = subprocess.run([sys.executable, "-m", "sacrebleu", *command], capture_output=True, text=True, check=True)
+    return done.stdout
 
 
 @pytest.mark.slow
 def test_equals_the_sacrebleu_command_to_the_last_digit(tmp_path: Path) -> None:
     systems, reference = corpus(150, (0.8, 0.84, 0.8))
     metrics = {"bleu": "BLEU", "chrf": "chrF2", "ter": "TER"}
-    told = json.loads(sacrebleu(tmp_path, systems, reference, "--paired-ar", "--format", "json", "-m", *metrics))
+    told = json.loads(sacrebleu(tmp_path, systems, [reference], "--paired-ar", "--format", "json", "-m", *metrics))
     # its JSON cannot hold the interval of chrF
-    table = sacrebleu(tmp_path, systems, reference, "--paired-bs", "--format", "text", "-m", *metrics)
+    table = sacrebleu(tmp_path, systems, [reference], "--paired-bs", "--format", "text", "-m", *metrics)
     cells = re.findall(r"(\d+\.\d+) \((\d+\.\d+) ± (\d+\.\d+)\)", table)
     p_values = re.findall(r"\(p = (\d\.\d+)\)", table)
     assert (len(cells), len(p_values)) == (9, 6)
@@ -74,6 +78,31 @@ def test_equals_the_sacrebleu_command_to_the_last_digit(tmp_path: Path) -> None:
             assert tuple(f"{figure:.15f}" for figure in (result.value, result.mean, result.half_width)) == cell
         assert [f"{versus(result).p_bootstrap:.4f}" for result in found[1:]] == p_values[column::3]
         assert 0.001 < min(versus(result).p_bootstrap for result in found[1:]) < 0.9
+
+
+@pytest.mark.slow
+def test_equals_the_sacrebleu_command_on_chinese_with_two_references(tmp_path: Path) -> None:
+    draw = random.Random(2)
+    references = [
+        ["".join(draw.choices("狗猫跑睡看不大小的在，。AbC", k=draw.randint(5, 20))) for _ in range(60)]
+        for _ in range(2)
+    ]
+    systems = [
+        [
+            "".join(char for char in draw.choice(texts) if draw.random() < share)
+            for texts in zip(*references, strict=True)
+        ]
+        for share in (0.85, 0.88)
+    ]
+    config = EvaluationConfig(lowercase=True)
+    for test, p_value in (("--paired-ar", "p_randomisation"), ("--paired-bs", "p_bootstrap")):
+        told = json.loads(sacrebleu(tmp_path, systems, references, test, "--format", "json", "-tok", "zh", "-lc"))
+        found = compare_systems(segment_statistics("bleu", systems, references, config))
+        assert [result.value for result in found] == [entry["BLEU"]["score"] for entry in told]
+        assert getattr(found[1].versus, p_value) == told[1]["BLEU"]["p_value"]
+        if test == "--paired-bs":
+            figures = [(result.mean, result.half_width) for result in found]
+            assert figures == [(entry["BLEU"]["mean"], entry["BLEU"]["ci"]) for entry in told]
 
 
 @pytest.mark.parametrize("metric", ["bleu", "chrf", "ter"])
