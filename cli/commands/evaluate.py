@@ -67,6 +67,18 @@ def evaluate(
     forced: Forced = None,
     prefix: Prefix = None,
     prefixes: Prefixes = None,
+    choices: Annotated[
+        str | None,
+        typer.Option("--choices", metavar="FILE", help="JSON lines: which choice is likeliest after its context?"),
+    ] = None,
+    contrast: Annotated[
+        str | None,
+        typer.Option(
+            "--contrast",
+            metavar="FILE|it",
+            help="JSON lines: is the right target likelier than wrong ones? it: the built-in set.",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the content of scores.json.")] = False,
     device: Device = None,
     seed: Seed = None,
@@ -75,13 +87,20 @@ def evaluate(
 ) -> None:
     """Score translations of a recipe's test sets or of any text, or say how probable a language model finds a text.
 
-    The table goes to stdout; with --json the content of scores.json instead.
+    With --choices or --contrast: how often a model finds the right one of some texts the likeliest. The table goes to
+    stdout; with --json the content of scores.json instead.
     """
     files = {"--model": model, "--source": source, "--hypotheses": hypotheses, "--reference": reference}
     search = {"--ensemble": ensemble, "--beam": beam, "--forced": forced, "--prefix": prefix, "--prefixes": prefixes}
     flags: dict[str, object] = {"evaluation.metrics": metric or None, "evaluation.lowercase": lowercase}
     flags |= {"evaluation.wordnet": None if wordnet is None else str(wordnet), "evaluation.stride": stride}
-    if recipe is not None:
+    if choices is not None or contrast is not None:
+        others = {"--recipe": recipe, **files, "--model": None, **search, "--ensemble": None, "--metric": metric}
+        others |= {"--lowercase": lowercase, "--wordnet": wordnet, "--stride": stride, "--seed": seed, "--set": sets}
+        option = "--choices" if contrast is None else "--contrast"
+        refuse({**others, "--choices": choices and contrast}, f"not allowed with {option}, which compares given texts")
+        scores = _alternatives(choices, contrast, model, ensemble or [], device, out, as_json)
+    elif recipe is not None:
         refuse({**files, **search}, "not allowed with --recipe, which scores the recipe's translations")
         scores = _tests(recipe, sets, {**flags, "seed": seed, "training.device": device}, out, as_json)
     else:
@@ -122,6 +141,33 @@ def evaluate(
             )
     if as_json:
         print(json.dumps(scores, ensure_ascii=False, indent=2))
+
+
+def _alternatives(
+    choices: str | None,
+    contrast: str | None,
+    model: Path | None,
+    ensemble: list[Path],
+    device: Device,
+    out: Path | None,
+    as_json: bool,
+) -> dict[str, Any]:
+    """Score which of some texts is likelier; the content of scores.json."""
+    if model is None:
+        raise typer.BadParameter("give the model whose probabilities are compared", param_hint="--model")
+    from tfm.cli.console import reporter
+    from tfm.pipeline.stages.evaluate_alternatives import evaluate_alternatives
+
+    return evaluate_alternatives(
+        "choices" if contrast is None else "contrast",
+        choices or contrast or "",
+        model=model_folder(model),
+        ensemble=[model_folder(each) for each in ensemble],
+        out=out,
+        command=argv(),
+        reporter=reporter(tables_on_stdout=not as_json),
+        device=device or "auto",
+    )
 
 
 def _tests(

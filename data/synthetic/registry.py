@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from tfm.data.config import PARAMETERS, CorpusConfig
 
 # Built-in corpora are the same for every seed of training, so that scores compare.
 SEED = 1
+CONTRASTS = 1000  # sentences of each split of a contrast set
+WITH_CONTRASTS = ("it",)
 
 
 def generate(corpus: CorpusConfig) -> Iterator[tuple[str, str]]:
@@ -22,6 +25,22 @@ def generate(corpus: CorpusConfig) -> Iterator[tuple[str, str]]:
     assert corpus.size is not None
     parameters = {name: getattr(corpus, name) for name in PARAMETERS.get(corpus.path, ())}
     return _generator(corpus.path)[1](corpus.split, corpus.skip + corpus.size, SEED, **parameters)
+
+
+def contrast_sets(name: str) -> dict[str, list[dict[str, Any]]]:
+    """Of a built-in corpus that has them: source, right target, wrong targets and category of sentences, by split.
+
+    They are the sentences that a recipe's test sets of CONTRASTS begin with.
+    """
+    from tfm.data.synthetic import pronouns
+
+    return {
+        split: [
+            {"category": each.category, "source": each.english, "right": each.german, "wrong": [*each.wrong]}
+            for each in {"it": pronouns.examples}[name](split, CONTRASTS, SEED)
+        ]
+        for split in ("test", "combinations")
+    }
 
 
 @cache

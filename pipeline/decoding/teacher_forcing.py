@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from tfm.data.batching.batches import PairBatch, pairs_from_ids
+from tfm.data.batching.batches import PairBatch, pairs_from_ids, windows_of
 from tfm.data.batching.buckets import ordered_batches
 from tfm.data.errors import DataError
 from tfm.model.layout import Layout
@@ -29,6 +29,14 @@ class Teachable(Protocol):
     @property
     def output(self) -> Callable[[Tensor], Tensor]: ...
     def __call__(self, source: Tensor, source_layout: Layout, target: Tensor, target_layout: Layout, /) -> Tensor: ...
+
+
+class Readable(Protocol):
+    """A model that reads one text at once, as in training: every language model."""
+
+    @property
+    def output(self) -> Callable[[Tensor], Tensor]: ...
+    def read(self, tokens: Tensor, layout: Layout, /) -> Tensor: ...
 
 
 def forced_log_probs(
@@ -93,19 +101,60 @@ def forced_log_probs_by_steps(
     return np.array([math.fsum(each) for each in found])
 
 
+def forced_text_log_probs(
+    model: Readable,
+    texts: Sequence[Sequence[int]],
+    starts: Sequence[int],
+    *,
+    device: torch.device | str = "cpu",
+) -> npt.NDArray[np.float64]:
+    """Of a language model, log p(pieces of a text from place `start` on | those before) of each text (n,), in nats.
+
+    Ids come without begin token; an end token counts where it is there. No text may be empty, or longer than the model
+    reads. The model must be in eval mode.
+    """
+    lengths, firsts = np.array([len(text) for text in texts], np.int64), np.array(starts, np.int64)
+    whole = np.array([piece for text in texts for piece in text], np.int32)
+    begins, sums = np.cumsum(lengths) - lengths, np.zeros(len(texts))
+    with torch.inference_mode():
+        for rows in ordered_batches(lengths, lengths, budget=TOKENS):
+            batch = windows_of(whole, begins[rows], lengths[rows]).to(device)
+            hidden = model.read(batch.tokens_in, Layout.of(batch.lengths, batch.tokens_in.device))
+            tokens = _in_parts(model.output, hidden, batch.tokens_out)
+            texts_of = np.repeat(np.arange(len(rows)), lengths[rows])
+            places = np.arange(len(tokens)) - np.repeat(np.cumsum(lengths[rows]) - lengths[rows], lengths[rows])
+            tokens[places < firsts[rows][texts_of]] = 0
+            sums[rows] = np.bincount(texts_of, tokens, len(rows))
+    return sums
+
+
+def forced_text_log_probs_by_steps(
+    stepper: Any, texts: Sequence[Sequence[int]], starts: Sequence[int], *, device: torch.device | str = "cpu"
+) -> npt.NDArray[np.float64]:
+    """What `forced_text_log_probs` says, of any `LanguageModel` stepper: an ensemble has the mean of probabilities."""
+    with torch.inference_mode():
+        state = stepper.begin(len(texts), device)
+    begins = torch.full((len(texts),), BOS_ID, device=device)
+    found = stepped_log_probs(stepper, state, begins, texts)
+    return np.array([math.fsum(each[start:]) for each, start in zip(found, starts, strict=True)])
+
+
 def _batch_sums(model: Teachable, batch: PairBatch) -> Tensor:
     """Sums of log-probabilities (B,), float64."""
     source, target = (Layout.of(each, batch.source.device) for each in (batch.source_lengths, batch.target_lengths))
     hidden = model(batch.source, source, batch.target_in, target)
-    # the output layer in pieces: logits (N, V) of a whole batch need not fit into memory
-    tokens = torch.cat(
-        [
-            token_log_probs(model.output(part), wanted)
-            for part, wanted in zip(torch.split(hidden, ROWS), torch.split(batch.target_out, ROWS), strict=True)
-        ]
-    ).cpu()
+    tokens = torch.from_numpy(_in_parts(model.output, hidden, batch.target_out))
     sentences = torch.repeat_interleave(batch.target_lengths.cpu())
-    return torch.zeros(len(batch.target_lengths), dtype=torch.float64).index_add_(0, sentences, tokens.double())
+    return torch.zeros(len(batch.target_lengths), dtype=torch.float64).index_add_(0, sentences, tokens)
+
+
+def _in_parts(output: Callable[[Tensor], Tensor], hidden: Tensor, wanted: Tensor) -> npt.NDArray[np.float64]:
+    """Log-probability of each wanted token (N,); logits (N, V) of a whole batch need not fit into memory."""
+    parts = zip(torch.split(hidden, ROWS), torch.split(wanted, ROWS), strict=True)
+    found: npt.NDArray[np.float64] = (
+        torch.cat([token_log_probs(output(h), w) for h, w in parts]).cpu().double().numpy()
+    )
+    return found
 
 
 def token_log_probs(logits: Tensor, wanted: Tensor) -> Tensor:

@@ -136,6 +136,25 @@ def test_choices_are_scored(models: dict[str, Path], tmp_path: Path) -> None:
     assert "--samples" in refused.err
 
 
+@pytest.mark.parametrize("name", ["lines", "running"])
+def test_questions_are_answered_from_the_figures_of_choices(models: dict[str, Path], tmp_path: Path, name: str) -> None:
+    choices = [" is", " owl", " old"]
+    file = write_lines(tmp_path / "choices.txt", choices)
+    rows = [{"context": "the cat", "choices": choices, "answer": 0}, {"context": "", "choices": choices, "answer": 2}]
+    asked = write_lines(tmp_path / "asked.jsonl", [json.dumps(row) for row in rows])
+    words = ("evaluate", "--model", models[name], "--device", "cpu", "--choices", asked, "--out", tmp_path / "out")
+    done = tfm(*words, "--json")
+    assert done.code == 0, done.err
+    (found,) = json.loads(done.out)["sets"]
+    assert list(found["accuracy"]) == ["sum", "mean", "difference"]
+    assert found["accuracy"]["sum"]["score"] >= 50
+    items = [json.loads(line) for line in (tmp_path / "out" / "items.jsonl").read_text("utf-8").splitlines()]
+    scored = tfm("generate", models[name], "--device", "cpu", "--prompt", "the cat", "--choices", file)
+    same = {text: float(log_prob) for log_prob, _, text in (line.split("\t") for line in scored.out.splitlines())}
+    assert items[0]["log_probs"] == pytest.approx([same[choice] for choice in choices], abs=1e-4)
+    assert items[0]["log_probs_alone"] == items[1]["log_probs"] == items[1]["log_probs_alone"]
+
+
 def test_an_ensemble_writes(models: dict[str, Path]) -> None:
     words = ("generate", models["lines"], "--device", "cpu", "--prompt", "the", "--samples", "3")
     assert tfm(*words, "--ensemble", models["lines"]).out == tfm(*words).out

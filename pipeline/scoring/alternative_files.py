@@ -1,0 +1,154 @@
+"""Files of JSON lines that ask which of some texts is likelier: questions with choices, and contrast sets.
+
+    {"context": "The sky is", "choices": [" blue.", " heavy."], "answer": 0}
+    {"source": "The cat slept because it was tired.", "right": "… weil sie müde war.", "wrong": ["… weil er müde war."]}
+
+`id` and `category` may stand in each line; other keys are not looked at.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from tfm.data.errors import DataError, listed
+from tfm.data.lines import open_lines
+from tfm.data.synthetic import registry
+
+Kind: TypeAlias = Literal["choices", "contrast"]
+Row: TypeAlias = Mapping[str, Any]
+SHOWN = 40  # characters of a value in an error
+
+
+@dataclass(frozen=True)
+class Item:
+    """A context (of a translation: the source) and two or more texts, of which the one at place `answer` is right.
+
+    row: the line as it was read, without what is not looked at.
+    """
+
+    line: int
+    context: str
+    alternatives: tuple[str, ...]
+    answer: int
+    category: str | None
+    row: Row
+
+
+@dataclass(frozen=True)
+class AlternativeSet:
+    """The items of a file, or of a built-in corpus, by its name."""
+
+    name: str
+    items: tuple[Item, ...]
+
+
+class _Wrong(Exception):
+    """What is wrong with a line."""
+
+
+def read_alternatives(file: Path, kind: Kind) -> AlternativeSet:
+    """The items of a file of JSON lines. Raises DataError naming file, line and value where one is none."""
+    items = tuple(_items(file, kind))
+    if not items:
+        raise DataError("contains no line: there is nothing to score", file=file)
+    return AlternativeSet(str(file), items)
+
+
+def is_built_in(source: str, kind: Kind) -> bool:
+    """Whether this is the name of a built-in contrast set; where a file has that name, it is the file."""
+    return kind == "contrast" and source in registry.WITH_CONTRASTS and not Path(source).exists()
+
+
+def built_in_sets(name: str) -> list[AlternativeSet]:
+    """The contrast sets of a built-in corpus, one for each split."""
+    return [
+        AlternativeSet(f"{name} {split}", tuple(item_of(row, line, "contrast") for line, row in enumerate(rows, 1)))
+        for split, rows in registry.contrast_sets(name).items()
+    ]
+
+
+def item_of(row: Row, line: int, kind: Kind) -> Item:
+    """The item that a line says."""
+    context, alternatives, answer = READ[kind](row)
+    for number, text in enumerate(alternatives):
+        if text in alternatives[:number]:
+            raise _Wrong(f"{_shown(text)} comes twice among its texts: no model can tell them apart")
+    identity = row.get("id")
+    if isinstance(identity, bool) or not isinstance(identity, str | int | None):
+        raise _Wrong(f'"id" is {_shown(identity)}, not a text or a whole number')
+    category = None if row.get("category") is None else _text(row, "category") or None
+    known = {name: row[name] for name in KEYS[kind] if row.get(name) is not None}
+    return Item(line, context, alternatives, answer, category, known)
+
+
+def _items(file: Path, kind: Kind) -> Iterator[Item]:
+    for number, line in enumerate(open_lines(file), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"not JSON: {error}", file=file, line=number) from None
+        try:
+            if not isinstance(row, dict):
+                raise _Wrong(f"{_shown(row)} is not a JSON object")
+            yield item_of(row, number, kind)
+        except _Wrong as wrong:
+            raise DataError(str(wrong), file=file, line=number) from None
+
+
+def _question(row: Row) -> tuple[str, tuple[str, ...], int]:
+    context, choices = _text(row, "context"), _texts(row, "choices")
+    if len(choices) < 2:
+        raise _Wrong(f'"choices" has {len(choices)} texts: give two or more')
+    answer = _value(row, "answer")
+    if isinstance(answer, bool) or not isinstance(answer, int) or not 0 <= answer < len(choices):
+        raise _Wrong(f'"answer" is {_shown(answer)}: give the place of the right choice, 0 to {len(choices) - 1}')
+    return context, choices, answer
+
+
+def _contrast(row: Row) -> tuple[str, tuple[str, ...], int]:
+    wrong = (_text(row, "wrong"),) if isinstance(_value(row, "wrong"), str) else _texts(row, "wrong")
+    if not wrong:
+        raise _Wrong('"wrong" is empty: give one wrong text or more')
+    source = "" if row.get("source") is None else _text(row, "source")
+    return source, (_text(row, "right"), *wrong), 0
+
+
+READ: Mapping[Kind, Callable[[Row], tuple[str, tuple[str, ...], int]]] = {"choices": _question, "contrast": _contrast}
+KEYS: Mapping[Kind, tuple[str, ...]] = {
+    "choices": ("id", "category", "context", "choices", "answer"),
+    "contrast": ("id", "category", "source", "right", "wrong"),
+}
+
+
+def _value(row: Row, key: str) -> Any:
+    if key not in row:
+        raise _Wrong(f'there is no "{key}"; it has {listed(row) or "nothing"}')
+    return row[key]
+
+
+def _text(row: Row, key: str) -> str:
+    return _checked(_value(row, key), f'"{key}"')
+
+
+def _texts(row: Row, key: str) -> tuple[str, ...]:
+    values = _value(row, key)
+    if not isinstance(values, list):
+        raise _Wrong(f'"{key}" is {_shown(values)}, not a list of texts')
+    return tuple(_checked(each, f'text {number} of "{key}"') for number, each in enumerate(values, 1))
+
+
+def _checked(value: object, what: str) -> str:
+    if not isinstance(value, str):
+        raise _Wrong(f"{what} is {_shown(value)}, not a text")
+    if any("\ud800" <= character <= "\udfff" for character in value):
+        raise _Wrong(f"{what} contains half a surrogate pair, which is not a character")
+    return value
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."

@@ -1,0 +1,179 @@
+"""How often the right text is the likeliest: shares with intervals, by category, and the items that were missed.
+
+Of questions with choices (log p(choice) is that of the choice by itself, after the beginning of a text):
+
+    sum         log p(choice | context)
+    mean        log p(choice | context) / number of pieces
+    difference  log p(choice | context) - log p(choice)      domain-conditional PMI (Holtzman et al. 2021)
+
+Of contrast sets (Sennrich 2017): the sum.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from statistics import NormalDist, mean
+from typing import Any
+
+from tfm.pipeline.scoring.alternative_files import AlternativeSet, Item, Kind
+
+LEVEL = 0.95
+COMPARED = {"sum": "log-p", "mean": "log-p-a-piece", "difference": "log-p-less-log-p-alone"}
+LABELS = {"sum": "sum", "mean": "mean a piece", "difference": "difference from log p alone"}
+NOT_ALONE = "a translation has no probability without its source"
+
+
+@dataclass(frozen=True)
+class Scored:
+    """An item, and of each of its texts log p after the context, over how many pieces, and log p by itself."""
+
+    item: Item
+    log_probs: tuple[float, ...]
+    pieces: tuple[int, ...]
+    alone: tuple[float, ...] | None = None
+
+
+@dataclass
+class Told:
+    """What a user must know of how items were read.
+
+    cut: items whose context is longer than the model reads. unknown: items with an unknown piece in a text. glued:
+    where a text goes on within the last word of its context, an example of it for each item.
+    """
+
+    cut: int = 0
+    unknown: int = 0
+    glued: list[str] = field(default_factory=list)
+
+
+RULES: Mapping[str, Callable[[Scored], Sequence[float]]] = {
+    "sum": lambda of: of.log_probs,
+    "mean": lambda of: [log_prob / pieces for log_prob, pieces in zip(of.log_probs, of.pieces, strict=True)],
+    "difference": lambda of: [here - alone for here, alone in zip(of.log_probs, of.alone or (), strict=True)],
+}
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share in percent with the limits of its 95 % interval."""
+
+    score: float
+    low: float
+    high: float
+    signature: str
+
+
+def credit(values: Sequence[float], answer: int) -> float:
+    """1 where the answer has the greatest value, 1 / k where it shares it with k - 1 others, else 0."""
+    best = max(values)
+    return 1 / sum(value == best for value in values) if values[answer] == best else 0.0
+
+
+def wilson(successes: float, count: int, level: float = LEVEL) -> tuple[float, float]:
+    """The limits of Wilson's score interval (1927) of a share; successes that are no whole number make it too wide.
+
+    (p + z² / 2n ± z √(p (1 - p) / n + z² / 4n²)) / (1 + z² / n)
+    """
+    p, z = successes / count, NormalDist().inv_cdf((1 + level) / 2)
+    middle, half = p + z**2 / (2 * count), z * math.sqrt(p * (1 - p) / count + z**2 / (4 * count**2))
+    whole = 1 + z**2 / count
+    return max(0.0, (middle - half) / whole), min(1.0, (middle + half) / whole)
+
+
+def as_json(of: AlternativeSet, kind: Kind, scored: Sequence[Scored], told: Told) -> dict[str, Any]:
+    """All that is known of a set: shares in percent by rule, the same by category, and what was missed by the sum."""
+    rules = _rules(kind, scored)
+    about = f"cut:{told.cut}|" if told.cut else ""
+    about += f"unknown:{told.unknown}|" if told.unknown else ""
+    categories = sorted({each.item.category for each in scored if each.item.category is not None})
+    by_category = {name: [each for each in scored if each.item.category == name] for name in categories}
+    return {
+        "name": of.name,
+        **_part(scored, rules, kind, about),
+        "missing": {} if kind == "contrast" or "difference" in rules else {"difference": NOT_ALONE},
+        "cut": told.cut,
+        "unknown": told.unknown,
+        "categories": {name: _part(each, rules, kind, "") for name, each in by_category.items()},
+        "failures": [_failure(each) for each in scored if credit(RULES["sum"](each), each.item.answer) < 1],
+    }
+
+
+def _rules(kind: Kind, scored: Sequence[Scored]) -> list[str]:
+    """The rules that apply: a contrast set is judged by the sum alone."""
+    if kind == "contrast":
+        return ["sum"]
+    return ["sum", "mean"] if scored[0].alone is None else list(RULES)
+
+
+def _part(scored: Sequence[Scored], rules: Sequence[str], kind: Kind, about: str) -> dict[str, Any]:
+    chance = 100 * mean(1 / len(each.item.alternatives) for each in scored)
+    read = "end:no|pieces:of-joined-text" if scored[0].alone is not None else "end:counted"
+    shared = f"{read}|count:{len(scored)}|chance:{chance:.4g}|{about}ties:shared|stat:share*100|interval:wilson-95"
+    shares = {}
+    for name in rules:
+        right = math.fsum(credit(RULES[name](each), each.item.answer) for each in scored)
+        low, high = wilson(right, len(scored))
+        signature = f"{kind}|compared:{COMPARED[name]}|{shared}"
+        shares[name] = asdict(Share(100 * right / len(scored), 100 * low, 100 * high, signature))
+    return {"count": len(scored), "chance": chance, "accuracy": shares}
+
+
+def _failure(of: Scored) -> dict[str, Any]:
+    item, best = of.item, max(range(len(of.log_probs)), key=of.log_probs.__getitem__)
+    likelier = best if best != item.answer else _tied(of)
+    return {
+        "line": item.line,
+        **{name: item.row[name] for name in ("id", "category") if name in item.row},
+        "context": item.context,
+        "right": item.alternatives[item.answer],
+        "likeliest": item.alternatives[likelier],
+        "log_probs": list(of.log_probs),
+    }
+
+
+def _tied(of: Scored) -> int:
+    """The other text that is as likely as the right one."""
+    return next(n for n, each in enumerate(of.log_probs) if n != of.item.answer and each == max(of.log_probs))
+
+
+def line_of(of: Scored) -> dict[str, Any]:
+    """An item as its file has it, with the figures of its texts."""
+    alone = {} if of.alone is None else {"log_probs_alone": list(of.alone)}
+    return {**of.item.row, "log_probs": list(of.log_probs), "pieces": list(of.pieces), **alone}
+
+
+def rows(found: Mapping[str, Any]) -> list[tuple[object, ...]]:
+    """The table of a set, from its JSON: a row for each rule, then one for each category."""
+    parts: list[tuple[str | None, Mapping[str, Any]]] = [(None, found), *found["categories"].items()]
+    return [
+        (
+            LABELS[rule] if category is None else f"{LABELS[rule]}: {category}",
+            part["count"],
+            f"{part['chance']:.2f}",
+            f"{share['score']:.2f}",
+            f"{share['low']:.2f} to {share['high']:.2f}",
+            share["signature"],
+        )
+        for category, part in parts
+        for rule, share in part["accuracy"].items()
+    ]
+
+
+COLUMNS = ("likelier by", "count", "chance", "% right", "95 % interval", "signature")
+
+
+def warnings(told: Told, items: Sequence[Item]) -> list[str]:
+    """What a user must be told of how the items were read."""
+    said, of = [], f"of {len(items):,} contexts"
+    if told.cut:
+        said.append(f"{told.cut:,} {of} are longer than the model reads, and were cut")
+    if told.unknown:
+        said.append(
+            f"{told.unknown:,} of {len(items):,} items have a text with pieces that the tokenizer does not know"
+        )
+    if told.glued:
+        said.append(
+            f'{len(told.glued):,} {of} end within a word that a choice goes on with ("{told.glued[0]}"): texts are '
+            "joined as they are written, so begin a choice with a space where a new word begins"
+        )
+    return said

@@ -1,0 +1,200 @@
+"""log p of some texts, of which one is right: after their context, and by themselves.
+
+A language model reads context and choice joined as they are written. Pieces are those of the joined text; what is
+scored are those from the first on at which any choice of the question departs from the pieces of the context. So the
+figure differs from log p(context and choice) by the same number for all choices of a question, also where the last word
+of the context and the first of the choice share a piece. A translation, and a text of a contrast set, is scored whole,
+with its end token.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import takewhile
+from typing import Any, TypeAlias
+from unicodedata import category
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from tfm.data.errors import DataError, printable
+from tfm.data.scripts import has_spaceless
+from tfm.pipeline.decoding.teacher_forcing import (
+    forced_log_probs,
+    forced_log_probs_by_steps,
+    forced_text_log_probs,
+    forced_text_log_probs_by_steps,
+)
+from tfm.pipeline.inference.generation import Reader
+from tfm.pipeline.model_io.ensemble import Ensemble
+from tfm.pipeline.model_io.loaded_model import LoadedModel
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.scoring.alternative_files import AlternativeSet, Item, Kind
+from tfm.pipeline.scoring.alternative_scores import Scored, Told
+from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.tokenizer.special import EOS_ID, UNK_ID
+
+CHUNK = 256  # texts between two moves of the progress bar
+Pieces: TypeAlias = tuple[int, ...]
+Request: TypeAlias = tuple[Pieces, Pieces]
+"""What is read first, and the pieces after it whose probability is asked for."""
+
+
+def score_alternatives(
+    loaded: LoadedModel, items: AlternativeSet, kind: Kind, reporter: Reporter
+) -> tuple[list[Scored], Told]:
+    """log p of every text of every item, in nats; equal pieces have equal figures.
+
+    A context that is longer than the model reads is cut: for a language model from the left, by as much as the longest
+    choice needs; for a translation model at its end, as in translating. Raises DataError, naming the line, for a text
+    that has no pieces or is itself too long.
+    """
+    task = loaded.config.task
+    if not ABILITIES[task].writes:
+        raise DataError(f"was trained for {task}, and gives texts no probability", file=loaded.folder)
+    told = Told()
+    read = _requests_of(loaded, items, kind, told)
+    requests = [each for item in items.items for each in read(item)]
+    found = _log_probs(loaded, requests, reporter)
+    scored, place = [], 0
+    for item in items.items:
+        count = len(item.alternatives)
+        log_probs = tuple(found[each] for each in requests[place : place + count])
+        pieces = tuple(len(after) for _, after in requests[place : place + count])
+        place += count
+        alone = None
+        if _joins(loaded, kind):
+            alone = tuple(found[each] for each in requests[place : place + count])
+            place += count
+        scored.append(Scored(item, log_probs, pieces, alone))
+    return scored, told
+
+
+def _joins(loaded: LoadedModel, kind: Kind) -> bool:
+    """Whether context and text are one text, so that the text can be scored by itself as well."""
+    return kind == "choices" and not ABILITIES[loaded.config.task].translates
+
+
+def _requests_of(loaded: LoadedModel, items: AlternativeSet, kind: Kind, told: Told) -> Callable[[Item], list[Request]]:
+    """How the items of a set are asked of a model."""
+    if ABILITIES[loaded.config.task].translates:
+        return _Translations(loaded, items.name, told).requests
+    reader = _Texts(Reader(loaded), items.name, told)
+    return reader.after_context if _joins(loaded, kind) else reader.whole
+
+
+class _Translations:
+    """Requests of a translation model: source, and target with its end."""
+
+    def __init__(self, loaded: LoadedModel, name: str, told: Told) -> None:
+        self._loaded, self._name, self._told = loaded, name, told
+
+    def requests(self, item: Item) -> list[Request]:
+        limit = self._loaded.model.max_length - 1
+        source = self._loaded.source_tokenizer.encode(item.context)
+        if not source:
+            raise _error("a translation model needs a source, and this one has no pieces", self._name, item)
+        targets = self._loaded.target_tokenizer.encode_batch(item.alternatives)
+        _check(item, self._name, targets, limit)
+        self._told.cut += len(source) > limit
+        self._told.unknown += any(UNK_ID in target for target in targets)
+        return [(tuple(source[:limit]), (*target, EOS_ID)) for target in targets]
+
+
+class _Texts:
+    """Requests of a language model."""
+
+    def __init__(self, reader: Reader, name: str, told: Told) -> None:
+        self._reader, self._name, self._told = reader, name, told
+
+    def whole(self, item: Item) -> list[Request]:
+        """Each text with its end, after nothing."""
+        if item.context:
+            problem = f"a language model has no source, and here is one ({_brief(item.context)}): leave it out"
+            raise _error(problem, self._name, item)
+        texts = [self._reader.encode(text) for text in item.alternatives]
+        _check(item, self._name, texts, self._reader.context - 1)
+        self._told.unknown += any(UNK_ID in text for text in texts)
+        return [((), (*text, EOS_ID)) for text in texts]
+
+    def after_context(self, item: Item) -> list[Request]:
+        """What each choice adds to the context; then each choice by itself."""
+        own = self._reader.encode(item.context)
+        wholes = [self._reader.encode(item.context + text) for text in item.alternatives]
+        alone = [self._reader.encode(text) for text in item.alternatives]
+        start = min(_num_shared(own, whole) for whole in wholes)
+        added = [whole[start:] for whole in wholes]
+        for texts in (added, alone):
+            _check(item, self._name, texts, self._reader.context)
+        too_many = max(0, max(map(len, wholes)) - self._reader.context)
+        self._told.cut += too_many > 0
+        self._told.unknown += any(UNK_ID in each for each in added)
+        if (glued := _glued(item)) is not None:
+            self._told.glued.append(glued)
+        shown = tuple(own[too_many:start])
+        return [(shown, tuple(each)) for each in added] + [((), tuple(each)) for each in alone]
+
+
+def _check(item: Item, name: str, texts: Sequence[Sequence[int]], limit: int) -> None:
+    """Raise DataError for a text that has no probability."""
+    for text, pieces in zip(item.alternatives, texts, strict=True):
+        if not pieces:
+            raise _error(f"the text {_brief(text)} has no pieces: it has no probability", name, item)
+        if len(pieces) > limit:
+            problem = f"the text {_brief(text)} has {len(pieces)} pieces, and the model reads at most {limit}"
+            raise _error(problem, name, item)
+
+
+def _error(problem: str, name: str, item: Item) -> DataError:
+    return DataError(problem, file=name, line=item.line)
+
+
+def _brief(text: str) -> str:
+    return f'"{printable(text[:40])}"'
+
+
+def _glued(item: Item) -> str | None:
+    """The word that a text makes with the end of the context, in a script with spaces between words; None: none."""
+    for text in item.alternatives:
+        if _is_of_word(item.context[-1:]) and _is_of_word(text[:1]):
+            before, after = item.context.split()[-1], text.split()[0]
+            if not has_spaceless([before, after]):
+                return f"{before}{after}"[-60:]
+    return None
+
+
+def _is_of_word(character: str) -> bool:
+    """Whether it is a letter, a mark on one, or a number."""
+    return bool(character) and category(character)[0] in "LMN"
+
+
+def _num_shared(some: Sequence[int], others: Sequence[int]) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(some, others, strict=False)))
+
+
+def _log_probs(loaded: LoadedModel, requests: Iterable[Request], reporter: Reporter) -> dict[Request, float]:
+    """log p of what each request asks for; what is asked twice is scored once. Texts of like length share a batch."""
+    score = _scorer(loaded)
+    wanted = sorted(set(requests), key=lambda each: (len(each[0]) + len(each[1]), each))
+    found: dict[Request, float] = {}
+    with reporter.bar("scoring", len(wanted), "texts") as bar:
+        for first in range(0, len(wanted), CHUNK):
+            some = wanted[first : first + CHUNK]
+            found.update(zip(some, map(float, score(some)), strict=True))
+            bar.advance(len(some))
+    return found
+
+
+def _scorer(loaded: LoadedModel) -> Callable[[Sequence[Request]], npt.NDArray[np.float64]]:
+    """How a model is asked for the log-probabilities of some requests."""
+    model: Any = loaded.model.eval()
+    device: torch.device = next(model.parameters()).device
+    by_steps = isinstance(model, Ensemble)
+    if ABILITIES[loaded.config.task].translates:
+        of_pairs = forced_log_probs_by_steps if by_steps else forced_log_probs
+        return lambda some: of_pairs(
+            model, [source for source, _ in some], [target[:-1] for _, target in some], device=device
+        )
+    of_texts = forced_text_log_probs_by_steps if by_steps else forced_text_log_probs
+    return lambda some: of_texts(
+        model, [[*before, *after] for before, after in some], [len(before) for before, _ in some], device=device
+    )

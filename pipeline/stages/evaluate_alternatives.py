@@ -1,0 +1,109 @@
+"""Evaluation by which of some texts a model finds likelier: questions with choices, and contrast sets."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tfm.data.json_documents import parse_json, read_bounded
+from tfm.data.synthetic import registry
+from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish
+from tfm.pipeline.config import Device
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.scoring.alternative_files import (
+    AlternativeSet,
+    Kind,
+    built_in_sets,
+    is_built_in,
+    read_alternatives,
+)
+from tfm.pipeline.scoring.alternative_scores import COLUMNS, as_json, line_of, rows, warnings
+from tfm.pipeline.scoring.evaluation import reading_scores
+
+SCORES, LINES = "scores.json", "items.jsonl"
+MOST_BYTES = 2**30  # of a scores.json, which has every item that was missed
+TITLES: Mapping[Kind, str] = {"choices": "questions", "contrast": "contrasts"}
+
+
+def evaluate_alternatives(
+    kind: Kind,
+    source: str,
+    *,
+    model: Path,
+    ensemble: Sequence[Path] = (),
+    out: Path | None,
+    command: Sequence[str] = (),
+    reporter: Reporter,
+    device: Device = "auto",
+) -> dict[str, Any]:
+    """How often `model`, or its ensemble with others, finds the right text the likeliest, for the items of a file.
+
+    source: the file, of a contrast set also the name of a built-in one. With `out` an artifact is published there: the
+    scores, and the items with the figures of each text. Returns the scores as JSON has them. Raises DataError for a
+    line that is none, or a model that gives texts no probability.
+    """
+    built_in = is_built_in(source, kind)
+    sets = built_in_sets(source) if built_in else [read_alternatives(Path(source), kind)]
+    if out is None:
+        found, _ = _scored(kind, sets, [model, *ensemble], device, reporter)
+        _show(found, reporter)
+        return found
+    inputs = {"model": Input.of_artifact(model, "train")}
+    inputs |= {f"model {number}": Input.of_artifact(other, "train") for number, other in enumerate(ensemble, 2)}
+    inputs[kind] = Input.of_value(registry.version(source), source) if built_in else Input.of_file(Path(source))
+    # not what the stage "evaluate" makes: the scores of a run cannot be lost to these
+    plan = Plan(stage=kind, folder=out, config={"kind": kind}, inputs=inputs, seed=None)
+    return _published(plan, lambda: _scored(kind, sets, [model, *ensemble], device, reporter), command, reporter)
+
+
+def _published(
+    plan: Plan,
+    work: Callable[[], tuple[dict[str, Any], list[dict[str, Any]]]],
+    command: Sequence[str],
+    reporter: Reporter,
+) -> dict[str, Any]:
+    """What `work` finds, published unless it is there already, and shown."""
+    file = plan.folder / SCORES
+    if is_fresh(plan, reporter):
+        with reading_scores(file, again="run this again"):
+            found = parse_json(read_bounded(file, max_bytes=MOST_BYTES))
+            _show(found, reporter)
+        return found
+    with publish(plan, command=command) as draft:
+        found, lines = work()
+        text = json.dumps(found, ensure_ascii=False, indent=2, allow_nan=False)
+        (draft.folder / SCORES).write_text(text + "\n", encoding="utf-8")
+        each_line = "".join(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n" for line in lines)
+        (draft.folder / LINES).write_text(each_line, encoding="utf-8", newline="\n")
+        for each in found["sets"]:
+            draft.figures[each["name"]] = {rule: share["score"] for rule, share in each["accuracy"].items()}
+    _show(found, reporter)
+    reporter.line(f"scores: {file}")
+    return found
+
+
+def _scored(
+    kind: Kind, sets: Sequence[AlternativeSet], models: Sequence[Path], device: Device, reporter: Reporter
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The scores of some sets as JSON has them, and every item with its figures."""
+    # here, not at the top: what is up to date needs no torch
+    from tfm.pipeline.model_io.ensemble import load_ensemble
+    from tfm.pipeline.scoring.alternatives import score_alternatives
+
+    loaded = load_ensemble(models, device)
+    found, lines = [], []
+    for each in sets:
+        scored, told = score_alternatives(loaded, each, kind, reporter)
+        for warning in warnings(told, each.items):
+            reporter.warn(f"{each.name}: {warning}")
+        found.append(as_json(each, kind, scored, told))
+        lines += [{"set": each.name, **line_of(item)} for item in scored]
+    return {"kind": kind, "sets": found}, lines
+
+
+def _show(found: Mapping[str, Any], reporter: Reporter) -> None:
+    for each in found["sets"]:
+        title = f"{each['name']}: {each['count']:,} {TITLES[found['kind']]}"
+        reporter.table(title, COLUMNS, rows(each))
+        for rule, why in each["missing"].items():
+            reporter.line(f"  {rule} is left out: {why}")
