@@ -151,9 +151,7 @@ def _batch_sums(model: Teachable, batch: PairBatch) -> Tensor:
 def _in_parts(output: Callable[[Tensor], Tensor], hidden: Tensor, wanted: Tensor) -> npt.NDArray[np.float64]:
     """Log-probability of each wanted token (N,); logits (N, V) of a whole batch need not fit into memory."""
     parts = zip(torch.split(hidden, ROWS), torch.split(wanted, ROWS), strict=True)
-    found: npt.NDArray[np.float64] = (
-        torch.cat([token_log_probs(output(h), w) for h, w in parts]).cpu().double().numpy()
-    )
+    found: npt.NDArray[np.float64] = torch.cat([token_log_probs(output(h), w) for h, w in parts]).cpu().double().numpy()
     return found
 
 
