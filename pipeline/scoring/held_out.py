@@ -73,14 +73,13 @@ def _of_language_model(
     longest = loaded.model.max_length if config.block is None else config.block
     if (reason := too_far_apart(stride, config.block, loaded.model.max_length)) is not None:
         raise RecipeError(reason)
-    num_long = int((lines > longest).sum()) if config.block is None else 0
-    overlaps = stride is not None and stride < longest and (config.block is not None or num_long > 0)
-    if num_long:
-        apart = f"each {stride} after the one before" if overlaps else "each by itself (--stride gives them context)"
-        _warn_of_long(num_long, split, longest, f"are scored in windows of {longest} tokens, {apart}", name, reporter)
     if not len(split):
         raise DataError(f"{name} has nothing that this model ({config.task}) predicts")
     windows = windows_over(lines if config.block is None else lines.sum(keepdims=True), longest, stride or longest)
+    overlap, num_long = windows.contexts.any(), int((lines > longest).sum()) if config.block is None else 0
+    if num_long:
+        apart = f"each {stride} after the one before" if overlap else "each by itself (--stride gives them context)"
+        _warn_of_long(num_long, split, longest, f"are scored in windows of {longest} tokens, {apart}", name, reporter)
     found = token_scores(
         loaded.model.eval(), running_text(split), windows, name=name, batch_tokens=batch_tokens, reporter=reporter
     )
@@ -89,7 +88,7 @@ def _of_language_model(
     by_line = Likelihoods(found.sums(lines), lines, np.array([num_words(text) + 1 for text in texts]))
     characters = Characters.of(texts, loaded.target_tokenizer, newlines=True)
     nll, count, words = -math.fsum(by_line.log_probs), len(found.log_probs), int(by_line.words.sum())
-    signature = _signature(config, count) + (f"|stride:{stride}" if overlaps else "")
+    signature = _signature(config, count) + (f"|stride:{stride}" if overlap else "")
     signature += _beside(config, split, num_long, name, reporter)
     scores = {
         "perplexity": _perplexity(nll, count, signature, loaded),

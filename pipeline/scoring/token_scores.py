@@ -94,4 +94,4 @@ def _of_batch(model: Any, batch: TextBatch, counted: Tensor) -> tuple[NDArray[np
         logits = model.output(part)
         log_probs.append(token_log_probs(logits, wanted))
         right.append(logits.argmax(-1) == wanted)
-    return torch.cat(log_probs).double().cpu().numpy(), torch.cat(right).cpu().numpy()
+    return torch.cat(log_probs).cpu().double().numpy(), torch.cat(right).cpu().numpy()

@@ -48,6 +48,17 @@ def searches(stages: Stages, corpora: Path, other: Path, tmp_path: Path) -> dict
     }
 
 
+def test_a_model_that_translates_needs_a_source(stages: Stages, corpora: Path) -> None:
+    for more in ((), ("--metric", "bleu"), ("--stride", "2")):
+        refused = tfm("evaluate", "--model", stages.folder, "--reference", corpora / "test.en", *more)
+        assert refused.code == 2
+        assert "was trained for translation: give --source FILE as well, or --hypotheses FILE" in refused.err
+    of_pairs = ("--model", stages.folder, "--source", corpora / "test.de", "--reference", corpora / "test.en")
+    refused = tfm("evaluate", *of_pairs, "--stride", "2")
+    assert refused.code == 2
+    assert "evaluation.stride = 2 is for the texts of a language model" in refused.err
+
+
 def test_hypotheses_are_those_of_translate(
     stages: Stages, corpora: Path, tmp_path: Path, searches: dict[str, tuple[str | Path, ...]]
 ) -> None:

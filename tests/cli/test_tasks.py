@@ -227,6 +227,13 @@ def test_an_encoder_is_trained_on_masked_texts_and_then_on_labels() -> None:
     masked = run("masked", (*MASKED, "tokenizer.target_kind=word"))
     assert masked.code == 0, masked.err
     assert scores("masked")["token_accuracy"] > 30
+    Path("some.txt").write_text("the drill is old\n\nthe red lamp is new\n", encoding="utf-8")
+    of_text = tfm("evaluate", "--model", "runs/masked", "--reference", "some.txt", "--device", "cpu", "--json")
+    assert of_text.code == 0, of_text.err
+    assert json.loads(of_text.out)["metrics"].keys() == {"perplexity", "token_accuracy"}
+    refused = tfm("evaluate", "--model", "runs/masked", "--reference", "some.txt", "--stride", "3")
+    assert refused.code == 2
+    assert "evaluation.stride changes nothing of the scores of a masked_language_model model" in refused.err
     taken = "tokenizer.source_from=runs/masked/tokenizer"
     tuned = run("tuned", (*CLASSES, taken, "training.init_from=runs/masked/model", "training.max_steps=60"))
     assert tuned.code == 0, tuned.err

@@ -122,13 +122,29 @@ class PlainLanguageModel(Plain):
 
     embedding = "embedding"
 
-    def line(self, text: str) -> tuple[float, int, int]:
-        """log p(text, end), how many of its tokens are the likeliest, and how many there are."""
-        wanted = [*self.ids(text), self.id(EOS)]
+    def tokens(self, wanted: list[int]) -> tuple[list[float], list[bool]]:
+        """Of each of some tokens, read after the begin token: its log-probability, and whether it is the likeliest."""
         x = self.embed([self.id(BOS), *wanted[:-1]])
         for number in range(self.layers[1]):
             name = f"layers.{number}"
             x = self.feed_forward(self.self_attention(x, name, causal=True), name)
         log_probs = (self.norm(x, "norm") @ self.table.T).log_softmax(1)
-        right = int((log_probs.argmax(1) == torch.tensor(wanted)).sum())
-        return float(sum(log_probs[place, token] for place, token in enumerate(wanted))), right, len(wanted)
+        right = (log_probs.argmax(1) == torch.tensor(wanted)).tolist()
+        return [float(log_probs[place, token]) for place, token in enumerate(wanted)], right
+
+    def line(self, text: str) -> tuple[float, int, int]:
+        """log p(text, end), how many of its tokens are the likeliest, and how many there are."""
+        log_probs, right = self.tokens([*self.ids(text), self.id(EOS)])
+        return float(sum(log_probs)), sum(right), len(right)
+
+    def strided(self, tokens: list[int], window: int, stride: int) -> list[float]:
+        """The log-probability of each token of a text in windows, each a pass of its own: a window begins at every
+        multiple of the stride, and a token counts in the first that holds it."""
+        found: list[float] = []
+        for start in range(0, len(tokens), stride):
+            log_probs, _ = self.tokens(tokens[start : start + window])
+            found += log_probs[len(found) - start :]
+            if start + window >= len(tokens):
+                break
+        assert len(found) == len(tokens)
+        return found

@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 from tests.cli.user import Result, tfm
 from tests.meaning import scripts
 from tests.meaning.campaign import Run, number, printed, settings
-from tests.meaning.plain_forward import UNK, PlainLanguageModel
+from tests.meaning.plain_forward import EOS, UNK, PlainLanguageModel
 from tests.meaning.scripts import SCRIPTS, UNSEEN, Script
 from tests.meaning.test_model_figures import assert_near, with_errors
 from tests.meaning.test_scores import signed
@@ -91,18 +91,21 @@ def test_figures_of_a_language_model(script: Script, record_property: Any) -> No
     _, right, count = (sum(column) for column in zip(*map(model.line, lines), strict=True))
     log_probs = with_errors(*((each.line(line)[0] for line in lines) for each in (single, model)))
     unknown = sum(model.ids(line).count(model.id(UNK)) for line in lines)
-    characters = sum(len(line) + 1 for line in lines)
+    characters, words = sum(len(line) + 1 for line in lines), sum(len(line.split()) + 1 for line in lines)
     for name in ("test", "spaced"):
         metrics = run.scores[name]["metrics"]
         assert_near(metrics["perplexity"]["score"], lambda log_prob: math.exp(-log_prob / count), log_probs)
+        assert_near(metrics["word_perplexity"]["score"], lambda log_prob: math.exp(-log_prob / words), log_probs)
+        assert metrics["word_perplexity"]["signature"].startswith(f"unit:word|count:{words}|newline:counted|")
         assert metrics["token_accuracy"]["score"] == pytest.approx(100 * right / count, abs=150 / count)
         bits = metrics["bits_per_character"]["score"]
         assert_near(bits, lambda log_prob: -log_prob / math.log(2) / characters, log_probs)
         assert int(signed(metrics["perplexity"])["unknown"]) == unknown == 2
         assert int(signed(metrics["perplexity"])["count"]) == count
         rows = {row[0]: row[1] for row in printed(said.err, f"{name}: {len(lines)} segments")}
-        assert number(rows["perplexity ↓"]) == pytest.approx(metrics["perplexity"]["score"], abs=0.005 + 1e-9)
-    record_property("figures", 8)
+        for figure, label in (("perplexity", "perplexity ↓"), ("word_perplexity", "perplexity by word ↓")):
+            assert number(rows[label]) == pytest.approx(metrics[figure]["score"], abs=0.005 + 1e-9)
+    record_property("figures", 12)
 
 
 def test_random_words_are_not_made_probable_by_being_unknown() -> None:
@@ -131,8 +134,38 @@ def test_lines_longer_than_the_model(record_property: Any) -> None:
         record_property("figures", 1)
 
 
-def test_bits_a_character_compare_across_tokenizers() -> None:
-    """Of two models with other pieces perplexity by token says nothing; bits a character do, and are not starred."""
+@pytest.mark.parametrize("block", [None, 24])
+def test_windows_that_overlap(script: Script, block: int | None, record_property: Any) -> None:
+    """Each token once, from what stands before it in its window, by passes of the plain model over single windows."""
+    long = [" ".join(target for _, target in script.pairs(12, seed)) for seed in (7, 8)]
+    lines = [long[0], "", *(target + UNSEEN for _, target in script.pairs(3, 9)), long[1]]
+    changes = {"model.block": block, "data.limits.empty": "keep"} if block else {"model.max_length": 24}
+    said, run = trained(script, {"test": lines, "spaced": lines}, **{"data.limits.max_length": 23}, **changes)
+    assert said.code == 0, said.err
+    model, single = (PlainLanguageModel(run.folder / "model", dtype) for dtype in (torch.float64, torch.float32))
+    by_line = [[*model.ids(line), model.id(EOS)] for line in lines]
+    texts = by_line if block is None else [[token for line in by_line for token in line]]
+    count, words = sum(map(len, by_line)), sum(len(line.split()) + 1 for line in lines)
+    characters = sum(len(line) + 1 for line in lines)
+    for stride in (24, 7, 1):
+        found = tfm(
+            "evaluate", "--model", run.folder, "--reference", "corpora/test.tgt", "--stride", str(stride), "--json"
+        )
+        assert found.code == 0, found.err
+        metrics = json.loads(found.out)["metrics"]
+        passes = ([each for text in texts for each in plain.strided(text, 24, stride)] for plain in (single, model))
+        log_probs = with_errors(*passes)
+        assert_near(metrics["perplexity"]["score"], lambda log_prob: math.exp(-log_prob / count), log_probs)
+        assert_near(metrics["word_perplexity"]["score"], lambda log_prob: math.exp(-log_prob / words), log_probs)
+        bits = metrics["bits_per_character"]["score"]
+        assert_near(bits, lambda log_prob: -log_prob / math.log(2) / characters, log_probs)
+        assert int(signed(metrics["perplexity"])["count"]) == count
+        assert int(signed(metrics["perplexity"]).get("stride", 24)) == stride
+        record_property("figures", 5)
+
+
+def test_figures_by_units_of_the_text_compare_across_tokenizers() -> None:
+    """Of two models with other pieces perplexity by token says nothing; by word and character it does."""
     runs = []
     lines = [target for _, target in SCRIPTS["Latin"].pairs(20, 6)]
     for name, kind in (("chars", "char"), ("pieces", "bpe")):
@@ -143,6 +176,7 @@ def test_bits_a_character_compare_across_tokenizers() -> None:
     of_second = {name: each["comparable"] for name, each in found[1]["figures"].items()}
     assert not of_second["test.perplexity"]
     assert of_second["test.bits_per_character"]
+    assert of_second["test.word_perplexity"]
 
 
 def test_blank_lines_do_not_end_a_masked_language_model() -> None:

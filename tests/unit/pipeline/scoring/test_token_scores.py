@@ -128,8 +128,9 @@ def test_a_stride_of_the_window_is_none(block: int | None, tmp_path: Path) -> No
     assert held_out(loaded, "a", split, 40, Quiet()) == held_out(loaded, "a", split, 40, Quiet(), stride=8)
 
 
-def test_lines_that_are_not_long_have_no_stride(tmp_path: Path) -> None:
-    loaded = tiny_model(max_length=96, **TEXT_MODEL)
+@pytest.mark.parametrize("block", [None, 80])
+def test_texts_that_fit_into_one_window_have_no_stride(block: int | None, tmp_path: Path) -> None:
+    loaded = tiny_model(max_length=96, block=block, **TEXT_MODEL)
     split = split_of(LINES[:2], loaded, tmp_path / "split")
     assert held_out(loaded, "a", split, 40, Quiet()) == held_out(loaded, "a", split, 40, Quiet(), stride=4)
 
