@@ -1,8 +1,10 @@
 """The [training], [decoding] and [evaluation] parts of a recipe."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from tfm.pipeline.external_metric import ExternalMetric, check_names
 
 Optimizer = Literal["adam", "adamw", "sgd", "adagrad"]
 Schedule = Literal["constant", "noam", "inverse_sqrt", "cosine", "linear", "step", "warmup_stable_decay", "plateau"]
@@ -16,6 +18,7 @@ EvaluationMetric = Literal[
     "bleu", "chrf", "chrf++", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "meteor", "exact_match", "accuracy",
     "macro_f1", "perplexity",
 ]  # fmt: skip
+OTHER_FIGURES = ("loss", "token_accuracy", "word_perplexity", "bits_per_character")  # of test sets, without a key
 BleuTokenizer = Literal["auto", "13a", "intl", "char", "zh", "ja-mecab", "ko-mecab", "flores200", "none"]
 RougeTokenizer = Literal["unicode", "rouge-score"]
 Beta = Annotated[float, Field(ge=0, lt=1)]
@@ -269,6 +272,12 @@ class EvaluationConfig(BaseModel):
         description="language models: how many tokens after the one before a window of a long text begins, the rest of "
         "it being context; none: windows side by side, without context",
     )
+    external: tuple[ExternalMetric, ...] = Field((), description="further metrics, each computed by a command")
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> "EvaluationConfig":
+        check_names(self.external, (*get_args(EvaluationMetric), *OTHER_FIGURES))
+        return self
 
 
 def too_far_apart(stride: int | None, block: int | None, max_length: int) -> str | None:

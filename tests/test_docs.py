@@ -59,7 +59,7 @@ def tracked() -> set[str]:
     """Every Python file of ours, and every folder that holds one, by its path from the top."""
     files = [
         path.relative_to(ROOT)
-        for top in ("cli", "pipeline", "model", "data", "tokenizer", "bench", "tests")
+        for top in ("cli", "pipeline", "model", "data", "tokenizer", "bench", "docs", "tests")
         for path in (ROOT / top).rglob("*.py")
     ]
     return {str(path) for path in files} | {str(path.parent) for path in files}

@@ -24,7 +24,7 @@ FOLDERS = {
         *("comparison", "training", "reports"),
         *("significance",),
         *("scoring", "inference", "attention_page", "model_io", "decoding", "artifacts", "tasks"),
-        *("runtime", "config", "page_frame", "errors"),
+        *("runtime", "config", "external_metric", "page_frame", "errors"),
     ),
     "model": (
         *("fused", "build", "transformer", "recurrent", "attention", "word_vectors", "layers", "cpu_kernels"),

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.external_metric import not_found
 from tfm.pipeline.recipes.recipe import Recipe, run_folder
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.runtime.torchrun import in_step
@@ -156,6 +157,8 @@ def run(
     """
     if folder := folder_of(recipe.evaluation):
         check_folder(folder)  # evaluation needs it, hours later
+    for warning in not_found(recipe.evaluation.external):
+        reporter.warn(warning)
     for number, stage in enumerate(todo := stages(recipe), start=1):
         reporter.line(f"[{number}/{len(todo)}] {stage}")
 

@@ -10,6 +10,7 @@ from tfm.pipeline.artifacts.artifact import Input
 from tfm.pipeline.page_frame import framed
 from tfm.pipeline.scoring.breakdown import Sample
 from tfm.pipeline.scoring.evaluation import Evaluation
+from tfm.pipeline.scoring.external import LOWER
 from tfm.pipeline.scoring.label_tables import label_tables
 from tfm.pipeline.scoring.metrics.meteor import WITHOUT_WORDNET
 from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
@@ -44,7 +45,8 @@ def score_rows(evaluation: Evaluation) -> list[tuple[str, str, str]]:
     rows = []
     for name, score in evaluation.scores.items():
         named = label(name, score.signature)
-        rows.append((named, f"{score.score:.2f}" if math.isfinite(score.score) else "∞", score.signature))
+        places = 4 if score.signature.startswith("external:") else 2  # many of them lie between 0 and 1
+        rows.append((named, f"{score.score:.{places}f}" if math.isfinite(score.score) else "∞", score.signature))
         if score.recall is not None:
             rows.append((f"{named} recall", f"{score.recall:.2f}", score.signature.replace("mean-f1", "mean-recall")))
     return rows + [(label(name), "–", why) for name, why in evaluation.missing.items()]
@@ -57,7 +59,7 @@ def label(name: str, signature: str = "") -> str:
     """
     if name == "meteor" and f"|{WITHOUT_WORDNET}" in signature:
         return "METEOR exact+stem"
-    return NAMES.get(name, name) + (" ↓" if name in LOWER_IS_BETTER else "")
+    return NAMES.get(name, name) + (" ↓" if name in LOWER_IS_BETTER or f"|{LOWER}|" in signature else "")
 
 
 def render(

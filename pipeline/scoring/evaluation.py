@@ -53,7 +53,9 @@ class Evaluation:
     missing: Mapping[str, str] = field(default_factory=dict)  # metrics asked for that cannot be computed -> why
     labels: LabelScores | None = None  # where labels are scored: each of them
     texts: str | None = None  # `ledger.fingerprint` of its texts, by which test sets are told apart
-    likelihoods: Likelihoods | None = field(default=None, compare=False)  # of each segment, for segments.jsonl alone
+    # of each segment, for segments.jsonl alone: log probabilities, and the numbers of external metrics by their names
+    likelihoods: Likelihoods | None = field(default=None, compare=False)
+    external: Mapping[str, Sequence[float]] = field(default_factory=dict, compare=False)
 
     def as_json(self) -> dict[str, Any]:
         """The evaluation as scores.json has it."""
@@ -92,6 +94,7 @@ def assess(
     extra: Mapping[str, Score] | None = None,
     missing: Mapping[str, str] | None = None,
     likelihoods: Likelihoods | None = None,
+    external: Mapping[str, Sequence[float]] | None = None,
 ) -> Evaluation:
     """Scores, quality by length and samples of `segments`. `extra` are scores that texts alone do not give."""
     sources, hypotheses, references = segments.sources, segments.hypotheses, segments.references
@@ -123,6 +126,7 @@ def assess(
         labels=label_scores(hypotheses, references, config) if scores_labels(config) else None,
         texts=fingerprint(references[0]),
         likelihoods=likelihoods,
+        external=external or {},
     )
 
 
@@ -138,7 +142,7 @@ def _with_tokenizer(config: EvaluationConfig, segments: Segments, reporter: Repo
 
 def by_segment(evaluation: Evaluation) -> SegmentScores:
     """What segments.jsonl has of an evaluation."""
-    return SegmentScores(evaluation.name, evaluation.num_segments, evaluation.likelihoods)
+    return SegmentScores(evaluation.name, evaluation.num_segments, evaluation.likelihoods, evaluation.external)
 
 
 def as_json(evaluations: Sequence[Evaluation]) -> dict[str, Any]:

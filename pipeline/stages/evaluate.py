@@ -1,6 +1,6 @@
 """The evaluate stage: scores with signatures and a report, from translations or from files alone."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from tfm.pipeline.reports.published_scores import published_scores, shown_scores
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.aligned_files import aligned, translated_tests
 from tfm.pipeline.scoring.evaluation import Evaluation, Segments, assess
+from tfm.pipeline.scoring.external import external_scores, inputs_of
 from tfm.pipeline.scoring.ledger import Looker, looker_of
 from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.scoring.metrics.tokenization import check_installed
@@ -39,7 +40,7 @@ def plan(
         stage="evaluate",
         folder=out,
         config={"evaluation": config.model_dump(mode="json")},
-        inputs={name: manifest.as_input() for name, manifest in manifests.items()} | _wordnet(config),
+        inputs={name: manifest.as_input() for name, manifest in manifests.items()} | _inputs(config),
         seed=seed,
     )
 
@@ -84,7 +85,9 @@ def evaluate_tests(
         return [_assess(segments, config, loaded, True, seed=seed, reporter=reporter) for segments in tests]
 
     looker = looker_of(model, todo.inputs["model"].fingerprint, "recipe")
-    return published_scores(todo, work, training, command, reporter, looker)
+    content = published_scores(todo, work, training, command, reporter, looker)
+    _warn_of_failed(content, config, out, reporter)
+    return content
 
 
 def evaluate_files(
@@ -158,14 +161,16 @@ def evaluate_files(
         return shown_scores(work(None), reporter, looker)
     inputs = {name: Input.of_file(file) for name, file in files.items() if file is not None}
     inputs |= {f"model {number}" if number > 1 else "model": each.as_input() for number, each in enumerate(members, 1)}
-    inputs |= _wordnet(config)
+    inputs |= _inputs(config)
     resolved: dict[str, Any] = {"evaluation": config.model_dump(mode="json")}
     if hypotheses is None:
         resolved["decoding"] = decoding.model_dump(mode="json")
     if prefix is not None:
         resolved["prefix"] = prefix
     todo = Plan(stage="evaluate", folder=out, config=resolved, inputs=inputs, seed=seed)
-    return published_scores(todo, work, None, command, reporter, looker)
+    content = published_scores(todo, work, None, command, reporter, looker)
+    _warn_of_failed(content, config, out, reporter)
+    return content
 
 
 def _looker(members: Sequence[Manifest], hypotheses: Path | None) -> Looker | None:
@@ -192,10 +197,18 @@ def _check(config: EvaluationConfig) -> None:
         check_folder(folder)
 
 
-def _wordnet(config: EvaluationConfig) -> dict[str, Input]:
-    """The WordNet that METEOR reads, as an input of the scores."""
+def _warn_of_failed(content: Mapping[str, Any], config: EvaluationConfig, out: Path, reporter: Reporter) -> None:
+    """Say how an external metric that failed is computed after all: that it works by now makes no scores stale."""
+    missing = {name for entry in (content, *content["others"].values()) for name in entry["missing"]}
+    if failed := [metric.name for metric in config.external if metric.name in missing]:
+        reporter.warn(f"without {', '.join(failed)}: once its command works, remove {out} and evaluate again")
+
+
+def _inputs(config: EvaluationConfig) -> dict[str, Input]:
+    """What the metrics read: METEOR's WordNet, and the files that external commands name."""
     folder = folder_of(config)
-    return {} if folder is None else {"wordnet": Input.of_value(fingerprint(folder), str(folder))}
+    wordnet = {} if folder is None else {"wordnet": Input.of_value(fingerprint(folder), str(folder))}
+    return wordnet | inputs_of(config.external)
 
 
 def _assess(
@@ -207,7 +220,7 @@ def _assess(
     seed: int,
     reporter: Reporter,
 ) -> Evaluation:
-    """All scores of `segments`, perplexity among them where there is a model and a source.
+    """All scores of `segments`, perplexity among them where there is a model and a source, and external metrics.
 
     `asked`: whether perplexity was requested, so that its absence is reported.
     """
@@ -224,7 +237,17 @@ def _assess(
             extra, likelihoods = perplexity(loaded, segments.sources, segments.references, reporter=reporter)
         elif asked:
             missing["perplexity"] = "needs a model and a source: give --model DIR and --source FILE"
-    return assess(segments, config, seed=seed, reporter=reporter, extra=extra, missing=missing, likelihoods=likelihoods)
+    others = external_scores(config.external, segments, reporter)
+    return assess(
+        segments,
+        config,
+        seed=seed,
+        reporter=reporter,
+        extra=extra | others.scores,
+        missing=missing | others.missing,
+        likelihoods=likelihoods,
+        external=others.numbers,
+    )
 
 
 def _load(model: Path, device: Device, known: Input | None = None, *, ensemble: Sequence[Path] = ()) -> "LoadedModel":

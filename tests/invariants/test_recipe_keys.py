@@ -167,6 +167,7 @@ SHOWN: dict[str, str] = {
     "decoding.precision": "tests/unit/pipeline/decoding/test_decode.py",
     "evaluation": "tests/unit/pipeline/scoring/test_metrics.py",
     "evaluation.stride": "tests/unit/pipeline/scoring/test_token_scores.py",
+    "evaluation.external": "tests/unit/pipeline/scoring/test_external.py",
     "evaluation.wordnet": "tests/unit/pipeline/scoring/test_meteor.py",
 }
 """By key, or by the table that holds it: the test that shows what it changes."""
@@ -177,7 +178,7 @@ def leaves(section: type[BaseModel], key: str = "") -> Iterator[str]:
     for name, field in section.model_fields.items():
         inner = [each for each in (field.annotation, *get_args(field.annotation)) if isinstance(each, type)]
         below = next((each for each in inner if issubclass(each, BaseModel)), None)
-        if below is None or f"{key}{name}" in ("data.train", "data.valid", "data.tests"):
+        if below is None or f"{key}{name}" in ("data.train", "data.valid", "data.tests", "evaluation.external"):
             yield f"{key}{name}"
         else:
             yield from leaves(below, f"{key}{name}.")

@@ -1,0 +1,63 @@
+"""`[[evaluation.external]]`: a metric that a command of the user's computes, in an environment of its own."""
+
+import re
+import shlex
+import shutil
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+
+def _words(given: object) -> object:
+    """The words of a command: of a text as a shell splits it, of a list as they are."""
+    if isinstance(given, str):
+        return tuple(shlex.split(given))
+    return tuple(given) if isinstance(given, list) else given  # as strict validation wants it
+
+
+def _command(words: tuple[str, ...]) -> tuple[str, ...]:
+    if not words or not words[0]:
+        raise ValueError("the command is empty")
+    if any("\0" in word for word in words):
+        raise ValueError("a command cannot contain the character NUL")
+    return words
+
+
+def _name(name: str) -> str:
+    if not re.fullmatch(r"\w[\w.+-]{0,39}", name):
+        raise ValueError("a metric's name has at most 40 letters, digits, `.`, `_`, `+` and `-`")
+    return name
+
+
+class ExternalMetric(BaseModel):
+    """A command that reads a JSON object a line (source, hypothesis, references) and prints a number a line."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: Annotated[str, AfterValidator(_name)] = Field(description="of the score, in tables and in scores.json")
+    command: Annotated[
+        tuple[str, ...],
+        BeforeValidator(_words, json_schema_input_type=str | list[str]),
+        AfterValidator(_command),
+    ] = Field(description="a list of words, or one text that is split as in a shell; no shell runs it")
+    limit: float = Field(3600.0, gt=0, description="seconds that it may take for one test set")
+    higher_is_better: bool = True
+
+
+def check_names(metrics: Sequence[ExternalMetric], taken: Sequence[str]) -> None:
+    """Raise ValueError where two metrics have one name, or one has a name that is taken; case makes no difference."""
+    seen = {name.casefold() for name in taken}
+    for metric in metrics:
+        if (name := metric.name.casefold()) in seen:
+            raise ValueError(f'external: there is another metric of the name "{metric.name}"; choose a name of its own')
+        seen.add(name)
+
+
+def not_found(metrics: Sequence[ExternalMetric]) -> list[str]:
+    """A warning for each command of which there is no program."""
+    return [
+        f"evaluation.external {metric.name}: there is no command {metric.command[0]!r}, so there will be no such score"
+        for metric in metrics
+        if shutil.which(metric.command[0]) is None
+    ]

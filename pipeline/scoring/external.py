@@ -1,0 +1,248 @@
+"""External metrics: a command reads segments as JSON lines on stdin and prints one number for each on stdout.
+
+So a metric may live in an environment of its own, whose packages need not go together with ours.
+"""
+
+import json
+import math
+import os
+import re
+import selectors
+import shlex
+import signal
+import subprocess
+import time
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from tfm.pipeline.artifacts.artifact import Input
+from tfm.pipeline.artifacts.canonical_json import sha256_of_json
+from tfm.pipeline.errors import printable
+from tfm.pipeline.external_metric import ExternalMetric
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.scoring.evaluation import Segments
+from tfm.pipeline.scoring.metrics.score import Score
+
+LOWER = "better:lower"  # in the signature of a metric of which the lower is the better
+LONGEST_LINE = 1000  # bytes of a line that may be a number
+LONGEST_COMMAND = 200  # characters of a command in a signature
+LONGEST_REASON = 200
+_PIPE = 1 << 16
+_NUMBER = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+
+
+class Failed(Exception):
+    """Why an external metric gives no score, as the rest of a sentence that begins with its name."""
+
+
+@dataclass
+class ExternalScores:
+    """What external metrics say of a test set: scores; by name why there is none; numbers of each segment (n,)."""
+
+    scores: dict[str, Score] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+    numbers: dict[str, Sequence[float]] = field(default_factory=dict)
+
+
+def external_scores(metrics: Sequence[ExternalMetric], segments: Segments, reporter: Reporter) -> ExternalScores:
+    """The mean of each metric's numbers over the segments. A metric that fails costs itself alone, and says why."""
+    found = ExternalScores()
+    for metric in metrics:
+        try:
+            with reporter.bar(metric.name, len(segments.hypotheses), "segments") as bar:
+                numbers = run_command(metric, segments, bar.advance)
+            score = Score(_mean(numbers), signature(metric, len(segments.references)))
+        except Failed as failure:
+            reporter.warn(f"{segments.name}: {metric.name} {failure}")
+            found.missing[metric.name] = str(failure)
+        else:
+            found.scores[metric.name], found.numbers[metric.name] = score, numbers
+    return found
+
+
+def signature(metric: ExternalMetric, num_references: int) -> str:
+    """What one must know to compute it again: the command, and the contents of the files that it names."""
+    text = " ".join(shlex.join(metric.command).split()).replace("|", "¦")
+    text = text if len(text) <= LONGEST_COMMAND else text[: LONGEST_COMMAND - 1] + "…"
+    files = {label: each.fingerprint for label, each in files_of(metric).items()}
+    digest = sha256_of_json([list(metric.command), files])[:12]
+    better = "" if metric.higher_is_better else f"|{LOWER}"
+    return f"external:{metric.name}|nrefs:{num_references}|command:{text}|sha256:{digest}{better}|stat:mean"
+
+
+def files_of(metric: ExternalMetric) -> dict[str, Input]:
+    """The files that a command names, such as a script, as inputs of its scores; the program where it has a path."""
+    first, *rest = metric.command
+    names = dict.fromkeys([*([first] if "/" in first else []), *rest])
+    return {f"external {metric.name}: {name}": Input.of_file(Path(name)) for name in names if _is_file(name)}
+
+
+def inputs_of(metrics: Sequence[ExternalMetric]) -> dict[str, Input]:
+    """The files of all commands: where one changes, scores are made again."""
+    return {label: each for metric in metrics for label, each in files_of(metric).items()}
+
+
+def run_command(metric: ExternalMetric, segments: Segments, on_done: Callable[[int], None]) -> Sequence[float]:
+    """The number that a command prints for each segment (n,). `on_done` hears of each few that are read.
+
+    Raises Failed where it cannot be started, fails, takes longer than its limit, or prints something else. Whatever
+    ends it early, Ctrl-C too, ends what it has started as well.
+    """
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    try:
+        # a group of its own, which can be ended as a whole
+        process = subprocess.Popen(metric.command, bufsize=0, start_new_session=True, **pipes)  # type: ignore[call-overload]
+    except OSError as error:
+        raise Failed(f"cannot be started: {printable(metric.command[0])}: {error.strerror or error}") from None
+    with process:
+        try:
+            return _exchange(process, metric.limit, segments, on_done)
+        except BaseException:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
+
+
+def _exchange(
+    process: "subprocess.Popen[bytes]", limit: float, segments: Segments, on_done: Callable[[int], None]
+) -> Sequence[float]:
+    """Writes and reads as the command is ready for it, so that neither waits for the other for ever."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    deadline, late = time.monotonic() + limit, Failed(f"did not end within its limit of {limit:g} seconds")
+    text, numbers, errors = _Text(process.stdin, segments), _Numbers(len(segments.hypotheses)), b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdin, selectors.EVENT_WRITE)
+        reading = {process.stdout, process.stderr}
+        for stream in reading:
+            selector.register(stream, selectors.EVENT_READ)
+        while reading:
+            if (left := deadline - time.monotonic()) <= 0:
+                raise late
+            for key, _ in selector.select(min(left, 3600)):
+                if key.fileobj is process.stdin:
+                    if not text.write():
+                        selector.unregister(process.stdin)
+                        process.stdin.close()
+                    continue
+                data = os.read(key.fd, _PIPE)
+                if not data:
+                    reading.remove(selector.unregister(key.fileobj).fileobj)  # type: ignore[arg-type]
+                elif key.fileobj is process.stdout:
+                    on_done(numbers.feed(data))
+                else:
+                    errors = (errors + data)[-_PIPE:]
+    try:
+        code = process.wait(max(deadline - time.monotonic(), 0.1))
+    except subprocess.TimeoutExpired:
+        raise late from None
+    if code:
+        raise Failed(_ended(code, errors))
+    return numbers.all()
+
+
+class _Text:
+    """The segments as JSON lines on their way into a pipe; ASCII alone, so that a line is a line to everybody."""
+
+    def __init__(self, pipe: IO[bytes], segments: Segments) -> None:
+        os.set_blocking(pipe.fileno(), False)
+        self._pipe = pipe
+        self._chunks = _chunks(segments)
+        self._unsent = b""
+
+    def write(self) -> bool:
+        """Writes what the pipe takes; False once all is written, or where the command reads no more."""
+        self._unsent = self._unsent or next(self._chunks, b"")
+        try:
+            self._unsent = self._unsent[os.write(self._pipe.fileno(), self._unsent) :]
+        except BlockingIOError:
+            return True
+        except BrokenPipeError:
+            return False
+        self._unsent = self._unsent or next(self._chunks, b"")
+        return bool(self._unsent)
+
+
+class _Numbers:
+    """Numbers as they are printed, one a line; raises Failed at the first line that is none."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._found = array("d")
+        self._rest = b""
+
+    def feed(self, data: bytes) -> int:
+        """Reads on; returns how many more there are."""
+        before = len(self._found)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self._add(line)
+        if len(self._rest) > LONGEST_LINE:
+            self._add(self._rest)
+        return len(self._found) - before
+
+    def all(self) -> Sequence[float]:
+        """The numbers; to be asked for at the end."""
+        if self._rest:
+            self._add(self._rest)
+        if len(self._found) != self._count:
+            raise Failed(f"printed {len(self._found):,} numbers for {self._count:,} segments")
+        return self._found
+
+    def _add(self, line: bytes) -> None:
+        if len(self._found) == self._count:
+            raise Failed(f"printed more lines than the {self._count:,} segments that it was given")
+        text = line.strip()
+        number = float(text) if len(text) <= LONGEST_LINE and _NUMBER.fullmatch(text) else math.nan
+        if not math.isfinite(number):
+            shown = _shown(text[:LONGEST_LINE])
+            raise Failed(f"printed {shown!r:.60} for segment {len(self._found) + 1:,}: not a finite number")
+        self._found.append(number)
+
+
+def _chunks(segments: Segments) -> Iterator[bytes]:
+    """The segments as JSON lines, of which some make up a chunk."""
+    chunk = b""
+    for row, hypothesis in enumerate(segments.hypotheses):
+        first, *further = (each[row] for each in segments.references)
+        source = None if segments.sources is None else segments.sources[row]
+        # a segment may have fewer references than others
+        entry = {"source": source, "hypothesis": hypothesis, "references": [first, *filter(None, further)]}
+        chunk += json.dumps(entry).encode() + b"\n"
+        if len(chunk) >= _PIPE:
+            yield chunk
+            chunk = b""
+    if chunk:
+        yield chunk
+
+
+def _ended(code: int, errors: bytes) -> str:
+    """How a command ended, and the last that it said."""
+    if code < 0:
+        with suppress(ValueError):
+            return f"was ended by {signal.Signals(-code).name}"
+    said = [line.strip() for line in _shown(errors).splitlines() if line.strip()]
+    return f"ended with exit code {code}" + (f": {printable(said[-1][-LONGEST_REASON:])}" if said else "")
+
+
+def _shown(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def _mean(numbers: Sequence[float]) -> float:
+    try:
+        return math.fsum(numbers) / len(numbers)
+    except OverflowError:
+        raise Failed("printed numbers whose sum is too large") from None
+
+
+def _is_file(name: str) -> bool:
+    try:
+        return Path(name).is_file()
+    except OSError:
+        return False
