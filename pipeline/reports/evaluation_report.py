@@ -10,8 +10,8 @@ from tfm.pipeline.artifacts.artifact import Input
 from tfm.pipeline.page_frame import framed
 from tfm.pipeline.scoring.breakdown import Sample
 from tfm.pipeline.scoring.evaluation import Evaluation
-from tfm.pipeline.scoring.external import LOWER
 from tfm.pipeline.scoring.label_tables import label_tables
+from tfm.pipeline.scoring.metrics.external import LOWER
 from tfm.pipeline.scoring.metrics.meteor import WITHOUT_WORDNET
 from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
 

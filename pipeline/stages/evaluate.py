@@ -15,8 +15,8 @@ from tfm.pipeline.reports.published_scores import published_scores, shown_scores
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.aligned_files import aligned, translated_tests
 from tfm.pipeline.scoring.evaluation import Evaluation, Segments, assess
-from tfm.pipeline.scoring.external import external_scores, inputs_of
 from tfm.pipeline.scoring.ledger import Looker, looker_of
+from tfm.pipeline.scoring.metrics.external import external_scores, inputs_of
 from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.scoring.metrics.tokenization import check_installed
 from tfm.pipeline.scoring.metrics.wordnet import check_folder, fingerprint, folder_of
@@ -237,7 +237,8 @@ def _assess(
             extra, likelihoods = perplexity(loaded, segments.sources, segments.references, reporter=reporter)
         elif asked:
             missing["perplexity"] = "needs a model and a source: give --model DIR and --source FILE"
-    others = external_scores(config.external, segments, reporter)
+    texts = segments.sources, segments.hypotheses, segments.references
+    others = external_scores(config.external, segments.name, *texts, reporter)
     return assess(
         segments,
         config,

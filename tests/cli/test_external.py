@@ -10,8 +10,7 @@ import pytest
 from tests.cli.user import ROOT, tfm, write_lines
 from tfm.pipeline.external_metric import ExternalMetric
 from tfm.pipeline.runtime.progress import Quiet
-from tfm.pipeline.scoring.evaluation import Segments
-from tfm.pipeline.scoring.external import external_scores
+from tfm.pipeline.scoring.metrics.external import external_scores
 
 COMET = ROOT / "docs" / "external" / "comet_scores.py"
 SCRIPT = """
@@ -133,8 +132,8 @@ def test_the_script_for_comet_calls_its_package_as_that_wants(tmp_path: Path, mo
     (tmp_path / "torch" / "cuda.py").write_text("def is_available(): return False\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     comet = ExternalMetric(name="comet", command=(sys.executable, str(COMET), "--batch-size", "4"))
-    segments = Segments("test", ["ab", "", "ק"], ["a", "bc", ""], [["abc", "a", "ab"], ["abcd", "", "a"]])
-    found = external_scores([comet], segments, Quiet())
+    references = [["abc", "a", "ab"], ["abcd", "", "a"]]
+    found = external_scores([comet], "test", ["ab", "", "ק"], ["a", "bc", ""], references, Quiet())
     assert list(found.numbers["comet"]) == pytest.approx([2.14, 0.21, 1.02], rel=1e-12)
-    without = external_scores([comet], Segments("test", None, ["a"], [["a"]]), Quiet())
+    without = external_scores([comet], "test", None, ["a"], [["a"]], Quiet())
     assert without.missing["comet"] == "ended with exit code 1: COMET needs sources: give --source FILE"

@@ -15,14 +15,13 @@ from pydantic import ValidationError
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.external_metric import ExternalMetric, not_found
 from tfm.pipeline.runtime.progress import Quiet
-from tfm.pipeline.scoring.evaluation import Segments
-from tfm.pipeline.scoring.external import LOWER, external_scores, files_of, run_command, signature
+from tfm.pipeline.scoring.metrics.external import LOWER, external_scores, files_of, run_command, signature
 
 # a start of python costs 20 ms without its site packages
 PYTHON = (sys.executable, "-I", "-S", "-c")
 LENGTHS = "import json, sys\nfor line in sys.stdin:\n    print(len(json.loads(line)['hypothesis']) / 3)"
 TEXTS = ["ein Hund", "", "כלב רץ", "猫\u2028坐", "DALLAS", 'a "b" \\ \x07\x85', "ﬁ😀"]
-SEGMENTS = Segments("test", TEXTS[::-1], TEXTS, [["a"] * 7, ["", "b", "", "", "", "", ""]])
+SEGMENTS = TEXTS[::-1], TEXTS, [["a"] * 7, ["", "b", "", "", "", "", ""]]
 
 
 class Heard(Quiet):
@@ -40,14 +39,14 @@ def metric(code: str, *, limit: float = 20, name: str = "length", **more: object
 def failure(code: str, *, limit: float = 20) -> str:
     """Why a command gives no score; another metric beside it has one all the same."""
     heard = Heard()
-    found = external_scores([metric(code, limit=limit, name="bad"), metric(LENGTHS)], SEGMENTS, heard)
+    found = external_scores([metric(code, limit=limit, name="bad"), metric(LENGTHS)], "test", *SEGMENTS, heard)
     assert list(found.scores) == list(found.numbers) == ["length"]
     assert heard.warnings == [f"test: bad {found.missing['bad']}"]
     return found.missing["bad"]
 
 
 def test_numbers_are_those_of_the_segments_in_their_order() -> None:
-    found = external_scores([metric(LENGTHS)], SEGMENTS, Quiet())
+    found = external_scores([metric(LENGTHS)], "test", *SEGMENTS, Quiet())
     lengths = [len(text) / 3 for text in TEXTS]
     assert list(found.numbers["length"]) == lengths
     assert found.scores["length"].score == math.fsum(lengths) / len(lengths)
@@ -57,19 +56,19 @@ def test_numbers_are_those_of_the_segments_in_their_order() -> None:
 def test_what_a_command_reads_is_one_json_object_a_line(tmp_path: Path) -> None:
     file = tmp_path / "read"
     code = f"import sys\nopen({str(file)!r}, 'wb').write(sys.stdin.buffer.read())\nprint('1\\n' * 7, end='')"
-    run_command(metric(code), SEGMENTS, lambda more: None)
+    run_command(metric(code), *SEGMENTS, lambda more: None)
     assert file.read_bytes().isascii()
     entries = [json.loads(line) for line in file.read_bytes().splitlines()]
     expected = zip(TEXTS[::-1], TEXTS, [["a"], ["a", "b"], *[["a"]] * 5], strict=True)
     assert entries == [{"source": a, "hypothesis": b, "references": c} for a, b, c in expected]
-    run_command(metric(code), Segments("x", None, TEXTS, [TEXTS]), lambda more: None)
+    run_command(metric(code), None, TEXTS, [TEXTS], lambda more: None)
     entry = json.loads(file.read_bytes().splitlines()[2])
     assert entry == {"source": None, "hypothesis": TEXTS[2], "references": [TEXTS[2]]}
 
 
 def test_numbers_may_have_any_shape_that_a_number_has() -> None:
     code = "print('1\\n-2.5\\n+.5\\r\\n 3e2 \\n0\\n1E-3\\n7.', end='')"
-    assert list(run_command(metric(code), SEGMENTS, lambda more: None)) == [1, -2.5, 0.5, 300, 0, 0.001, 7]
+    assert list(run_command(metric(code), *SEGMENTS, lambda more: None)) == [1, -2.5, 0.5, 300, 0, 0.001, 7]
 
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-Infinity", "1_0", "", "٣", "0x1", "1 2", "null", "1e999", "x" * 5000])
@@ -83,14 +82,13 @@ def test_what_is_not_a_finite_number_is_refused(text: str) -> None:
 def test_large_inputs_and_outputs_fill_no_pipe() -> None:
     """More in, out and on stderr than pipes hold, in any order: reading all first, or answering at once and loudly."""
     texts = [f"{number} " + "x" * 20 for number in range(100_000)]
-    segments = Segments("many", texts, texts, [texts])
     at_once = (
         "import sys\nfor line in sys.stdin:\n    print(line.split('\"')[7].split()[0]); sys.stderr.write('.' * 20)"
     )
     first_all = at_once.replace("in sys.stdin:", "in sys.stdin.readlines():")
     for code in (at_once, first_all):
         seen: list[int] = []
-        numbers = run_command(metric(code), segments, seen.append)
+        numbers = run_command(metric(code), texts, texts, [texts], seen.append)
         assert list(numbers) == list(range(100_000))
         assert sum(seen) == 100_000
 
@@ -114,7 +112,7 @@ def test_a_command_that_fails_is_quoted_with_its_last_line() -> None:
 def test_a_command_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no program")
     for command, why in (("no-such-command", "No such file"), (str(tmp_path / "text"), "Permission denied")):
-        found = external_scores([ExternalMetric(name="m", command=(command,))], SEGMENTS, Quiet())
+        found = external_scores([ExternalMetric(name="m", command=(command,))], "test", *SEGMENTS, Quiet())
         assert found.missing["m"].startswith(f"cannot be started: {command}: {why}")
     assert len(not_found([ExternalMetric(name="m", command=("no-such-command",)), metric("")])) == 1
 
@@ -160,7 +158,7 @@ def test_ctrl_c_ends_the_command_with_all_that_it_started(tmp_path: Path) -> Non
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_command(metric(code), SEGMENTS, interrupt)
+        run_command(metric(code), *SEGMENTS, interrupt)
     assert ends([int(each) for each in file.read_text().split()])
 
 

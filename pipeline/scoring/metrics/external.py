@@ -24,7 +24,6 @@ from tfm.pipeline.artifacts.canonical_json import sha256_of_json
 from tfm.pipeline.errors import printable
 from tfm.pipeline.external_metric import ExternalMetric
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.scoring.evaluation import Segments
 from tfm.pipeline.scoring.metrics.score import Score
 
 LOWER = "better:lower"  # in the signature of a metric of which the lower is the better
@@ -48,16 +47,26 @@ class ExternalScores:
     numbers: dict[str, Sequence[float]] = field(default_factory=dict)
 
 
-def external_scores(metrics: Sequence[ExternalMetric], segments: Segments, reporter: Reporter) -> ExternalScores:
-    """The mean of each metric's numbers over the segments. A metric that fails costs itself alone, and says why."""
+def external_scores(
+    metrics: Sequence[ExternalMetric],
+    test: str,
+    sources: Sequence[str] | None,
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    reporter: Reporter,
+) -> ExternalScores:
+    """The mean of each metric's numbers over the segments of a test set, which `test` names.
+
+    A metric that fails costs itself alone, and a warning says why.
+    """
     found = ExternalScores()
     for metric in metrics:
         try:
-            with reporter.bar(metric.name, len(segments.hypotheses), "segments") as bar:
-                numbers = run_command(metric, segments, bar.advance)
-            score = Score(_mean(numbers), signature(metric, len(segments.references)))
+            with reporter.bar(metric.name, len(hypotheses), "segments") as bar:
+                numbers = run_command(metric, sources, hypotheses, references, bar.advance)
+            score = Score(_mean(numbers), signature(metric, len(references)))
         except Failed as failure:
-            reporter.warn(f"{segments.name}: {metric.name} {failure}")
+            reporter.warn(f"{test}: {metric.name} {failure}")
             found.missing[metric.name] = str(failure)
         else:
             found.scores[metric.name], found.numbers[metric.name] = score, numbers
@@ -86,7 +95,13 @@ def inputs_of(metrics: Sequence[ExternalMetric]) -> dict[str, Input]:
     return {label: each for metric in metrics for label, each in files_of(metric).items()}
 
 
-def run_command(metric: ExternalMetric, segments: Segments, on_done: Callable[[int], None]) -> Sequence[float]:
+def run_command(
+    metric: ExternalMetric,
+    sources: Sequence[str] | None,
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    on_done: Callable[[int], None],
+) -> Sequence[float]:
     """The number that a command prints for each segment (n,). `on_done` hears of each few that are read.
 
     Raises Failed where it cannot be started, fails, takes longer than its limit, or prints something else. Whatever
@@ -98,9 +113,11 @@ def run_command(metric: ExternalMetric, segments: Segments, on_done: Callable[[i
         process = subprocess.Popen(metric.command, bufsize=0, start_new_session=True, **pipes)  # type: ignore[call-overload]
     except OSError as error:
         raise Failed(f"cannot be started: {printable(metric.command[0])}: {error.strerror or error}") from None
+    chunks, numbers = _chunks(sources, hypotheses, references), _Numbers(len(hypotheses))
     with process:
         try:
-            return _exchange(process, metric.limit, segments, on_done)
+            _exchange(process, metric.limit, chunks, lambda data: on_done(numbers.feed(data)))
+            return numbers.all()
         except BaseException:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -108,14 +125,17 @@ def run_command(metric: ExternalMetric, segments: Segments, on_done: Callable[[i
 
 
 def _exchange(
-    process: "subprocess.Popen[bytes]", limit: float, segments: Segments, on_done: Callable[[int], None]
-) -> Sequence[float]:
-    """Writes and reads as the command is ready for it, so that neither waits for the other for ever."""
+    process: "subprocess.Popen[bytes]", limit: float, chunks: Iterator[bytes], on_read: Callable[[bytes], None]
+) -> None:
+    """Writes and reads as the command is ready for it, so that neither waits for the other for ever; until it ends.
+
+    `on_read` hears what it prints. Raises Failed where it ends with another code than 0, or not within `limit` seconds.
+    """
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
     deadline, late = time.monotonic() + limit, Failed(f"did not end within its limit of {limit:g} seconds")
-    text, numbers, errors = _Text(process.stdin, segments), _Numbers(len(segments.hypotheses)), b""
+    text, errors = _Text(process.stdin, chunks), b""
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdin, selectors.EVENT_WRITE)
         reading = {process.stdout, process.stderr}
@@ -134,7 +154,7 @@ def _exchange(
                 if not data:
                     reading.remove(selector.unregister(key.fileobj).fileobj)  # type: ignore[arg-type]
                 elif key.fileobj is process.stdout:
-                    on_done(numbers.feed(data))
+                    on_read(data)
                 else:
                     errors = (errors + data)[-_PIPE:]
     try:
@@ -143,16 +163,15 @@ def _exchange(
         raise late from None
     if code:
         raise Failed(_ended(code, errors))
-    return numbers.all()
 
 
 class _Text:
-    """The segments as JSON lines on their way into a pipe; ASCII alone, so that a line is a line to everybody."""
+    """The text of some chunks on its way into a pipe."""
 
-    def __init__(self, pipe: IO[bytes], segments: Segments) -> None:
+    def __init__(self, pipe: IO[bytes], chunks: Iterator[bytes]) -> None:
         os.set_blocking(pipe.fileno(), False)
         self._pipe = pipe
-        self._chunks = _chunks(segments)
+        self._chunks = chunks
         self._unsent = b""
 
     def write(self) -> bool:
@@ -205,12 +224,14 @@ class _Numbers:
         self._found.append(number)
 
 
-def _chunks(segments: Segments) -> Iterator[bytes]:
-    """The segments as JSON lines, of which some make up a chunk."""
+def _chunks(
+    sources: Sequence[str] | None, hypotheses: Sequence[str], references: Sequence[Sequence[str]]
+) -> Iterator[bytes]:
+    """The segments as JSON lines, of which some make up a chunk; ASCII alone, so that a line is a line to everybody."""
     chunk = b""
-    for row, hypothesis in enumerate(segments.hypotheses):
-        first, *further = (each[row] for each in segments.references)
-        source = None if segments.sources is None else segments.sources[row]
+    for row, hypothesis in enumerate(hypotheses):
+        first, *further = (each[row] for each in references)
+        source = None if sources is None else sources[row]
         # a segment may have fewer references than others
         entry = {"source": source, "hypothesis": hypothesis, "references": [first, *filter(None, further)]}
         chunk += json.dumps(entry).encode() + b"\n"
