@@ -94,8 +94,8 @@ def table_lines(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> lis
 
 
 def _numeric(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[bool]:
-    """Which columns have only numbers, as values or already as text (1,234 or 5.2 % or 1:02 or 3* or ∞)."""
-    number = re.compile(r"([-+]?[\d,.:]+ ?%?|[∞–-]?)\*?")
+    """Which columns have only numbers, as values or already as text (1,234 or <5.2 % or 1:02 or 3 ± 1* or ∞)."""
+    number = re.compile(r"([-+<>]?[\d,.:]+ ?%?|[∞–-]?)( ± [\d,.:]+ ?%?)?[*†]*")
     texts = [[cell(row[i]) for row in rows] for i in range(len(columns))]
     return [bool(column) and all(number.fullmatch(text) for text in column) for column in texts]
 

@@ -1,25 +1,30 @@
-"""`tfm compare`: trained models side by side, in one table and one plot."""
+"""`tfm compare`: trained models side by side, and whether they differ, in tables and one plot."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from tfm.pipeline.comparison.runs import Comparison
-    from tfm.pipeline.reports.run_summary import Trained
+from tfm.cli.options import refuse
 
-NOTHING = "–"
-DIFFERS = "differs"
-WORDS = ("run", "architecture", "task")
-SAID = ("model.architecture", "model.task")  # they have columns of their own
-MARK = "*"  # marks a figure that is not comparable with that of the first row
+if TYPE_CHECKING:
+    from tfm.pipeline.comparison.metric_tests import Outcome
+    from tfm.pipeline.comparison.runs import Comparison
+    from tfm.pipeline.comparison.tables.columns import Column
 
 
 def compare(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, or their model/.")],
+    baseline: Annotated[
+        Path | None,
+        typer.Option("--baseline", metavar="RUN", help="What the others are tested against (the first run)."),
+    ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option("--metric", metavar="NAME", help="A score of the test set to show: bleu, chrf, ...; repeatable."),
+    ] = None,
     sort: Annotated[
         str | None,
         typer.Option(
@@ -28,83 +33,70 @@ def compare(
             help="Best first: loss, accuracy, bleu of validation, seconds, ..., test.bleu; default: as given.",
         ),
     ] = None,
+    each: Annotated[
+        bool, typer.Option("--each", help="Show each run; default: runs that differ in their seed alone share a row.")
+    ] = False,
     plot: Annotated[
         Path | None,
         typer.Option("--plot", metavar="FILE", help="Draw validation loss over updates and seconds: .svg or .png."),
     ] = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print the table as Markdown.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the tables as Markdown.")] = False,
+    latex: Annotated[bool, typer.Option("--latex", help="Print the scores as a LaTeX table for a paper.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all figures and tests as JSON.")] = False,
 ) -> None:
-    """Compare trained models: their differences, costs and scores."""
-    if markdown and as_json:
-        raise typer.BadParameter("give either --json or --markdown", param_hint="--markdown")
+    """Compare trained models: their differences, costs and scores, and which scores really differ."""
+    if sum((markdown, latex, as_json)) > 1:
+        refuse({"--latex": latex, "--markdown": markdown}, "give one of --json, --markdown and --latex")
     from tfm.cli.console import reporter
     from tfm.pipeline.comparison.curves_plot import draw
+    from tfm.pipeline.comparison.metric_tests import run_tests
     from tfm.pipeline.comparison.runs import compare_runs
+    from tfm.pipeline.comparison.seeds import apart, fold
+    from tfm.pipeline.comparison.tables.as_json import as_json as all_of
+    from tfm.pipeline.comparison.tables.columns import all_metrics, metrics_named
+    from tfm.pipeline.comparison.tables.latex import latex as in_latex
 
-    found = compare_runs(runs, sort)
+    found = compare_runs(runs, sort, baseline=baseline, rows_of=apart if each else fold)
+    metrics = metrics_named(metric or [], found)
     if plot is not None:
         draw(found.runs, plot)
-    columns, rows = table(found)
-    if as_json:
-        print(json.dumps(found.as_json(), ensure_ascii=False, indent=2))
-    elif markdown:
-        print("\n".join(in_markdown(columns, rows)))
-    else:
-        reporter(tables_on_stdout=True).table(f"{len(rows)} run{'s' if len(rows) > 1 else ''}", columns, rows)
     talk = reporter()
-    for note in found.notes:
+    tested = run_tests(found, all_metrics(found) if as_json and not metric else metrics, talk, each_run=as_json)
+    if as_json:
+        print(json.dumps(all_of(found, tested), ensure_ascii=False, indent=2))
+    elif latex:
+        print(in_latex(found, tested, metrics))
+    else:
+        _print(found, tested, metrics, markdown=markdown)
+    for look in tested.looked_at:
+        talk.line(str(look))
+    for note in (*found.notes, *tested.notes):
         talk.warn(note)
 
 
-def table(found: "Comparison") -> tuple[list[str], list[list[str]]]:
-    """Headings and rows, one for each run; empty columns are omitted."""
-    columns: dict[str, list[str]] = {"run": [run.name for run in found.runs]}
-    columns["architecture"] = [run.architecture for run in found.runs]
-    columns["task"] = [run.task for run in found.runs] if len({run.task for run in found.runs}) > 1 else []
-    for name, (heading, shown) in _figures(found).items():
-        columns[heading] = [_cell(found, run, name, shown) for run in found.runs]
-    columns[f"{DIFFERS} from {found.base}"] = [_differs(found.differs[run.name]) for run in found.runs]
-    columns = {heading: cells for heading, cells in columns.items() if any(each not in ("", NOTHING) for each in cells)}
-    return list(columns), [list(row) for row in zip(*columns.values(), strict=True)]
+def _print(found: "Comparison", tested: "Outcome", metrics: Sequence[str], *, markdown: bool) -> None:
+    """The table of the rows, that of the tests where there are any, and what their marks mean."""
+    from tfm.cli.console import duration, reporter
+    from tfm.pipeline.comparison.tables.columns import differences, table
+    from tfm.pipeline.comparison.tables.legend import legend, of_people
+
+    num_rows = len(found.rows)
+    columns = table(found, tested, metrics, duration=duration)
+    tables = {f"{num_rows} {'rows' if len(found.runs) > num_rows else 'runs' if num_rows > 1 else 'run'}": columns}
+    if tests := differences(found, tested, metrics):
+        tables[f"{tested.test}: {tested.num_segments:,} segments, differences from {found.baseline.name}"] = tests
+    for number, (title, each) in enumerate(tables.items()):
+        if markdown:
+            print("\n".join([""] * (number > 0) + in_markdown(each)))
+        else:
+            cells = list(zip(*(map(str, column.cells) for column in each), strict=True))
+            reporter(tables_on_stdout=True).table(title, [column.heading for column in each], cells)
+    for sentence in (*legend(found, tested, metrics, columns), *of_people(tested, metrics)):
+        reporter().line(sentence)
 
 
-def _figures(found: "Comparison") -> dict[str, tuple[str, Callable[[float], str]]]:
-    """The figures of the table: heading, and how a value is shown."""
-    from tfm.cli.console import duration
-    from tfm.pipeline.reports.evaluation_report import label
-
-    shown: dict[str, tuple[str, Callable[[float], str]]] = {
-        "parameters": ("parameters", "{:,.0f}".format),
-        "tokens_per_second": ("tokens/s", "{:,.0f}".format),
-        "updates": ("updates", "{:,.0f}".format),
-        "seconds": ("training", duration),
-        "valid.loss": ("valid loss ↓", "{:.4f}".format),
-        "valid.perplexity": ("valid perplexity ↓", "{:,.2f}".format),
-        "valid.accuracy": ("valid accuracy", lambda share: f"{100 * share:.1f} %"),
-        "valid.bleu": ("valid BLEU", "{:.2f}".format),
-    }
-    return shown | {name: (label(name.partition(".")[2]), "{:,.2f}".format) for name in found.main}
-
-
-def _cell(found: "Comparison", run: "Trained", name: str, shown: Callable[[float], str]) -> str:
-    figure = run.figures.get(name)
-    if figure is None:
-        return NOTHING
-    text = "∞" if figure.score == float("inf") else shown(figure.score)
-    return text if found.compares(run, name) else text + MARK
-
-
-def _differs(values: Mapping[str, object]) -> str:
-    return ", ".join(f"{key} = {_value(value)}" for key, value in values.items() if key not in SAID)
-
-
-def _value(value: object) -> str:
-    text = "none" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 40 else f"{text[:40]}…"
-
-
-def in_markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of the table; figures are right-aligned."""
-    lines = [columns, ["---" if each in WORDS or each.startswith(DIFFERS) else "---:" for each in columns], *rows]
+def in_markdown(columns: Sequence["Column"]) -> list[str]:
+    """The lines of a table; figures are right-aligned."""
+    lines = [[each.heading for each in columns], ["---:" if each.numeric else "---" for each in columns]]
+    lines += map(list, zip(*([str(cell) for cell in each.cells] for each in columns), strict=True))
     return ["| " + " | ".join(each.replace("|", "\\|") for each in line) + " |" for line in lines]

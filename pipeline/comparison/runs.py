@@ -4,12 +4,13 @@ If the signatures of two figures differ, the difference is reported: losses on d
 texts or seconds of different machines cannot be compared.
 """
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-from tfm.pipeline.artifacts.canonical_json import plain
+from tfm.pipeline.comparison.seeds import Row, fold
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.run_summary import Trained, name_of, read_run
 from tfm.pipeline.tasks.abilities import ABILITIES, LOWER_IS_BETTER
@@ -29,14 +30,22 @@ SORTED_BY_TEST = "sorted by {}: a test set used to choose a model gives an optim
 
 @dataclass(frozen=True)
 class Comparison:
-    """Runs in the order in which they are shown; by figure the first of them that has it, which others stand beside;
-    by name of the run what differs in its config from `base`, the first that was given; by what they are sorted."""
+    """Rows in the order in which they are shown: runs, or several seeds of one.
 
-    runs: Sequence[Trained]
+    baseline: what the others are held against. beside: by figure the run that the others' figures must compare with,
+    one of the baseline, or where it has none the first shown. differs: by name of a run what in its config is not as in
+    the first run of the baseline. order: the figure by which they are sorted.
+    """
+
+    rows: Sequence[Row]
+    baseline: Row
     beside: Mapping[str, Trained]
     differs: Mapping[str, Mapping[str, object]]
-    base: str
     order: str | None = None
+
+    @property
+    def runs(self) -> list[Trained]:
+        return [run for row in self.rows for run in row.runs]
 
     @property
     def main(self) -> list[str]:
@@ -45,8 +54,17 @@ class Comparison:
         return list(dict.fromkeys(f"test.{name}" for abilities in known for name in abilities.figures))
 
     def compares(self, run: Trained, name: str) -> bool:
-        """Whether a figure that the run has says something beside that of the first run shown that has it."""
+        """Whether a figure that the run has says something beside that of the baseline."""
         return _matters(name, run) == _matters(name, self.beside[name])
+
+    def row_compares(self, row: Row, name: str) -> bool:
+        """Whether a figure of all runs of a row, those that have it, says something beside that of the baseline."""
+        return all(self.compares(run, name) for run in row.runs if name in run.figures)
+
+    def row_differs(self, row: Row) -> dict[str, object]:
+        """What in the config of a row is not as in the baseline; of several seeds, but for the seed."""
+        several = len(row.runs) > 1 or len(self.baseline.runs) > 1
+        return {key: value for key, value in self.differs[row.runs[0].name].items() if key != "seed" or not several}
 
     @property
     def notes(self) -> list[str]:
@@ -63,57 +81,49 @@ class Comparison:
             found += [f"{run.name}: {', '.join(n)}: not comparable with {o}: {why}" for (o, why), n in reasons.items()]
         return found
 
-    def as_json(self) -> dict[str, Any]:
-        """All of it, but for the curves."""
-        return {
-            "runs": [
-                {
-                    "name": run.name,
-                    "model": str(run.model.path),
-                    "fingerprint": run.model.fingerprint,
-                    "architecture": run.architecture,
-                    "task": run.task,
-                    "differs": plain(self.differs[run.name]),
-                    "figures": {
-                        name: {
-                            "value": plain(figure.score),
-                            "signature": figure.signature,
-                            "comparable": self.compares(run, name),
-                        }
-                        for name, figure in run.figures.items()
-                    },
-                }
-                for run in self.runs
-            ],
-            "notes": self.notes,
-        }
 
-
-def compare_runs(folders: Sequence[Path], sort: str | None = None) -> Comparison:
+def compare_runs(
+    folders: Sequence[Path],
+    sort: str | None = None,
+    *,
+    baseline: Path | None = None,
+    rows_of: Callable[[Sequence[Trained]], list[Row]] = fold,
+) -> Comparison:
     """The models in some folders, of runs or of models, each verified.
 
-    sort: a figure by which they are ordered, the best first, those without it last; loss for valid.loss, rouge1, which
-    validation has not, for test.rouge1. Raises DataError naming the folder that holds no model, RecipeError for a
-    figure that no run has.
+    sort: a figure by which rows are ordered, the best first, those without it last; loss for valid.loss, rouge1, which
+    validation has not, for test.rouge1. baseline: the folder of a run, which may be one of `folders`; the first of them
+    where none is given. rows_of: which runs share a row. Raises DataError naming the folder that holds no model,
+    RecipeError for a figure that no run has.
     """
-    paths = dict.fromkeys(folders)
+    paths = list(dict.fromkeys(folders))
+    if baseline is not None and not any(map(partial(_is_same, baseline), paths)):
+        paths = [baseline, *paths]
     names = [name_of(path) for path in paths]
     runs = [
         read_run(path, name if names.count(name) == 1 else str(path)) for path, name in zip(paths, names, strict=True)
     ]
-    first, differs = runs[0], {}
+    base = next(run for run, path in zip(runs, paths, strict=True) if baseline is None or _is_same(baseline, path))
+    differs = {}
     for run in runs:
         # a key that one of them lacks is another version's, or of a stage that has not run
-        differs[run.name] = {key: each for key, each in run.config.items() if first.config.get(key, each) != each}
-    order = None
+        differs[run.name] = {key: each for key, each in run.config.items() if base.config.get(key, each) != each}
+    rows, order = rows_of(runs), None
+    of_base = next(row for row in rows if base in row.runs)
     if sort is not None:
         order = figure_named(sort, list(dict.fromkeys(name for run in runs for name in run.figures)))
-        runs = sorted_by(runs, order)
+        rows = sorted_by(rows, order)
     beside: dict[str, Trained] = {}
-    for run in runs:
+    for run in (base, *of_base.runs, *(run for row in rows for run in row.runs)):
         for figure in run.figures:
             beside.setdefault(figure, run)
-    return Comparison(runs, beside, differs, first.name, order)
+    return Comparison(rows, of_base, beside, differs, order)
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    """Whether two folders are of one model, each its own or that of its run."""
+    own = (folder if (folder / "manifest.json").exists() else folder / "model" for folder in (one, other))
+    return len(set(map(os.path.realpath, own))) == 1
 
 
 def figure_named(text: str, names: Sequence[str]) -> str:
@@ -124,15 +134,15 @@ def figure_named(text: str, names: Sequence[str]) -> str:
     raise RecipeError(f"--sort {text}: these runs have {', '.join(names)}")
 
 
-def sorted_by(runs: Sequence[Trained], name: str) -> list[Trained]:
-    """The runs, the best by a figure first; equal ones as they stood."""
+def sorted_by(rows: Sequence[Row], name: str) -> list[Row]:
+    """The rows, the best by (the mean of) a figure first; equal ones as they stood."""
     sign = 1 if name in SMALL else -1
 
-    def badness(run: Trained) -> tuple[bool, float]:
-        figure = run.figures.get(name)
-        return (True, 0.0) if figure is None else (False, sign * figure.score)
+    def badness(row: Row) -> tuple[bool, float]:
+        value = row.mean(name)
+        return (True, 0.0) if value is None else (False, sign * value)
 
-    return sorted(runs, key=badness)
+    return sorted(rows, key=badness)
 
 
 def _matters(name: str, run: Trained) -> tuple[str, ...]:

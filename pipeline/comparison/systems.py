@@ -10,16 +10,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.artifact import Input, Manifest, open_artifact, read_artifact
+from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.inference.translation import reference_file
 from tfm.pipeline.scoring.aligned_files import aligned
 from tfm.pipeline.scoring.evaluation import Segments, reading_scores
+from tfm.pipeline.scoring.ledger import fingerprint
+from tfm.pipeline.scoring.segment_scores import NAME as SEGMENTS_FILE
 
-SEGMENTS_FILE = "segments.jsonl"
 NO_TRANSLATIONS = "has no translations/ of its test sets, so that no segments can be compared"
-OLD_SCORES = f"its scores/ have no {SEGMENTS_FILE}, so that perplexity has no interval: run `tfm evaluate` again for it"
+OTHER_VERSION = "another version of tfm made scores/: run `tfm evaluate` again"
+OTHER_TRANSLATIONS = "translations/ are not those that scores/ are of, and are omitted: run `tfm evaluate` again"
 
 
 @dataclass(frozen=True)
@@ -38,13 +43,30 @@ class SegmentFigures:
 
 @dataclass(frozen=True)
 class System:
-    """A trained model by what it says: the texts of each test set, the main one first, and, where its evaluation noted
-    them, figures by test set and line. notes: what is missing, in words."""
+    """A trained model by what it says.
+
+    tests: the texts of each test set, the main one first. figures: where its evaluation noted them, by test set and
+    line. main: the name of the main test set; None where the model was not scored. known_by: its `ledger.fingerprint`.
+    evaluation: how it was scored. notes: what is missing, in words.
+    """
 
     name: str
     tests: Mapping[str, Segments]
     figures: Mapping[str, Sequence[SegmentFigures]] = field(default_factory=dict)
+    main: str | None = None
+    known_by: str | None = None
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     notes: Sequence[str] = ()
+
+    @property
+    def texts(self) -> Segments | None:
+        """The main test set, where its texts are known."""
+        return None if self.main is None else self.tests.get(self.main)
+
+    @property
+    def noted(self) -> Sequence[SegmentFigures]:
+        """The figures of the main test set, line by line, where they were noted."""
+        return () if self.main is None else self.figures.get(self.main, ())
 
 
 def read_system(run: Path, name: str) -> System:
@@ -55,17 +77,32 @@ def read_system(run: Path, name: str) -> System:
     """
     model = open_artifact(run / "model", "train").as_input()
     notes: list[str] = []
-    order: Sequence[str] = ()
-    tests: Mapping[str, Segments] = {}
-    figures: Mapping[str, Sequence[SegmentFigures]] = {}
-    if _is_of(model, run / "scores", "evaluate"):
-        order, figures = read_artifact(run / "scores", _scored, "evaluate")
-        notes += [] if figures else [OLD_SCORES]
-    if _is_of(model, run / "translations", "translate"):
+    scored = _made_from(model, run / "scores", "evaluate")
+    translated = _made_from(model, run / "translations", "translate")
+    order, known_by, figures = _NOT_SCORED if scored is None else read_artifact(run / "scores", _scored, "evaluate")
+    wanted = None if scored is None else scored.inputs.get("translations")
+    if translated is not None and wanted is not None and wanted.fingerprint != translated.fingerprint:
+        notes.append(OTHER_TRANSLATIONS)
+        translated = None
+    tests = {}
+    if translated is not None:
         tests = read_artifact(run / "translations", lambda made: _translated(made, order), "translate")
-    if not tests and not figures:
+    if not tests and not figures and not notes:
         notes.append(NO_TRANSLATIONS)
-    return System(name, tests, figures, notes)
+    evaluation = EvaluationConfig()
+    if scored is not None:
+        try:
+            evaluation = EvaluationConfig.model_validate(scored.config.get("evaluation", {}))
+        except ValidationError:
+            notes.append(OTHER_VERSION)
+    for test, noted in figures.items():
+        if test in tests and len(noted) != len(tests[test].hypotheses):
+            problem = f"has {len(noted)} lines of {test}, which has {len(tests[test].hypotheses)}: evaluate again"
+            raise DataError(problem, file=run / "scores" / SEGMENTS_FILE)
+    main = order[0] if order else next(iter(tests), None)
+    if known_by is None and main in tests:
+        known_by = fingerprint(tests[main].references[0])
+    return System(name, tests, figures, main, known_by, evaluation, notes)
 
 
 def texts_differ(one: Segments, other: Segments) -> str | None:
@@ -84,12 +121,13 @@ def texts_differ(one: Segments, other: Segments) -> str | None:
     return None
 
 
-def _is_of(model: Input, folder: Path, stage: str) -> bool:
-    """Whether a folder holds what a stage made from this model."""
+def _made_from(model: Input, folder: Path, stage: str) -> Manifest | None:
+    """What a stage made from this model, where a folder holds that."""
     if not folder.exists():
-        return False
-    made = open_artifact(folder, stage).inputs.get("model")
-    return made is not None and made.fingerprint == model.fingerprint
+        return None
+    made = open_artifact(folder, stage)
+    of = made.inputs.get("model")
+    return made if of is not None and of.fingerprint == model.fingerprint else None
 
 
 def _translated(made: Manifest, order: Sequence[str]) -> dict[str, Segments]:
@@ -113,15 +151,21 @@ def _segments(made: Manifest, name: str) -> Segments:
     return Segments(name, lines["source"], lines["hypotheses"], references)
 
 
-def _scored(made: Manifest) -> tuple[list[str], dict[str, list[SegmentFigures]]]:
-    """The test sets in the order of scores/, and the figures of their segments, where they were noted."""
+_Scored = tuple[list[str], str | None, dict[str, list[SegmentFigures]]]
+_NOT_SCORED: _Scored = ([], None, {})
+
+
+def _scored(made: Manifest) -> _Scored:
+    """The test sets in the order of scores/, what the first is known by, and figures of segments that were noted."""
     shown = made.path / "scores.json"
     with reading_scores(shown, again="score again"):
         content = read_json(made.folder / "scores.json", shown=shown)
         order = [str(content["split"]), *content["others"]]
+        known_by = content.get("texts")  # which scores.json of former times do not have
+        known_by = known_by if isinstance(known_by, str) else None
     found: dict[str, list[SegmentFigures]] = {}
     if SEGMENTS_FILE not in made.files:
-        return order, found
+        return order, known_by, found
     with open(made.folder / SEGMENTS_FILE, encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
             try:
@@ -133,7 +177,7 @@ def _scored(made: Manifest) -> tuple[list[str], dict[str, list[SegmentFigures]]]
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 shown = made.path / SEGMENTS_FILE
                 raise DataError(f"was not written by tfm ({error}); evaluate again", file=shown, line=number) from error
-    return order, found
+    return order, known_by, found
 
 
 def _figures(entry: Mapping[str, Any]) -> SegmentFigures:

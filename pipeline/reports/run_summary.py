@@ -39,7 +39,8 @@ class Trained:
     """A model with all that is known of it.
 
     config: every setting by dotted key. figures: by name, those of validation as valid.loss, ..., those of the main
-    test set as test.bleu, ... notes: what of the run is left out, and why.
+    test set as test.bleu, ... notes: what of the run is left out, and why. folder: that of the run; None for a model
+    that lies alone.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Trained:
     figures: Mapping[str, Score]
     curve: Curve | None = None
     notes: Sequence[str] = ()
+    folder: Path | None = None
 
     @property
     def architecture(self) -> str:
@@ -79,7 +81,7 @@ def read_run(folder: Path, name: str) -> Trained:
         if metrics := _metrics(run / "training" / "metrics.jsonl", model, notes):
             figures |= _speed(metrics, model)
             curve = _curve(metrics, model)
-    return Trained(name, model, dict(_flat(config)), figures, curve, notes)
+    return Trained(name, model, dict(_flat(config)), figures, curve, notes, run)
 
 
 def _changed(model: Manifest) -> list[str]:

@@ -13,7 +13,9 @@ import pytest
 from tests.tiny_artifact import signed
 from tests.tiny_runs import METRICS, SETTINGS, add_scores, make_run
 from tfm.pipeline.comparison.curves_plot import draw
+from tfm.pipeline.comparison.metric_tests import Outcome
 from tfm.pipeline.comparison.runs import compare_runs
+from tfm.pipeline.comparison.tables.as_json import as_json
 from tfm.pipeline.errors import CannotWrite, DataError, RecipeError
 from tfm.pipeline.reports.run_summary import read_run
 from tfm.pipeline.scoring.metrics.registry import Score
@@ -49,7 +51,7 @@ def test_figures_are_those_of_manifests_and_scores(tmp_path: Path) -> None:
         # 10 updates in 2 s, then 10 in 13 - 2 - 5 s: 200 and 1,800 tokens
         "tokens_per_second": 2000 / 8,
     }
-    json.dumps(compare_runs([run]).as_json(), allow_nan=False)
+    json.dumps(as_json(compare_runs([run]), Outcome()), allow_nan=False)
 
 
 def test_the_curve_s_clock_leaves_validations_out(tmp_path: Path) -> None:
@@ -99,7 +101,11 @@ def test_a_score_of_another_signature_or_text_does_not_compare(
     (note,) = found.notes
     assert note.startswith("other: test.bleu: not comparable with first: ")
     assert said in note
-    assert [run["figures"]["test.bleu"]["comparable"] for run in found.as_json()["runs"]] == [True, True, False]
+    assert [run["figures"]["test.bleu"]["comparable"] for run in as_json(found, Outcome())["runs"]] == [
+        True,
+        True,
+        False,
+    ]
 
 
 def test_losses_on_another_dataset_and_seconds_of_another_machine_do_not_compare(tmp_path: Path) -> None:
@@ -161,20 +167,20 @@ def test_a_bare_name_sorts_by_validation_and_by_the_test_set_it_is_warned(tmp_pa
         assert any("an optimistic score" in note for note in found.notes) == warned, sort
 
 
-def test_sorting_changes_nothing_of_what_differs_and_marks_beside_the_first_row(tmp_path: Path) -> None:
+def test_sorting_changes_neither_what_differs_nor_what_compares(tmp_path: Path) -> None:
     first = make_run(tmp_path / "first", loss=3.0, model={"norm": "pre"})
     like = make_run(tmp_path / "like", loss=2.5, model={"norm": "pre"})
     other = make_run(tmp_path / "other", loss=2.0, model={"norm": "post"}, dataset="another")
     found = compare_runs([first, like, other], "loss")
     assert [run.name for run in found.runs] == ["other", "like", "first"]
-    assert found.base == "first"
+    assert found.baseline.name == "first"
     assert {name: set(each) for name, each in found.differs.items()} == {
         "first": set(),
         "like": set(),
         "other": {"model.norm", "dataset"},
     }
-    assert [found.compares(run, "valid.loss") for run in found.runs] == [True, False, False]
-    assert any(note.startswith("first: ") and "not comparable with other" in note for note in found.notes)
+    assert [found.compares(run, "valid.loss") for run in found.runs] == [False, True, True]
+    assert any(note.startswith("other: ") and "not comparable with first" in note for note in found.notes)
     found = compare_runs([first, like, other])
     assert [found.compares(run, "valid.loss") for run in found.runs] == [True, True, False]
 

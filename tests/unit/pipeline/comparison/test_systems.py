@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from tests.tiny_artifact import signed
+from tests.tiny_artifact import rewritten, signed
 from tests.tiny_runs import add_texts, make_run
+from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.comparison.systems import (
     NO_TRANSLATIONS,
-    OLD_SCORES,
+    OTHER_TRANSLATIONS,
+    OTHER_VERSION,
     SegmentFigures,
     read_system,
     texts_differ,
@@ -25,8 +27,8 @@ MAIN = Segments("main", ["A", "B", "C"], ["EINS", "", "drei"], [["EINS", "ZWEI",
 
 def noted(**changes: Any) -> list[dict[str, Any]]:
     entry = {"split": "main", "line": 1, "log_prob": -2.5, "pieces": 3, "words": 2, "external": {"länge": 7}}
-    empty = {"split": "main", "line": 2, "log_prob": None, "pieces": None, "words": None, "external": {}}
-    return [entry | changes, empty]
+    empty = {"split": "main", "log_prob": None, "pieces": None, "words": None, "external": {}}
+    return [entry | changes, empty | {"line": 2}, empty | {"line": 3}]
 
 
 def test_what_a_run_holds_is_read_the_main_test_set_first(tmp_path: Path) -> None:
@@ -38,16 +40,28 @@ def test_what_a_run_holds_is_read_the_main_test_set_first(tmp_path: Path) -> Non
     assert system.tests == tests
     assert list(system.tests) == ["main", ARABIC.name, "a"]
     assert system.figures == {
-        "main": [SegmentFigures(-2.5, 3, 2, {"länge": 7.0}), SegmentFigures(None, None, None, {})]
+        "main": [SegmentFigures(-2.5, 3, 2, {"länge": 7.0}), *[SegmentFigures(None, None, None, {})] * 2]
     }
     assert system.notes == []
+
+
+def test_figures_of_other_lines_than_the_test_set_has_are_an_error(tmp_path: Path) -> None:
+    run = add_texts(make_run(tmp_path / "run"), {"main": MAIN}, noted=noted()[:2])
+    with pytest.raises(DataError, match=r"segments\.jsonl: has 2 lines of main, which has 3"):
+        read_system(run, "run")
 
 
 def test_what_a_run_lacks_is_said(tmp_path: Path) -> None:
     bare = read_system(make_run(tmp_path / "bare"), "bare")
     assert (bare.tests, bare.figures, bare.notes) == ({}, {}, [NO_TRANSLATIONS])
     run = add_texts(make_run(tmp_path / "run"), {"main": MAIN})
-    assert read_system(run, "run").notes == [OLD_SCORES]
+    assert read_system(run, "run").notes == []
+    found = open_artifact(run / "scores")
+    rewritten(run / "scores", config={"evaluation": {"metrics": ["of another time"]}})
+    assert read_system(run, "run").notes == [OTHER_VERSION]
+    rewritten(run / "scores", config=found.config)
+    rewritten(run / "translations", config={"decoding": {"beam": 9}})
+    assert read_system(run, "run").notes == [OTHER_TRANSLATIONS]
     other = make_run(tmp_path / "other", seed=2)
     shutil.rmtree(run / "model")
     shutil.copytree(other / "model", run / "model")
@@ -61,6 +75,7 @@ def test_damage_is_an_error(tmp_path: Path) -> None:
         read_system(run, "run")
     (run / "translations" / "main.txt").write_text("EINS\n")
     signed(run / "translations")
+    shutil.rmtree(run / "scores")  # which would be of others
     with pytest.raises(DataError, match="lines, but"):
         read_system(run, "run")
 

@@ -1,0 +1,81 @@
+"""Runs that differ in their seed alone, folded into one row: the mean of a figure, and how far seeds scatter it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
+
+from tfm.pipeline.artifacts.canonical_json import plain, sha256_of_json
+from tfm.pipeline.reports.run_summary import Trained
+
+
+@dataclass(frozen=True)
+class Row:
+    """A run, or several that differ in their seed alone."""
+
+    name: str
+    runs: Sequence[Trained]
+
+    @property
+    def seeds(self) -> list[int | None]:
+        return [run.model.seed for run in self.runs]
+
+    def values(self, figure: str) -> list[float]:
+        """A figure of each run that has it."""
+        return [run.figures[figure].score for run in self.runs if figure in run.figures]
+
+    def mean(self, figure: str) -> float | None:
+        """The mean of a figure over its runs; None where no run has it."""
+        values = self.values(figure)
+        return fmean(values) if values else None
+
+    def deviation(self, figure: str) -> float | None:
+        """The standard deviation of a figure over seeds, sqrt(sum (x - mean)^2 / (n - 1)); None of fewer than two, or
+        where one is infinite."""
+        values = self.values(figure)
+        return stdev(values) if len(values) > 1 and all(map(math.isfinite, values)) else None
+
+
+def fold(runs: Sequence[Trained]) -> list[Row]:
+    """Rows in the order of their first runs. Runs with the same config and different seeds share one.
+
+    Runs of the same seed as well tell nothing of chance, and stay apart. A row is called NAME where its runs are
+    NAME-SEED, as `tfm run --seeds` names them; else by the names of them all.
+    """
+    alike: dict[str, list[Trained]] = {}
+    for run in runs:
+        alike.setdefault(_but_for_the_seed(run), []).append(run)
+    groups: list[list[Trained]] = []
+    for group in alike.values():
+        seeds = {run.model.seed for run in group}
+        groups += [group] if len(seeds) == len(group) else [[run] for run in group]
+    place = {run.name: number for number, run in enumerate(runs)}
+    groups.sort(key=lambda group: place[group[0].name])
+    stems = [_stem(group) for group in groups]
+    taken = [run.name for run in runs]
+    return [
+        Row(stem if stem is not None and stems.count(stem) == 1 and stem not in taken else _all_names(group), group)
+        for stem, group in zip(stems, groups, strict=True)
+    ]
+
+
+def apart(runs: Sequence[Trained]) -> list[Row]:
+    """Each run as a row of its own."""
+    return [Row(run.name, [run]) for run in runs]
+
+
+def _but_for_the_seed(run: Trained) -> str:
+    """A digest of all settings but the seed."""
+    return sha256_of_json({key: plain(value) for key, value in run.config.items() if key != "seed"})
+
+
+def _stem(runs: Sequence[Trained]) -> str | None:
+    """What runs are called that `tfm run --seeds` made."""
+    if len(runs) == 1:
+        return None
+    stems = {run.name.removesuffix(f"-{run.model.seed}") for run in runs}
+    return stems.pop() if len(stems) == 1 and all(run.name.endswith(f"-{run.model.seed}") for run in runs) else None
+
+
+def _all_names(runs: Sequence[Trained]) -> str:
+    return ", ".join(run.name for run in runs)

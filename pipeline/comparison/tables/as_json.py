@@ -1,0 +1,101 @@
+"""A comparison as JSON: each run with its figures, each row, and the tests against the baseline."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from tfm.pipeline.artifacts.canonical_json import plain
+from tfm.pipeline.comparison.metric_tests import Measured, Outcome, settings_of_tests
+from tfm.pipeline.comparison.runs import Comparison
+from tfm.pipeline.comparison.seeds import Row
+from tfm.pipeline.reports.run_summary import Trained
+from tfm.pipeline.significance.agreement_with_people import SOURCE, agreement_with_people
+from tfm.pipeline.significance.paired_tests import Difference
+from tfm.pipeline.significance.seeds import SeedDifference
+
+
+def as_json(found: Comparison, tested: Outcome) -> dict[str, Any]:
+    """All of it, but for the curves.
+
+    Figures of the main test set have an interval where segments are known, and `versus` where they were tested: of runs
+    against the first run of the baseline, of rows against the baseline.
+    """
+    return {
+        "baseline": found.baseline.name,
+        "test": {"name": tested.test, "segments": tested.num_segments},
+        "tests": settings_of_tests(),
+        "looked_at": [
+            {"test": each.test, "folder": str(each.folder), "times": len(each.entries), "models": each.num_models}
+            for each in tested.looked_at
+        ],
+        "runs": [_run(found, tested, run) for run in found.runs],
+        "rows": [_row(found, tested, row) for row in found.rows],
+        "notes": [*found.notes, *tested.notes],
+    }
+
+
+def _run(found: Comparison, tested: Outcome, run: Trained) -> dict[str, Any]:
+    return {
+        "name": run.name,
+        "model": str(run.model.path),
+        "fingerprint": run.model.fingerprint,
+        "architecture": run.architecture,
+        "task": run.task,
+        "seed": run.model.seed,
+        "differs": plain(found.differs[run.name]),
+        "figures": {
+            name: {
+                "value": plain(figure.score),
+                "signature": figure.signature,
+                "comparable": found.compares(run, name),
+                **_tests(name, run.name, tested.runs),
+            }
+            for name, figure in run.figures.items()
+        },
+    }
+
+
+def _row(found: Comparison, tested: Outcome, row: Row) -> dict[str, Any]:
+    names = dict.fromkeys(name for run in row.runs for name in run.figures)
+    return {
+        "name": row.name,
+        "runs": [run.name for run in row.runs],
+        "seeds": row.seeds,
+        "differs": plain(found.row_differs(row)),
+        "figures": {
+            name: {
+                "mean": plain(row.mean(name)),
+                "deviation": row.deviation(name),
+                "num_runs": len(row.values(name)),
+                "comparable": found.row_compares(row, name),
+                **_tests(name, row.name, tested.rows),
+            }
+            for name in names
+        },
+    }
+
+
+def _tests(figure: str, name: str, measured: Mapping[str, Mapping[str, Measured]]) -> dict[str, Any]:
+    """Interval and test of a figure, where there are any."""
+    part, _, metric = figure.partition(".")
+    found = measured.get(metric, {}).get(name) if part == "test" else None
+    if found is None:
+        return {}
+    interval = {"interval": [plain(found.low), plain(found.high)]}
+    return interval if found.versus is None else {**interval, "versus": _versus(metric, found.versus)}
+
+
+def _versus(metric: str, versus: Difference | SeedDifference) -> dict[str, Any]:
+    """A test as JSON: the fields of the test, and the chance that people agree."""
+    fields = asdict(versus)
+    interval = [fields.pop("low"), fields.pop("high")]
+    people = agreement_with_people(metric, versus.difference)
+    return {
+        "difference": plain(fields.pop("difference")),
+        "interval": plain(interval),
+        **{name: plain(value) for name, value in fields.items()},
+        "stands": versus.stands,
+        "people_agree": None
+        if people is None
+        else {"percent": people.percent, "bound": people.bound, "source": SOURCE},
+    }

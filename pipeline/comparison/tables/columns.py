@@ -1,0 +1,191 @@
+"""The tables of a comparison: a row for each run or several seeds of it, and the tests against the baseline."""
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from tfm.data.errors import listed
+from tfm.pipeline.comparison.metric_tests import Outcome
+from tfm.pipeline.comparison.runs import SMALL, Comparison
+from tfm.pipeline.comparison.seeds import Row
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.reports.evaluation_report import label
+from tfm.pipeline.significance.agreement_with_people import agreement_with_people
+from tfm.pipeline.significance.paired_tests import Difference
+from tfm.pipeline.significance.seeds import SeedDifference
+
+NOTHING = "–"
+STANDS, NOT_COMPARABLE = "*", "†"
+SAID = ("model.architecture", "model.task")  # they have columns of their own
+SCATTERED = ("valid", "test")  # of these figures the scatter over seeds is shown
+LONGEST = 40  # characters of a setting
+P_VALUES = ("p bootstrap", "p randomisation", "p over seeds", "p corrected")
+Shown = Callable[[float], str]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A figure as a table shows it: its value, what stands after ±, and its marks.
+
+    stands: it differs from the baseline's. comparable: with the baseline's. best: no other of its column is better.
+    """
+
+    text: str
+    spread: str = ""
+    stands: bool = False
+    comparable: bool = True
+    best: bool = False
+
+    def __str__(self) -> str:
+        spread = f" ± {self.spread}" if self.spread else ""
+        return self.text + spread + STANDS * self.stands + NOT_COMPARABLE * (not self.comparable)
+
+
+@dataclass(frozen=True)
+class Column:
+    heading: str
+    cells: Sequence[Cell]
+    numeric: bool = True
+
+
+def all_metrics(found: Comparison) -> list[str]:
+    """The metrics of the main test set that any run has."""
+    names = dict.fromkeys(name for run in found.runs for name in run.figures)
+    return [name.removeprefix("test.") for name in names if name.startswith("test.")]
+
+
+def metrics_named(texts: Sequence[str], found: Comparison) -> list[str]:
+    """The metrics of the main test set that are meant; where none is named, those of the tasks that runs have.
+
+    Raises RecipeError for one that no run has.
+    """
+    known = all_metrics(found)
+    if not texts:
+        return [name for name in (figure.removeprefix("test.") for figure in found.main) if name in known]
+    names = list(dict.fromkeys(text.removeprefix("test.") for text in texts))
+    for name in names:
+        if name not in known:
+            raise RecipeError(f"--metric {name}: these runs have {listed(known) or 'no scores'}")
+    return names
+
+
+def table(found: Comparison, tested: Outcome, metrics: Sequence[str], *, duration: Shown) -> list[Column]:
+    """The columns of a row for each run, or for several seeds of it; those in which nothing stands are omitted.
+
+    duration: how seconds are shown.
+    """
+    rows = found.rows
+    columns = [
+        Column("run", [Cell(name_of(row)) for row in rows], numeric=False),
+        Column("architecture", [Cell(row.runs[0].architecture) for row in rows], numeric=False),
+    ]
+    if len({row.runs[0].task for row in rows}) > 1:
+        columns.append(Column("task", [Cell(row.runs[0].task) for row in rows], numeric=False))
+    costs: dict[str, tuple[str, Shown]] = {
+        "parameters": ("parameters", "{:,.0f}".format),
+        "tokens_per_second": ("tokens/s", "{:,.0f}".format),
+        "updates": ("updates", "{:,.0f}".format),
+        "seconds": ("training", duration),
+        "valid.loss": ("valid loss ↓", "{:.4f}".format),
+        "valid.perplexity": ("valid perplexity ↓", "{:,.2f}".format),
+        "valid.accuracy": ("valid accuracy", lambda share: f"{100 * share:.1f} %"),
+        "valid.bleu": ("valid BLEU", "{:.2f}".format),
+    }
+    columns += [Column(heading, figures(found, tested, name, shown)) for name, (heading, shown) in costs.items()]
+    columns += score_columns(found, tested, metrics)
+    differs = [Cell(_settings(found, row)) for row in rows]
+    columns.append(Column(f"differs from {found.baseline.name}", differs, numeric=False))
+    return [column for column in columns if any(cell.text not in ("", NOTHING) for cell in column.cells)]
+
+
+def score_columns(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[Column]:
+    """A column for each metric of the main test set."""
+    return [
+        Column(heading(found, metric), figures(found, tested, f"test.{metric}", "{:,.2f}".format)) for metric in metrics
+    ]
+
+
+def heading(found: Comparison, metric: str) -> str:
+    """The name of a metric of the main test set."""
+    signatures = [run.figures[f"test.{metric}"].signature for run in found.runs if f"test.{metric}" in run.figures]
+    return label(metric, next(iter(signatures), ""))
+
+
+def figures(found: Comparison, tested: Outcome, name: str, shown: Shown) -> list[Cell]:
+    """The cells of a figure."""
+    cells = [_cell(found, tested, row, name, shown) for row in found.rows]
+    means = [row.mean(name) if found.row_compares(row, name) else None for row in found.rows]
+    known = [mean for mean in means if mean is not None]
+    if len(known) < 2 or name.partition(".")[0] not in SCATTERED:
+        return cells
+    best = (min if name in SMALL else max)(known)
+    return [replace(cell, best=mean == best) for cell, mean in zip(cells, means, strict=True)]
+
+
+def name_of(row: Row) -> str:
+    """The name of a row, with the number of its seeds."""
+    return row.name if len(row.runs) == 1 else f"{row.name} ({len(row.runs)} seeds)"
+
+
+def _cell(found: Comparison, tested: Outcome, row: Row, name: str, shown: Shown) -> Cell:
+    mean = row.mean(name)
+    if mean is None:
+        return Cell(NOTHING)
+    part, _, metric = name.partition(".")
+    measured = tested.rows.get(metric, {}).get(row.name) if part == "test" else None
+    spread = row.deviation(name) if part in SCATTERED else None
+    if measured is not None:
+        spread = measured.spread
+    return Cell(
+        _number(mean, shown),
+        "" if spread is None or not math.isfinite(spread) else _number(spread, shown),
+        measured is not None and measured.versus is not None and measured.versus.stands,
+        found.row_compares(row, name),
+    )
+
+
+def _number(value: float, shown: Shown) -> str:
+    return "∞" if value == math.inf else shown(value)
+
+
+def _settings(found: Comparison, row: Row) -> str:
+    return ", ".join(f"{key} = {_value(value)}" for key, value in found.row_differs(row).items() if key not in SAID)
+
+
+def _value(value: object) -> str:
+    text = "none" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
+def differences(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[Column]:
+    """A row for each test against the baseline, by row and metric; no columns where nothing was tested."""
+    lines = []
+    for row in found.rows:
+        for metric in metrics:
+            measured = tested.rows.get(metric, {}).get(row.name)
+            if measured is not None and measured.versus is not None:
+                lines.append((row, metric, measured.versus))
+    columns = [
+        Column("run", [Cell(name_of(row)) for row, _, _ in lines], numeric=False),
+        Column("metric", [Cell(heading(found, metric)) for _, metric, _ in lines], numeric=False),
+        Column("difference", [Cell(f"{each.difference:+,.2f}", stands=each.stands) for _, _, each in lines]),
+        Column("95 % interval", [Cell(f"{each.low:+,.2f} to {each.high:+,.2f}") for _, _, each in lines]),
+    ]
+    p_values = [_p_values(each) for _, _, each in lines]
+    columns += [Column(kind, [Cell(_p(each.get(kind))) for each in p_values]) for kind in P_VALUES]
+    people = [agreement_with_people(metric, each.difference) for _, metric, each in lines]
+    columns.append(Column("people agree", [Cell(NOTHING if each is None else str(each)) for each in people]))
+    return [column for column in columns if any(cell.text != NOTHING for cell in column.cells)]
+
+
+def _p_values(versus: Difference | SeedDifference) -> dict[str, float]:
+    """Those of a test over segments, or of one over seeds and segments; and what decides, after Holm's correction."""
+    if isinstance(versus, SeedDifference):
+        return {"p over seeds": versus.p, "p corrected": versus.p_holm}
+    found = {"p bootstrap": versus.p_bootstrap, "p randomisation": versus.p_randomisation}
+    return {**found, "p corrected": versus.p_holm}
+
+
+def _p(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:.4f}"

@@ -1,0 +1,82 @@
+"""The scores of a comparison as the LaTeX table of a paper, for the package booktabs."""
+
+from collections.abc import Iterator, Sequence
+
+from tfm.data.errors import printable
+from tfm.pipeline.comparison.metric_tests import Outcome, settings_of_tests
+from tfm.pipeline.comparison.runs import Comparison
+from tfm.pipeline.comparison.tables.columns import Cell, name_of, score_columns
+from tfm.pipeline.comparison.tables.legend import legend
+
+ESCAPED = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    **{each: rf"\{each}" for each in "{}&%$#_"},
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "±": r"$\pm$",
+    "↓": r"$\downarrow$",
+    "∞": r"$\infty$",
+    "–": "--",
+    "*": r"$^{*}$",
+    "†": r"$^{\dagger}$",
+}
+"""What LaTeX would obey, or its fonts lack. Other scripts are left as they are: they need a font that has them."""
+
+
+def latex(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> str:
+    """A table of metrics of the main test set, the best of each in bold; their signatures stand in comments."""
+    columns = score_columns(found, tested, metrics)
+    table = [
+        " & ".join(["", *(escaped(column.heading) for column in columns)]).lstrip(),
+        *(
+            " & ".join([escaped(name_of(row)), *(_cell(column.cells[place]) for column in columns)])
+            for place, row in enumerate(found.rows)
+        ),
+    ]
+    about = f"Scores on {tested.test}" if tested.test else "Scores"
+    size = f" ({tested.num_segments:,} segments)" if tested.num_segments else ""
+    sentences = [f"{about}{size}, the best in bold", *legend(found, tested, metrics, columns)]
+    return "\n".join(
+        [
+            "% \\usepackage{booktabs}",
+            *_signatures(found, metrics),
+            f"% tests: {'|'.join(f'{name}:{value}' for name, value in settings_of_tests().items())}",
+            r"\begin{table}",
+            r"  \centering",
+            rf"  \begin{{tabular}}{{l{'r' * len(columns)}}}",
+            r"    \toprule",
+            rf"    {table[0]} \\",
+            r"    \midrule",
+            *(rf"    {line} \\" for line in table[1:]),
+            r"    \bottomrule",
+            r"  \end{tabular}",
+            rf"  \caption{{{' '.join(escaped(each[0].upper() + each[1:]) + '.' for each in sentences)}}}",
+            r"  \label{tab:scores}",
+            r"\end{table}",
+        ]
+    )
+
+
+def escaped(text: str) -> str:
+    """The text such that LaTeX shows just it, on one line."""
+    return "".join(ESCAPED.get(each, each) for each in printable(text))
+
+
+def _cell(cell: Cell) -> str:
+    value = escaped(cell.text)
+    spread = rf" $\pm$ {escaped(cell.spread)}" if cell.spread else ""
+    marks = r"$^{*}$" * cell.stands + r"$^{\dagger}$" * (not cell.comparable)
+    return (rf"\textbf{{{value}}}" if cell.best else value) + spread + marks
+
+
+def _signatures(found: Comparison, metrics: Sequence[str]) -> Iterator[str]:
+    """The signature of each metric, of the first run that has it."""
+    for metric in metrics:
+        for run in found.runs:
+            if (figure := run.figures.get(f"test.{metric}")) is not None:
+                yield f"% {metric}: {printable(figure.signature)}"
+                break

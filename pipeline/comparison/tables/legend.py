@@ -1,0 +1,59 @@
+"""What the marks of a comparison mean, in words: below its tables, and in the caption of one in a paper."""
+
+from collections.abc import Sequence
+
+from tfm.pipeline.comparison.metric_tests import Measured, Outcome
+from tfm.pipeline.comparison.runs import Comparison
+from tfm.pipeline.comparison.tables.columns import NOT_COMPARABLE, STANDS, Column
+from tfm.pipeline.significance.agreement_with_people import SOURCE, THRESHOLDS
+from tfm.pipeline.significance.holm import LEVEL
+from tfm.pipeline.significance.paired_tests import Difference
+from tfm.pipeline.significance.resampling import RESAMPLES, TRIALS
+from tfm.pipeline.significance.seeds import SeedDifference
+
+PEOPLE = f"people agree: how often people rank two systems as the metric does, where it differs by so much ({SOURCE})"
+
+
+def legend(found: Comparison, tested: Outcome, metrics: Sequence[str], columns: Sequence[Column]) -> list[str]:
+    """A sentence, without full stop, for each kind of mark in some columns."""
+    return [*_spreads(found, columns), *_tests(found, tested, metrics), *_not_comparable(found, columns)]
+
+
+def of_people(tested: Outcome, metrics: Sequence[str]) -> list[str]:
+    """The sentence for the chance that people agree, where that is shown."""
+    shown = any(each.versus is not None for metric in metrics if metric in THRESHOLDS for each in _of(tested, metric))
+    return [PEOPLE] if shown else []
+
+
+def _of(tested: Outcome, metric: str) -> list[Measured]:
+    return list(tested.rows.get(metric, {}).values())
+
+
+def _spreads(found: Comparison, columns: Sequence[Column]) -> list[str]:
+    """What ± is, of one run and of several seeds."""
+    shown = [len(row.runs) for place, row in enumerate(found.rows) if any(each.cells[place].spread for each in columns)]
+    interval = f"half of its 95 % interval over segments (bootstrap, {RESAMPLES:,} resamples)"
+    sentences = [f"± of one run: {interval}"] if 1 in shown else []
+    return [*sentences, *(["± of several seeds: their standard deviation"] if max(shown, default=1) > 1 else [])]
+
+
+def _tests(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[str]:
+    """How it was tested: runs over segments, rows of several seeds over both."""
+    sentences = []
+    for kind, by, family in (
+        (Difference, f"approximate randomisation ({TRIALS:,} trials)", tested.runs),
+        (SeedDifference, "a t-test over seeds and segments", tested.rows),
+    ):
+        tests = [each.versus for metric in metrics for each in _of(tested, metric) if isinstance(each.versus, kind)]
+        if not tests:
+            continue
+        sizes = [sum(each.versus is not None for each in family.get(metric, {}).values()) for metric in metrics]
+        begin = f"{STANDS}: differs" if any(each.stands for each in tests) else "none differs"
+        corrected = f", after Holm's correction over {max(sizes)} tests" if max(sizes) > 1 else ""
+        sentences.append(f"{begin} from {found.baseline.name}: p < {LEVEL:g} by {by}{corrected}")
+    return sentences
+
+
+def _not_comparable(found: Comparison, columns: Sequence[Column]) -> list[str]:
+    marked = any(not cell.comparable for column in columns for cell in column.cells)
+    return [f"{NOT_COMPARABLE}: not comparable with {found.baseline.name}"] if marked else []
