@@ -61,7 +61,7 @@ def test_where_seeds_change_nothing_it_is_the_paired_test_of_segments() -> None:
 
 def test_where_both_matter_the_variance_is_that_of_the_model() -> None:
     """Mean over many draws of what is estimated, against the model's variance written out."""
-    of_seeds, of_recipe, of_both, found = 0.1, 0.8, 0.5, []
+    of_seeds, of_recipe, of_both, found = 0.1, 0.8, 1.0, []
     for place in range(200):
         pair = [
             recipe(1000 * place + each, 3, of_seeds=of_seeds, of_recipe=of_recipe, of_both=of_both) for each in (1, 2)
