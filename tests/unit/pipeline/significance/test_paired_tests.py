@@ -203,7 +203,7 @@ def test_a_system_is_not_better_than_itself(metric: str) -> None:
 
 @pytest.mark.parametrize("metric", ["bleu", "exact_match"])
 def test_two_segments_are_no_evidence(metric: str) -> None:
-    """Two sentences better, the rest the same: by chance in one case of two; sacrebleu counts no ties and gives its least p."""
+    """Two sentences better, the rest the same: by chance in one case of two. sacrebleu counts no ties: its least p."""
     reference = [f"ein Hund läuft {number}" for number in range(50)]
     worse = ["keine Ahnung", "was ist das", *reference[2:]]
     found = versus(compare_systems(segment_statistics(metric, [worse, reference], [reference], CONFIG), trials=999)[1])
