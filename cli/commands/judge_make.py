@@ -16,6 +16,7 @@ def make(
         list[Path] | None,
         typer.Argument(metavar="[RUN...]", help="Folders of runs, with translations/ of their tests."),
     ] = None,
+    *,
     kind: Annotated[
         Literal["likert", "esa", "pairwise", "best"],
         typer.Option(
@@ -23,8 +24,8 @@ def make(
             help="likert: adequacy and fluency, 1 to 5; esa: errors marked and a score, 0 to 100; "
             "pairwise: which of two; best: which of all.",
         ),
-    ] = ...,  # type: ignore[assignment]
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", file_okay=False, help="Folder for the campaign.")] = ...,  # type: ignore[assignment]
+    ],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", file_okay=False, help="Folder for the campaign.")],
     segments: Annotated[
         int, typer.Option("--segments", metavar="N", min=1, help="Segments drawn from the test set.")
     ] = 100,

@@ -2,7 +2,7 @@
 
 CONTROLS = r"""
 function shown_text(text, name) {
-  const box = make('p', {className: 'text', dir: 'auto', 'aria-label': name}, text);
+  const box = make('p', {className: 'text', dir: 'auto', lang: '', 'aria-label': name}, text);
   if (!text.trim()) box.replaceChildren(make('span', {className: 'empty', textContent: '(empty)'}));
   return box;
 }

@@ -49,7 +49,7 @@ function marking(text, name, spans, changed) {
   const buttons = shown.filter((_, number) => all[number][3]);
   const omission = make('span', {role: 'button', tabIndex: 0, className: 'omission', textContent: '[missing]',
                                  title: 'the translation leaves something out'});
-  const box = make('p', {className: 'text', dir: 'auto', role: 'group', 'aria-label': name}, ...shown);
+  const box = make('p', {className: 'text', dir: 'auto', lang: '', role: 'group', 'aria-label': name}, ...shown);
   if (!buttons.length) box.append(make('span', {className: 'empty', textContent: '(empty)'}));
   box.append(omission);
 
