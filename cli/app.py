@@ -24,6 +24,7 @@ from tfm.cli.commands.judge_make import make
 from tfm.cli.commands.preprocess import preprocess
 from tfm.cli.commands.recipe import recipe
 from tfm.cli.commands.run import run
+from tfm.cli.commands.search import search
 from tfm.cli.commands.tokenize import tokenize
 from tfm.cli.commands.train import train
 from tfm.cli.commands.translate import translate
@@ -99,7 +100,7 @@ app = typer.Typer(
 handle_errors = ErrorHandler()
 
 STAGES = (tokenize, preprocess, train, translate, evaluate)
-BESIDE_THEM = (run, generate, attend, embed, compare, export, inspect, recipe)
+BESIDE_THEM = (run, search, generate, attend, embed, compare, export, inspect, recipe)
 
 for stage in (*STAGES, *BESIDE_THEM):
     app.command(name=stage.__name__)(handle_errors(stage))

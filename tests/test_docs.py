@@ -16,6 +16,7 @@ from tfm.cli.app import app
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.error_messages import field_at
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe
+from tfm.pipeline.tuning.search import open_search
 
 ROOT = Path(__file__).parent.parent
 TOP = [ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG")]
@@ -216,8 +217,13 @@ def test_a_snippet_is_part_of_a_recipe(tmp_path: Path, page: str, snippet: str) 
     (tmp_path / "base.toml").write_text('[data]\npath = "corpus"\n')
     data = content.get("data", {})
     head = "" if {"path", "train"} & data.keys() or "extends" in content else 'extends = "base.toml"\n'
-    (tmp_path / "snippet.toml").write_text(head + snippet)
-    load_recipe(tmp_path / "snippet.toml")
+    if "search" in content:
+        (tmp_path / "demo-base.toml").write_text('[data]\npath = "corpus"\n')
+        (tmp_path / "snippet.toml").write_text(snippet)
+        open_search(tmp_path / "snippet.toml", root=tmp_path)
+    else:
+        (tmp_path / "snippet.toml").write_text(head + snippet)
+        load_recipe(tmp_path / "snippet.toml")
 
 
 SHOWN = {

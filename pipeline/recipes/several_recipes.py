@@ -2,7 +2,7 @@
 once."""
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -115,8 +115,17 @@ def plan_of(recipe: Recipe, stage: str, place: Run) -> Plan | None:
     return None
 
 
-def take_over(todo: Plan, others: Sequence[Path], command: Sequence[str], reporter: Reporter) -> None:
-    """Publish a copy of the first artifact of just this plan, where that is not made and one of `others` is it."""
+def take_over(
+    todo: Plan,
+    others: Sequence[Path],
+    command: Sequence[str],
+    reporter: Reporter,
+    copy: Callable[[Path, Path], object] = shutil.copyfile,
+) -> None:
+    """Publish a copy of the first artifact of just this plan, where that is not made and one of `others` is it.
+
+    copy(from, to): how a file is copied.
+    """
     if stale(todo) is None:
         return
     for other in others:
@@ -126,15 +135,14 @@ def take_over(todo: Plan, others: Sequence[Path], command: Sequence[str], report
             continue  # not made, or damaged
         if stale(replace(todo, folder=other)) is None:
             with publish(todo, command=command) as draft:
-                read_artifact(other, partial(copy_files, into=draft.folder), known=made.as_input())
+                read_artifact(other, partial(copy_files, into=draft.folder, copy=copy), known=made.as_input())
                 draft.figures.update(made.figures)
             reporter.line(f"{todo.folder.name}: copied from {other}, which has the same settings and inputs")
             return
 
 
-def copy_files(made: Manifest, into: Path) -> None:
+def copy_files(made: Manifest, into: Path, copy: Callable[[Path, Path], object]) -> None:
     """Copy the files of an artifact into a draft."""
     for name in made.files:
-        copy = into / name
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(made.folder / name, copy)
+        (into / name).parent.mkdir(parents=True, exist_ok=True)
+        copy(made.folder / name, into / name)

@@ -1,7 +1,7 @@
 """The train stage: a dataset to a model. `training/` has the work in progress, `model/` the result."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from tfm.pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
 from tfm.pipeline.model_io.pretrained_vectors import VECTORS, vectors_as_inputs
 from tfm.pipeline.runtime.progress import Quiet, Reporter
 from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.training.early_stopping import Validation
 from tfm.pipeline.training.init_from import check_fits, with_shape_of
 
 # Where training is done and what is shown of it does not change what is trained.
@@ -90,11 +91,12 @@ def train(
     evaluation: EvaluationConfig,
     command: Sequence[str],
     reporter: Reporter,
+    heard: Callable[[Validation], None] = lambda validation: None,
 ) -> None:
     """Trains a model on `dataset`; works in `out`/training and publishes `out`/model.
 
     Goes on from the newest checkpoint in `out`/training where that is of the same plan. Under torchrun, every process
-    calls this. Raises Stopped, with all saved, on SIGTERM or Ctrl-C.
+    calls this. heard: called with the figures of each validation. Raises Stopped, with all saved, on SIGTERM or Ctrl-C.
     """
     talk = reporter if os.environ.get("RANK", "0") == "0" else Quiet()
     first = None if config.init_from is None else open_artifact(Path(config.init_from), "train")
@@ -105,4 +107,4 @@ def train(
         return
     from tfm.pipeline.training.session import make_model
 
-    make_model(todo, config, model, decoding, evaluation, dataset, command=command, reporter=talk)
+    make_model(todo, config, model, decoding, evaluation, dataset, command=command, reporter=talk, heard=heard)

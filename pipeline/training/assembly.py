@@ -4,7 +4,7 @@ settings -> context of the task -> state (drawn, or of a checkpoint) -> task, ba
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -60,6 +60,7 @@ class Session:
     data: Dataset
     reporter: Reporter
     world: World
+    heard: Callable[[Validation], None] = lambda validation: None
 
     @property
     def folder(self) -> Path:
@@ -223,6 +224,7 @@ def trainer_of(
         world=world,
         redraw=Curves(log, session.folder / "curves.svg"),
         watch=LoadWatch(threads, session.reporter.warn),
+        heard=session.heard,
     )
 
 

@@ -38,7 +38,8 @@ class Trainer:
 
     batches(epoch): the batches of an epoch, as arrays of row numbers; a pure function. total_steps: at most.
     width: D, for the schedule that scales by it. redraw: called after each validation, for the curves. watch: called
-    after each update.
+    after each update. heard: called with each validation once it is written down, in the process that writes; what it
+    raises ends the training.
     """
 
     config: TrainingConfig
@@ -55,6 +56,7 @@ class Trainer:
     stop: Stop = field(default_factory=Stop)
     redraw: Callable[[], None] = lambda: None
     watch: Callable[[], None] = lambda: None
+    heard: Callable[[Validation], None] = lambda validation: None
 
     def __post_init__(self) -> None:
         self._epoch: tuple[int, Sequence[Rows]] | None = None
@@ -268,6 +270,7 @@ class Trainer:
         if self.world.leads:
             self.prune()
             self.redraw()
+            self.heard(found)
 
     def pause(self) -> None:
         """Break off a validation; several processes must agree on it, which they do at the next update."""

@@ -1,6 +1,6 @@
 """A training from start to published model: who may write there, from which checkpoint, and what is published."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +26,7 @@ from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
 from tfm.pipeline.training.checkpoints.resume import choose
 from tfm.pipeline.training.checkpoints.train_state import published_weights
 from tfm.pipeline.training.checkpoints.weight_averaging import mean_weights
-from tfm.pipeline.training.early_stopping import best_first
+from tfm.pipeline.training.early_stopping import Validation, best_first
 from tfm.pipeline.training.loop import Trainer
 
 SECONDS_OF_ECHO = 2.0
@@ -42,11 +42,12 @@ def make_model(
     *,
     command: Sequence[str],
     reporter: Reporter,
+    heard: Callable[[Validation], None] = lambda validation: None,
 ) -> None:
     """Train, from the newest checkpoint where there is one, and publish the model."""
     with join(resolve_device(config.device)) as world, ExitStack() as held:
         data = read_artifact(dataset, lambda _: read_data(dataset), known=todo.inputs["dataset"])
-        session = Session(todo, config, model, decoding, evaluation, data, reporter, world)
+        session = Session(todo, config, model, decoding, evaluation, data, reporter, world, heard)
         checkpoints = Checkpoints(session.folder / "checkpoints")
         world.lead(lambda: held.enter_context(lock(session.folder)))
         world.lead(lambda: check_place(todo))

@@ -1,0 +1,92 @@
+"""`tfm search`: settings of a recipe chosen by validation."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tfm.cli.options import Sets, argv
+from tfm.pipeline.errors import RecipeError
+
+if TYPE_CHECKING:
+    from tfm.pipeline.tuning.results import Results
+
+SHOWN = 10  # trials in the table on a terminal
+
+
+def search(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A TOML file with [search]: base, space, method, ...")],
+    workers: Annotated[
+        int,
+        typer.Option("--workers", metavar="N", min=1, help="Processes that run trials, each with a share of the CPUs."),
+    ] = 1,
+    report: Annotated[bool, typer.Option("--report", help="Run no trial: the report of those there are.")] = False,
+    final: Annotated[
+        bool, typer.Option("--final", help="Run no trial: finish the best one, and score its test sets, once.")
+    ] = False,
+    storage: Annotated[
+        str | None,
+        typer.Option("--storage", metavar="URL", help="A database for the trials; default: a file in the run."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all trials as JSON.")] = False,
+    sets: Sets = None,
+) -> None:
+    """Search for the settings of a recipe that validate best; the same command goes on where it stopped."""
+    if report and final:
+        raise typer.BadParameter("give either --report or --final", param_hint="--final")
+    try:
+        from tfm.pipeline.tuning.search import finish, open_search, publish_results
+        from tfm.pipeline.tuning.worker import Work, work, work_together
+    except ModuleNotFoundError as error:
+        if error.name not in ("optuna", "sklearn"):
+            raise
+        raise RecipeError(f"tfm search needs {error.name}: pip install 'tfm[search]'") from None
+    from tfm.cli.console import reporter
+
+    talk = reporter(tables_on_stdout=not as_json)
+    found = open_search(file, sets or (), storage)
+    if not report and not final:
+        job = Work(found.trials, found.base, found.sets, argv(), talk)
+        if found.config.method == "grid":
+            talk.line(f"grid: {len(found.trials.all()):,} configurations")
+        if workers > 1:
+            work_together(job, workers, _of_one_worker(sys.argv[1:]))
+        else:
+            work(job)
+    if final:
+        finish(found, argv(), talk)
+    results = publish_results(found, argv(), talk)
+    if as_json:
+        print(json.dumps(results.as_json(), ensure_ascii=False, indent=1))
+    else:
+        columns, rows = table(results)
+        talk.table(f"{found.config.name}: {len(results.trials)} trials, the best first", columns, rows)
+
+
+def _of_one_worker(arguments: list[str]) -> list[str]:
+    """The same command for one worker."""
+    kept, skip = [], False
+    for each in arguments:
+        if skip or each.startswith("--workers="):
+            skip = False
+        elif each == "--workers":
+            skip = True
+        else:
+            kept.append(each)
+    return kept
+
+
+def table(results: "Results") -> tuple[list[str], list[list[str]]]:
+    """The best trials, those without a figure last."""
+    rest = [each for each in results.trials if each.value is None]
+    keys = list(dict.fromkeys(key for each in results.trials for key in each.configuration))
+    rows = []
+    for each in [*results.ranked, *rest][:SHOWN]:
+        settings = [each.configuration.get(key, "–") for key in keys]
+        shown = [f"{value:.4g}" if isinstance(value, float) else str(value) for value in settings]
+        figure = "–" if each.value is None else f"{each.value:.4f}"
+        ended = f"{each.ended}: {each.reason}" if each.reason else each.ended
+        rows.append([str(each.number), figure, *shown, f"{each.updates:,}", f"{each.seconds:,.0f}", ended])
+    return ["trial", results.metric, *keys, "updates", "seconds", "ended"], rows

@@ -1,0 +1,141 @@
+"""The `[search]` of a recipe of searches: what is varied, how it is chosen, and when the search ends."""
+
+import json
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from tfm.pipeline.config import Metric
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.recipes.error_messages import explain
+
+STRICT = ConfigDict(frozen=True, extra="forbid")
+Value: TypeAlias = bool | int | float | str
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$")]
+Method = Literal["grid", "random", "window", "evolution", "tpe", "gp"]
+Pruner = Literal["none", "median", "hyperband"]
+
+
+class ParameterConfig(BaseModel):
+    """What one key of a recipe may be: one of `values` or `choices`, or between `low` and `high`."""
+
+    model_config = STRICT
+
+    values: tuple[Value, ...] | None = Field(None, min_length=1, description="in order: neighbours are alike")
+    choices: tuple[Value, ...] | None = Field(None, min_length=1, description="without order")
+    low: float | None = None
+    high: float | None = None
+    step: float | None = Field(None, gt=0, description="low, low + step, ...; none: any number in between")
+    factor: float | None = Field(None, gt=1, description="low, low * factor, ...; none: any number in between")
+    log: bool = Field(False, description="draw by the logarithm: as many between 1 and 10 as between 10 and 100")
+    only_if: dict[str, Value] = Field({}, description="other keys of the space, and what they must be")
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> "ParameterConfig":
+        kinds = [self.values is not None, self.choices is not None, self.low is not None or self.high is not None]
+        if sum(kinds) != 1:
+            raise ValueError("give one of values, choices, or low and high")
+        for name in ("values", "choices"):
+            given = getattr(self, name)
+            if given is not None and len({(type(each), each) for each in given}) < len(given):
+                raise ValueError(f"{name} has one of them twice")
+        of_range = self.step is not None or self.factor is not None or self.log
+        if not kinds[2]:
+            if of_range:
+                raise ValueError("step, factor and log belong to low and high")
+            return self
+        if self.low is None or self.high is None or self.low >= self.high:
+            raise ValueError("low must be given and below high")
+        if sum([self.step is not None, self.factor is not None, self.log]) > 1:
+            raise ValueError("give one of step, factor and log")
+        if self.low <= 0 and (self.factor is not None or self.log):
+            raise ValueError(f"low ({self.low:g}) must be above 0 for a logarithm")
+        return self
+
+
+class WindowConfig(BaseModel):
+    """Of method = "window": rounds of random trials, after each of which the windows move."""
+
+    model_config = STRICT
+
+    size: int = Field(3, ge=1, description="values in the window of a key with steps")
+    share: float = Field(
+        0.3, gt=0, le=1, description="width of the window of a key without steps, as part of its range"
+    )
+    trials_a_round: int = Field(8, ge=1)
+
+
+class EvolutionConfig(BaseModel):
+    """Of method = "evolution"."""
+
+    model_config = STRICT
+
+    population: int = Field(12, ge=2, description="configurations of a generation")
+    survivors: int = Field(4, ge=2, description="the fittest, from which the next generation comes")
+    mutation: float = Field(0.2, ge=0, le=1, description="probability that a key of a child changes")
+
+    @model_validator(mode="after")
+    def _some_die(self) -> "EvolutionConfig":
+        if self.survivors >= self.population:
+            raise ValueError(f"survivors ({self.survivors}) must be fewer than the population ({self.population})")
+        return self
+
+
+class SearchConfig(BaseModel):
+    """A search over the settings of a recipe. Used by `tfm search`."""
+
+    model_config = STRICT
+
+    name: Name = Field(description="the search is in runs/NAME; default: the file's name without .toml")
+    base: str = Field(description="the recipe that is varied, relative to this file")
+    space: dict[str, ParameterConfig] = Field(min_length=1, description="by dotted key of the recipe")
+    metric: Metric = Field("loss", description="of validation, of the best checkpoint")
+    method: Method = "tpe"
+    pruning: Pruner = Field("none", description="end trials whose validations fall behind those of others")
+    trials: int | None = Field(
+        None, ge=1, description="as many in all; the first limit that is reached ends the search"
+    )
+    hours: float | None = Field(None, gt=0, description="of training and validation in all, summed over workers")
+    updates: int | None = Field(None, ge=1, description="in all")
+    seed: int = Field(1, ge=0, lt=2**32)
+    repeats: int = Field(1, ge=1, description="seeds a configuration is trained with; the mean counts")
+    keep: int = Field(3, ge=1, description="trials whose models stay on disk: the best so far")
+    window: WindowConfig = WindowConfig()
+    evolution: EvolutionConfig = EvolutionConfig()
+
+    @model_validator(mode="after")
+    def _ends(self) -> "SearchConfig":
+        if self.method != "grid" and self.trials is None and self.hours is None and self.updates is None:
+            raise ValueError("give an end: trials, hours or updates")
+        for key, parameter in self.space.items():
+            for other, value in parameter.only_if.items():
+                if other not in self.space or other == key:
+                    raise ValueError(f'space."{key}".only_if: {other} is no other key of the space')
+                if list(self.space).index(other) > list(self.space).index(key):
+                    raise ValueError(f'space."{key}".only_if: {other} must stand before {key}')
+                allowed = self.space[other].values or self.space[other].choices
+                if allowed is not None and value not in allowed:
+                    raise ValueError(f'space."{key}".only_if: {other} is never {value!r}')
+        return self
+
+
+def load_search(path: Path) -> SearchConfig:
+    """The `[search]` of a TOML file. Raises RecipeError naming file, key and what is allowed."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        raise RecipeError(f"{path}: there is no such file") from None
+    except (OSError, ValueError) as error:
+        raise RecipeError(f"{path}: cannot be read as a recipe of a search: {error}") from None
+    if set(content) != {"search"} or not isinstance(content["search"], Mapping):
+        other = ", ".join(sorted(set(content) - {"search"}))
+        problem = f"has {other} beside [search]; settings belong to the base recipe" if other else "has no [search]"
+        raise RecipeError(f"{path}: {problem}")
+    raw: dict[str, Any] = {"name": path.stem, **content["search"]}
+    try:
+        return SearchConfig.model_validate_json(json.dumps(raw, default=str), strict=True)
+    except ValidationError as error:
+        raise explain(error.errors(include_url=False), SearchConfig, ("search",), {}, lambda _: str(path)) from None

@@ -1,0 +1,159 @@
+"""Pictures of a search as SVG: best so far, parallel coordinates, slices, importance; equal results, equal bytes."""
+
+import io
+import math
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from tfm.pipeline.reports.training_curves import STYLE
+from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
+from tfm.pipeline.tuning.config import Value
+from tfm.pipeline.tuning.results import Results, TrialResult
+from tfm.pipeline.tuning.space import Parameter
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST_SLICES = 12
+BEST = "#e6550d"
+DOT = "#3182bd"
+
+
+def _svg(draw: Callable[["Figure"], None], width: float, height: float) -> str:
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
+        figure = Figure(figsize=(width, height), layout="constrained")
+        draw(figure)
+        buffer = io.StringIO()
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    text = buffer.getvalue()
+    return text[text.index("<svg") :]
+
+
+def best_so_far(results: Results) -> str:
+    """The figure of each finished trial, and the best up to it, over trials and over seconds of work."""
+    better = min if results.metric in LOWER_IS_BETTER else max
+
+    def draw(figure: "Figure") -> None:
+        over_trials, over_seconds = figure.subplots(1, 2, sharey=True)
+        done = [(each.number, spent, each.value) for each, spent in _with_seconds(results) if each.value is not None]
+        numbers, seconds, values = ([row[column] for row in done] for column in range(3))
+        bests = list(accumulate(values, better))
+        for axes, places, under in ((over_trials, numbers, "trials"), (over_seconds, seconds, "seconds of work")):
+            axes.plot(places, values, ".", color=DOT, label="a trial")
+            axes.step(places, bests, where="post", color=BEST, label="best so far")
+            axes.set_xlabel(under)
+            axes.grid(alpha=0.25)
+        over_trials.set_ylabel(results.metric)
+        over_trials.legend(frameon=False)
+
+    return _svg(draw, 10, 3.2)
+
+
+def _with_seconds(results: Results) -> list[tuple[TrialResult, float]]:
+    """Each trial with the seconds of work up to its end."""
+    return list(zip(results.trials, accumulate(each.seconds for each in results.trials), strict=True))
+
+
+def _place(parameter: Parameter, value: Value) -> float:
+    """Where a value stands on the axis of its key: its place in the list, or the number itself."""
+    if parameter.values is None:
+        assert isinstance(value, (int, float))
+        return float(value)
+    return float(parameter.values.index(value))
+
+
+def _ticks(axis_set: Callable[..., object], parameter: Parameter) -> None:
+    if parameter.values is not None:
+        shown = parameter.values if len(parameter.values) <= 8 else parameter.values[:: len(parameter.values) // 4]
+        axis_set(
+            [parameter.values.index(each) for each in shown],
+            [f"{each:g}" if isinstance(each, float) else str(each) for each in shown],
+        )
+
+
+def slices(results: Results, parameters: Sequence[Parameter]) -> str:
+    """For each key the figure of every finished trial over its value."""
+    able = list(parameters[:MOST_SLICES])
+    rows = -(-len(able) // 3)
+
+    def draw(figure: "Figure") -> None:
+        grid = figure.subplots(rows, min(3, len(able)), sharey=True, squeeze=False)
+        for axes, parameter in zip(grid.flat, able, strict=False):
+            having = [each for each in results.ranked if parameter.key in each.configuration]
+            places = [_place(parameter, each.configuration[parameter.key]) for each in having]
+            axes.plot(places, [each.value for each in having], ".", color=DOT)
+            best = results.best
+            if best is not None and parameter.key in best.configuration:
+                axes.plot([_place(parameter, best.configuration[parameter.key])], [best.value], "o", color=BEST)
+            if parameter.values is None and parameter.log:
+                axes.set_xscale("log")
+            _ticks(axes.set_xticks, parameter)
+            axes.set_xlabel(parameter.key)
+            axes.grid(alpha=0.25)
+        for axes in list(grid.flat)[len(able) :]:
+            axes.set_visible(False)
+        grid[0][0].set_ylabel(results.metric)
+
+    return _svg(draw, 10, 2.8 * rows)
+
+
+def parallel_coordinates(results: Results, parameters: Sequence[Parameter]) -> str:
+    """A line for each finished trial through its values, one axis a key; the darker, the better its figure."""
+
+    def draw(figure: "Figure") -> None:
+        axes = figure.subplots()
+        count = len(results.ranked)
+        for rank, each in reversed(list(enumerate(results.ranked))):
+            _line(axes, each, parameters, rank / max(1, count - 1), rank == 0)
+        axes.set_xticks(range(len(parameters)), [each.key.replace(".", ".\n") for each in parameters])
+        axes.set_yticks([])
+        for place, parameter in enumerate(parameters):
+            axes.axvline(place, color="#999999", linewidth=0.8)
+            for value, height in _marks(parameter):
+                axes.annotate(value, (place, height), fontsize=7, xytext=(3, 0), textcoords="offset points")
+        axes.set_ylim(-0.05, 1.05)
+
+    return _svg(draw, max(6, 1.6 * len(parameters)), 4)
+
+
+def _line(axes: "Axes", trial: TrialResult, parameters: Sequence[Parameter], rank: float, best: bool) -> None:
+    heights = [
+        _height(each, trial.configuration[each.key]) if each.key in trial.configuration else None for each in parameters
+    ]
+    xs = [place for place, height in enumerate(heights) if height is not None]
+    ys = [height for height in heights if height is not None]
+    look = {"color": BEST, "linewidth": 2.0} if best else {"color": DOT, "alpha": 0.75 - 0.65 * rank, "linewidth": 1.0}
+    axes.plot(xs, ys, **look)  # type: ignore[arg-type]
+
+
+def _height(parameter: Parameter, value: Value) -> float:
+    """A value's place from 0 to 1 on the axis of its key."""
+    if parameter.values is not None:
+        return _place(parameter, value) / max(1, len(parameter.values) - 1)
+    low, high, place = parameter.low, parameter.high, _place(parameter, value)
+    if parameter.log:
+        low, high, place = math.log(low), math.log(high), math.log(place)
+    return (place - low) / (high - low)
+
+
+def _marks(parameter: Parameter) -> list[tuple[str, float]]:
+    values: Sequence[Value] = (parameter.low, parameter.high) if parameter.values is None else parameter.values
+    shown = values if len(values) <= 8 else (values[0], values[-1])
+    return [(f"{each:.4g}" if isinstance(each, float) else str(each), _height(parameter, each)) for each in shown]
+
+
+def importance(results: Results) -> str:
+    """How much each key matters."""
+    ordered = sorted(results.importances.items(), key=lambda item: item[1])
+
+    def draw(figure: "Figure") -> None:
+        axes = figure.subplots()
+        axes.barh([key for key, _ in ordered], [100 * share for _, share in ordered], color=DOT)
+        axes.set_xlabel("% of the variance between trials")
+
+    return _svg(draw, 8, 0.6 + 0.35 * len(ordered))

@@ -1,0 +1,98 @@
+"""The report of a search: its paragraph for a paper, pictures, and all trials, on one self-contained page."""
+
+from collections.abc import Sequence
+
+from tfm.pipeline.page_frame import as_html, framed
+from tfm.pipeline.tuning import plots
+from tfm.pipeline.tuning.config import SearchConfig
+from tfm.pipeline.tuning.results import Results, TrialResult
+from tfm.pipeline.tuning.space import Parameter
+
+METHODS = {
+    "grid": "grid search over every configuration",
+    "random": "random search (Bergstra and Bengio 2012)",
+    "window": "random search in shifting windows (rounds of {window.trials_a_round} trials, windows of {window.size} "
+    "values)",
+    "evolution": "an evolutionary search (generations of {evolution.population}, {evolution.survivors} survivors, "
+    "uniform crossover, mutation with probability {evolution.mutation:g})",
+    "tpe": "the tree-structured Parzen estimator (Bergstra et al. 2011)",
+    "gp": "Bayesian optimisation with a Gaussian process",
+}
+PRUNINGS = {
+    "none": "",
+    "median": "; trials below the median of earlier ones at the same validation were ended",
+    "hyperband": "; trials were ended early by Hyperband (Li et al. 2018)",
+}
+
+
+def paragraph(config: SearchConfig, parameters: Sequence[Parameter], results: Results) -> str:
+    """What a paper owes its reader about how its hyperparameters were chosen, as text."""
+    done = [each for each in results.trials if each.ended == "finished"]
+    other: dict[str, int] = {}
+    for each in results.trials:
+        if each.ended != "finished":
+            other[each.ended] = other.get(each.ended, 0) + 1
+    space = "; ".join(f"{each.key}: {each.in_words()}{_condition(each)}" for each in parameters)
+    method = METHODS[config.method].format(window=config.window, evolution=config.evolution)
+    seeds = (
+        f"with {config.repeats} seeds each, of which the mean counts" if config.repeats > 1 else "with one seed each"
+    )
+    counts = "".join(f", {number} {kind}" for kind, number in sorted(other.items()))
+    hours = sum(each.seconds for each in results.trials) / 3600
+    updates = sum(each.updates for each in results.trials)
+    text = (
+        f"Hyperparameters were chosen by {method}{PRUNINGS[config.pruning]}, by the {config.metric} of the validation "
+        f"set (seed {config.seed}). The space was: {space}. Of {len(results.trials)} trials, trained {seeds}, "
+        f"{len(done)} finished{counts}; they took {updates:,} updates and {hours:.2f} hours in all."
+    )
+    if results.best is None:
+        return text + " No trial has finished."
+    best = ", ".join(f"{key} = {value}" for key, value in results.best.configuration.items())
+    text += f" The best, trial {results.best.number}, had {config.metric} {results.best.value:.4f} with {best}."
+    if config.repeats == 1:
+        return text + " With one seed each, nothing is said about whether the next ones are worse."
+    others = [str(each.number) for each in results.not_worse[1:]]
+    found = (
+        f"trials {', '.join(others)} are" if len(others) > 1 else f"trial {others[0]} is" if others else "no trial is"
+    )
+    return f"{text} By Welch's one-sided t-test over seeds, {found} not worse than it at p < 0.05."
+
+
+def _condition(parameter: Parameter) -> str:
+    if not parameter.only_if:
+        return ""
+    return f" (only if {' and '.join(f'{key} = {value}' for key, value in parameter.only_if)})"
+
+
+def page(config: SearchConfig, parameters: Sequence[Parameter], results: Results) -> str:
+    """The whole page."""
+    parts = [f"<p>{as_html(paragraph(config, parameters, results))}</p>"]
+    if results.ranked:
+        pictures = {
+            "The best so far": plots.best_so_far(results),
+            "Every trial through its settings": plots.parallel_coordinates(results, parameters),
+            "Each key by itself": plots.slices(results, parameters),
+        }
+        if results.importances:
+            pictures["What matters (fANOVA)"] = plots.importance(results)
+        parts += [f"<h2>{title}</h2><figure>{picture}</figure>" for title, picture in pictures.items()]
+    parts.append(f"<h2>Trials</h2>{_table(parameters, results)}")
+    return framed(f"Search: {config.name}", "\n".join(parts))
+
+
+def _table(parameters: Sequence[Parameter], results: Results) -> str:
+    keys = [each.key for each in parameters]
+    heads = ["trial", results.metric, *keys, "updates", "seconds", "ended"]
+    head = "".join(f'<th scope="col">{as_html(each)}</th>' for each in heads)
+    rest = [each for each in results.trials if each.value is None]
+    rows = "".join(f"<tr>{_cells(each, keys)}</tr>" for each in (*results.ranked, *rest))
+    return f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+
+
+def _cells(trial: TrialResult, keys: Sequence[str]) -> str:
+    value = "–" if trial.value is None else f"{trial.value:.4f}"
+    settings = [trial.configuration.get(key, "–") for key in keys]
+    shown = [f"{each:.4g}" if isinstance(each, float) else str(each) for each in settings]
+    ended = f"{trial.ended}: {trial.reason}" if trial.reason else trial.ended
+    numbers = [str(trial.number), value, *shown, f"{trial.updates:,}", f"{trial.seconds:,.0f}"]
+    return "".join(f'<td class="number">{as_html(each)}</td>' for each in numbers) + f"<td>{as_html(ended)}</td>"

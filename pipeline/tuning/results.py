@@ -1,0 +1,129 @@
+"""What a search has found: its trials as rows, the best, which are not worse, and which keys matter."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from optuna.trial import FrozenTrial, TrialState
+
+from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
+from tfm.pipeline.tuning.space import Configuration
+from tfm.pipeline.tuning.study import Trials
+
+WORSE_AT = 0.05
+STILL = {TrialState.RUNNING: "running", TrialState.WAITING: "waiting"}
+
+
+@dataclass(frozen=True)
+class TrialResult:
+    """A trial: its settings, how it ended and why, and what it cost.
+
+    value: the figure of validation, the mean over seeds. values: of each seed. validations: the first seed's figure
+    after each validation. began: seconds since 1970. seconds: of work.
+    """
+
+    number: int
+    configuration: Configuration
+    ended: str
+    reason: str
+    value: float | None
+    values: tuple[float, ...]
+    validations: tuple[float, ...]
+    updates: int
+    seconds: float
+    began: float | None
+
+
+@dataclass(frozen=True)
+class Results:
+    """The trials in order; those with a figure from best to worst; the best with all that are not worse than it."""
+
+    metric: str
+    trials: tuple[TrialResult, ...]
+    ranked: tuple[TrialResult, ...]
+    not_worse: tuple[TrialResult, ...]
+    importances: dict[str, float]
+
+    @property
+    def best(self) -> TrialResult | None:
+        return self.ranked[0] if self.ranked else None
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it."""
+        return {
+            "metric": self.metric,
+            "best": None if self.best is None else self.best.number,
+            "not_worse": [each.number for each in self.not_worse],
+            "importances": self.importances,
+            "trials": [asdict(each) for each in self.trials],
+        }
+
+
+def results(trials: Trials) -> Results:
+    """The results so far."""
+    found = tuple(map(_result, trials.all()))
+    by_number = {each.number: each for each in found}
+    ranked = tuple(by_number[each.number] for each in trials.finished())
+    metric = trials.config.metric
+    return Results(metric, found, ranked, tuple(not_worse(ranked, metric)), _importances(trials))
+
+
+def _result(trial: FrozenTrial) -> TrialResult:
+    attributes = trial.user_attrs
+    validations = tuple(trial.intermediate_values[step] for step in sorted(trial.intermediate_values))
+    return TrialResult(
+        number=trial.number,
+        configuration=dict(attributes.get("configuration", {})),
+        ended=STILL.get(trial.state) or str(attributes.get("ended", "failed")),
+        reason=str(attributes.get("reason", "")),
+        value=trial.value if trial.state == TrialState.COMPLETE else None,
+        values=tuple(attributes.get("values", [])),
+        validations=validations,
+        updates=int(attributes.get("updates", 0)),
+        seconds=float(attributes.get("seconds", 0.0)),
+        began=attributes.get("began"),
+    )
+
+
+def not_worse(ranked: Sequence[TrialResult], metric: str) -> list[TrialResult]:
+    """The best trial, and those after it that Welch's t-test over seeds does not find worse at p < 0.05, one-sided.
+
+    Of one seed a trial there is no such test: the best alone is returned. A trial of the same configuration as an
+    earlier one is passed over.
+    """
+    if not ranked:
+        return []
+    best, *rest = ranked
+    others = [each for each in rest if len(each.values) > 1 and len(best.values) > 1]
+    return [best, *(each for each in others if worse_p(best.values, each.values, metric) >= WORSE_AT)]
+
+
+def worse_p(best: Sequence[float], other: Sequence[float], metric: str) -> float:
+    """p of the other's mean not being worse than the best's, by Welch's one-sided t-test; 0 or 1 without spread."""
+    from scipy.stats import ttest_ind
+
+    sign = 1 if metric in LOWER_IS_BETTER else -1
+    mine, theirs = [sign * each for each in best], [sign * each for each in other]
+    if len(set(mine)) == len(set(theirs)) == 1:
+        return 0.0 if theirs[0] > mine[0] else 1.0
+    return float(ttest_ind(theirs, mine, equal_var=False, alternative="greater").pvalue)
+
+
+def _importances(trials: Trials) -> dict[str, float]:
+    """How much of the figure's variance each key explains (fANOVA: Hutter et al. 2014), of keys that all trials have.
+
+    Empty where there are fewer than four finished trials, or all have one figure.
+    """
+    done = trials.finished()
+    if len(done) < 4 or len({each.value for each in done}) < 2:
+        return {}
+    from optuna.importance import FanovaImportanceEvaluator, get_param_importances
+
+    shared = set.intersection(*({*each.params} for each in done))
+    varied = [key for key in shared if len({each.params[key] for each in done}) > 1]
+    if not varied:
+        return {}
+    evaluator = FanovaImportanceEvaluator(seed=trials.config.seed)
+    found = get_param_importances(trials.study, evaluator=evaluator, params=sorted(varied))
+    return {key: value for key, value in found.items() if math.isfinite(value)}

@@ -1,0 +1,40 @@
+"""What our samplers share: draws that depend on seed, trial and key alone, and finished trials from best to worst."""
+
+import math
+from collections.abc import Callable
+from hashlib import sha256
+
+import numpy as np
+from optuna.distributions import FloatDistribution
+from optuna.study import Study, StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+
+def generator(seed: int, number: int, name: str = "") -> np.random.Generator:
+    """A generator of its own for each trial and key, so that what is drawn does not depend on what was drawn before."""
+    words = np.frombuffer(sha256(f"{seed} {number} {name}".encode()).digest(), np.uint32)
+    return np.random.default_rng(words)
+
+
+def best_before(
+    study: Study, number: int, holds: Callable[[FrozenTrial], bool] = lambda trial: True
+) -> list[FrozenTrial]:
+    """The finished trials before trial `number` that have a finite value, the best first; of equals the earlier."""
+    trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+    sign = -1 if study.direction == StudyDirection.MAXIMIZE else 1
+    valued = [(sign * each.value, each.number, each) for each in trials if each.value is not None]
+    able = [row for row in valued if row[1] < number and math.isfinite(row[0]) and holds(row[2])]
+    return [each for _, _, each in sorted(able, key=lambda row: row[:2])]
+
+
+def to_unit(value: float, of: FloatDistribution) -> float:
+    """A real number as its place in its range, from 0 to 1, by the logarithm where it is drawn so."""
+    low, high = (math.log(of.low), math.log(of.high)) if of.log else (of.low, of.high)
+    return ((math.log(value) if of.log else value) - low) / (high - low)
+
+
+def from_unit(place: float, of: FloatDistribution) -> float:
+    """The number at a place from 0 to 1 of a range."""
+    low, high = (math.log(of.low), math.log(of.high)) if of.log else (of.low, of.high)
+    found = low + place * (high - low)
+    return min(max(math.exp(found) if of.log else found, of.low), of.high)

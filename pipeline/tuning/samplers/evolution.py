@@ -1,0 +1,81 @@
+"""Evolution: the fittest survive, their children cross their settings, and some settings mutate.
+
+The trials come in generations. The first is drawn at random. Of all trials before a generation the fittest are its
+parents; each child has two of them, and each of its keys comes from one or the other (uniform crossover). With a stated
+probability a key then mutates: a value with an order goes to a neighbour, a number without steps takes a small normal
+step, a category becomes another one.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.samplers import BaseSampler
+from optuna.study import Study
+from optuna.trial import FrozenTrial
+
+from tfm.pipeline.tuning.samplers.draws import best_before, from_unit, generator, to_unit
+
+STEP = 0.1
+"""Deviation of a mutation of a number without steps, as part of its range."""
+
+
+class EvolutionSampler(BaseSampler):
+    """population: trials of a generation; survivors: parents of the next; mutation: the probability of each key."""
+
+    def __init__(self, population: int, survivors: int, mutation: float, seed: int) -> None:
+        self.population, self.survivors, self.mutation, self.seed = population, survivors, mutation, seed
+
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        """None: each key is drawn by itself, from the same two parents."""
+        return {}
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: Mapping[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """Nothing: each key is drawn by itself."""
+        return {}
+
+    def sample_independent(
+        self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        """A parent's value of this key, perhaps mutated; at random where no parent has one."""
+        draw = generator(self.seed, trial.number, param_name)
+        parents = self.parents(study, trial.number)
+        having = [each for each in parents if param_name in each.params]
+        if not having:
+            return at_random(param_distribution, draw)
+        value = having[int(draw.integers(len(having)))].params[param_name]
+        return mutated(value, param_distribution, draw) if draw.random() < self.mutation else value
+
+    def parents(self, study: Study, number: int) -> list[FrozenTrial]:
+        """The two parents of a trial, drawn from the fittest before its generation; none in the first."""
+        fittest = best_before(study, number - number % self.population)[: self.survivors]
+        if not fittest:
+            return []
+        chosen = generator(self.seed, number).choice(len(fittest), min(2, len(fittest)), replace=False)
+        return [fittest[int(each)] for each in chosen]
+
+
+def at_random(of: BaseDistribution, draw: np.random.Generator) -> Any:
+    """A value drawn uniformly, by the logarithm where the key is."""
+    if isinstance(of, IntDistribution):
+        return int(draw.integers(of.low, of.high + 1))
+    if isinstance(of, FloatDistribution):
+        return from_unit(float(draw.random()), of)
+    assert isinstance(of, CategoricalDistribution)
+    return of.choices[int(draw.integers(len(of.choices)))]
+
+
+def mutated(value: Any, of: BaseDistribution, draw: np.random.Generator) -> Any:
+    """Another value: a neighbour where there is an order; the same where there is no other."""
+    if isinstance(of, IntDistribution):
+        neighbours = [each for each in (value - 1, value + 1) if of.low <= each <= of.high]
+        return neighbours[int(draw.integers(len(neighbours)))] if neighbours else value
+    if isinstance(of, FloatDistribution):
+        place = to_unit(value, of) + STEP * float(draw.standard_normal())
+        return from_unit(min(max(place, 0.0), 1.0), of)
+    assert isinstance(of, CategoricalDistribution)
+    others = [each for each in of.choices if each != value]
+    return others[int(draw.integers(len(others)))] if others else value

@@ -1,0 +1,54 @@
+"""The shifting window: random search in windows that move to where the best trial so far was.
+
+Ben Roth's method, as his lecture on hyperparameter optimisation has it: the values of each key stand in order; of each
+a window is open, at first in the middle. In each round N' trials draw every key uniformly from its window. Then each
+window moves so that the key's value in the best trial so far lies in its centre; at an edge it stays inside the range.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.samplers import BaseSampler
+from optuna.study import Study
+from optuna.trial import FrozenTrial
+
+from tfm.pipeline.tuning.samplers.draws import best_before, from_unit, generator, to_unit
+
+
+class WindowSampler(BaseSampler):
+    """size: values in the window of a key with steps; share: width of that of a key without, of its range; seed: the
+    draws are a function of it and of the trial's number."""
+
+    def __init__(self, size: int, share: float, trials_a_round: int, seed: int) -> None:
+        self.size, self.share, self.trials_a_round, self.seed = size, share, trials_a_round, seed
+
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        """None: each key is drawn by itself."""
+        return {}
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: Mapping[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """Nothing: each key is drawn by itself."""
+        return {}
+
+    def sample_independent(
+        self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        """Uniform inside the window of this key in the round of this trial. Raises ValueError for a category."""
+        draw = generator(self.seed, trial.number, param_name)
+        round_began = trial.number - trial.number % self.trials_a_round
+        best = next(iter(best_before(study, round_began, lambda each: param_name in each.params)), None)
+        if isinstance(param_distribution, IntDistribution):
+            low, values = param_distribution.low, param_distribution.high - param_distribution.low + 1
+            width = min(self.size, values)
+            centre = values // 2 if best is None else int(best.params[param_name]) - low
+            begin = min(max(centre - width // 2, 0), values - width)
+            return low + begin + int(draw.integers(width))
+        if isinstance(param_distribution, FloatDistribution):
+            middle = 0.5 if best is None else to_unit(best.params[param_name], param_distribution)
+            start = min(max(middle - self.share / 2, 0.0), 1 - self.share)
+            return from_unit(start + self.share * float(draw.random()), param_distribution)
+        assert isinstance(param_distribution, CategoricalDistribution)
+        raise ValueError(f"{param_name} has no order, and a window needs one")

@@ -1,0 +1,139 @@
+"""A search from its file to its results: opened, worked on, published as an artifact, and its best trial finished."""
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tfm.pipeline.artifacts.artifact import Input, Plan, publish
+from tfm.pipeline.artifacts.files import beginning
+from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.recipes import chain
+from tfm.pipeline.recipes.error_messages import field_at
+from tfm.pipeline.recipes.recipe import Recipe, load_recipe
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.tuning.config import SearchConfig, load_search
+from tfm.pipeline.tuning.report import page
+from tfm.pipeline.tuning.results import Results, results
+from tfm.pipeline.tuning.samplers.registry import check_method
+from tfm.pipeline.tuning.space import Parameter, parameters_of
+from tfm.pipeline.tuning.study import Trials, open_trials
+from tfm.pipeline.tuning.trial import recipe_of
+
+FINAL = "final"
+KEPT = {
+    "name": "each trial has its own",
+    "seed": "use search.seed and search.repeats",
+    "model.task": "figures of different tasks do not compare",
+    "data.path": "figures of different texts do not compare",
+    "data.source": "figures of different texts do not compare",
+    "data.target": "figures of different texts do not compare",
+    "data.valid": "figures of different texts do not compare",
+    "data.tests": "a search does not look at the tests",
+    "data.limits": "it decides which validation texts count",
+    "training.validation": "it decides what is validated, and when",
+    "training.early_stopping.metric": "search.metric says it",
+    "evaluation": "it says how the tests are scored, at which a search does not look",
+}
+"""Keys that a search may not vary, and why."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """A search that is open: its trials, the recipe that they vary, and what is said over it on the command line."""
+
+    config: SearchConfig
+    trials: Trials
+    base: Path
+    sets: Sequence[str]
+    about: Mapping[str, Any]
+
+    @property
+    def folder(self) -> Path:
+        return self.trials.folder
+
+
+def open_search(file: Path, sets: Sequence[str] = (), url: str | None = None, root: Path = Path("runs")) -> Search:
+    """The search that a file describes, begun or gone on with.
+
+    Raises RecipeError for what cannot be searched, DataError where the folder holds another search.
+    """
+    config = load_search(file)
+    base = file.parent / config.base
+    recipe = load_recipe(base, sets)
+    parameters = parameters_of(config.space)
+    for each in parameters:
+        _check_key(each, config, file)
+    check_method(config, parameters)
+    if config.metric == "bleu" and not recipe.training.validation.bleu:
+        raise RecipeError(f'{file}: search.metric = "bleu" needs training.validation.bleu = true in {base}')
+    about = {
+        **config.model_dump(mode="json", exclude={"name", "base", "trials", "hours", "updates", "keep"}),
+        "recipe": recipe.model_dump(mode="json", exclude={"name"}),
+    }
+    trials = open_trials(config, about, parameters, root / config.name, url)
+    return Search(config, trials, base, sets, about)
+
+
+def _check_key(parameter: Parameter, config: SearchConfig, file: Path) -> None:
+    parts = tuple(parameter.key.split("."))
+    place = f'{file}: search.space."{parameter.key}"'
+    for length in range(len(parts), 0, -1):
+        if why := KEPT.get(".".join(parts[:length])):
+            raise RecipeError(f"{place} cannot be varied: {why}")
+    if field_at(Recipe, parts) is None:
+        raise RecipeError(f"{place} is not a key of recipes")
+    if parts[0] == "tokenizer" and config.metric != "bleu":
+        raise RecipeError(
+            f"{place}: with another vocabulary the {config.metric} is by other pieces and does not compare: "
+            'search.metric = "bleu"'
+        )
+    if parts[0] == "decoding" and config.metric != "bleu":
+        raise RecipeError(f'{place} has no effect on the {config.metric} of validation: search.metric = "bleu"')
+
+
+def publish_results(search: Search, command: Sequence[str], reporter: Reporter) -> Results:
+    """Publish what is known so far as the artifact search/: trials.json and report.html."""
+    found = results(search.trials)
+    plan = Plan(
+        stage="search",
+        folder=search.folder / "search",
+        config=dict(search.about),
+        inputs={"recipe": Input.of_file(search.base)},
+        seed=search.config.seed,
+    )
+    with publish(plan, command=command) as draft:
+        text = json.dumps(found.as_json(), ensure_ascii=False, indent=1)
+        (draft.folder / "trials.json").write_text(text + "\n", encoding="utf-8")
+        (draft.folder / "report.html").write_text(
+            page(search.config, search.trials.parameters, found), encoding="utf-8"
+        )
+        draft.figures.update(trials=len(found.trials), best=None if found.best is None else found.best.value)
+    reporter.line(f"report: {plan.folder / 'report.html'}")
+    return found
+
+
+def finish(search: Search, command: Sequence[str], reporter: Reporter) -> Path:
+    """Make the best trial a whole run in the folder `final`: trained on where asked for, its tests scored once.
+
+    Raises DataError where no trial is finished.
+    """
+    found = results(search.trials)
+    if found.best is None:
+        raise DataError("no trial is finished: there is no best one", file=search.folder)
+    best = found.best
+    reporter.line(f"final: trial {best.number}, {search.config.metric} {best.value:.4f} of validation")
+    recipe = recipe_of(search.trials, search.base, search.sets, best.configuration, FINAL)
+    made = search.trials.place(best.number)
+    first = made.with_name(f"{made.name}-{recipe.seed}") if search.config.repeats > 1 else made
+    target = search.folder / FINAL
+    if not target.exists() and (first / "model").exists():
+        draft = target.with_name(f".{FINAL}.draft")
+        with beginning(target):
+            shutil.rmtree(draft, ignore_errors=True)
+            shutil.copytree(first, draft)
+            draft.rename(target)
+    chain.run(recipe, root=search.folder, command=command, reporter=reporter)
+    return target

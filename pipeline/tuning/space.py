@@ -1,0 +1,138 @@
+"""The space of a search: which values each key of the recipe may take, and when it has a value at all.
+
+For Optuna a key with an order is a whole number, the place of its value in the list of them, so that every sampler
+knows which values are neighbours; a key without steps is a real number; one without order is a category.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.tuning.config import ParameterConfig, Value
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+    from optuna.trial import Trial
+
+Configuration: TypeAlias = dict[str, Value]
+"""By dotted key of the recipe, those that have a value."""
+MOST_STEPS = 10_000
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """What one key may be. values: all of them, None where there are infinitely many between low and high."""
+
+    key: str
+    values: tuple[Value, ...] | None
+    ordered: bool
+    low: float = 0.0
+    high: float = 0.0
+    log: bool = False
+    only_if: tuple[tuple[str, Value], ...] = ()
+
+    def has_value(self, others: Mapping[str, Value]) -> bool:
+        """Whether the key has a value beside those of the keys before it."""
+        return all(key in others and others[key] == value for key, value in self.only_if)
+
+    def distribution(self) -> "BaseDistribution":
+        """What Optuna draws from."""
+        from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+        if self.values is None:
+            return FloatDistribution(self.low, self.high, log=self.log)
+        if self.ordered:
+            return IntDistribution(0, len(self.values) - 1)
+        return CategoricalDistribution(self.values)
+
+    def suggested(self, trial: "Trial") -> Value:
+        """The value that a trial of Optuna has for this key, drawn by its sampler where it has none yet."""
+        if self.values is None:
+            return trial.suggest_float(self.key, self.low, self.high, log=self.log)
+        if self.ordered:
+            return self.values[trial.suggest_int(self.key, 0, len(self.values) - 1)]
+        found = trial.suggest_categorical(self.key, self.values)
+        assert found is not None
+        return found
+
+    def value_of(self, drawn: Value) -> Value:
+        """The value that stands behind what Optuna keeps of it."""
+        return self.values[int(drawn)] if self.ordered and self.values is not None else drawn
+
+    def in_words(self) -> str:
+        """What the key may be, as a report says it."""
+        if self.values is None:
+            return f"between {self.low:g} and {self.high:g}{', by the logarithm' if self.log else ''}"
+        return f"{'' if self.ordered else 'one of '}{', '.join(map(_shown, self.values))}"
+
+
+def _shown(value: Value) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def parameters_of(space: Mapping[str, ParameterConfig]) -> tuple[Parameter, ...]:
+    """The keys of a space in the order in which it was written, with their values listed."""
+    return tuple(_parameter(key, config) for key, config in space.items())
+
+
+def _parameter(key: str, config: ParameterConfig) -> Parameter:
+    condition = tuple(config.only_if.items())
+    if config.values is not None or config.choices is not None:
+        ordered = config.values is not None
+        return Parameter(key, config.values or config.choices, ordered, only_if=condition)
+    assert config.low is not None
+    assert config.high is not None
+    if config.step is None and config.factor is None:
+        return Parameter(key, None, True, config.low, config.high, config.log, condition)
+    return Parameter(key, tuple(_steps(key, config, config.low, config.high)), True, only_if=condition)
+
+
+def _steps(key: str, config: ParameterConfig, low: float, high: float) -> list[Value]:
+    """low, low + step, ... or low, low * factor, ... up to high; whole numbers where all of them are."""
+    if config.step is not None:
+        count = math.floor((high - low) / config.step + 1e-9) + 1
+    else:
+        assert config.factor is not None
+        count = math.floor(math.log(high / low) / math.log(config.factor) + 1e-9) + 1
+    if count > MOST_STEPS:
+        raise RecipeError(
+            f'search.space."{key}" has {count:,} values; at most {MOST_STEPS:,}, or none of step and factor'
+        )
+    if config.step is not None:
+        found = [low + number * config.step for number in range(count)]
+    else:
+        found = [low * (config.factor or 1.0) ** number for number in range(count)]
+    rounded = [float(f"{each:.12g}") for each in found]  # 0.1 + 2 * 0.1 is meant to be 0.3
+    return [int(each) for each in rounded] if all(each.is_integer() for each in rounded) else list(rounded)
+
+
+def drawn(parameters: Sequence[Parameter], trial: "Trial") -> Configuration:
+    """The configuration of a trial: a value for each key whose condition holds."""
+    found: Configuration = {}
+    for parameter in parameters:
+        if parameter.has_value(found):
+            found[parameter.key] = parameter.suggested(trial)
+    return found
+
+
+def every_configuration(parameters: Sequence[Parameter]) -> list[Configuration]:
+    """All configurations of a finite space, each once, the last key changing fastest.
+
+    Raises RecipeError naming a key that has infinitely many values.
+    """
+    for parameter in parameters:
+        if parameter.values is None:
+            raise RecipeError(
+                f'search.space."{parameter.key}" has infinitely many values: method = "grid" needs step or factor'
+            )
+    found: list[Configuration] = [{}]
+    for parameter in parameters:
+        assert parameter.values is not None
+        found = [
+            {**before, parameter.key: value} if value is not None else before
+            for before in found
+            for value in (parameter.values if parameter.has_value(before) else (None,))
+        ]
+    return found

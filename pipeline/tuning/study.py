@@ -1,0 +1,244 @@
+"""The study behind a search: Optuna's trials in a file or a database, and which worker runs which of them.
+
+A trial belongs to the worker that holds the lock of its folder; the operating system frees it when the worker dies,
+however it dies, and the next worker that looks goes on with the trial. Workers ask for trials one at a time.
+"""
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import optuna
+from optuna.storages import BaseStorage, JournalStorage, RDBStorage
+from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
+from optuna.study import Study, StudyDirection
+from optuna.trial import FrozenTrial, Trial, TrialState
+
+from tfm.pipeline.artifacts.files import beginning
+from tfm.pipeline.artifacts.folder_lock import lock
+from tfm.pipeline.errors import CannotWrite, DataError, RecipeError
+from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
+from tfm.pipeline.tuning.config import SearchConfig
+from tfm.pipeline.tuning.samplers.registry import PRUNERS, sampler
+from tfm.pipeline.tuning.space import Configuration, Parameter, every_configuration
+
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+ABOUT = "search"
+"""The attribute of a study that says what it searches."""
+MAY_CHANGE = {"trials", "hours", "updates", "keep", "name"}
+
+
+class _FileLock(JournalFileOpenLock):
+    """The lock of the journal: one of the operating system, which does not outlive a killed worker."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(str(file))
+        self._file, self._descriptor = file, -1
+
+    def acquire(self) -> bool:
+        self._descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        return True
+
+    def release(self) -> None:
+        os.close(self._descriptor)
+
+
+@contextmanager
+def waiting_for(file: Path) -> Iterator[None]:
+    """Within, this process alone holds the lock on a file; others wait."""
+    held = _FileLock(file)
+    held.acquire()
+    try:
+        yield
+    finally:
+        held.release()
+
+
+def storage_at(folder: Path, url: str | None) -> BaseStorage:
+    """Where the trials are kept: in the database at a URL, or in a journal in the folder of the search."""
+    with beginning(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    if url is not None:
+        try:
+            return RDBStorage(url)
+        except Exception as error:  # SQLAlchemy's many, and a driver that is not installed
+            raise RecipeError(f"--storage {url}: cannot be opened: {str(error).splitlines()[0]}") from error
+    file, guard = folder / "trials.journal", folder / ".trials.lock"
+    with waiting_for(guard):
+        _cut_torn_line(file)
+    return JournalStorage(JournalFileBackend(str(file), lock_obj=_FileLock(guard)))
+
+
+def _cut_torn_line(file: Path) -> None:
+    """Remove a last line without its end: its writer died, or the disk was full, before the line was whole."""
+    if not file.exists():
+        return
+    content = file.read_bytes()
+    if content and not content.endswith(b"\n"):
+        os.truncate(file, content.rfind(b"\n") + 1)
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """A trial that this worker runs. number: from 0; earlier: what it had done when another worker left it."""
+
+    trial: Trial
+    folder: Path
+    earlier: Mapping[str, Any]
+
+    @property
+    def number(self) -> int:
+        return self.trial.number
+
+
+@dataclass(frozen=True)
+class Trials:
+    """The trials of a search, all workers' together.
+
+    folder: where the runs of the trials lie. shares_folder: whether all workers see it, as those of a journal do; those
+    of a database may be on machines of their own.
+    """
+
+    config: SearchConfig
+    parameters: tuple[Parameter, ...]
+    folder: Path
+    study: Study
+    shares_folder: bool
+
+    def place(self, number: int) -> Path:
+        """The folder of a trial."""
+        return self.folder / "trials" / f"{number:04}"
+
+    def all(self) -> list[FrozenTrial]:
+        """Every trial so far, in order."""
+        return self.study.get_trials(deepcopy=False)
+
+    def finished(self) -> list[FrozenTrial]:
+        """The trials with a figure of validation, the best first."""
+        done = [each for each in self.all() if each.state == TrialState.COMPLETE]
+        sign = 1 if self.config.metric in LOWER_IS_BETTER else -1
+        return sorted(done, key=lambda each: (sign * (each.value or 0.0), each.number))
+
+    def over(self) -> str | None:
+        """Which limit the search has reached, in words; None where more trials are to begin."""
+        trials, config = self.all(), self.config
+        begun = [each for each in trials if each.state != TrialState.WAITING]
+        seconds = sum(each.user_attrs.get("seconds", 0.0) for each in trials)
+        updates = sum(each.user_attrs.get("updates", 0) for each in trials)
+        if config.trials is not None and len(begun) >= config.trials:
+            return f"{config.trials:,} trials"
+        if config.hours is not None and seconds >= 3600 * config.hours:
+            return f"{config.hours:g} hours"
+        if config.updates is not None and updates >= config.updates:
+            return f"{config.updates:,} updates"
+        if config.method == "grid" and len(begun) == len(trials):
+            return "every configuration"
+        return None
+
+    @contextmanager
+    def claim(self) -> Iterator[Claimed | None]:
+        """A trial for this worker: one that another left unfinished, or else a new one; None where there is none.
+
+        Within, no other worker takes it.
+        """
+        with ExitStack() as held:
+            with waiting_for(self.folder / ".claim.lock"):
+                found = self._left(held) or self._new(held)
+            yield found
+
+    def _left(self, held: ExitStack) -> Claimed | None:
+        for each in self.all():
+            place = self.place(each.number)
+            here = self.shares_folder or place.exists()  # else it is another machine's, whose lock cannot be seen
+            if each.state == TrialState.RUNNING and here and _take(place, held):
+                return Claimed(Trial(self.study, each._trial_id), place, dict(each.user_attrs))
+        return None
+
+    def _new(self, held: ExitStack) -> Claimed | None:
+        if self.over() is not None:
+            return None
+        with beginning(self.folder):
+            (self.folder / "trials").mkdir(parents=True, exist_ok=True)
+        self.study.sampler = sampler(self.config, len(self.all()))
+        trial = self.study.ask()
+        place = self.place(trial.number)
+        if not _take(place, held):
+            raise CannotWrite(f"{place}: another search writes there; give this one another name")
+        place.mkdir(exist_ok=True)
+        trial.set_user_attr("began", time.time())
+        return Claimed(trial, place, {})
+
+
+def _take(place: Path, held: ExitStack) -> bool:
+    """Whether this process has the lock of a folder now, until `held` ends."""
+    try:
+        held.enter_context(lock(place))
+    except CannotWrite as error:
+        if "is writing it" in str(error):
+            return False
+        raise
+    return True
+
+
+def open_trials(
+    config: SearchConfig, about: Mapping[str, Any], parameters: tuple[Parameter, ...], folder: Path, url: str | None
+) -> Trials:
+    """The study of a search: begun, or gone on with.
+
+    about: all that makes the search what it is. Raises DataError where the study there is another search.
+    """
+    storage = storage_at(folder, url)
+    direction = StudyDirection.MINIMIZE if config.metric in LOWER_IS_BETTER else StudyDirection.MAXIMIZE
+    with waiting_for(folder / ".claim.lock"):
+        study = optuna.create_study(
+            storage=storage,
+            study_name=config.name,
+            direction=direction,
+            load_if_exists=True,
+            pruner=PRUNERS[config.pruning](),
+        )
+        said = json.loads(json.dumps(about))
+        before = study.user_attrs.get(ABOUT)
+        if before is None:
+            for configuration in every_configuration(parameters) if config.method == "grid" else ():
+                study.enqueue_trial(_drawn_as(configuration, parameters), skip_if_exists=True)
+            study.set_user_attr(ABOUT, said)
+        elif changed := sorted(_differences(before, said)):
+            raise DataError(
+                f"holds the trials of another search, which differs in {', '.join(changed[:3])}; give this one another "
+                "name, or move that folder away",
+                file=folder,
+            )
+    return Trials(config, parameters, folder, study, shares_folder=url is None)
+
+
+def _drawn_as(configuration: Configuration, parameters: tuple[Parameter, ...]) -> dict[str, Any]:
+    """A configuration as Optuna keeps it: values with an order as their place."""
+    return {
+        each.key: (each.values or ()).index(configuration[each.key]) if each.ordered else configuration[each.key]
+        for each in parameters
+        if each.key in configuration
+    }
+
+
+def _differences(before: Mapping[str, Any], now: Mapping[str, Any], key: str = "") -> Iterator[str]:
+    for name in before.keys() | now.keys():
+        old, new = before.get(name), now.get(name)
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            yield from _differences(old, new, f"{key}{name}.")
+        elif old != new:
+            yield f"{key}{name}"
+
+
+def same_as(trials: Trials, number: int, configuration: Configuration) -> FrozenTrial | None:
+    """An earlier trial of just this configuration that was finished."""
+    able = (each for each in trials.all() if each.number != number and each.state == TrialState.COMPLETE)
+    return next((each for each in able if each.user_attrs.get("configuration") == configuration), None)

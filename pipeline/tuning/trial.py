@@ -1,0 +1,222 @@
+"""One trial of a search: an ordinary run of the base recipe with the trial's settings, up to its model.
+
+The test sets are not touched. Whatever a configuration does in training is a result: that it diverges, does not fit in
+memory, or cannot be built at all.
+"""
+
+import math
+import os
+import shutil
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from optuna.trial import TrialState
+
+from tfm.pipeline.artifacts.artifact import open_artifact
+from tfm.pipeline.artifacts.files import beginning
+from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.recipes.chain import Run, run_stage
+from tfm.pipeline.recipes.recipe import Recipe, load_recipe, run_folder
+from tfm.pipeline.recipes.several_recipes import plan_of, take_over
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.stages.train import train
+from tfm.pipeline.training.early_stopping import Validation
+from tfm.pipeline.tuning.space import Configuration, drawn
+from tfm.pipeline.tuning.study import Claimed, Trials, same_as, waiting_for
+
+FINISHED, PRUNED, IMPOSSIBLE, FAILED = "finished", "pruned", "impossible", "failed"
+
+
+class _Pruned(Exception):
+    """Raised within a training that falls behind the others."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a trial: how it ended, the reason in words, and its figure of validation."""
+
+    ended: str
+    reason: str
+    value: float | None
+
+    @property
+    def state(self) -> TrialState:
+        return {FINISHED: TrialState.COMPLETE, PRUNED: TrialState.PRUNED}.get(self.ended, TrialState.FAIL)
+
+
+def run_trial(
+    trials: Trials, claimed: Claimed, base: Path, sets: Sequence[str], *, command: Sequence[str], reporter: Reporter
+) -> Outcome:
+    """Run a trial to its end and tell the study; of several seeds the mean counts.
+
+    Raises Stopped and what has nothing to do with the configuration (no data, a full disk): the trial then stays as it
+    is, and the next worker goes on with it.
+    """
+    configuration = drawn(trials.parameters, claimed.trial)
+    claimed.trial.set_user_attr("configuration", configuration)
+    earlier = same_as(trials, claimed.number, configuration)
+    if earlier is not None:
+        outcome = Outcome(FINISHED, f"the same configuration as trial {earlier.number}", earlier.value)
+    else:
+        outcome = _run(trials, claimed, configuration, base, sets, command, reporter)
+    claimed.trial.set_user_attr("ended", outcome.ended)
+    claimed.trial.set_user_attr("reason", outcome.reason)
+    trials.study.tell(claimed.trial, outcome.value if outcome.ended == FINISHED else None, state=outcome.state)
+    bound_disk(trials)
+    return outcome
+
+
+def recipe_of(
+    trials: Trials, base: Path, sets: Sequence[str], configuration: Configuration, name: str, seed: int | None = None
+) -> Recipe:
+    """The base recipe with the settings of a configuration."""
+    flags: dict[str, object | None] = {**configuration, "name": name, "seed": seed}
+    flags["training.early_stopping.metric"] = trials.config.metric
+    return load_recipe(base, sets, flags)
+
+
+def _run(
+    trials: Trials,
+    claimed: Claimed,
+    configuration: Configuration,
+    base: Path,
+    sets: Sequence[str],
+    command: Sequence[str],
+    reporter: Reporter,
+) -> Outcome:
+    """Train the configuration with each seed."""
+    try:
+        recipe = recipe_of(trials, base, sets, configuration, claimed.folder.name)
+    except RecipeError as error:
+        return Outcome(IMPOSSIBLE, str(error).splitlines()[0], None)
+    seeds = [recipe.seed + number for number in range(trials.config.repeats)]
+    account = Account(trials, claimed)
+    values = []
+    for seed in seeds:
+        name = recipe.name if len(seeds) == 1 else f"{recipe.name}-{seed}"
+        one = recipe.model_copy(update={"name": name, "seed": seed})
+        try:
+            _prepare(trials, one, command, reporter)
+        except DataError as error:
+            if any(key.split(".")[0] in ("tokenizer", "data") for key in configuration):
+                return Outcome(IMPOSSIBLE, str(error).splitlines()[0], None)
+            raise  # no fault of what is tried
+        try:
+            values.append(_train(trials, one, account, command, reporter))
+        except _Pruned:
+            return Outcome(PRUNED, f"behind the others after {account.updates:,} updates", None)
+        except DataError as error:
+            return Outcome(FAILED, str(error).splitlines()[0], None)
+        if not math.isfinite(values[-1]):
+            return Outcome(FAILED, f"its {trials.config.metric} of validation is {values[-1]}", None)
+    claimed.trial.set_user_attr("values", values)
+    return Outcome(FINISHED, "", math.fsum(values) / len(values))
+
+
+def _prepare(trials: Trials, recipe: Recipe, command: Sequence[str], reporter: Reporter) -> None:
+    """Tokenizer and dataset of a trial: those of another trial, where it leaves their settings alone."""
+    root = trials.folder / "trials"
+    place = Run(run_folder(recipe, root))
+    with beginning(place.folder):
+        place.folder.mkdir(parents=True, exist_ok=True)
+    for stage in ("tokenize", "preprocess"):
+        with waiting_for(trials.folder / ".share.lock"):
+            todo = plan_of(recipe, stage, place)
+            assert todo is not None
+            others = sorted(each for each in root.iterdir() if each.is_dir() and each != place.folder)
+            take_over(todo, [each / todo.folder.name for each in others], command, reporter, link_or_copy)
+            # made while others wait: they are likely to need the same
+            run_stage(recipe, stage, root=root, command=command, reporter=reporter)
+
+
+def _train(trials: Trials, recipe: Recipe, account: "Account", command: Sequence[str], reporter: Reporter) -> float:
+    """Train one seed from where it is; its figure of validation."""
+    place = Run(run_folder(recipe, trials.folder / "trials"))
+    account.seed = recipe.seed
+    train(
+        recipe.training,
+        recipe.model,
+        recipe.decoding,
+        place.dataset,
+        place.folder,
+        seed=recipe.seed,
+        evaluation=recipe.evaluation,
+        command=command,
+        reporter=reporter,
+        heard=account.hear,
+    )
+    figures = open_artifact(place.model, "train").figures
+    updates, validation = figures["updates"], figures["validation"]
+    assert isinstance(updates, int)
+    assert isinstance(validation, dict)
+    account.spend(updates)
+    return float(validation[trials.config.metric])  # infinity is a text in a manifest
+
+
+class Account:
+    """What a trial has spent and how it did, kept in the study as it goes on; and whether it is worth going on."""
+
+    def __init__(self, trials: Trials, claimed: Claimed) -> None:
+        self.seed: int | None = None
+        self._trial, self._metric = claimed.trial, trials.config.metric
+        self._judged = trials.config.pruning != "none"
+        self._seconds = float(claimed.earlier.get("seconds", 0.0))
+        self._updates: dict[str, int] = dict(claimed.earlier.get("updates_of", {}))
+        self._validated: list[int] = list(claimed.earlier.get("validated", []))
+        self._clock = time.monotonic()
+
+    @property
+    def updates(self) -> int:
+        """Of all seeds together."""
+        return sum(self._updates.values())
+
+    def spend(self, updates: int) -> None:
+        """Write down that the present seed has had so many updates, and the seconds since this was last done."""
+        now = time.monotonic()
+        self._seconds, self._clock = self._seconds + now - self._clock, now
+        self._updates[str(self.seed)] = updates
+        self._trial.set_user_attr("updates_of", self._updates)
+        self._trial.set_user_attr("updates", self.updates)
+        self._trial.set_user_attr("seconds", round(self._seconds, 3))
+
+    def hear(self, found: Validation) -> None:
+        """Write a validation down. Raises _Pruned where the first seed falls behind other trials.
+
+        Trials are compared by the number of their validations, which are of one age also where batches differ.
+        """
+        self.spend(found.step)
+        if len(self._updates) > 1 or found.step in self._validated:
+            return
+        self._validated.append(found.step)
+        self._trial.set_user_attr("validated", self._validated)
+        value = getattr(found, self._metric)
+        if value is not None and math.isfinite(value):
+            self._trial.report(value, len(self._validated))
+            if self._judged and self._trial.should_prune():
+                raise _Pruned
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """Give a file a second name, or copy it where the file system cannot do that."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
+
+
+BULKY = ("tokenizer", "dataset", "model", "training/checkpoints", "training/tokenizer")
+
+
+def bound_disk(trials: Trials) -> None:
+    """Remove artifacts and checkpoints of trials that have ended and are not among the best; logs and curves stay."""
+    with waiting_for(trials.folder / ".share.lock"):
+        kept = {each.number for each in trials.finished()[: trials.config.keep]}
+        for each in trials.all():
+            if each.state.is_finished() and each.number not in kept:
+                for place in trials.folder.glob(f"trials/{each.number:04}*"):
+                    for name in BULKY:
+                        with suppress(FileNotFoundError):
+                            shutil.rmtree(place / name)

@@ -1,0 +1,134 @@
+"""The workers of a search: each takes one trial after another until a limit is reached."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from tfm.pipeline.artifacts.files import beginning
+from tfm.pipeline.errors import Stopped, TfmError
+from tfm.pipeline.runtime.progress import Quiet, Reporter
+from tfm.pipeline.tuning.space import Configuration
+from tfm.pipeline.tuning.study import Claimed, Trials
+from tfm.pipeline.tuning.trial import Outcome, run_trial
+
+SECONDS_BETWEEN_LOOKS = 0.5
+
+
+class _Log(Quiet):
+    """The reporter of a trial: its lines go into a file in its folder, as nobody can read those of many trials."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def line(self, text: str) -> None:
+        self._file.write(text + "\n")
+        self._file.flush()
+
+    def warn(self, text: str) -> None:
+        self.line(f"warning: {text}")
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a worker works on: the trials, the recipe they vary, and what is said about them."""
+
+    trials: Trials
+    base: Path
+    sets: Sequence[str]
+    command: Sequence[str]
+    reporter: Reporter
+
+
+def work(of: Work) -> None:
+    """Run trials until no more are to begin. Raises Stopped when asked to stop; the trial is gone on with later."""
+    total = of.trials.config.trials
+    done = sum(each.state.is_finished() for each in of.trials.all())
+    with of.reporter.bar("searching", total, "trials", done=done) as bar:
+        while True:
+            with of.trials.claim() as claimed:
+                if claimed is None:
+                    return
+                outcome = _one(of, claimed)
+                of.reporter.line(in_words(of.trials, claimed, outcome))
+            bar.advance(1, best_in_words(of.trials))
+
+
+def _one(of: Work, claimed: Claimed) -> Outcome:
+    place = claimed.folder
+    with beginning(place):
+        place.mkdir(parents=True, exist_ok=True)
+        with open(place / "log.txt", "a", encoding="utf-8") as log:
+            return run_trial(of.trials, claimed, of.base, of.sets, command=of.command, reporter=_Log(log))
+
+
+def in_words(trials: Trials, claimed: Claimed, outcome: Outcome) -> str:
+    """The line about a trial that has ended."""
+    found = next(each for each in trials.all() if each.number == claimed.number)
+    settings = settings_in_words(found.user_attrs.get("configuration", {}))
+    figure = "" if outcome.value is None else f" {trials.config.metric} {outcome.value:.4f}"
+    best = trials.finished()[:1]
+    mark = " (best so far)" if best and best[0].number == claimed.number else ""
+    why = f": {outcome.reason}" if outcome.reason else ""
+    return f"trial {claimed.number}: {outcome.ended}{why}{figure}{mark}: {settings}"
+
+
+def settings_in_words(configuration: Configuration) -> str:
+    """key = value, ..."""
+    shown = {key: f"{each:.4g}" if isinstance(each, float) else each for key, each in configuration.items()}
+    return ", ".join(f"{key} = {each}" for key, each in shown.items())
+
+
+def best_in_words(trials: Trials) -> str:
+    """The best figure so far and how many trials are running."""
+    done = trials.finished()
+    running = sum(each.state.name == "RUNNING" for each in trials.all())
+    best = f"best {trials.config.metric} {done[0].value:.4f} (trial {done[0].number})" if done else "none finished"
+    return f"{best}, {running} running"
+
+
+def work_together(of: Work, num_workers: int, arguments: Sequence[str]) -> None:
+    """Run the same command in several processes, each a worker with its share of the processors, and wait for them.
+
+    arguments: those of `tfm` for one worker. Raises Stopped where one was stopped, TfmError where one failed.
+    """
+    share = max(1, (os.cpu_count() or 1) // num_workers)
+    environment = {**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(share))}
+    command = [sys.executable, "-m", "tfm.cli.app", *arguments]
+    total, done = of.trials.config.trials, sum(each.state.is_finished() for each in of.trials.all())
+    with (
+        of.reporter.bar("searching", total, "trials", done=done) as bar,
+        _processes(command, environment, num_workers) as all_of_them,
+    ):
+        while any(each.poll() is None for each in all_of_them):
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+            now = sum(each.state.is_finished() for each in of.trials.all())
+            if now > done:
+                bar.advance(now - done, best_in_words(of.trials))
+                done = now
+    codes = [each.returncode for each in all_of_them]
+    if Stopped.exit_code in codes:
+        raise Stopped("the search was stopped; the same command goes on with it")
+    if any(codes):
+        raise TfmError(f"{sum(code != 0 for code in codes)} of {num_workers} workers failed; their errors are above")
+
+
+@contextmanager
+def _processes(
+    command: Sequence[str], environment: dict[str, str], number: int
+) -> Iterator[list["subprocess.Popen[bytes]"]]:
+    started = [subprocess.Popen(command, env=environment) for _ in range(number)]
+    try:
+        yield started
+    except BaseException:
+        for each in started:
+            each.terminate()
+        raise
+    finally:
+        for each in started:
+            each.wait()

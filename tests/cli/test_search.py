@@ -1,0 +1,157 @@
+"""`tfm search` at the command line: trials that are runs, limits, going on, what is kept, errors in a line or two."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.user import tfm
+from tfm.pipeline.artifacts.artifact import open_artifact
+
+SPACE = """
+[search.space]
+"training.schedule.peak" = { values = [0.001, 0.01, 0.1] }
+"model.norm" = { choices = ["pre", "post"] }
+"""
+QUICK = (
+    *("--set", "training.validation.every_steps=5", "--set", "training.validation.bleu=false"),
+    *("--set", "training.schedule.warmup_steps=5"),
+)
+
+
+def search(file: Path, head: str, space: str = SPACE) -> Path:
+    file.write_text(f'[search]\nbase = "tiny.toml"\n{head}\n{space}', encoding="utf-8")
+    return file
+
+
+def trials_of(name: str) -> list[dict[str, object]]:
+    found = json.loads(Path("runs", name, "search", "trials.json").read_text(encoding="utf-8"))
+    trials: list[dict[str, object]] = found["trials"]
+    return trials
+
+
+def test_a_search_goes_on_where_it_stopped_and_shares_what_it_can(recipe: Path) -> None:
+    file = search(Path("some.toml"), 'method = "random"\ntrials = 2\nkeep = 2')
+    done = tfm("search", file, *QUICK)
+    assert done.code == 0, done.err
+    first = trials_of("some")
+    assert [each["ended"] for each in first] == ["finished", "finished"]
+    search(file, 'method = "random"\ntrials = 4\nkeep = 2')
+    more = tfm("search", file, *QUICK, "--json")
+    assert more.code == 0, more.err
+    trials = trials_of("some")
+    assert json.loads(more.out)["trials"] == trials
+    assert trials[:2] == first
+    assert len(trials) == 4
+    # a trial is a run with ordinary artifacts: the value is that of its model, by the recipe's own command
+    best = min((each for each in trials if each["value"] is not None), key=lambda each: (each["value"], each["number"]))
+    folder = Path("runs/some/trials", f"{best['number']:04}")
+    if not str(best["reason"]).startswith("the same configuration"):
+        assert open_artifact(folder / "model").figures["validation"]["loss"] == best["value"]  # type: ignore[index,call-overload]
+    # one tokenizer and one dataset for all: later trials have other names of the same files
+    logs = [file.read_text(encoding="utf-8") for file in sorted(Path("runs/some/trials").glob("*/log.txt"))]
+    assert sum("dataset: copied from" in log for log in logs) == len([each for each in logs if each]) - 1
+    whole = [each for each in sorted(Path("runs/some/trials").iterdir()) if (each / "model").exists()]
+    assert 1 <= len(whole) <= 2
+    assert not list(Path("runs/some/trials").glob("*/translations"))  # no test set was touched
+    assert open_artifact(Path("runs/some/search")).stage == "search"
+
+
+@pytest.mark.slow
+def test_the_same_seed_gives_the_same_trials(recipe: Path) -> None:
+    found = []
+    for name, seed in (("one", 3), ("two", 3), ("three", 4)):
+        file = search(
+            Path(f"{name}.toml"),
+            f'method = "evolution"\ntrials = 4\nseed = {seed}\nevolution.population = 3\nevolution.survivors = 2',
+        )
+        assert tfm("search", file, *QUICK).code == 0
+        keys = ("configuration", "value", "ended", "validations", "updates")
+        found.append([{key: each[key] for key in keys} for each in trials_of(name)])
+    assert found[0] == found[1] != found[2]
+
+
+def test_a_grid_tries_everything_and_what_is_impossible_is_a_result(recipe: Path) -> None:
+    space = '[search.space]\n"model.encoder.heads" = { values = [1, 2, 3] }\n'
+    done = tfm("search", search(Path("grid.toml"), 'method = "grid"', space), *QUICK)
+    assert done.code == 0, done.err
+    assert "grid: 3 configurations" in done.err
+    ended = {each["configuration"]["model.encoder.heads"]: each["ended"] for each in trials_of("grid")}  # type: ignore[index]
+    assert ended == {1: "finished", 2: "finished", 3: "impossible"}
+    assert "heads (3) must divide dim (16)" in done.out
+
+
+@pytest.mark.slow
+def test_the_mean_over_seeds_counts_and_says_what_is_not_worse(recipe: Path) -> None:
+    space = '[search.space]\n"training.schedule.peak" = { values = [0.0001, 0.02] }\n'
+    file = search(Path("seeds.toml"), 'method = "grid"\nrepeats = 2\nmetric = "accuracy"', space)
+    assert tfm("search", file, *QUICK).code == 0
+    for each in trials_of("seeds"):
+        values = each["values"]
+        assert isinstance(values, list)
+        assert len(values) == 2
+        assert each["value"] == pytest.approx(sum(values) / 2)
+    page = Path("runs/seeds/search/report.html").read_text(encoding="utf-8")
+    assert "with 2 seeds each" in page
+    assert "not worse than it at p" in page
+
+
+@pytest.mark.slow
+def test_the_best_is_finished_and_its_tests_scored(recipe: Path) -> None:
+    file = search(Path("last.toml"), 'method = "random"\ntrials = 2\nkeep = 1')
+    assert tfm("search", file, *QUICK).code == 0
+    done = tfm("search", file, *QUICK, "--final")
+    assert done.code == 0, done.err
+    assert (Path("runs/last/final/scores/scores.json")).exists()
+    made = open_artifact(Path("runs/last/final/model")).figures["validation"]
+    assert made["loss"] == min(each["value"] for each in trials_of("last"))  # type: ignore[index,call-overload,type-var]
+    assert "training: continues" not in done.err  # the best trial's model was taken over, not trained again
+    assert tfm("search", file, *QUICK, "--report").code == 0
+    assert tfm("search", file, *QUICK, "--report", "--final").code == 2
+
+
+@pytest.mark.parametrize(
+    ("space", "problem"),
+    [
+        ('"model.headz" = { values = [1] }', 'search.space."model.headz" is not a key of recipes'),
+        ('"seed" = { values = [1, 2] }', 'search.space."seed" cannot be varied: use search.seed and search.repeats'),
+        ('"data.path" = { choices = ["a"] }', "figures of different texts do not compare"),
+        ('"tokenizer.vocab_size" = { values = [40, 80] }', "with another vocabulary the loss is by other pieces"),
+        ('"decoding.beam" = { values = [1, 2] }', "has no effect on the loss of validation"),
+        ('"evaluation.samples" = { values = [1, 2] }', "cannot be varied: it says how the tests are scored"),
+    ],
+)
+def test_what_cannot_be_searched_is_refused_before_anything_runs(recipe: Path, space: str, problem: str) -> None:
+    done = tfm("search", search(Path("bad.toml"), "trials = 2", f"[search.space]\n{space}\n"))
+    assert done.code == 2
+    assert problem in done.err
+    assert not Path("runs").exists()
+
+
+def test_a_window_needs_an_order(recipe: Path) -> None:
+    done = tfm("search", search(Path("bad.toml"), 'method = "window"\ntrials = 2'))
+    assert done.code == 2
+    assert "model.norm has choices without order" in done.err
+
+
+def test_another_search_of_the_same_name_is_told_apart(recipe: Path) -> None:
+    file = search(Path("mine.toml"), "trials = 1")
+    assert tfm("search", file, *QUICK).code == 0
+    search(file, "trials = 1\nseed = 2")
+    done = tfm("search", file, *QUICK)
+    assert done.code == 65
+    assert "runs/mine: holds the trials of another search, which differs in seed" in done.err
+
+
+def test_a_missing_corpus_is_an_error_and_no_result(recipe: Path) -> None:
+    file = search(Path("gone.toml"), "trials = 3")
+    done = tfm("search", file, *QUICK, "--set", "data.train.source=nowhere.txt")
+    assert done.code == 65
+    assert "nowhere.txt" in done.err
+    assert not any(each["ended"] in ("failed", "impossible") for each in _trials_in(file))
+
+
+def _trials_in(file: Path) -> list[dict[str, object]]:
+    done = tfm("search", file, *QUICK, "--set", "data.train.source=nowhere.txt", "--report", "--json")
+    found: list[dict[str, object]] = json.loads(done.out)["trials"]
+    return found

@@ -1,0 +1,102 @@
+"""A search whose workers are killed: nothing is lost but updates since a checkpoint, and no trial is run twice."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.user import RECIPE, ROOT, write_corpora
+
+pytestmark = pytest.mark.slow
+KILLS = 20
+FILE = """
+[search]
+base = "tiny.toml"
+method = "tpe"
+pruning = "median"
+trials = {trials}
+keep = 2
+
+[search.space]
+"training.schedule.peak" = {{ low = 0.001, high = 0.1, log = true }}
+"model.norm" = {{ choices = ["pre", "post"] }}
+"model.encoder.heads" = {{ values = [1, 2, 3] }}
+"""
+SETS = (
+    *("--set", "training.validation.every_steps=10", "--set", "training.max_steps=60"),
+    *("--set", "training.validation.bleu=false", "--set", "training.save_every=5"),
+)
+
+
+def prepare(folder: Path, trials: int) -> None:
+    write_corpora(folder)
+    (folder / "tiny.toml").write_text(RECIPE.format(folder=folder), encoding="utf-8")
+    (folder / "s.toml").write_text(FILE.format(trials=trials), encoding="utf-8")
+
+
+def start(folder: Path, *words: str) -> "subprocess.Popen[bytes]":
+    command = [sys.executable, "-m", "tfm.cli.app", "search", "s.toml", *SETS, *words]
+    environment = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "PATH": "/usr/bin:/bin"}
+    return subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def finish(folder: Path, *words: str) -> list[dict[str, Any]]:
+    process = start(folder, *words)
+    _, err = process.communicate(timeout=600)
+    assert process.returncode == 0, err.decode()
+    found: list[dict[str, Any]] = json.loads((folder / "runs/s/search/trials.json").read_text("utf-8"))["trials"]
+    return found
+
+
+def said(trials: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    keys = ("configuration", "ended", "value", "validations", "updates")
+    return [{key: each[key] for key in keys} for each in trials]
+
+
+def test_killed_twenty_times_it_finds_what_it_would_have_found(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    for folder in (one, other):
+        folder.mkdir()
+        prepare(folder, 8)
+    began = time.monotonic()
+    expected = finish(one)
+    whole, draw, kills = time.monotonic() - began, random.Random(5), 0
+    while kills < KILLS:
+        process = start(other)
+        time.sleep(draw.uniform(0.5, max(4.0, whole / 3)))
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+            kills += 1
+        process.communicate()
+        if process.returncode == 0:  # done before it could be killed that often
+            break
+    assert kills >= 5
+    assert said(finish(other)) == said(expected)
+
+
+def test_two_workers_share_the_trials_and_one_may_die(tmp_path: Path) -> None:
+    prepare(tmp_path, 8)
+    workers = [start(tmp_path), start(tmp_path)]
+    time.sleep(8)
+    workers[0].kill()
+    for each in workers:
+        _, err = each.communicate(timeout=600)
+    assert workers[1].returncode == 0, err.decode()
+    found = finish(tmp_path)
+    assert [each["number"] for each in found] == list(range(8))
+    assert all(each["ended"] in ("finished", "pruned", "impossible") for each in found)
+    logs = [(tmp_path / "runs/s/trials" / f"{each['number']:04}" / "log.txt").read_text("utf-8") for each in found]
+    for each, log in zip(found, logs, strict=True):
+        assert log.count("training: continues after") <= 1
+        assert log.count("published as") == (each["ended"] == "finished" and not each["reason"])
+
+
+def test_workers_of_one_command(tmp_path: Path) -> None:
+    prepare(tmp_path, 4)
+    assert len(finish(tmp_path, "--workers", "2")) == 4

@@ -1,0 +1,98 @@
+"""What a search says of its trials: the best, which are not worse, the paragraph, the page."""
+
+import math
+
+import pytest
+from scipy.stats import t
+
+from tfm.pipeline.tuning.config import SearchConfig
+from tfm.pipeline.tuning.report import page, paragraph
+from tfm.pipeline.tuning.results import Results, TrialResult, not_worse, worse_p
+from tfm.pipeline.tuning.space import parameters_of
+
+CONFIG = SearchConfig.model_validate(
+    {
+        "name": "some",
+        "base": "b.toml",
+        "method": "evolution",
+        "pruning": "median",
+        "trials": 4,
+        "repeats": 3,
+        "space": {
+            "model.norm": {"choices": ["pre", "post"]},
+            "training.schedule.warmup_steps": {"values": [10, 20], "only_if": {"model.norm": "post"}},
+            "training.schedule.peak": {"low": 0.001, "high": 0.1, "log": True},
+        },
+    }
+)
+
+
+def trial(number: int, values: tuple[float, ...], ended: str = "finished", reason: str = "") -> TrialResult:
+    value = math.fsum(values) / len(values) if values else None
+    configuration = {"model.norm": "pre", "training.schedule.peak": 0.01 * (number + 1)}
+    return TrialResult(number, configuration, ended, reason, value, values, values[:1], 100, 3600.0, 0.0)  # type: ignore[arg-type]
+
+
+def welch(one: tuple[float, ...], other: tuple[float, ...]) -> float:
+    """p of the other's mean not being above the first's, by the formulas of Welch 1947."""
+    means = [sum(each) / len(each) for each in (one, other)]
+    shares = [
+        sum((x - mean) ** 2 for x in each) / (len(each) - 1) / len(each)
+        for each, mean in zip((one, other), means, strict=True)
+    ]
+    freedom = sum(shares) ** 2 / sum(
+        share**2 / (len(each) - 1) for share, each in zip(shares, (one, other), strict=True)
+    )
+    return float(t.sf((means[1] - means[0]) / math.sqrt(sum(shares)), freedom))
+
+
+BEST, NEAR, FAR = (1.0, 1.1, 0.9), (1.05, 1.2, 0.95), (2.0, 2.1, 2.2)
+
+
+def test_worse_is_what_welchs_formulas_say() -> None:
+    for other in (NEAR, FAR):
+        assert worse_p(BEST, other, "loss") == pytest.approx(welch(BEST, other), rel=1e-9)
+        turned = tuple(-each for each in BEST), tuple(-each for each in other)
+        assert worse_p(*turned, "accuracy") == pytest.approx(welch(BEST, other), rel=1e-9)
+    assert worse_p((1.0, 1.0), (1.0, 1.0), "loss") == 1
+    assert worse_p((1.0, 1.0), (1.5, 1.5), "loss") == 0
+
+
+def test_the_best_stands_with_all_that_are_not_worse() -> None:
+    ranked = (trial(2, BEST), trial(0, NEAR), trial(1, FAR))
+    assert [each.number for each in not_worse(ranked, "loss")] == [2, 0]
+    assert [each.number for each in not_worse((trial(0, (1.0,)), trial(1, (1.0,))), "loss")] == [0]
+    assert not_worse((), "loss") == []
+
+
+def some_results() -> Results:
+    failed = trial(3, (), "failed", "loss & gradient <b>not finite</b>")
+    trials = (trial(0, NEAR), trial(1, FAR), trial(2, BEST), failed)
+    return Results("loss", trials, (trials[2], trials[0], trials[1]), (trials[2], trials[0]), {"model.norm": 0.25})
+
+
+def test_the_paragraph_says_what_a_reader_must_know() -> None:
+    text = paragraph(CONFIG, parameters_of(CONFIG.space), some_results())
+    for part in (
+        "evolutionary search (generations of 12, 4 survivors",
+        "trials below the median of earlier ones",
+        "by the loss of the validation set (seed 1)",
+        "model.norm: one of pre, post",
+        "training.schedule.warmup_steps: 10, 20 (only if model.norm = post)",
+        "training.schedule.peak: between 0.001 and 0.1, by the logarithm",
+        "Of 4 trials, trained with 3 seeds each, of which the mean counts, 3 finished, 1 failed",
+        "400 updates and 4.00 hours in all",
+        "The best, trial 2, had loss 1.0000 with model.norm = pre, training.schedule.peak = 0.03",
+        "trial 0 is not worse than it at p < 0.05",
+    ):
+        assert part in text
+
+
+def test_the_page_shows_all_trials_and_no_markup_of_theirs() -> None:
+    found = page(CONFIG, parameters_of(CONFIG.space), some_results())
+    assert "<b>not finite" not in found
+    assert "loss &amp; gradient &lt;b&gt;not finite" in found
+    assert found.count("<svg") == 4
+    assert found == page(CONFIG, parameters_of(CONFIG.space), some_results())
+    empty = page(CONFIG, parameters_of(CONFIG.space), Results("loss", (), (), (), {}))
+    assert "No trial has finished" in empty

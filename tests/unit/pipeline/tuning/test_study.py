@@ -1,0 +1,107 @@
+"""Who runs which trial: claims, what another left, limits, journals whose writer died, databases."""
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from optuna.trial import TrialState
+
+from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.tuning.config import SearchConfig
+from tfm.pipeline.tuning.space import drawn, parameters_of
+from tfm.pipeline.tuning.study import Trials, open_trials
+
+
+def opened(folder: Path, url: str | None = None, **settings: Any) -> Trials:
+    config = SearchConfig.model_validate(
+        {"name": "s", "base": "b", "method": "random", "trials": 3, "space": {"a": {"values": [1, 2, 3]}}} | settings
+    )
+    return open_trials(config, {"seed": config.seed}, parameters_of(config.space), folder, url)
+
+
+def urls(folder: Path) -> list[str | None]:
+    return [None, f"sqlite:///{folder}/trials.db"]
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["journal", "database"])
+def test_a_trial_belongs_to_one_worker_until_it_ends(which: int, tmp_path: Path) -> None:
+    url = urls(tmp_path)[which]
+    one, other = opened(tmp_path / "s", url), opened(tmp_path / "s", url)
+    with one.claim() as mine, other.claim() as theirs:
+        assert mine is not None
+        assert theirs is not None
+        assert (mine.number, theirs.number) == (0, 1)
+        one.study.tell(mine.trial, 0.5)
+    # the other one's process died: whoever comes next goes on with it
+    with one.claim() as left, other.claim() as last, one.claim() as none:
+        assert left is not None
+        assert last is not None
+        assert (left.number, last.number, none) == (1, 2, None)
+        assert left.earlier["began"] > 0
+        assert drawn(one.parameters, left.trial).keys() == {"a"}
+    assert one.over() == "3 trials"
+
+
+def test_a_trial_of_another_machine_is_left_to_it(tmp_path: Path) -> None:
+    url = urls(tmp_path)[1]
+    here, there = opened(tmp_path / "here", url), opened(tmp_path / "there", url)
+    with there.claim() as theirs:
+        assert theirs is not None
+    with here.claim() as mine, there.claim() as again:
+        assert mine is not None
+        assert again is not None
+        assert (theirs.number, mine.number, again.number) == (0, 1, 0)
+
+
+def test_limits_count_all_workers(tmp_path: Path) -> None:
+    found = opened(tmp_path / "s", trials=None, hours=1.0, updates=500)
+    assert found.over() is None
+    with found.claim() as mine:
+        assert mine is not None
+        mine.trial.set_user_attr("updates", 500)
+    assert found.over() == "500 updates"
+    mine.trial.set_user_attr("seconds", 3600.0)
+    assert found.over() == "1 hours"
+
+
+def test_finished_trials_stand_from_best_to_worst(tmp_path: Path) -> None:
+    for metric, expected in (("loss", [1, 0]), ("accuracy", [0, 1])):
+        found = opened(tmp_path / metric, metric=metric)
+        for value in (0.9, 0.1, None):
+            with found.claim() as mine:
+                assert mine is not None
+                found.study.tell(mine.trial, value, state=TrialState.FAIL if value is None else TrialState.COMPLETE)
+        assert [each.number for each in found.finished()] == expected
+
+
+def test_a_line_that_its_writer_could_not_finish_is_cut(tmp_path: Path) -> None:
+    with opened(tmp_path / "s").claim() as mine:
+        assert mine is not None
+    journal = tmp_path / "s" / "trials.journal"
+    whole = journal.read_bytes()
+    journal.write_bytes(whole + b'{"op_code": 4, "wor')
+    with opened(tmp_path / "s").claim() as again:
+        assert again is not None
+        assert again.number == 0
+    assert journal.read_bytes().startswith(whole)
+
+
+def test_another_search_and_no_database_are_refused(tmp_path: Path) -> None:
+    opened(tmp_path / "s")
+    with pytest.raises(DataError, match="holds the trials of another search, which differs in seed"):
+        opened(tmp_path / "s", seed=9)
+    with pytest.raises(RecipeError, match="--storage nonsense: cannot be opened"):
+        opened(tmp_path / "s", "nonsense")
+
+
+def test_a_grid_is_there_from_the_start(tmp_path: Path) -> None:
+    found = opened(tmp_path / "s", method="grid", trials=None)
+    again = opened(tmp_path / "s", method="grid", trials=None)
+    assert len(again.all()) == 3
+    values = []
+    with ExitStack() as held:
+        while (mine := held.enter_context(found.claim())) is not None:
+            values.append(drawn(found.parameters, mine.trial)["a"])
+    assert values == [1, 2, 3]
+    assert found.over() == "every configuration"
