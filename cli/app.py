@@ -22,9 +22,9 @@ from tfm.cli.commands.generate import generate
 from tfm.cli.commands.inspect import inspect
 from tfm.cli.commands.judge_make import make
 from tfm.cli.commands.preprocess import preprocess
-from tfm.cli.commands.recipe import recipe
-from tfm.cli.commands.run import run
-from tfm.cli.commands.search import search
+from tfm.cli.commands.recipes.recipe import recipe
+from tfm.cli.commands.recipes.run import run
+from tfm.cli.commands.recipes.search import search
 from tfm.cli.commands.tokenize import tokenize
 from tfm.cli.commands.train import train
 from tfm.cli.commands.translate import translate
