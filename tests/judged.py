@@ -23,6 +23,7 @@ HOSTILE = (
     "狗在公园里跑得很快",
     "W" * 300,
     "a 🐕 b 𝒳 c \u0301 d e\u0301",
+    "a bell \x07, a nil \x00 and a return \r inside",
     "",
 )
 """Texts that a page, a table or a script could take for something else."""

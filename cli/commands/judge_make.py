@@ -31,8 +31,14 @@ def make(
     ] = 100,
     judges: Annotated[int, typer.Option("--judges", metavar="J", min=1, help="How many people judge.")] = 2,
     each: Annotated[
-        int, typer.Option("--each", metavar="K", min=1, help="How many of them see the same texts of a segment.")
-    ] = 2,
+        int | None,
+        typer.Option(
+            "--each",
+            metavar="K",
+            min=1,
+            help="Share texts out, K judges for each, one round of the segments a judge; default: all see all.",
+        ),
+    ] = None,
     repeats: Annotated[
         float, typer.Option("--repeats", metavar="X", min=0, max=0.5, help="Share of items that come twice.")
     ] = 0.1,

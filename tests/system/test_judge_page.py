@@ -57,7 +57,7 @@ def opened(browser: Browser, of: Campaign, folder: Path) -> Browser:
 
 def fifty(kind: Kind, texts: Sequence[str] = (), **wanted: Any) -> Campaign:
     """A campaign whose first judge is asked 50 items, checks and repeats among them."""
-    of = campaign(kind, systems(3, 60, texts=texts), segments=40, repeats=0.125, checks=0.125, **wanted)
+    of = campaign(kind, systems(3, 60, texts=texts), segments=40, each=1, repeats=0.125, checks=0.125, **wanted)
     assert len(of.judges[0].items) == 50
     return of
 
@@ -84,7 +84,7 @@ def answer_best(browser: Browser, number: int) -> object:
 def answer_esa(browser: Browser, number: int) -> object:
     """Marks the first word, or the second and third, of "what X says of N", and gives a score."""
     spans: list[dict[str, object]] = []
-    press(browser, "Tab")
+    press(browser, *["Tab"] * (2 if number == 0 else 1))  # at first the instructions come before
     text = browser.value("document.querySelector('[role=group]').textContent").removesuffix("[missing]")
     first, *_ = text.split()
     if number % 3 == 0:
@@ -217,6 +217,20 @@ def test_errors_are_counted_in_code_points(
     assert "".join(page.texts("[role=group] .major")) == words
     press(page, "0")
     assert page.value("kept.given[items[at].id].A.spans") == []
+
+
+def test_a_browser_that_finds_no_words_goes_by_spaces(browser: Browser, tmp_path: Path) -> None:
+    text = "Ein 🐕, der  läuft"
+    script = browser.ask("Page.addScriptToEvaluateOnNewDocument", source="delete Intl.Segmenter")
+    try:
+        page = opened(browser, campaign("esa", systems(1, 40, texts=[text]), seed=9, checks=0), tmp_path)
+        assert page.texts("[role=group] [role=button]:not(.omission)") == ["Ein", "🐕,", "der", "läuft"]
+        page.click("[role=group] [role=button]", 1)
+        page.click("[role=group] [role=button]", 2)
+        (span,) = page.value("kept.given[items[at].id].A.spans")
+        assert text[span["start"] : span["end"]] == "🐕, der"
+    finally:
+        browser.ask("Page.removeScriptToEvaluateOnNewDocument", identifier=script["identifier"])
 
 
 def test_errors_are_marked_with_the_mouse_too(browser: Browser, tmp_path: Path) -> None:

@@ -38,11 +38,13 @@ const first_open = () => {
   return place < 0 ? items.length : place;
 };
 
-function show(place) {
+function show(place, focused = true) {
   clock();
   at = place;
   draw();
   keep();
+  const heading = items[at] ? by('heading') : by('ended');
+  if (focused) heading.focus();
 }
 
 function draw() {
@@ -53,14 +55,13 @@ function draw() {
   by('end').hidden = !ended;
   say('');
   if (item) {
-    const heading = make('h2', {tabIndex: -1, textContent: 'Source'});
+    const heading = make('h2', {id: 'heading', tabIndex: -1, textContent: 'Source',
+                                'aria-label': `Item ${at + 1} of ${items.length}: source`});
     const reference = item.reference === null ? []
       : [make('h2', {textContent: 'Reference'}), shown_text(item.reference, 'Reference')];
     const given = kept.given[item.id] ??= {};
     by('item').replaceChildren(heading, shown_text(item.source, 'Source'), ...reference,
       ...kind.show(item, given, () => { clock(); keep(); progress(); }));
-    heading.focus();
-    heading.scrollIntoView({block: 'nearest'});
   } else {
     finish();
   }
@@ -101,7 +102,6 @@ function finish() {
   file.href = URL.createObjectURL(new Blob([text], {type: 'application/json'}));
   file.download = `${judge}-answers.json`;
   by('end').hidden = false;
-  by('ended').focus();
 }
 
 document.addEventListener('keydown', event => {
@@ -115,7 +115,7 @@ document.addEventListener('keydown', event => {
 });
 by('back').onclick = back;
 by('next').onclick = next;
-by('stop').onclick = () => { clock(); keep(); finish(); };
+by('stop').onclick = () => { clock(); keep(); finish(); by('ended').focus(); };
 addEventListener('visibilitychange', () => {
   if (document.hidden) { clock(); keep(); running = false; } else { since = performance.now(); running = true; }
 });
@@ -125,6 +125,7 @@ addEventListener('storage', event => {  // the same page in another window
 });
 
 recall();
-by('how').open = answered().length === 0;
-show(first_open());
+const fresh = answered().length === 0;  // whoever begins reads what to do, from the top
+by('how').open = fresh;
+show(first_open(), !fresh);
 """

@@ -9,7 +9,7 @@ from tfm.pipeline.comparison.systems import System
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.judging.campaign import Campaign, Check, Item, Judge, Kind, Shown
 from tfm.pipeline.judging.making.attention_checks import spoiled
-from tfm.pipeline.judging.making.design import Asked, in_order, share_out
+from tfm.pipeline.judging.making.design import Asked, all_asked, in_order, shared_out
 from tfm.pipeline.judging.making.texts import segments_of
 
 LABELS = "ABCDEFGHI"
@@ -20,14 +20,14 @@ OTHERS = 50  # texts whose words an attention check may take
 class Wanted:
     """What a campaign should be.
 
-    segments: how many are drawn from the test set. each: how many judges see the same texts of a segment. repeats,
+    segments: how many are drawn from the test set. each: how many judges see a text; None: all of them. repeats,
     checks: beside what is asked once, the share that is asked again, and that of attention checks.
     """
 
     kind: Kind
     segments: int
     judges: int
-    each: int = 2
+    each: int | None = None
     repeats: float = 0.1
     checks: float = 0.1
     seed: int = 1
@@ -54,9 +54,11 @@ def make_campaign(wanted: Wanted, systems: Sequence[System]) -> Campaign:
     test = segments_of(systems[0])
     # each part has a generator of its own: more judges, or more checks, do not change which segments are drawn
     lines = _draw(wanted, "segments").sample(range(len(test.hypotheses)), wanted.segments)
-    shares = share_out(wanted.kind, len(systems), wanted.segments, wanted.judges, wanted.each, _draw(wanted, "shares"))
     texts = _Texts(systems, lines)
-    asked = [list(_one_judge(wanted, texts, share, f"judge {number}")) for number, share in enumerate(shares)]
+    asked = [
+        list(_one_judge(wanted, texts, rounds, _draw(wanted, f"judge {number}")))
+        for number, rounds in enumerate(_rounds(wanted, len(systems)))
+    ]
     names = _names(sum(map(len, asked)))
     items, judges = [], []
     for number, drafts in enumerate(asked, 1):
@@ -75,6 +77,14 @@ def make_campaign(wanted: Wanted, systems: Sequence[System]) -> Campaign:
     )
 
 
+def _rounds(wanted: Wanted, num_systems: int) -> list[list[list[Asked]]]:
+    """What each judge is asked, in rounds that have every segment once."""
+    draw, size = _draw(wanted, "shares"), (num_systems, wanted.segments)
+    if wanted.each is None:
+        return [all_asked(wanted.kind, *size, draw) for _ in range(wanted.judges)]
+    return [[one_round] for one_round in shared_out(wanted.kind, *size, wanted.judges, wanted.each, draw)]
+
+
 class _Texts:
     """The texts of all systems, by the number of a drawn segment."""
 
@@ -83,7 +93,7 @@ class _Texts:
         self.test = segments_of(systems[0])
         self.sources = self.test.sources or ()
         drawn = {*lines}
-        self.spare = [line for line in range(len(self.test.hypotheses)) if line not in drawn] or list(lines)
+        self.spare = [line for line in range(len(self.test.hypotheses)) if line not in drawn]
 
     def item(self, line: int, shown: Sequence[tuple[str | None, str]], **more: object) -> Item:
         """An item that has no id yet, its texts (system, text) labelled in this order."""
@@ -122,11 +132,12 @@ class _Texts:
         return self.item(line, [(None, text) for text in shown], check=Check(damaged=damaged))
 
 
-def _one_judge(wanted: Wanted, texts: _Texts, share: Sequence[Asked], name: str) -> Iterator[Item]:
+def _one_judge(wanted: Wanted, texts: _Texts, rounds: Sequence[Sequence[Asked]], draw: Random) -> Iterator[Item]:
     """What one judge is asked, in the order shown, the ties that are not shown last; repeats name the place, from 0,
-    of what they repeat."""
-    draw = _draw(wanted, name)
-    all_items = [texts.asked(each, draw) for each in draw.sample(list(share), len(share))]
+    of what they repeat. Every round goes through the segments in the same order, so that a source is far from itself.
+    """
+    order = draw.sample(range(wanted.segments), wanted.segments)
+    all_items = [texts.asked(one_round[segment], draw) for one_round in rounds for segment in order]
     firsts = [item for item in all_items if not _is_tie(wanted.kind, item)]
     repeats = min(round(wanted.repeats * len(firsts)), len(firsts) // 2)
     checks = _checks(wanted, texts, round(wanted.checks * len(firsts)), draw)
@@ -144,9 +155,10 @@ def _one_judge(wanted: Wanted, texts: _Texts, share: Sequence[Asked], name: str)
 
 
 def _checks(wanted: Wanted, texts: _Texts, number: int, draw: Random) -> list[Item]:
-    """Attention checks on segments that nobody judges, as far as there are such."""
+    """Attention checks on segments that nobody judges and, where these do not suffice, on some that are."""
     found: list[Item] = []
-    for line in draw.sample(texts.spare, len(texts.spare)) if number else ():
+    lines = [*draw.sample(texts.spare, len(texts.spare)), *draw.sample(texts.lines, len(texts.lines))]
+    for line in lines if number else ():
         item = texts.check(wanted.kind, line, draw)
         found += [] if item is None else [item]
         if len(found) == number:

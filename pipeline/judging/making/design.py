@@ -20,10 +20,27 @@ class Asked(NamedTuple):
     systems: Together
 
 
-def share_out(
+def all_asked(kind: Kind, num_systems: int, num_segments: int, draw: Random) -> list[list[Asked]]:
+    """What one judge is asked who sees all, in rounds: each round has each of the N segments once.
+
+    From round to round the systems shown together change places, as in a Latin square, so that each is seen as often
+    early as late; and a source comes again only when all others were seen.
+    """
+    together = shown_together(kind, num_systems)
+    names = draw.sample(range(num_systems), num_systems)
+    return [
+        [
+            Asked(segment, tuple(names[system] for system in together[(segment + moved) % len(together)]))
+            for segment in range(num_segments)
+        ]
+        for moved in range(len(together))
+    ]
+
+
+def shared_out(
     kind: Kind, num_systems: int, num_segments: int, num_judges: int, each: int, draw: Random
 ) -> list[list[Asked]]:
-    """What every judge is asked, in the order of the segments: each of the N segments once.
+    """What every judge is asked where `each` of them see a text: each of the N segments once, in their order.
 
     Segments go in blocks in which a judge meets every set of systems shown together once, a Latin square (Fisher
     1935) whose columns are the segments of the block: judges are drawn anew for each block into groups of `each`, who

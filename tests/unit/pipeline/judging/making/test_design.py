@@ -11,7 +11,7 @@ from tests.judged import campaign, systems
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.judging.campaign import Campaign, Item, Kind
 from tfm.pipeline.judging.making.attention_checks import spoiled
-from tfm.pipeline.judging.making.design import every_pair, share_out
+from tfm.pipeline.judging.making.design import every_pair, shared_out
 
 KINDS: tuple[Kind, ...] = ("likert", "esa", "pairwise", "best")
 SIZES = [(2, 7, 1, 1), (3, 11, 4, 2), (4, 13, 3, 2), (5, 23, 6, 1), (2, 40, 5, 3)]
@@ -58,8 +58,30 @@ def test_each_judge_sees_each_segment_once_and_each_system_as_often(
             assert spread(Counter(pairs)) <= 1
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("num_systems", [2, 3, 4, 5])
+def test_without_each_every_judge_sees_all_and_a_source_is_far_from_itself(kind: Kind, num_systems: int) -> None:
+    of = campaign(kind, systems(num_systems, 40), segments=13, judges=2, checks=0, repeats=0)
+    together = {"pairwise": 2, "best": num_systems}.get(kind, 1)
+    wanted = Counter(
+        (line, frozenset(names))
+        for line in {item.line for item in of.items}
+        for names in combinations(of.systems, together)
+    )
+    orders = []
+    for judge in of.judges:
+        items = firsts(of, judge.name)
+        assert Counter((item.line, frozenset(str(each.system) for each in item.shown)) for item in items) == wanted
+        lines = [item.line for item in items]
+        assert all(len({*lines[place : place + 13]}) == 13 for place in range(len(lines) - 12))
+        orders.append(lines)
+        early: Counter[object] = Counter(each.system for item in items[:13] for each in item.shown)
+        assert spread(early) <= (2 if kind == "pairwise" else 1), "and each system is seen early as often"
+    assert orders[0] != orders[1]
+
+
 def test_several_judges_see_the_same_text_and_who_changes() -> None:
-    shares = share_out("likert", 3, 60, 6, 2, Random(1))
+    shares = shared_out("likert", 3, 60, 6, 2, Random(1))
     together = Counter(
         frozenset((one, other))
         for one, other in combinations(range(6), 2)
@@ -91,13 +113,14 @@ def test_texts_are_those_of_the_systems_and_labels_are_drawn(kind: Kind) -> None
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("repeats", "checks"), [(0.1, 0.1), (0.5, 0.5), (0, 0), (0.25, 0)])
 def test_the_stated_share_comes_twice_and_as_checks(kind: Kind, repeats: float, checks: float) -> None:
-    of = campaign(kind, systems(3, 60), segments=40, judges=3, repeats=repeats, checks=checks)
+    of = campaign(kind, systems(3, 110), segments=40, judges=3, repeats=repeats, checks=checks)
     judged = {item.line for item in of.items if item.counts}
     for judge in of.judges:
         order = [of.by_id[name] for name in judge.items]
         again = {place: item for place, item in enumerate(order) if item.repeat_of is not None}
         spoilt = [item for item in order if item.check is not None]
-        assert (len(again), len(spoilt)) == (round(40 * repeats), round(40 * checks))
+        asked = sum(item.counts for item in order)
+        assert (len(again), len(spoilt)) == (round(asked * repeats), round(asked * checks))
         for place, item in again.items():
             first = of.by_id[str(item.repeat_of)]
             assert place - order.index(first) > 2
