@@ -4,11 +4,10 @@ import random
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from tfm.data.dataset.store import TOKENIZER_FOLDER, write_split
-from tfm.pipeline.artifacts.artifact import Input, Plan, publish
+from tests.tiny_dataset import make_dataset
+from tfm.pipeline.artifacts.artifact import Input
 from tfm.pipeline.comparison.differences import word_frequency
 from tfm.pipeline.comparison.differences.word_frequency import (
     by_training_frequency,
@@ -20,30 +19,14 @@ from tfm.pipeline.errors import DataError
 from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.scoring.evaluation import Segments
 from tfm.pipeline.scoring.metrics import bleu_tokenizer
-from tfm.tokenizer.config import TokenizerConfig
-from tfm.tokenizer.tokenizer import save_pair
-from tfm.tokenizer.train import train
 
 NAMES = ["0", "1", "2", "3", "4", "5–9", "10–99", "100–999", "1,000 or more"]
-
-
-def make_dataset(folder: Path, targets: list[str], learned_from: list[str], kind: str = "bpe") -> Input:
-    """The training split of a dataset, whose sources are empty."""
-    tokenizer = train(learned_from, TokenizerConfig(kind=kind, vocab_size=60))  # type: ignore[arg-type]
-    with publish(Plan("preprocess", folder, {}, {}, None), command=["test"]) as draft:
-        with write_split(draft.folder / "train", texts=False) as writer:
-            ids, lengths = tokenizer.encode_flat(targets)
-            none = np.empty(0, np.int32), np.zeros(len(targets), np.int64)
-            writer.write(none, (ids, lengths), np.ones(len(targets)))
-        (draft.folder / TOKENIZER_FOLDER).mkdir()
-        save_pair(tokenizer, tokenizer, draft.folder / TOKENIZER_FOLDER)
-    return Input.of_artifact(folder)
 
 
 def test_training_words_are_counted_as_the_model_saw_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(word_frequency, "ROWS_AT_ONCE", 2)
     targets = ["Ein Hund, ein Hund!", "", "Äpfel", "ein\u0301e A\u0308pfel", "HUND."]
-    known = make_dataset(tmp_path / "dataset", targets, targets * 9)
+    known = make_dataset(tmp_path / "dataset", targets, learned_from=targets * 9)
     words = {"ein", "hund", "äpfel", "katze"}
     split = word_splitter([["Ein Hund"]])
     counts, unknown = training_counts(tmp_path / "dataset", known, words, split, Quiet())
@@ -55,7 +38,7 @@ def test_training_words_are_counted_as_the_model_saw_them(tmp_path: Path, monkey
 
 
 def test_unknown_pieces_are_counted(tmp_path: Path) -> None:
-    known = make_dataset(tmp_path / "dataset", ["ein Hund", "eine Maus"], ["ein Hund", "ein Hund"], kind="word")
+    known = make_dataset(tmp_path / "dataset", ["ein Hund", "eine Maus"], learned_from=["ein Hund"] * 2, kind="word")
     split = word_splitter([["Ein Hund"]])
     counts, unknown = training_counts(tmp_path / "dataset", known, {"ein", "hund", "maus"}, split, Quiet())
     assert (counts, unknown) == ({"ein": 1, "hund": 1}, 2)

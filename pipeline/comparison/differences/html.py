@@ -1,0 +1,125 @@
+"""Where systems differ as HTML: tables with bars, and sentences with marks. All text is escaped."""
+
+from collections.abc import Sequence
+
+from tfm.pipeline.comparison.differences.breakdowns import Breakdown, Row
+from tfm.pipeline.comparison.differences.changed_sentences import Change, Changes, Stretch
+from tfm.pipeline.comparison.differences.overview import Differences
+from tfm.pipeline.page_frame import as_html, running_text
+
+LEAST_SCALE = 1.0
+"""The difference, in points, for which half a bar stands at least: noise shall not look large."""
+NOTHING = "–"
+NUMBER = ' class="number"'
+
+
+def on_test(found: Differences) -> list[str]:
+    """The section of a test set: its tables, and its sentences that changed most."""
+    parts = [f"<h2>Where they differ: {bdi(found.test)}</h2>", as_list(found.notes)]
+    for table in (*found.tables, *found.words[:1]):
+        parts += [f"<h3>{as_html(table.title)}</h3>", _breakdown(table, found.columns)]
+    if found.words:
+        more = [f"<h3>{as_html(table.title)}</h3>{_breakdown(table, found.columns)}" for table in found.words[1:]]
+        parts.append(f"<details><summary>Precision and recall of words</summary>{''.join(more)}</details>")
+    for name, changed in found.changes.items():
+        parts += _changes(found, name, changed)
+    return parts
+
+
+def _breakdown(found: Breakdown, columns: Sequence[str]) -> str:
+    """The baseline's figure and, of each other system, its own, the difference, and a bar of that."""
+    counted = any(row.count is not None for row in found.rows)
+    heads = [head(found.rows_are), *([head(found.counts_are, True)] if counted else [])]
+    heads.append(f'<th class="number">{bdi(columns[0])}</th>')
+    for name in columns[1:]:
+        heads += [f'<th class="number">{bdi(name)}</th>', head("difference", True), "<th></th>"]
+    scale = max([LEAST_SCALE, *(abs(each) for row in found.rows for each in _apart(row) if each is not None)])
+    rows = []
+    for row in found.rows:
+        cells = [cell(row.name, False), *([cell("" if row.count is None else f"{row.count:,}")] if counted else [])]
+        cells.append(cell(_shown(row.values[0])))
+        for value, apart in zip(row.values[1:], _apart(row), strict=True):
+            cells += [cell(_shown(value)), cell(_shown(apart, "+")), _bar(apart, scale)]
+        rows.append(cells)
+    return table_box(found.title, heads, rows)
+
+
+def _apart(row: Row) -> list[float | None]:
+    """By how much each system is apart from the first, where both have a value."""
+    first, *others = row.values
+    return [None if first is None or each is None else each - first for each in others]
+
+
+def _shown(value: float | None, sign: str = "") -> str:
+    return NOTHING if value is None else f"{value:{sign}.2f}"
+
+
+def _bar(apart: float | None, scale: float) -> str:
+    """A bar to the right where there is more, to the left where there is less."""
+    if apart is None:
+        return "<td></td>"
+    side = "more" if apart > 0 else "less"
+    return f'<td><div class="track"><div class="{side}" style="width: {50 * abs(apart) / scale:.1f}%"></div></div></td>'
+
+
+def _changes(found: Differences, name: str, changed: Changes) -> list[str]:
+    """How many segments are better and worse, and those that changed most."""
+    base = found.columns[0]
+    parts = [
+        f"<h3>Sentences: {bdi(base)} and {bdi(name)}</h3>",
+        f'<p class="note">By {changed.by}, {changed.better:,} segments are better in {bdi(name)}, {changed.worse:,} '
+        f"are worse, {changed.as_good:,} are as good in other words, and {changed.same:,} are the same.</p>",
+    ]
+    for title, some in (("Gained most", changed.gained), ("Lost most", changed.lost)):
+        if some:
+            parts += [f"<h4>{title}</h4>", *(_sentence(each, base, name, changed.by) for each in some)]
+    return parts
+
+
+def _sentence(change: Change, base: str, name: str, by: str) -> str:
+    """One segment as both have it; a language that runs from right to left reads from its own side (dir=auto)."""
+    entries = [] if change.source is None else [("source", running_text(change.source))]
+    entries.append((bdi(base), _marked(change.before, "del")))
+    entries.append((bdi(name), _marked(change.after, "ins")))
+    entries += [("reference", running_text(text)) for text in change.references]
+    inner = "".join(f'<dt>{title}</dt><dd dir="auto">{text}</dd>' for title, text in entries)
+    before, after = change.scores
+    told = f"line {change.line:,}, {by} {before:.1f} → {after:.1f} ({change.gain:+.1f})"
+    return f'<div class="sample"><p>{told}</p><dl>{inner}</dl></div>'
+
+
+def _marked(stretches: Sequence[Stretch], tag: str) -> str:
+    texts = ((running_text(each.text), each.differs) for each in stretches)
+    return "".join(f"<{tag}>{text}</{tag}>" if differs else text for text, differs in texts)
+
+
+def as_list(notes: Sequence[str]) -> str:
+    """Small print, line by line."""
+    inner = "".join(f"<li>{as_html(each)}</li>" for each in notes)
+    return f'<ul class="notes">{inner}</ul>' if notes else ""
+
+
+def table_box(name: str, heads: Sequence[str], rows: Sequence[Sequence[str]], *, names: bool = False) -> str:
+    """A table of whole cells, in a box of its own that scrolls, also by keyboard. names: whether they come first."""
+    kind = ' class="names"' if names else ""
+    lines = "\n".join(f"<tr>{''.join(row)}</tr>" for row in rows)
+    return (
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{as_html(name)}">'
+        f"<table{kind}><tr>{''.join(heads)}</tr>\n{lines}</table></div>"
+    )
+
+
+def head(text: str, number: bool = False) -> str:
+    """The heading of a column."""
+    return f"<th{NUMBER if number else ''}>{as_html(text)}</th>"
+
+
+def cell(text: str, number: bool = True, best: bool = False) -> str:
+    """A number, to the right, or a text; the best of its column is bold."""
+    shown = as_html(text) if number else bdi(text)
+    return f"<td{NUMBER if number else ''}>{f'<strong>{shown}</strong>' if best else shown}</td>"
+
+
+def bdi(text: str) -> str:
+    """A name, whose direction changes nothing around it."""
+    return f"<bdi>{as_html(text)}</bdi>"

@@ -1,0 +1,146 @@
+"""Where systems differ from a baseline: all breakdowns of each test set, and its sentences that changed most."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+from tfm.pipeline.artifacts.artifact import open_artifact
+from tfm.pipeline.comparison.differences.breakdowns import (
+    Breakdown,
+    by_label,
+    by_ngram_order,
+    by_source_length,
+    folded,
+    most_apart,
+)
+from tfm.pipeline.comparison.differences.changed_sentences import Changes, changes
+from tfm.pipeline.comparison.differences.word_frequency import (
+    Split,
+    by_training_frequency,
+    training_counts,
+    word_splitter,
+    words_in,
+)
+from tfm.pipeline.comparison.systems import System, texts_differ
+from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.reports.evaluation_report import label
+from tfm.pipeline.reports.run_summary import Trained
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.scoring.breakdown import scores_labels
+from tfm.pipeline.scoring.evaluation import Segments
+from tfm.pipeline.scoring.metrics.left_out import left_out
+
+MOST_ROWS = 40  # of a table, where there are many labels
+MOST_SENTENCES = 10
+NO_DATASET = "F1 of words by how often training has them is not shown: {} has no dataset/ that its model was trained on"
+UNKNOWN = "{:,} pieces of the training texts of {} are unknown to its tokenizer, and are missing in their words"
+FIRST_RUNS = "sentences are those of the first run of each system"
+
+
+@dataclass(frozen=True)
+class Differences:
+    """On one test set. columns: names of the systems, the baseline first. tables: with a column of each. words: F1,
+    precision and recall of words by training frequency, likewise. changes: by name of a system, from the baseline to
+    it; of the first run of each. notes: what is left out, and why."""
+
+    test: str
+    columns: Sequence[str]
+    tables: Sequence[Breakdown]
+    words: Sequence[Breakdown]
+    changes: Mapping[str, Changes]
+    notes: Sequence[str]
+
+
+@dataclass(frozen=True)
+class TrainingWords:
+    """How often training has each word, by the words of `split`."""
+
+    counts: Mapping[str, int]
+    split: Split
+
+
+def differences(rows: Mapping[str, Sequence[System]], baseline: Trained, reporter: Reporter) -> list[Differences]:
+    """What differs on each test set of the baseline, the main one first.
+
+    rows: by name the runs of a system, the baseline first; nothing is found where that has none. Figures are means over
+    the runs of a system, which are scored as the first run of the baseline was. Runs that were not given its texts are
+    left out, and the notes say so.
+    """
+    of_baseline = next(iter(rows.values()))
+    if not of_baseline:
+        return []
+    first, notes = of_baseline[0], list[str]()
+    training = None if scores_labels(first.evaluation) else _training_words(rows, baseline, notes, reporter)
+    return [_on_test(rows, test, first, training, notes, reporter) for test in first.tests]
+
+
+def _training_words(
+    rows: Mapping[str, Sequence[System]], baseline: Trained, notes: list[str], reporter: Reporter
+) -> TrainingWords | None:
+    """Counts of the words of all test sets in the training targets of the baseline."""
+    known, folder = baseline.model.inputs.get("dataset"), baseline.folder
+    texts = [each for row in rows.values() for system in row for each in system.tests.values()]
+    if not texts:
+        return None
+    if folder is None or known is None or not (folder / "dataset").exists():
+        notes.append(NO_DATASET.format(baseline.name))
+        return None
+    if open_artifact(folder / "dataset", "preprocess").fingerprint != known.fingerprint:
+        notes.append(NO_DATASET.format(baseline.name))
+        return None
+    split = word_splitter(texts[0].references)
+    counts, unknown = training_counts(folder / "dataset", known, words_in(texts, split), split, reporter)
+    if unknown:
+        notes.append(UNKNOWN.format(unknown, baseline.name))
+    return TrainingWords(counts, split)
+
+
+def _on_test(
+    rows: Mapping[str, Sequence[System]],
+    test: str,
+    first: System,
+    training: TrainingWords | None,
+    notes: Sequence[str],
+    reporter: Reporter,
+) -> Differences:
+    base, config, told = first.tests[test], first.evaluation, list(notes)
+    kept: dict[str, list[Segments]] = {}
+    for name, systems in rows.items():
+        for system in systems:
+            theirs = system.tests.get(test)
+            if why := f"has no translations of {test}" if theirs is None else texts_differ(theirs, base):
+                told.append(f"{system.name} is left out: {why}")
+            elif theirs is not None:
+                kept.setdefault(name, []).append(theirs)
+    texts = [each for runs in kept.values() for each in runs]
+    groups = [range(*ends) for ends in pairwise(accumulate(map(len, kept.values()), initial=0))]
+    tables = [folded(each, groups) for each in _tables(texts, config, told, test, reporter)]
+    long = [each for each in tables if len(each.rows) > MOST_ROWS]
+    told += [f"{each.title}: the {MOST_ROWS} of {len(each.rows):,} rows in which systems differ most" for each in long]
+    tables = [most_apart(each, MOST_ROWS) if each in long else each for each in tables]
+    words = [] if training is None else by_training_frequency(texts, training.counts, training.split)
+    words = [folded(each, groups) for each in words]
+    told += [FIRST_RUNS] if any(len(runs) > 1 for runs in kept.values()) else []
+    others = {name: runs[0] for name, runs in list(kept.items())[1:]}
+    with reporter.bar(f"comparing sentences of {test}", len(others) * len(base.hypotheses), "segments") as bar:
+        changed = {name: changes(base, each, config, MOST_SENTENCES, bar.advance) for name, each in others.items()}
+    return Differences(test, list(kept), tables, words, changed, told)
+
+
+def _tables(
+    texts: Sequence[Segments], config: EvaluationConfig, notes: list[str], test: str, reporter: Reporter
+) -> list[Breakdown]:
+    """By length, and by n-gram order or label; what cannot be computed for these texts is left out."""
+    by_texts = config.model_copy(update={"metrics": ("bleu", "chrf")})
+    without: dict[str, str] = {}
+    if not scores_labels(config):
+        for each in texts:
+            without |= left_out(each.hypotheses, each.references, by_texts)
+        notes += [f"{label(name)} is not shown: {why}" for name, why in without.items()]
+    with reporter.bar(f"scoring {test} by length", len(texts), "runs") as bar:
+        tables = by_source_length(texts, config, without, bar.advance)
+    if scores_labels(config):
+        tables.append(by_label(texts, config))
+    elif "bleu" not in without:
+        tables.append(by_ngram_order(texts, config))
+    return tables

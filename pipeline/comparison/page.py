@@ -1,0 +1,104 @@
+"""The page of `tfm compare --html`: figures, tests, and where systems differ, on one self-contained page."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tfm.pipeline.artifacts.files import beginning, replace_text
+from tfm.pipeline.comparison.differences.html import as_list, cell, head, on_test, table_box
+from tfm.pipeline.comparison.differences.overview import Differences, differences
+from tfm.pipeline.comparison.metric_tests import Outcome
+from tfm.pipeline.comparison.runs import Comparison
+from tfm.pipeline.comparison.tables.columns import Cell, Column, heading, name_of
+from tfm.pipeline.comparison.tables.columns import differences as differences_from_baseline
+from tfm.pipeline.comparison.tables.legend import legend, of_people
+from tfm.pipeline.page_frame import as_html, framed
+from tfm.pipeline.runtime.progress import Reporter
+
+STYLE = """\
+table { width: auto; }
+.scroll { margin: 0.6rem 0 1.2rem; }
+.scroll:focus-visible, summary:focus-visible { outline: 2px solid var(--bar); outline-offset: 2px; }
+th { vertical-align: bottom; } th, td { padding-right: 1.2rem; }
+td:first-child { min-width: 4.5rem; max-width: 24rem; overflow-wrap: break-word; }
+.names td:first-child { min-width: 9rem; }
+.track { position: relative; width: 8rem; height: 1.5rem;
+         background: linear-gradient(var(--faint), var(--faint)) center / 1px 100% no-repeat; }
+.track div { position: absolute; top: 0.35rem; bottom: 0.35rem; background: var(--bar); border-radius: 2px; }
+.track .more { left: 50%; } .track .less { right: 50%; }
+ins { background: rgba(46, 160, 67, 0.25); text-decoration: underline; text-underline-offset: 0.2em; }
+del { background: rgba(218, 54, 51, 0.22); text-decoration: underline dashed; text-underline-offset: 0.2em; }
+summary { cursor: pointer; color: var(--faint); }
+ul.notes { color: var(--faint); font-size: 0.85rem; padding-left: 1.2rem; overflow-wrap: anywhere; }
+.sample dt { overflow-wrap: anywhere; }
+@media (max-width: 32rem) {
+  body { padding: 1rem; }
+  .sample dl { grid-template-columns: 1fr; } .sample dt { margin-top: 0.4rem; }
+}
+"""
+
+
+def write_page(file: Path, page: str) -> None:
+    """Write a page: at every moment the file is whole, the old or the new. Raises CannotWrite."""
+    with beginning(file):
+        replace_text(file, page)
+
+
+def page(
+    found: Comparison, tested: Outcome, metrics: Sequence[str], figures: Sequence[Column], reporter: Reporter
+) -> str:
+    """The page of a comparison that was tested by some metrics. figures: its main table."""
+    tables = {"Figures": figures}
+    if interval := scores(found, tested, metrics):
+        tables[f"Scores on {tested.test}: {tested.num_segments:,} segments"] = interval
+    if tests := differences_from_baseline(found, tested, metrics):
+        tables[f"Is the difference from {found.baseline.name} real?"] = tests
+    rows = [found.baseline, *(row for row in found.rows if row is not found.baseline)]
+    said = {row.name: [tested.systems[run.name] for run in row.runs if run.name in tested.systems] for row in rows}
+    where = differences(said, found.baseline.runs[0], reporter)
+    sentences = [*legend(found, tested, metrics, figures), *of_people(tested, metrics)]
+    title = "Comparison of " + ", ".join(row.name for row in found.rows)
+    return render(title, tables, sentences, where, [*map(str, tested.looked_at), *found.notes, *tested.notes])
+
+
+def render(
+    title: str,
+    tables: Mapping[str, Sequence[Column]],
+    sentences: Sequence[str],
+    found: Sequence[Differences],
+    notes: Sequence[str],
+) -> str:
+    """The whole page; all text is escaped.
+
+    tables: those of a comparison, by their headings. sentences: what their marks mean, without full stop. found: where
+    systems differ on each test set. notes: what does not compare, and why.
+    """
+    parts = []
+    for name, columns in tables.items():
+        parts += [f"<h2>{as_html(name)}</h2>", _columns(name, columns)]
+    parts += [as_list(sentences), "<h2>Notes</h2>" if notes else "", as_list(notes)]
+    for each in found:
+        parts += on_test(each)
+    return framed(title, "\n".join(part for part in parts if part), style=STYLE)
+
+
+def scores(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[Column]:
+    """A row for each score of the main test set that has an interval, metric by metric; no columns where none has."""
+    rows = [
+        (heading(found, metric), name_of(row), measured)
+        for metric in metrics
+        for row in found.rows
+        if (measured := tested.rows.get(metric, {}).get(row.name)) is not None
+    ]
+    columns = [
+        Column("metric", [Cell(metric) for metric, _, _ in rows], numeric=False),
+        Column("run", [Cell(name) for _, name, _ in rows], numeric=False),
+        Column("score", [Cell(f"{each.value:,.2f}") for _, _, each in rows]),
+        Column("95 % interval", [Cell(f"{each.low:,.2f} to {each.high:,.2f}") for _, _, each in rows]),
+    ]
+    return columns if rows else []
+
+
+def _columns(name: str, columns: Sequence[Column]) -> str:
+    heads = [head(each.heading, each.numeric) for each in columns]
+    cells = ([cell(str(one), each.numeric, one.best) for one in each.cells] for each in columns)
+    return table_box(name, heads, list(zip(*cells, strict=True)), names=True)

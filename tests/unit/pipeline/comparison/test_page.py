@@ -1,0 +1,92 @@
+"""The page of a comparison: everything found is on it, as text, and nothing else."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.html_elements import Elements
+from tfm.pipeline.comparison.differences.breakdowns import Breakdown, Row
+from tfm.pipeline.comparison.differences.changed_sentences import changes
+from tfm.pipeline.comparison.differences.html import LEAST_SCALE
+from tfm.pipeline.comparison.differences.overview import Differences
+from tfm.pipeline.comparison.page import render, write_page
+from tfm.pipeline.comparison.tables.columns import Cell, Column
+from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.errors import CannotWrite
+from tfm.pipeline.scoring.evaluation import Segments
+
+NASTY = "</td><script>alert('1')</script> & \u202edrow\u202c $title {x}"
+SHOWN = NASTY.replace("\u202e", "\\u202e").replace("\u202c", "\\u202c")
+SENTENCES = [
+    ("الكلب يجري اليوم", "الكلب ينام اليوم"),
+    ("הכלב רץ", "הכלב ישן"),
+    ("今天狗跑了", "今天猫跑了"),
+    ("ja", NASTY),
+]
+
+
+def differences() -> Differences:
+    """Of a baseline and two systems, with names and texts that try to be more than text."""
+    before, after = ([pair[side] for pair in SENTENCES] for side in (0, 1))
+    one = Segments(NASTY, [NASTY] * 4, before, [after])
+    found = changes(one, Segments(NASTY, None, after, [after]), EvaluationConfig(), 9, lambda _: None)
+    rows = [Row("1–2", 1234, [50.0, 52.5, 45.0]), Row(NASTY, 7, [None, 0.5, 0.25])]
+    words = [Breakdown(f"{kind} of words", "times in training", "in the references", rows) for kind in ("F1", "recall")]
+    parts = Breakdown("What BLEU is made of", "part", "", [Row("1-grams", None, [70.0, 70.25, 70.0])])
+    tables = [Breakdown("BLEU by length", "words", "segments", rows), parts]
+    return Differences(NASTY, ["base", NASTY, "other"], tables, words, {NASTY: found}, [NASTY])
+
+
+def page() -> str:
+    columns = [
+        Column("run", [Cell("base"), Cell(NASTY)], numeric=False),
+        Column("BLEU", [Cell("34.07", "1.47", best=True), Cell("33.00", "1.50", stands=True)]),
+    ]
+    return render(f"Comparison of {NASTY}", {NASTY: columns}, [f"* {NASTY}"], [differences()], [NASTY])
+
+
+def test_all_text_is_text() -> None:
+    found = Elements(page())
+    assert not {"script", "link", "img", "iframe", "object", "a"} & set(found.found)
+    assert found.texts["title"] == found.texts["h1"] == [f"Comparison of {SHOWN}"]
+    assert f"Where they differ: {SHOWN}" in found.texts["h2"]
+    assert found.texts["li"] == [f"* {SHOWN}", SHOWN, SHOWN]
+    for tag in ("td", "dd", "ins", "bdi", "h2", "p"):
+        assert any(SHOWN in text for text in found.texts[tag]), tag
+    assert "\u202e" not in page()
+
+
+def test_figures_their_marks_and_their_best_are_shown() -> None:
+    found = Elements(page())
+    assert found.texts["td"][:4] == ["base", "34.07 ± 1.47", SHOWN, "33.00 ± 1.50*"]
+    assert found.texts["strong"] == ["34.07 ± 1.47"]
+
+
+def test_a_breakdown_shows_differences_and_bars_on_one_scale() -> None:
+    found = Elements(page())
+    start = found.texts["td"].index("1–2")
+    assert found.texts["td"][start : start + 9] == ["1–2", "1,234", "50.00", "52.50", "+2.50", "", "45.00", "-5.00", ""]
+    assert found.texts["td"][start + 9 : start + 18] == [SHOWN, "7", "–", "0.50", "–", "", "0.25", "–", ""]
+    bars = [(each["class"], each["style"]) for each in found.found["div"] if "style" in each]
+    assert bars[:2] == [("more", "width: 25.0%"), ("less", "width: 50.0%")]
+    assert bars[2] == ("more", f"width: {50 * 0.25 / LEAST_SCALE:.1f}%")
+    heads = found.texts["th"]
+    assert heads[heads.index("part") :][:4] == ["part", "base", SHOWN, "difference"]  # no column of counts
+
+
+def test_sentences_stand_with_marks_in_their_own_direction() -> None:
+    found = Elements(page())
+    assert all(each == {"dir": "auto"} for each in found.found["dd"])
+    assert {"يجري", "ينام", "רץ", "ישן", "狗", "猫"} <= {*found.texts["del"], *found.texts["ins"]}
+    assert sum(text.startswith("line 3, chrF ") for text in found.texts["p"]) == 1
+    assert any("4 segments are better" in text and "0 are worse" in text for text in found.texts["p"])
+    assert found.texts["h4"] == ["Gained most"]
+    assert found.texts["summary"] == ["Precision and recall of words"]
+
+
+def test_it_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    write_page(file, page())
+    assert file.read_text("utf-8") == page()
+    with pytest.raises(CannotWrite):
+        write_page(tmp_path / "nowhere" / "page.html", page())
