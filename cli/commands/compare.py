@@ -40,6 +40,10 @@ def compare(
         Path | None,
         typer.Option("--plot", metavar="FILE", help="Draw validation loss over updates and seconds: .svg or .png."),
     ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Write a page: scores, tests, and where the runs differ."),
+    ] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the tables as Markdown.")] = False,
     latex: Annotated[bool, typer.Option("--latex", help="Print the scores as a LaTeX table for a paper.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print all figures and tests as JSON.")] = False,
@@ -48,6 +52,7 @@ def compare(
     if sum((markdown, latex, as_json)) > 1:
         refuse({"--latex": latex, "--markdown": markdown}, "give one of --json, --markdown and --latex")
     from tfm.cli.console import reporter
+    from tfm.pipeline.artifacts.files import check_folder_of
     from tfm.pipeline.comparison.curves_plot import draw
     from tfm.pipeline.comparison.metric_tests import run_tests
     from tfm.pipeline.comparison.runs import compare_runs
@@ -56,6 +61,8 @@ def compare(
     from tfm.pipeline.comparison.tables.columns import all_metrics, metrics_named
     from tfm.pipeline.comparison.tables.latex import latex as in_latex
 
+    for file in filter(None, (plot, html)):
+        check_folder_of(file)
     found = compare_runs(runs, sort, baseline=baseline, rows_of=apart if each else fold)
     metrics = metrics_named(metric or [], found)
     if plot is not None:
@@ -68,6 +75,8 @@ def compare(
         print(in_latex(found, tested, metrics))
     else:
         _print(found, tested, metrics, markdown=markdown)
+    if html is not None:
+        _write_page(found, tested, metrics, html)
     for look in tested.looked_at:
         talk.line(str(look))
     for note in (*found.notes, *tested.notes):
@@ -93,6 +102,16 @@ def _print(found: "Comparison", tested: "Outcome", metrics: Sequence[str], *, ma
             reporter(tables_on_stdout=True).table(title, [column.heading for column in each], cells)
     for sentence in (*legend(found, tested, metrics, columns), *of_people(tested, metrics)):
         reporter().line(sentence)
+
+
+def _write_page(found: "Comparison", tested: "Outcome", metrics: Sequence[str], file: Path) -> None:
+    from tfm.cli.console import duration, reporter
+    from tfm.pipeline.comparison.page import page, write_page
+    from tfm.pipeline.comparison.tables.columns import table
+
+    talk = reporter()
+    write_page(file, page(found, tested, metrics, table(found, tested, metrics, duration=duration), talk))
+    talk.line(f"written: {file}")
 
 
 def in_markdown(columns: Sequence["Column"]) -> list[str]:

@@ -81,6 +81,12 @@ def exchange(one: Path, other: Path) -> bool:
     return not failed
 
 
+def check_folder_of(file: Path) -> None:
+    """Raise CannotWrite where the folder in which a file is to be written is missing, before any work."""
+    with beginning(file):
+        os.scandir(file.parent).close()
+
+
 def remove(folder: Path) -> None:
     """Remove a folder and all in it; where that fails, the error names the folder."""
     try:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.user import tfm
+from tests.html_elements import Elements
 
 OTHER = 'extends = "tiny.toml"\n\n[model]\nnorm = "post"\n'
 
@@ -32,7 +33,7 @@ def test_runs_share_what_is_the_same_and_are_compared(recipes: list[Path]) -> No
     assert again.err.count("nothing to do") == 10
     assert "copied" not in again.err
 
-    shown = tfm("compare", "runs/tiny", "runs/other", "--plot", "both.svg")
+    shown = tfm("compare", "runs/tiny", "runs/other", "--plot", "both.svg", "--html", "both.html")
     assert shown.code == 0, shown.err
     assert "none differs from tiny: p < 0.05 by approximate randomisation (10,000 trials)" in shown.err
     assert "main: this test set was looked at 2 times, by 2 models" in shown.err
@@ -44,6 +45,13 @@ def test_runs_share_what_is_the_same_and_are_compared(recipes: list[Path]) -> No
     assert lines[3].split()[:2] == ["tiny", "transformer"]
     assert lines[4].endswith("model.norm = post")
     assert Path("both.svg").read_bytes().startswith(b"<?xml")
+    assert "written: both.html" in shown.err
+    page = Elements(Path("both.html").read_text("utf-8"))
+    for heading in ("Figures", "Is the difference from tiny real?", "Where they differ: main"):
+        assert heading in page.texts["h2"]
+    for heading in ("What BLEU is made of, in percent", "F1 of words by how often training has them"):
+        assert heading in page.texts["h3"]
+    assert lines[3].split()[-1] in page.texts["td"]  # of the terminal's table
 
     found = json.loads(tfm("compare", "runs/tiny", "runs/other/model", "--json").out)
     assert [run["name"] for run in found["runs"]] == ["tiny", "other"]
@@ -100,3 +108,6 @@ def test_what_cannot_be_compared_is_said(recipe: Path) -> None:
     assert nowhere.err == "runs/nowhere: there is no such folder\n"
     assert tfm("compare", "runs/nowhere", "--json", "--markdown").code == 2
     assert tfm("compare").code == 2
+    for option in ("--html", "--plot"):
+        no_place = tfm("compare", "runs/nowhere", option, "missing/page.svg")
+        assert (no_place.code, "missing" in no_place.err) == (73, True)

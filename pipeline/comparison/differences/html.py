@@ -15,7 +15,8 @@ NUMBER = ' class="number"'
 
 def on_test(found: Differences) -> list[str]:
     """The section of a test set: its tables, and its sentences that changed most."""
-    parts = [f"<h2>Where they differ: {bdi(found.test)}</h2>", as_list(found.notes)]
+    title = "Where they differ" if len(found.columns) > 1 else "In detail"
+    parts = [f"<h2>{title}: {bdi(found.test)}</h2>", as_list(found.notes)]
     for table in (*found.tables, *found.words[:1]):
         parts += [f"<h3>{as_html(table.title)}</h3>", _breakdown(table, found.columns)]
     if found.words:

@@ -122,8 +122,10 @@ def _on_test(
     words = [folded(each, groups) for each in words]
     told += [FIRST_RUNS] if any(len(runs) > 1 for runs in kept.values()) else []
     others = {name: runs[0] for name, runs in list(kept.items())[1:]}
-    with reporter.bar(f"comparing sentences of {test}", len(others) * len(base.hypotheses), "segments") as bar:
-        changed = {name: changes(base, each, config, MOST_SENTENCES, bar.advance) for name, each in others.items()}
+    changed: dict[str, Changes] = {}
+    for name, each in others.items():
+        with reporter.bar(f"comparing sentences of {test}", len(base.hypotheses), "segments") as bar:
+            changed[name] = changes(base, each, config, MOST_SENTENCES, bar.advance)
     return Differences(test, list(kept), tables, words, changed, told)
 
 
