@@ -188,11 +188,17 @@ def test_hostile_text_is_text_and_nothing_runs(browser: Browser, tmp_path: Path,
     assert page.value("fetch('data:,x').then(() => 'loaded', () => 'refused')") == "refused"
 
 
-def test_the_page_does_not_say_who_wrote_what(tmp_path: Path) -> None:
-    for kind in KINDS:
-        of = fifty(kind)
-        text = page_of(of, of.judges[0])
-        assert not any(word in text for word in ("system 0", "system 1", "damaged", "repeat_of", str(tmp_path)))
+def test_what_is_answered_in_another_window_is_taken_over(browser: Browser, tmp_path: Path) -> None:
+    page = opened(browser, fifty("pairwise", seed=10), tmp_path)
+    press(page, "1")
+    page.value(
+        "(other => { other.given[items[0].id] = {preferred: 'B'}; const newValue = JSON.stringify(other);"
+        "localStorage.setItem(KEY, newValue); dispatchEvent(new StorageEvent('storage', {key: KEY, newValue})); })"
+        "(JSON.parse(localStorage.getItem(KEY)))"
+    )
+    assert page.value("document.querySelector(':checked').value") == "B"
+    press(page, "Enter")
+    assert page.value("JSON.parse(localStorage.getItem(KEY)).given[items[0].id].preferred") == "B"
 
 
 @pytest.mark.parametrize(
