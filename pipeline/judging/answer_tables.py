@@ -1,0 +1,139 @@
+"""Answers as tables, which statistics read: one row a number, a preference, or a judge.
+
+A segment is named by its test set and line: items belong to one judge each, and segments to all.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from tfm.pipeline.judging.answers import Answer, Rating
+from tfm.pipeline.judging.campaign import SCALES, Campaign, Item, Kind
+from tfm.pipeline.judging.statistics.careless import Conduct
+from tfm.pipeline.judging.statistics.preferences import Preference, of_best
+from tfm.pipeline.judging.statistics.ratings import Judgment
+
+Value = Callable[[Rating], float]
+
+WEIGHTS = {"minor": 1, "major": 5}
+"""Of the errors marked, as MQM weighs them (Freitag et al. 2021)."""
+ALIKE = {"likert": 1, "esa": 10}
+"""Two ratings of one text by one judge are alike if they are no further apart, on every scale."""
+
+
+def segment_of(item: Item) -> str:
+    """The name of an item's segment."""
+    return f"{item.test}:{item.line}"
+
+
+def scale_value(scale: str) -> Value:
+    """What a text was given on a scale."""
+    return lambda rating: rating.scores[scale]
+
+
+def error_weight(rating: Rating) -> float:
+    """The weight of the errors marked in a text: 1 for a minor one, 5 for a major one."""
+    return float(sum(WEIGHTS[span.severity] for span in rating.spans))
+
+
+def num_errors(severity: str) -> Value:
+    """How many errors of a severity are marked in a text."""
+    return lambda rating: float(sum(span.severity == severity for span in rating.spans))
+
+
+def mean_scale(rating: Rating) -> float:
+    """The mean of all scales, by which judges are compared with each other."""
+    return sum(rating.scores.values()) / len(rating.scores)
+
+
+def judgments(answers: Sequence[Answer], value: Value) -> list[Judgment]:
+    """One row a rating of a system's text; attention checks and repeated items are none."""
+    return [
+        Judgment(answer.judge, segment_of(answer.item), system, value(rating))
+        for answer in answers
+        if answer.item.counts
+        for label, rating in answer.ratings.items()
+        if (system := answer.item.by_label[label].system) is not None
+    ]
+
+
+def preferences(answers: Sequence[Answer], systems: Sequence[str]) -> list[Preference]:
+    """One row for every two systems of an item of which one is among the best; in the order of `systems`."""
+    return [
+        preference
+        for answer in answers
+        if answer.item.counts
+        for preference in of_best(answer.judge, segment_of(answer.item), *_by_system(answer, systems))
+    ]
+
+
+def _by_system(answer: Answer, systems: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The systems shown, in the order of `systems`, and those preferred."""
+    shown = {each.system: each.label for each in answer.item.shown}
+    ordered = [system for system in systems if system in shown]
+    return ordered, [system for system in ordered if shown[system] in answer.best]
+
+
+def of_pairs(given: Sequence[Preference]) -> list[Judgment]:
+    """Preferences as numbers: 1, 0.5 (a tie) or 0 for the pair "first > second"."""
+    return [Judgment(each.judge, each.segment, f"{each.first} > {each.second}", each.wins) for each in given]
+
+
+def choices(kind: Kind, answers: Sequence[Answer], systems: Sequence[str]) -> list[Judgment]:
+    """What judges of preferences are compared with each other by, of items that were shown.
+
+    Of pairs: `of_pairs`. Of the best: 1 for a system that is among them, 0 for another.
+    """
+    seen = [answer for answer in answers if answer.shown and answer.item.counts]
+    if kind == "pairwise":
+        return of_pairs(preferences(seen, systems))
+    found = []
+    for answer in seen:
+        shown, best = _by_system(answer, systems)
+        segment = segment_of(answer.item)
+        found += [Judgment(answer.judge, segment, system, float(system in best)) for system in shown]
+    return found
+
+
+def conducts(campaign: Campaign, answers: Sequence[Answer]) -> list[Conduct]:
+    """How each judge who answered worked, in the campaign's order."""
+    found = []
+    for judge in campaign.judges:
+        own = {answer.item.id: answer for answer in answers if answer.judge == judge.name and answer.shown}
+        if own:
+            found.append(
+                Conduct(
+                    judge.name,
+                    num_items=len(judge.items),
+                    num_answered=len(own),
+                    checks=[answer.passed for answer in own.values() if answer.passed is not None],
+                    repeats=list(_repeats(campaign.kind, own)),
+                    seconds=[answer.seconds for answer in own.values() if answer.seconds is not None],
+                    answers=[text for answer in own.values() if answer.item.counts for text in _on_screen(answer)],
+                )
+            )
+    return found
+
+
+def _repeats(kind: Kind, own: Mapping[str, Answer]) -> Iterator[bool]:
+    """For each text rated twice, or each preference asked twice, whether the two answers are alike."""
+    for answer in own.values():
+        before = own.get(answer.item.repeat_of or "")
+        if before is None:
+            continue
+        if kind in ("pairwise", "best"):
+            yield _preferred(answer) == _preferred(before)
+            continue
+        now, then = ({a.item.by_label[label].system: r for label, r in a.ratings.items()} for a in (answer, before))
+        for system in now.keys() & then.keys():
+            pairs = [(now[system].scores[scale], then[system].scores[scale]) for scale in SCALES[kind]]
+            yield all(abs(one - other) <= ALIKE[kind] for one, other in pairs)
+
+
+def _preferred(answer: Answer) -> set[str | None]:
+    return {answer.item.by_label[label].system for label in answer.best}
+
+
+def _on_screen(answer: Answer) -> list[str]:
+    """What was clicked, without who wrote the texts: the labels preferred, or each text's ratings."""
+    if answer.best:
+        return [" ".join(sorted(answer.best))]
+    return [" ".join(f"{score:g}" for score in rating.scores.values()) for rating in answer.ratings.values()]

@@ -1,0 +1,261 @@
+"""What the answers of a campaign say: every statistic of them, put together."""
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from tfm.pipeline.artifacts.canonical_json import plain
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.judging.answer_tables import (
+    Value,
+    choices,
+    conducts,
+    error_weight,
+    judgments,
+    mean_scale,
+    num_errors,
+    of_pairs,
+    preferences,
+    scale_value,
+)
+from tfm.pipeline.judging.answers import Answer
+from tfm.pipeline.judging.campaign import SCALES, Campaign
+from tfm.pipeline.judging.statistics.agreement import Alpha, Kappa, Level, alpha, kappas
+from tfm.pipeline.judging.statistics.careless import Verdict, verdicts
+from tfm.pipeline.judging.statistics.correlation import Correlation
+from tfm.pipeline.judging.statistics.preferences import (
+    Preference,
+    SignTest,
+    Strength,
+    groups,
+    sign_tests,
+    strengths,
+    win_counts,
+)
+from tfm.pipeline.judging.statistics.ratings import (
+    Judgment,
+    Mean,
+    PairedTest,
+    clusters,
+    means,
+    paired_tests,
+    z_scores,
+)
+
+LEVELS: Mapping[str, Level] = {"adequacy": "ordinal", "fluency": "ordinal", "score": "interval", "errors": "interval"}
+"""What the numbers of each scale are, for agreement."""
+LOWER_IS_BETTER = ("errors",)
+ERRORS = "errors"
+"""Beside the scales of ESA: the weight of the errors marked."""
+
+
+@dataclass(frozen=True)
+class Rated:
+    """A system on one scale. rank: its cluster; z: the mean of the judges' z-scores, None where no judge has any."""
+
+    system: str
+    rank: int
+    mean: Mean
+    z: Mean | None
+    num_ratings: int
+
+
+@dataclass(frozen=True)
+class Scale:
+    """One scale: systems, the best first; tests and correlations are on z-scores, agreement on the values as given."""
+
+    name: str
+    lower_is_better: bool
+    systems: Sequence[Rated]
+    tests: Sequence[PairedTest]
+    alpha: Alpha
+    kappas: Sequence[Kappa]
+    z_scores: Sequence[Judgment]
+    without_z: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Preferred:
+    """A system by preferences. rank: its cluster, by the sign tests."""
+
+    rank: int
+    strength: Strength
+
+
+@dataclass(frozen=True)
+class Choices:
+    """Preferences: systems, the strongest first, and the tests of each pair; pairs: of items that were shown."""
+
+    systems: Sequence[Preferred]
+    tests: Sequence[SignTest]
+    alpha: Alpha
+    kappas: Sequence[Kappa]
+    pairs: Sequence[Judgment]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """All of it. answers: those that count; judges: every judge who answered, also those left out; errors: of ESA, how
+    many of each severity a text has on average, by system; correlations: by scale, or "preference"."""
+
+    campaign: Campaign
+    answers: Sequence[Answer]
+    without: Sequence[str]
+    judges: Sequence[Verdict]
+    scales: Sequence[Scale]
+    errors: Mapping[str, Mapping[str, Mean]]
+    choices: Choices | None
+    notes: Sequence[str]
+    correlations: Mapping[str, Sequence[Correlation]] = field(default_factory=dict)
+
+    def as_json(self) -> Any:
+        """Everything but the single ratings."""
+        return plain(
+            {
+                "campaign": self.campaign.fingerprint,
+                "kind": self.campaign.kind,
+                "without": list(self.without),
+                "judges": [_verdict_json(each) for each in self.judges],
+                "scales": {each.name: _without(asdict(each), "name", "z_scores") for each in self.scales},
+                "errors": {name: {s: asdict(mean) for s, mean in by.items()} for name, by in self.errors.items()},
+                "preferences": self.choices and _without(asdict(self.choices), "pairs"),
+                "correlations": {name: [asdict(each) for each in some] for name, some in self.correlations.items()},
+                "notes": list(self.notes),
+            }
+        )
+
+
+def _without(content: dict[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: value for key, value in content.items() if key not in keys}
+
+
+def _verdict_json(verdict: Verdict) -> dict[str, Any]:
+    conduct = verdict.conduct
+    return {
+        "judge": conduct.judge,
+        "items": conduct.num_items,
+        "answered": conduct.num_answered,
+        "checks": len(conduct.checks),
+        "checks_passed": conduct.checks.count(True),
+        "repeats": len(conduct.repeats),
+        "repeats_alike": conduct.repeats.count(True),
+        "median_seconds": conduct.median_seconds,
+        "correlation": verdict.correlation,
+        "correlation_units": verdict.num_units,
+        "seems_careless": verdict.reasons,
+    }
+
+
+def find(campaign: Campaign, answers: Sequence[Answer], without: Sequence[str] = ()) -> Findings:
+    """Every statistic of the answers but for correlations; of the judges in `without` only their conduct is told.
+
+    Raises RecipeError where `without` names a judge who did not answer, or leaves nobody.
+    """
+    names = list(dict.fromkeys(answer.judge for answer in answers))
+    for name in without:
+        if name not in names:
+            raise RecipeError(f"--without {name}: no such judge; answers are from {', '.join(names)}")
+    used = [answer for answer in answers if answer.judge not in without]
+    if not any(answer.item.counts for answer in used):
+        raise RecipeError("no answer is left that says something of the systems: give more files, or fewer --without")
+    values = _compared_by(campaign, answers)
+    judges = verdicts(conducts(campaign, answers), values)
+    scales = [_scale(name, judgments(used, value)) for name, value in _scales(campaign)]
+    errors = {
+        f"{severity} errors": means(judgments(used, num_errors(severity)))
+        for severity in ("minor", "major")
+        if campaign.kind == "esa"
+    }
+    preferred = None if scales else _choices(campaign, used)
+    notes = [*_of_judges(judges, without), *_of_scales(scales)]
+    if preferred is not None:
+        notes += _of_strengths(preferred, preferences(used, campaign.systems))
+    return Findings(campaign, used, without, judges, scales, errors, preferred, notes)
+
+
+def _scales(campaign: Campaign) -> list[tuple[str, Value]]:
+    found = [(name, scale_value(name)) for name in SCALES[campaign.kind]]
+    return [*found, (ERRORS, error_weight)] if campaign.kind == "esa" else found
+
+
+def _compared_by(campaign: Campaign, answers: Sequence[Answer]) -> list[Judgment]:
+    """What judges are compared with each other by: the mean of the scales, or what they preferred."""
+    if SCALES[campaign.kind]:
+        return judgments(answers, mean_scale)
+    return choices(campaign.kind, answers, campaign.systems)
+
+
+def _scale(name: str, given: Sequence[Judgment]) -> Scale:
+    standardised, unvaried = z_scores(given)
+    raw, z = means(given), means(standardised)
+    sign = -1 if name in LOWER_IS_BETTER else 1
+    by = z if z.keys() == raw.keys() else raw
+    order = sorted(raw, key=lambda system: -sign * by[system].value)
+    tests = paired_tests(standardised)
+    ranks = clusters(order, standing(tests))
+    rated = [
+        Rated(system, rank, raw[system], z.get(system), sum(each.system == system for each in given))
+        for system, rank in zip(order, ranks, strict=True)
+    ]
+    level = LEVELS[name]
+    return Scale(name, sign < 0, rated, tests, alpha(given, level), kappas(given, level), standardised, unvaried)
+
+
+def _choices(campaign: Campaign, answers: Sequence[Answer]) -> Choices:
+    given = preferences(answers, campaign.systems)
+    met = [system for system in campaign.systems if any(system in (each.first, each.second) for each in given)]
+    found, tests = strengths(given, met), sign_tests(given, met)
+    ranks = clusters([each.system for each in found], standing(tests))
+    chosen = choices(campaign.kind, answers, campaign.systems)
+    preferred = [Preferred(rank, each) for rank, each in zip(ranks, found, strict=True)]
+    pairs = of_pairs(preferences([answer for answer in answers if answer.shown], campaign.systems))
+    return Choices(preferred, tests, alpha(chosen, "nominal"), kappas(chosen, "nominal"), pairs)
+
+
+def standing(tests: Sequence[PairedTest] | Sequence[SignTest]) -> Callable[[str, str], bool]:
+    """Whether two systems, in either order, differ significantly after correction."""
+    found = {frozenset((test.first, test.second)) for test in tests if test.stands}
+    return lambda first, second: frozenset((first, second)) in found
+
+
+def _of_judges(judges: Sequence[Verdict], without: Sequence[str]) -> list[str]:
+    """Who is left out, who stopped early, and who seems careless."""
+    found = []
+    for verdict in judges:
+        conduct = verdict.conduct
+        if conduct.judge in without:
+            found.append(f"{conduct.judge} is left out (--without)")
+            continue
+        if conduct.num_answered < conduct.num_items:
+            found.append(f"{conduct.judge} answered {conduct.num_answered} of {conduct.num_items} items")
+        if verdict.reasons:
+            found.append(
+                f"{conduct.judge} seems careless: {'; '.join(verdict.reasons)}. "
+                f"The answers count; --without {shlex.quote(conduct.judge)} leaves them out"
+            )
+    return found
+
+
+def _of_scales(scales: Sequence[Scale]) -> list[str]:
+    return [
+        f"{scale.name}: {judge} gave one value only, and has no z-score: not in z, tests and correlations"
+        for scale in scales
+        for judge in scale.without_z
+    ]
+
+
+def _of_strengths(found: Choices, given: Sequence[Preference]) -> list[str]:
+    """What the data say nothing of, where no or every comparison of some systems went one way."""
+    systems = [each.strength.system for each in found.systems]
+    counts = win_counts(given, systems)[1].sum(0)
+    apart, bounded = groups(counts, systems, "weak"), groups(counts, systems, "strong")
+    if len(apart) > 1:
+        return [f"never compared, so that no order between them follows: {_grouped(apart)}"]
+    if len(bounded) > 1:
+        return [f"one of these won every comparison with another; only the prior bounds it: {_grouped(bounded)}"]
+    return []
+
+
+def _grouped(groups_of_systems: Sequence[Sequence[str]]) -> str:
+    return " | ".join(", ".join(group) for group in groups_of_systems)

@@ -1,0 +1,109 @@
+"""Automatic metrics on the texts that people judged, and how far they agree with the people."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+
+from tfm.pipeline.config import EvaluationConfig, EvaluationMetric
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.judging.answer_tables import segment_of
+from tfm.pipeline.judging.campaign import Campaign
+from tfm.pipeline.judging.findings import Findings
+from tfm.pipeline.judging.statistics.agreement import Unit
+from tfm.pipeline.judging.statistics.correlation import Correlation, correlate, metric_scores, of_pairs
+from tfm.pipeline.judging.statistics.ratings import Judgment, by_segment
+from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolved
+from tfm.pipeline.scoring.metrics.left_out import left_out
+
+METRICS: tuple[EvaluationMetric, ...] = (
+    *("bleu", "chrf", "chrf++", "ter"),
+    *("rouge1", "rouge2", "rougeL", "meteor", "exact_match"),
+)
+FEW_SYSTEMS = 5
+PREFERENCE = "preference"
+
+
+def references_of(campaign: Campaign) -> dict[str, str]:
+    """The reference of each segment that has one in the campaign."""
+    return {segment_of(item): item.reference for item in campaign.items if item.reference is not None}
+
+
+def references_from(campaign: Campaign, lines: Sequence[str], file: str) -> dict[str, str]:
+    """The reference of each segment from the lines of a file. Raises DataError where lines or test sets do not fit."""
+    tests = list(dict.fromkeys(item.test for item in campaign.items))
+    if len(tests) > 1:
+        raise DataError(
+            f"the campaign has several test sets ({', '.join(tests)}), and lines of one file name none of them",
+            file=file,
+        )
+    last = max((item.line for item in campaign.items), default=0)
+    if last > len(lines):
+        raise DataError(f"has {len(lines)} lines, but the campaign has line {last} of {tests[0]}", file=file)
+    return {segment_of(item): lines[item.line - 1] for item in campaign.items}
+
+
+def with_correlations(
+    findings: Findings,
+    references: Mapping[str, str],
+    config: EvaluationConfig,
+    on_done: Callable[[str], None] = lambda metric: None,
+) -> Findings:
+    """The findings with the correlation of every metric of `config` with the judges; notes say what is missing."""
+    texts = {unit: text for unit, text in _texts(findings).items() if unit[0] in references}
+    if not texts:
+        return replace(
+            findings, notes=[*findings.notes, "no references, so no metrics beside the judges: give --reference"]
+        )
+    wanted = [references[segment] for segment, _ in texts]
+    config = resolved(config, [wanted])
+    missing = left_out(list(texts.values()), [wanted], config)
+    found: dict[str, list[Correlation]] = {}
+    for metric in config.metrics:
+        if metric not in missing:
+            scores = metric_scores(metric, texts, references, config)
+            for name, human, systems, pairs in _people(findings):
+                by_unit = of_pairs(scores.by_unit, pairs) if pairs else scores.by_unit
+                found.setdefault(name, []).append(correlate(metric, human, by_unit, systems, scores.by_system))
+        on_done(metric)
+    notes = [*findings.notes, *(f"{metric}: {why}" for metric, why in missing.items())]
+    num = len(findings.campaign.systems)
+    if num < FEW_SYSTEMS:
+        notes.append(f"correlations by system are of {num} systems: with fewer than {FEW_SYSTEMS} they mean little")
+    return replace(findings, correlations=found, notes=notes)
+
+
+def _texts(findings: Findings) -> dict[Unit, str]:
+    """Every text that was judged, by segment and system."""
+    return {
+        (segment_of(answer.item), shown.system): shown.text
+        for answer in findings.answers
+        if answer.item.counts
+        for shown in answer.item.shown
+        if shown.system is not None
+    }
+
+
+People = tuple[str, Mapping[Unit, float], Mapping[str, float], Mapping[str, tuple[str, str]]]
+
+
+def _people(findings: Findings) -> list[People]:
+    """What people said, more being better: its name, by unit, by system, and the pairs where units are pairs."""
+    found: list[People] = []
+    for scale in findings.scales:
+        sign = -1 if scale.lower_is_better else 1
+        systems = {each.system: sign * each.z.value for each in scale.systems if each.z is not None}
+        found.append((scale.name, _by_unit(scale.z_scores, sign), systems, {}))
+    if findings.choices is not None:
+        names = findings.campaign.systems
+        pairs = {f"{first} > {second}": (first, second) for first, second in combinations(names, 2)}
+        strengths = {each.strength.system: each.strength.value for each in findings.choices.systems}
+        found.append((PREFERENCE, _by_unit(findings.choices.pairs, 1), strengths, pairs))
+    return found
+
+
+def _by_unit(judgments: Sequence[Judgment], sign: int) -> dict[Unit, float]:
+    return {
+        (segment, system): sign * value
+        for system, segments in by_segment(judgments).items()
+        for segment, value in segments.items()
+    }

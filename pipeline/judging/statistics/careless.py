@@ -1,0 +1,148 @@
+"""Judges who seem careless, named with reasons: nobody is left out because of them.
+
+Each rule compares a judge with the panel, so it says nothing where most of a panel is careless.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from scipy.stats import fisher_exact, norm
+
+from tfm.pipeline.judging.statistics.agreement import Unit, by_judge
+from tfm.pipeline.judging.statistics.correlation import pearson
+from tfm.pipeline.judging.statistics.ratings import Judgment
+
+FAILED_CHECKS, SHARE_OF_CHECKS = 2, 1 / 3
+"""A judge is named who failed so many attention checks, and so large a share of their own."""
+LEVEL = 0.01
+"""...who repeats their answers less often than the others, with a p below this;"""
+FEWEST_UNITS = 10
+"""...whose correlation with the others is less than half the median of all, and below it at the same level;"""
+FEWEST_ANSWERS = 10
+"""...who gave one and the same answer to so many items."""
+SHARE_OF_TIME = 1 / 3
+"""...who took less than this share of the median judge's time for an item."""
+
+
+@dataclass(frozen=True)
+class Conduct:
+    """How a judge worked: items given and answered; attention checks; repeated items, answered alike or not; seconds
+    an item, where known; and the answers to the items as they stood on the screen."""
+
+    judge: str
+    num_items: int
+    num_answered: int
+    checks: Sequence[bool] = ()
+    repeats: Sequence[bool] = ()
+    seconds: Sequence[float] = ()
+    answers: Sequence[str] = ()
+
+    @property
+    def median_seconds(self) -> float | None:
+        """Seconds an item, where any is known."""
+        return median(self.seconds) if self.seconds else None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A judge's conduct in figures, and why they seem careless; no reason is no suspicion.
+
+    correlation: Pearson's r with the mean of the other judges over `num_units` units; None where it is not defined.
+    """
+
+    conduct: Conduct
+    correlation: float | None
+    num_units: int
+    reasons: list[str] = field(default_factory=list)
+
+
+def verdicts(conducts: Sequence[Conduct], judgments: Sequence[Judgment]) -> list[Verdict]:
+    """A verdict on each judge, in the order given; `judgments` are what the judges are compared by.
+
+    Correlations come last, the lowest first, and no longer with a judge who was named: careless answers among the
+    others would lower everyone's.
+    """
+    reasons = {
+        each.judge: [
+            *filter(None, (_checks(each), _repeats(each, conducts), _same(each), _time(each, conducts))),
+        ]
+        for each in conducts
+    }
+    table = by_judge(judgments)
+    while worst := _lowest(table, [judge for judge, found in reasons.items() if not found]):
+        judge, reason = worst
+        reasons[judge].append(reason)
+    trusted = {judge: values for judge, values in table.items() if not reasons.get(judge)}
+    found = []
+    for each in conducts:
+        own, others = with_others(table.get(each.judge, {}), trusted, each.judge)
+        found.append(Verdict(each, pearson(own, others), len(own), reasons[each.judge]))
+    return found
+
+
+def _lowest(table: Mapping[str, Mapping[Unit, float]], judges: Sequence[str]) -> tuple[str, str] | None:
+    """Of judges not yet named the one with the lowest correlation with the rest, if it is far too low, and why."""
+    trusted = {judge: table[judge] for judge in judges if judge in table}
+    pairs = {judge: with_others(table[judge], trusted, judge) for judge in trusted}
+    found = {
+        judge: r for judge, pair in pairs.items() if len(pair[0]) >= FEWEST_UNITS and (r := pearson(*pair)) is not None
+    }
+    if len(found) < 3:
+        return None
+    judge, typical = min(found, key=lambda name: found[name]), median(found.values())
+    r, num = found[judge], len(pairs[judge][0])
+    # Fisher's z: atanh r is normal with deviation 1 / √(n − 3)
+    high = math.tanh(math.atanh(max(r, -1 + 1e-12)) + float(norm.ppf(1 - LEVEL)) / math.sqrt(num - 3))
+    if typical <= 0 or r >= typical / 2 or high >= typical:
+        return None
+    return judge, f"correlation {r:.2f} with the other judges (median {typical:.2f})"
+
+
+def with_others(
+    own: Mapping[Unit, float], table: Mapping[str, Mapping[Unit, float]], judge: str
+) -> tuple[list[float], list[float]]:
+    """A judge's values and the means of the others in `table`, over the units that the judge and another one have."""
+    values, means = [], []
+    for unit, value in own.items():
+        given = [theirs[unit] for name, theirs in table.items() if name != judge and unit in theirs]
+        if given:
+            values.append(value)
+            means.append(math.fsum(given) / len(given))
+    return values, means
+
+
+def _checks(conduct: Conduct) -> str | None:
+    failed, num = conduct.checks.count(False), len(conduct.checks)
+    if failed >= FAILED_CHECKS and failed >= SHARE_OF_CHECKS * num:
+        return f"failed {failed} of {num} attention checks"
+    return None
+
+
+def _repeats(conduct: Conduct, conducts: Sequence[Conduct]) -> str | None:
+    """Fisher's exact test: does this judge repeat answers less often than all others together?"""
+    others = [alike for each in conducts if each is not conduct for alike in each.repeats]
+    own = list(conduct.repeats)
+    if not own or not others:
+        return None
+    table = [[own.count(True), own.count(False)], [others.count(True), others.count(False)]]
+    if fisher_exact(table, alternative="less").pvalue >= LEVEL:
+        return None
+    rate = 100 * others.count(True) / len(others)
+    return f"answered {own.count(True)} of {len(own)} repeated questions alike (the others {rate:.0f} %)"
+
+
+def _same(conduct: Conduct) -> str | None:
+    num = len(conduct.answers)
+    if num >= FEWEST_ANSWERS and len(set(conduct.answers)) == 1:
+        return f"gave the same answer to all {num} items"
+    return None
+
+
+def _time(conduct: Conduct, conducts: Sequence[Conduct]) -> str | None:
+    own = conduct.median_seconds
+    others = [each.median_seconds for each in conducts if each is not conduct and each.median_seconds is not None]
+    if own is None or len(others) < 2 or own >= SHARE_OF_TIME * median(others):
+        return None
+    return f"took {own:.1f} s an item (the median of the others {median(others):.1f} s)"

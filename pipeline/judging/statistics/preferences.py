@@ -1,0 +1,161 @@
+"""Preferences: strengths of systems by Bradley and Terry (1952), and the sign test for each pair of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse.csgraph import connected_components
+from scipy.stats import binomtest
+
+from tfm.pipeline.significance.holm import LEVEL, holm
+
+Floats = npt.NDArray[np.float64]
+
+PRIOR = 1.0
+"""Ties between every two systems that are added to the data, so that a system that always wins has a finite strength."""
+NUM_DRAWS = 1000
+SEED = 12345
+TOLERANCE = 1e-10
+MOST_STEPS = 100_000
+
+
+@dataclass(frozen=True)
+class Preference:
+    """What a judge preferred on a segment: `wins` is 1 for the first system, 0 for the second, 0.5 for a tie."""
+
+    judge: str
+    segment: str
+    first: str
+    second: str
+    wins: float
+
+
+@dataclass(frozen=True)
+class Strength:
+    """A system's strength as a logarithm, the mean of all systems being 0, with its interval; and its comparisons."""
+
+    system: str
+    value: float
+    low: float
+    high: float
+    won: int
+    tied: int
+    lost: int
+
+
+@dataclass(frozen=True)
+class SignTest:
+    """On how many segments most judges preferred one of two systems, on how many neither, and the exact p.
+
+    p_holm: corrected over all pairs of systems.
+    """
+
+    first: str
+    second: str
+    won: int
+    tied: int
+    lost: int
+    p: float
+    p_holm: float
+
+    @property
+    def stands(self) -> bool:
+        """Whether the preference is significant at 5 % after correction."""
+        return self.p_holm < LEVEL
+
+
+def of_best(judge: str, segment: str, shown: Sequence[str], best: Sequence[str]) -> list[Preference]:
+    """What a choice of the best implies: each of them beats each of the others, and ties with each other one."""
+    found = []
+    for first, second in combinations(shown, 2):
+        if first in best or second in best:
+            wins = 0.5 * (1 + (first in best) - (second in best))
+            found.append(Preference(judge, segment, first, second, wins))
+    return found
+
+
+def win_counts(preferences: Sequence[Preference], systems: Sequence[str]) -> tuple[list[str], Floats]:
+    """Segments (N), and counts (N, K, K): how often judges preferred system i to j there, ties as half for each."""
+    segments = list(dict.fromkeys(each.segment for each in preferences))
+    row, place = ({name: i for i, name in enumerate(names)} for names in (segments, systems))
+    counts = np.zeros((len(segments), len(systems), len(systems)))
+    for each in preferences:
+        i, j = place[each.first], place[each.second]
+        counts[row[each.segment], i, j] += each.wins
+        counts[row[each.segment], j, i] += 1 - each.wins
+    return segments, counts
+
+
+def bradley_terry(wins: Floats, prior: float = PRIOR) -> Floats:
+    """Logarithms of the strengths s (..., K), mean 0, that make the counts (..., K, K) likeliest.
+
+    p(i preferred to j) = s_i / (s_i + s_j). By Hunter's MM algorithm (2004): s_i becomes
+    wins_i / Σ_j n_ij / (s_i + s_j) until no logarithm moves by more than 1e-10. `prior` ties are added to each pair.
+    """
+    num = wins.shape[-1]
+    wins = wins + prior / 2 * (1 - np.eye(num))
+    met, won = wins + np.swapaxes(wins, -1, -2), wins.sum(-1)
+    logs = np.zeros(won.shape)
+    for _ in range(MOST_STEPS):
+        s = np.exp(logs)
+        updated = np.log(won) - np.log((met / (s[..., :, None] + s[..., None, :])).sum(-1))
+        updated -= updated.mean(-1, keepdims=True)
+        moved = float(np.abs(updated - logs).max())
+        logs = updated
+        if moved < TOLERANCE:
+            break
+    return logs
+
+
+def strengths(preferences: Sequence[Preference], systems: Sequence[str]) -> list[Strength]:
+    """Bradley and Terry's strength of each system, the strongest first; intervals by 1,000 draws of the segments."""
+    segments, counts = win_counts(preferences, systems)
+    random = np.random.default_rng(SEED)
+    drawn = random.multinomial(len(segments), np.full(len(segments), 1 / len(segments)), size=NUM_DRAWS)
+    values = bradley_terry(counts.sum(0))
+    low, high = np.percentile(bradley_terry(np.tensordot(drawn, counts, 1)), (2.5, 97.5), axis=0)
+    found = []
+    for i, system in enumerate(systems):
+        own = [each.wins if each.first == system else 1 - each.wins for each in preferences if _has(each, system)]
+        outcomes = [sum(win == wanted for win in own) for wanted in (1, 0.5, 0)]
+        found.append(Strength(system, float(values[i]), float(low[i]), float(high[i]), *outcomes))
+    return sorted(found, key=lambda each: -each.value)
+
+
+def _has(preference: Preference, system: str) -> bool:
+    return system in (preference.first, preference.second)
+
+
+def sign_tests(preferences: Sequence[Preference], systems: Sequence[str]) -> list[SignTest]:
+    """The two-sided sign test of every two systems that met: segments count once, by the majority of their judges.
+
+    Segments without a majority are left out of the test, as is usual.
+    """
+    _, counts = win_counts(preferences, systems)
+    found = []
+    for (i, first), (j, second) in combinations(enumerate(systems), 2):
+        met = counts[:, i, j] + counts[:, j, i] > 0
+        signs = np.sign(counts[met, i, j] - counts[met, j, i])
+        won, tied, lost = (int((signs == wanted).sum()) for wanted in (1, 0, -1))
+        if met.any():
+            p = float(binomtest(won, won + lost).pvalue) if won + lost else 1.0
+            found.append(SignTest(first, second, won, tied, lost, p, p))
+    corrected = holm([test.p for test in found])
+    return [replace(test, p_holm=p) for test, p in zip(found, corrected, strict=True)]
+
+
+def groups(wins: Floats, systems: Sequence[str], connection: Literal["weak", "strong"]) -> list[list[str]]:
+    """The systems in groups, by the counts (K, K).
+
+    weak: groups that never met, not even through others, so that no order of them follows from the data. strong: more
+    than one group means that one of them won every comparison with another, and without a prior the strengths would
+    have no end (Ford 1957).
+    """
+    _, numbers = connected_components(wins > 0, directed=True, connection=connection)
+    found: dict[int, list[str]] = {}
+    for system, number in zip(systems, numbers, strict=True):
+        found.setdefault(int(number), []).append(system)
+    return list(found.values())
