@@ -19,6 +19,7 @@ METRICS: tuple[EvaluationMetric, ...] = (
     *("bleu", "chrf", "chrf++", "ter"),
     *("rouge1", "rouge2", "rougeL", "meteor", "exact_match"),
 )
+WITHOUT_REFERENCES = "the campaign has no references, so there are no metrics beside the judges: give --reference"
 FEW_SYSTEMS = 5
 PREFERENCE = "preference"
 
@@ -30,16 +31,14 @@ def references_of(campaign: Campaign) -> dict[str, str]:
 
 def references_from(campaign: Campaign, lines: Sequence[str], file: str) -> dict[str, str]:
     """The reference of each segment from the lines of a file. Raises DataError where lines or test sets do not fit."""
-    tests = list(dict.fromkeys(item.test for item in campaign.items))
+    items = [item for item in campaign.items if item.counts]
+    tests = list(dict.fromkeys(item.test for item in items))
     if len(tests) > 1:
-        raise DataError(
-            f"the campaign has several test sets ({', '.join(tests)}), and lines of one file name none of them",
-            file=file,
-        )
-    last = max((item.line for item in campaign.items), default=0)
+        raise DataError(f"the campaign is of several test sets ({', '.join(tests)}): its lines name none", file=file)
+    last = max((item.line for item in items), default=0)
     if last > len(lines):
         raise DataError(f"has {len(lines)} lines, but the campaign has line {last} of {tests[0]}", file=file)
-    return {segment_of(item): lines[item.line - 1] for item in campaign.items}
+    return {segment_of(item): lines[item.line - 1] for item in items}
 
 
 def with_correlations(
@@ -51,9 +50,7 @@ def with_correlations(
     """The findings with the correlation of every metric of `config` with the judges; notes say what is missing."""
     texts = {unit: text for unit, text in _texts(findings).items() if unit[0] in references}
     if not texts:
-        return replace(
-            findings, notes=[*findings.notes, "no references, so no metrics beside the judges: give --reference"]
-        )
+        return replace(findings, notes=[*findings.notes, WITHOUT_REFERENCES])
     wanted = [references[segment] for segment, _ in texts]
     config = resolved(config, [wanted])
     missing = left_out(list(texts.values()), [wanted], config)

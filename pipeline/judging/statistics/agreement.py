@@ -85,6 +85,6 @@ def kappas(judgments: Sequence[Judgment], level: Level) -> list[Kappa]:
     for one, other in combinations(table, 2):
         both = [unit for unit in table[one] if unit in table[other]]
         if both:
-            values = ([table[judge][unit] for unit in both] for judge in (one, other))
-            found.append(Kappa((one, other), cohen_kappa(*values, level), len(both)))
+            first, second = [table[one][unit] for unit in both], [table[other][unit] for unit in both]
+            found.append(Kappa((one, other), cohen_kappa(first, second, level), len(both)))
     return found

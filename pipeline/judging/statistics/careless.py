@@ -86,9 +86,8 @@ def _lowest(table: Mapping[str, Mapping[Unit, float]], judges: Sequence[str]) ->
     """Of judges not yet named the one with the lowest correlation with the rest, if it is far too low, and why."""
     trusted = {judge: table[judge] for judge in judges if judge in table}
     pairs = {judge: with_others(table[judge], trusted, judge) for judge in trusted}
-    found = {
-        judge: r for judge, pair in pairs.items() if len(pair[0]) >= FEWEST_UNITS and (r := pearson(*pair)) is not None
-    }
+    enough = {judge: pair for judge, pair in pairs.items() if len(pair[0]) >= FEWEST_UNITS}
+    found = {judge: r for judge, pair in enough.items() if (r := pearson(*pair)) is not None}
     if len(found) < 3:
         return None
     judge, typical = min(found, key=lambda name: found[name]), median(found.values())

@@ -15,7 +15,7 @@ from tfm.pipeline.significance.holm import LEVEL, holm
 Floats = npt.NDArray[np.float64]
 
 PRIOR = 1.0
-"""Ties between every two systems that are added to the data, so that a system that always wins has a finite strength."""
+"""Ties between every two systems, added to the data so that a system that always wins has a finite strength."""
 NUM_DRAWS = 1000
 SEED = 12345
 TOLERANCE = 1e-10

@@ -126,7 +126,7 @@ def clusters(systems: Sequence[str], differ: Callable[[str, str], bool]) -> list
     A new cluster begins where every system so far differs significantly from every system still to come, as at WMT.
     """
     found, cluster = [], 1
-    for place, system in enumerate(systems):
+    for place in range(len(systems)):
         if place and all(differ(before, after) for before in systems[:place] for after in systems[place:]):
             cluster += 1
         found.append(cluster)
