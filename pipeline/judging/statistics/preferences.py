@@ -35,12 +35,15 @@ class Preference:
 
 @dataclass(frozen=True)
 class Strength:
-    """A system's strength as a logarithm, the mean of all systems being 0, with its interval; and its comparisons."""
+    """A system's strength as a logarithm, the mean of all systems being 0, with its interval; and its comparisons.
+
+    Without an interval where the prior alone bounds the strengths: every draw of such data would say the same.
+    """
 
     system: str
     value: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     won: int
     tied: int
     lost: int
@@ -113,15 +116,17 @@ def bradley_terry(wins: Floats, prior: float = PRIOR) -> Floats:
 def strengths(preferences: Sequence[Preference], systems: Sequence[str]) -> list[Strength]:
     """Bradley and Terry's strength of each system, the strongest first; intervals by 1,000 draws of the segments."""
     segments, counts = win_counts(preferences, systems)
-    random = np.random.default_rng(SEED)
-    drawn = random.multinomial(len(segments), np.full(len(segments), 1 / len(segments)), size=NUM_DRAWS)
     values = bradley_terry(counts.sum(0))
-    low, high = np.percentile(bradley_terry(np.tensordot(drawn, counts, 1)), (2.5, 97.5), axis=0)
+    low, high = [None] * len(systems), [None] * len(systems)
+    if len(groups(counts.sum(0), systems, "strong")) == 1:
+        random = np.random.default_rng(SEED)
+        drawn = random.multinomial(len(segments), np.full(len(segments), 1 / len(segments)), size=NUM_DRAWS)
+        low, high = np.percentile(bradley_terry(np.tensordot(drawn, counts, 1)), (2.5, 97.5), axis=0).tolist()
     found = []
     for i, system in enumerate(systems):
         own = [each.wins if each.first == system else 1 - each.wins for each in preferences if _has(each, system)]
         outcomes = [sum(win == wanted for win in own) for wanted in (1, 0.5, 0)]
-        found.append(Strength(system, float(values[i]), float(low[i]), float(high[i]), *outcomes))
+        found.append(Strength(system, float(values[i]), low[i], high[i], *outcomes))
     return sorted(found, key=lambda each: -each.value)
 
 
