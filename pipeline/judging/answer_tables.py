@@ -4,6 +4,7 @@ A segment is named by its test set and line: items belong to one judge each, and
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from zlib import crc32
 
 from tfm.pipeline.judging.answers import Answer, Rating
 from tfm.pipeline.judging.campaign import SCALES, Campaign, Item, Kind
@@ -73,8 +74,17 @@ def _by_system(answer: Answer, systems: Sequence[str]) -> tuple[list[str], list[
 
 
 def of_pairs(given: Sequence[Preference]) -> list[Judgment]:
-    """Preferences as numbers: 1, 0.5 (a tie) or 0 for the pair "first > second"."""
-    return [Judgment(each.judge, each.segment, f"{each.first} > {each.second}", each.wins) for each in given]
+    """Preferences as numbers: 1, 0.5 (a tie) or 0 for the pair "first > second".
+
+    Which system of a pair comes first is a coin for each segment, the same for all judges (a hash). In one fixed order
+    a clearly better system would have a 1 almost everywhere, and judges who agree on it a correlation near 0.
+    """
+    found = []
+    for each in given:
+        turned = crc32(f"{each.segment}\t{each.first}\t{each.second}".encode()) % 2
+        pair = (each.second, each.first) if turned else (each.first, each.second)
+        found.append(Judgment(each.judge, each.segment, " > ".join(pair), 1 - each.wins if turned else each.wins))
+    return found
 
 
 def choices(kind: Kind, answers: Sequence[Answer], systems: Sequence[str]) -> list[Judgment]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import permutations
 
 from tfm.pipeline.config import EvaluationConfig, EvaluationMetric
 from tfm.pipeline.errors import DataError
@@ -10,7 +10,7 @@ from tfm.pipeline.judging.answer_tables import segment_of
 from tfm.pipeline.judging.campaign import Campaign
 from tfm.pipeline.judging.findings import Findings
 from tfm.pipeline.judging.statistics.agreement import Unit
-from tfm.pipeline.judging.statistics.correlation import Correlation, correlate, metric_scores, of_pairs
+from tfm.pipeline.judging.statistics.correlation import Correlation, columns, correlate, metric_scores, of_pairs
 from tfm.pipeline.judging.statistics.ratings import Judgment, by_segment
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolved
 from tfm.pipeline.scoring.metrics.left_out import left_out
@@ -20,16 +20,17 @@ METRICS: tuple[EvaluationMetric, ...] = (
     *("rouge1", "rouge2", "rougeL", "meteor", "exact_match"),
 )
 WITHOUT_REFERENCES = "the campaign has no references, so there are no metrics beside the judges: give --reference"
+WITHOUT_SYNONYMS = "METEOR is that of words and stems (METEOR exact+stem), as --wordnet names no folder"
 FEW_SYSTEMS = 5
 PREFERENCE = "preference"
 
 
-def references_of(campaign: Campaign) -> dict[str, str]:
-    """The reference of each segment that has one in the campaign."""
-    return {segment_of(item): item.reference for item in campaign.items if item.reference is not None}
+def references_of(campaign: Campaign) -> dict[str, Sequence[str]]:
+    """The references of each segment that has any in the campaign."""
+    return {segment_of(item): item.references for item in campaign.items if item.counts and item.references}
 
 
-def references_from(campaign: Campaign, lines: Sequence[str], file: str) -> dict[str, str]:
+def references_from(campaign: Campaign, lines: Sequence[str], file: str) -> dict[str, Sequence[str]]:
     """The reference of each segment from the lines of a file. Raises DataError where lines or test sets do not fit."""
     items = [item for item in campaign.items if item.counts]
     tests = list(dict.fromkeys(item.test for item in items))
@@ -38,12 +39,12 @@ def references_from(campaign: Campaign, lines: Sequence[str], file: str) -> dict
     last = max((item.line for item in items), default=0)
     if last > len(lines):
         raise DataError(f"has {len(lines)} lines, but the campaign has line {last} of {tests[0]}", file=file)
-    return {segment_of(item): lines[item.line - 1] for item in items}
+    return {segment_of(item): [lines[item.line - 1]] for item in items}
 
 
 def with_correlations(
     findings: Findings,
-    references: Mapping[str, str],
+    references: Mapping[str, Sequence[str]],
     config: EvaluationConfig,
     on_done: Callable[[str], None] = lambda metric: None,
 ) -> Findings:
@@ -51,9 +52,9 @@ def with_correlations(
     texts = {unit: text for unit, text in _texts(findings).items() if unit[0] in references}
     if not texts:
         return replace(findings, notes=[*findings.notes, WITHOUT_REFERENCES])
-    wanted = [references[segment] for segment, _ in texts]
-    config = resolved(config, [wanted])
-    missing = left_out(list(texts.values()), [wanted], config)
+    wanted = columns([references[segment] for segment, _ in texts])
+    config = resolved(config, wanted)
+    missing = left_out(list(texts.values()), wanted, config)
     found: dict[str, list[Correlation]] = {}
     for metric in config.metrics:
         if metric not in missing:
@@ -63,6 +64,8 @@ def with_correlations(
                 found.setdefault(name, []).append(correlate(metric, human, by_unit, systems, scores.by_system))
         on_done(metric)
     notes = [*findings.notes, *(f"{metric}: {why}" for metric, why in missing.items())]
+    if "meteor" in config.metrics and "meteor" not in missing and config.wordnet is None:
+        notes.append(WITHOUT_SYNONYMS)
     num = len(findings.campaign.systems)
     if num < FEW_SYSTEMS:
         notes.append(f"correlations by system are of {num} systems: with fewer than {FEW_SYSTEMS} they mean little")
@@ -92,7 +95,7 @@ def _people(findings: Findings) -> list[People]:
         found.append((scale.name, _by_unit(scale.z_scores, sign), systems, {}))
     if findings.choices is not None:
         names = findings.campaign.systems
-        pairs = {f"{first} > {second}": (first, second) for first, second in combinations(names, 2)}
+        pairs = {f"{first} > {second}": (first, second) for first, second in permutations(names, 2)}
         strengths = {each.strength.system: each.strength.value for each in findings.choices.systems}
         found.append((PREFERENCE, _by_unit(findings.choices.pairs, 1), strengths, pairs))
     return found

@@ -17,7 +17,8 @@ from tfm.pipeline.judging.statistics.ratings import Judgment
 FAILED_CHECKS, SHARE_OF_CHECKS = 2, 1 / 3
 """A judge is named who failed so many attention checks, and so large a share of their own."""
 LEVEL = 0.01
-"""...who repeats their answers less often than the others, with a p below this;"""
+"""...who repeats their answers less often than the others, with a p below this divided by the number of judges (so that
+of a hundred panels of equal judges one has somebody named);"""
 FEWEST_UNITS = 10
 """...whose correlation with the others is less than half the median of all, and below it at the same level;"""
 FEWEST_ANSWERS = 10
@@ -93,7 +94,8 @@ def _lowest(table: Mapping[str, Mapping[Unit, float]], judges: Sequence[str]) ->
     judge, typical = min(found, key=lambda name: found[name]), median(found.values())
     r, num = found[judge], len(pairs[judge][0])
     # Fisher's z: atanh r is normal with deviation 1 / √(n − 3)
-    high = math.tanh(math.atanh(max(r, -1 + 1e-12)) + float(norm.ppf(1 - LEVEL)) / math.sqrt(num - 3))
+    above = float(norm.ppf(1 - LEVEL / len(found))) / math.sqrt(num - 3)
+    high = math.tanh(math.atanh(max(r, -1 + 1e-12)) + above)
     if typical <= 0 or r >= typical / 2 or high >= typical:
         return None
     return judge, f"correlation {r:.2f} with the other judges (median {typical:.2f})"
@@ -126,7 +128,7 @@ def _repeats(conduct: Conduct, conducts: Sequence[Conduct]) -> str | None:
     if not own or not others:
         return None
     table = [[own.count(True), own.count(False)], [others.count(True), others.count(False)]]
-    if fisher_exact(table, alternative="less").pvalue >= LEVEL:
+    if fisher_exact(table, alternative="less").pvalue >= LEVEL / len(conducts):
         return None
     rate = 100 * others.count(True) / len(others)
     return f"answered {own.count(True)} of {len(own)} repeated questions alike (the others {rate:.0f} %)"

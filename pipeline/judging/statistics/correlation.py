@@ -5,6 +5,7 @@ Signs are turned so that a positive correlation means agreement: TER and the wei
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import numpy as np
 from scipy.stats import kendalltau
@@ -89,7 +90,7 @@ class MetricScores:
 
 
 def metric_scores(
-    metric: str, texts: Mapping[Unit, str], references: Mapping[str, str], config: EvaluationConfig
+    metric: str, texts: Mapping[Unit, str], references: Mapping[str, Sequence[str]], config: EvaluationConfig
 ) -> MetricScores:
     """A metric of `METRICS` on texts by (segment, system) beside references by segment; `config` is resolved.
 
@@ -102,15 +103,23 @@ def metric_scores(
     for system in dict.fromkeys(system for _, system in units):
         own = [unit for unit in units if unit[1] == system]
         hypotheses, wanted = [texts[unit] for unit in own], [references[segment] for segment, _ in own]
-        (counted,) = segment_statistics(metric, [hypotheses], [wanted], config)
+        (counted,) = segment_statistics(metric, [hypotheses], columns(wanted), config)
         sign = 1 if counted.higher_is_better else -1
         values: Sequence[float] = counted.score(counted.rows).tolist()
         if metric == "bleu":
             bleu = make_bleu(config, effective_order=True)
-            values = [bleu.sentence_score(h, [r]).score for h, r in zip(hypotheses, wanted, strict=True)]
+            values = [
+                bleu.sentence_score(text, [first, *filter(None, further)]).score
+                for text, (first, *further) in zip(hypotheses, wanted, strict=True)
+            ]
         by_unit |= {unit: sign * value for unit, value in zip(own, values, strict=True)}
         by_system[system] = sign * counted.value
     return MetricScores(by_unit, by_system)
+
+
+def columns(references: Sequence[Sequence[str]]) -> list[list[str]]:
+    """References by segment as full lists, "" where a segment has fewer than another."""
+    return [list(column) for column in zip_longest(*references, fillvalue="")]
 
 
 def of_pairs(by_unit: Mapping[Unit, float], pairs: Mapping[str, tuple[str, str]]) -> dict[Unit, float]:

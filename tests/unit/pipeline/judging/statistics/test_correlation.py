@@ -70,7 +70,10 @@ TEXTS = {
     ("t:1", "b"): "Der Hund rennt.",
     ("t:2", "b"): "",
 }
-REFERENCES = {"t:1": "Ein Hund läuft über eine Wiese.", "t:2": "Zwei Männer spielen Fußball."}
+REFERENCES = {
+    "t:1": ["Ein Hund läuft über eine Wiese.", "Ein Hund läuft übers Gras."],
+    "t:2": ["Zwei Männer spielen Fußball."],
+}
 
 
 def test_metrics_are_those_of_texts_alone_and_of_a_system() -> None:
@@ -78,21 +81,23 @@ def test_metrics_are_those_of_texts_alone_and_of_a_system() -> None:
     bleu = metric_scores("bleu", TEXTS, REFERENCES, config)
     chrf = metric_scores("chrf", TEXTS, REFERENCES, config)
     for (segment, system), text in TEXTS.items():
-        wanted = [REFERENCES[segment]]
+        wanted = REFERENCES[segment]
         assert bleu.by_unit[segment, system] == pytest.approx(sentence_bleu(text, wanted).score)
         assert chrf.by_unit[segment, system] == pytest.approx(sentence_chrf(text, wanted).score)
     for system in "ab":
         texts = [text for (_, name), text in TEXTS.items() if name == system]
-        expected = corpus_bleu(texts, [list(REFERENCES.values())], force=True).score
-        assert bleu.by_system[system] == pytest.approx(expected)
-    exact = metric_scores("exact_match", {("t:1", "a"): REFERENCES["t:1"]}, REFERENCES, config)
+        expected = corpus_bleu(
+            texts, [[first for first, *_ in REFERENCES.values()], [REFERENCES["t:1"][1], None]], force=True
+        )
+        assert bleu.by_system[system] == pytest.approx(expected.score)
+    exact = metric_scores("exact_match", {("t:1", "a"): REFERENCES["t:1"][1]}, REFERENCES, config)
     assert exact.by_unit == {("t:1", "a"): 100}
 
 
 @pytest.mark.parametrize("metric", ["bleu", "chrf++", "ter", "rouge1", "rouge2", "rougeL", "meteor", "exact_match"])
 def test_more_is_better(metric: str) -> None:
     scores = metric_scores(
-        metric, {**TEXTS, ("t:1", "c"): REFERENCES["t:1"]}, REFERENCES, EvaluationConfig(bleu_tokenize="13a")
+        metric, {**TEXTS, ("t:1", "c"): REFERENCES["t:1"][0]}, REFERENCES, EvaluationConfig(bleu_tokenize="13a")
     )
     assert scores.by_unit["t:1", "c"] > scores.by_unit["t:1", "b"]
     assert scores.by_unit.keys() == {*TEXTS, ("t:1", "c")}
@@ -101,7 +106,7 @@ def test_more_is_better(metric: str) -> None:
 def test_scripts_without_spaces_are_read() -> None:
     texts = {("t:1", "a"): "一只狗在草地上跑。", ("t:1", "b"): "كلب يجري"}
     for name, reference in (("zh", "一只狗在草地上奔跑。"), ("13a", "كلب يجري على العشب")):
-        scores = metric_scores("bleu", texts, {"t:1": reference}, EvaluationConfig(bleu_tokenize=name))  # type: ignore[arg-type]
+        scores = metric_scores("bleu", texts, {"t:1": [reference]}, EvaluationConfig(bleu_tokenize=name))  # type: ignore[arg-type]
         assert max(scores.by_unit.values()) > 20
 
 

@@ -1,0 +1,182 @@
+"""What the answers of a campaign say, as tables for people."""
+
+import math
+from collections.abc import Iterator, Sequence
+from statistics import fmean
+from typing import NamedTuple
+
+from tfm.pipeline.judging.campaign import SCALES
+from tfm.pipeline.judging.findings import Choices, Findings, Scale
+from tfm.pipeline.judging.statistics.agreement import Alpha, Kappa
+from tfm.pipeline.judging.statistics.correlation import Correlation, Estimate
+from tfm.pipeline.judging.statistics.ratings import Mean
+from tfm.pipeline.reports.evaluation_report import NAMES
+
+NOTHING = "–"
+
+
+class Table(NamedTuple):
+    """A title, headings, and rows of text."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+def tables(findings: Findings) -> Iterator[Table]:
+    """All tables: systems, tests, judges, agreement, metrics beside the judges."""
+    for scale in findings.scales:
+        yield _of_scale(findings, scale)
+        if scale.tests:
+            yield _tests_of_scale(scale)
+    if findings.choices is not None:
+        yield _of_choices(findings.choices)
+        yield _tests_of_choices(findings.choices)
+    yield _judges(findings)
+    yield _agreement(findings)
+    for name, correlations in findings.correlations.items():
+        yield _correlations(name, correlations)
+
+
+def _of_scale(findings: Findings, scale: Scale) -> Table:
+    """Systems on a scale; of the errors of ESA also how many there are."""
+    more = findings.errors if scale.lower_is_better else {}
+    columns = ["rank", "system", "mean", "95 %", "z", "95 % of z", *more, "segments", "ratings"]
+    rows = [
+        [
+            str(each.rank),
+            each.system,
+            _number(each.mean.value),
+            _interval(each.mean),
+            _number(None if each.z is None else each.z.value),
+            _interval(each.z),
+            *(_number(by[each.system].value) for by in more.values()),
+            str(each.mean.num_segments),
+            str(each.num_ratings),
+        ]
+        for each in scale.systems
+    ]
+    ends = SCALES[findings.campaign.kind].get(scale.name)
+    about = f"{ends[0]} to {ends[1]}" if ends else "minor 1, major 5; lower is better"
+    return Table(f"{scale.name} ({about})", columns, rows)
+
+
+def _tests_of_scale(scale: Scale) -> Table:
+    columns = ("first", "second", "difference of z", "95 %", "p", "p (Holm)", "significant", "segments")
+    rows = [
+        [
+            test.first,
+            test.second,
+            _number(test.difference.value),
+            _interval(test.difference),
+            _p(test.p),
+            _p(test.p_holm),
+            "yes" if test.stands else "no",
+            str(test.difference.num_segments),
+        ]
+        for test in scale.tests
+    ]
+    return Table(f"{scale.name}: paired tests (approximate randomisation)", columns, rows)
+
+
+def _of_choices(choices: Choices) -> Table:
+    columns = ("rank", "system", "strength", "95 %", "preferred", "won", "tied", "lost")
+    rows = []
+    for rank, each in ((each.rank, each.strength) for each in choices.systems):
+        num = each.won + each.tied + each.lost
+        share = f"{100 * (each.won + each.tied / 2) / num:.1f} %" if num else NOTHING
+        counts = (str(count) for count in (each.won, each.tied, each.lost))
+        rows.append([str(rank), each.system, _number(each.value), _between(each.low, each.high), share, *counts])
+    return Table("preferences (Bradley and Terry; ties are half a win)", columns, rows)
+
+
+def _tests_of_choices(choices: Choices) -> Table:
+    strength = {each.strength.system: each.strength.value for each in choices.systems}
+    columns = ("first", "second", "chance of first", "won", "tied", "lost", "p", "p (Holm)", "significant")
+    rows = [
+        [
+            test.first,
+            test.second,
+            f"{100 / (1 + math.exp(strength[test.second] - strength[test.first])):.1f} %",
+            *(str(count) for count in (test.won, test.tied, test.lost)),
+            _p(test.p),
+            _p(test.p_holm),
+            "yes" if test.stands else "no",
+        ]
+        for test in choices.tests
+    ]
+    return Table("preferences: sign tests over segments", columns, rows)
+
+
+def _judges(findings: Findings) -> Table:
+    columns = ("judge", "answered", "of", "checks passed", "repeats alike", "r with others", "seconds", "careless?")
+    rows = []
+    for verdict in findings.judges:
+        conduct = verdict.conduct
+        left_out = "left out" if conduct.judge in findings.without else "yes" if verdict.reasons else ""
+        rows.append(
+            [
+                conduct.judge,
+                str(conduct.num_answered),
+                str(conduct.num_items),
+                _share(conduct.checks),
+                _share(conduct.repeats),
+                _number(verdict.correlation),
+                NOTHING if conduct.median_seconds is None else f"{conduct.median_seconds:.1f}",
+                left_out,
+            ]
+        )
+    return Table("judges", columns, rows)
+
+
+def _agreement(findings: Findings) -> Table:
+    columns = ("of", "Krippendorff's alpha", "level", "units", "values", "mean Cohen's kappa", "from", "to", "pairs")
+    of: list[tuple[str, Alpha, Sequence[Kappa]]] = [(each.name, each.alpha, each.kappas) for each in findings.scales]
+    if findings.choices is not None:
+        of.append(("preferences", findings.choices.alpha, findings.choices.kappas))
+    rows = []
+    for name, alpha, kappas in of:
+        values = [kappa.value for kappa in kappas if kappa.value is not None]
+        means = [fmean(values), min(values), max(values)] if values else [None] * 3
+        counts = [alpha.level, str(alpha.num_units), str(alpha.num_values)]
+        rows.append([name, _number(alpha.value), *counts, *map(_number, means), str(len(values))])
+    return Table("agreement", columns, rows)
+
+
+def _correlations(name: str, correlations: Sequence[Correlation]) -> Table:
+    columns = ("metric", "tau", "95 % of tau", "r", "95 % of r", "units", "tau by system", "r by system", "systems")
+    rows = [
+        [
+            NAMES[each.metric],
+            _number(each.kendall.value),
+            _interval(each.kendall),
+            _number(each.pearson.value),
+            _interval(each.pearson),
+            str(each.num_units),
+            _number(each.system_kendall),
+            _number(each.system_pearson),
+            str(each.num_systems),
+        ]
+        for each in correlations
+    ]
+    return Table(f"{name}: correlation of metrics with the judges (Kendall's tau-b, Pearson's r)", columns, rows)
+
+
+def _number(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:.2f}"
+
+
+def _interval(mean: Mean | Estimate | None) -> str:
+    return NOTHING if mean is None else _between(mean.low, mean.high)
+
+
+def _between(low: float | None, high: float | None) -> str:
+    return NOTHING if low is None or high is None else f"{low:.2f} to {high:.2f}"
+
+
+def _p(value: float) -> str:
+    return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
+
+
+def _share(passed: Sequence[bool]) -> str:
+    return f"{passed.count(True)} of {len(passed)}" if passed else NOTHING
