@@ -20,7 +20,8 @@ from tfm.cli.commands.evaluate import evaluate
 from tfm.cli.commands.export import export
 from tfm.cli.commands.generate import generate
 from tfm.cli.commands.inspect import inspect
-from tfm.cli.commands.judge_make import make
+from tfm.cli.commands.judge.make import make
+from tfm.cli.commands.judge.score import score
 from tfm.cli.commands.preprocess import preprocess
 from tfm.cli.commands.recipes.recipe import recipe
 from tfm.cli.commands.recipes.run import run
@@ -106,7 +107,7 @@ for stage in (*STAGES, *BESIDE_THEM):
     app.command(name=stage.__name__)(handle_errors(stage))
 
 judge = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-for part in (make,):
+for part in (make, score):
     judge.command(name=part.__name__)(handle_errors(part))
 app.add_typer(judge, name="judge", help="Ask people which model is better: a campaign of ratings or preferences.")
 

@@ -14,7 +14,7 @@ COMMANDS = (
     *("tokenize", "preprocess", "train", "translate", "generate", "evaluate", "run"),
     *("compare", "attend", "embed", "export", "inspect", "recipe", "judge"),
 )
-OF_JUDGE = ("make",)
+OF_JUDGE = ("make", "score")
 PROGRAM = """
 import json, sys
 from tfm.cli.app import main

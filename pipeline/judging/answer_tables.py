@@ -73,8 +73,12 @@ def _by_system(answer: Answer, systems: Sequence[str]) -> tuple[list[str], list[
     return ordered, [system for system in ordered if shown[system] in answer.best]
 
 
+PAIR = "\t"
+"""Between the two systems of a pair, in the name of what was judged."""
+
+
 def of_pairs(given: Sequence[Preference]) -> list[Judgment]:
-    """Preferences as numbers: 1, 0.5 (a tie) or 0 for the pair "first > second".
+    """Preferences as numbers: 1, 0.5 (a tie) or 0 for the first system of the pair.
 
     Which system of a pair comes first is a coin for each segment, the same for all judges (a hash). In one fixed order
     a clearly better system would have a 1 almost everywhere, and judges who agree on it a correlation near 0.
@@ -83,7 +87,7 @@ def of_pairs(given: Sequence[Preference]) -> list[Judgment]:
     for each in given:
         turned = crc32(f"{each.segment}\t{each.first}\t{each.second}".encode()) % 2
         pair = (each.second, each.first) if turned else (each.first, each.second)
-        found.append(Judgment(each.judge, each.segment, " > ".join(pair), 1 - each.wins if turned else each.wins))
+        found.append(Judgment(each.judge, each.segment, PAIR.join(pair), 1 - each.wins if turned else each.wins))
     return found
 
 

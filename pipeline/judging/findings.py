@@ -24,6 +24,7 @@ from tfm.pipeline.judging.campaign import SCALES, Campaign
 from tfm.pipeline.judging.statistics.agreement import Alpha, Kappa, Level, alpha, kappas
 from tfm.pipeline.judging.statistics.careless import Verdict, verdicts
 from tfm.pipeline.judging.statistics.correlation import Correlation
+from tfm.pipeline.judging.statistics.differences import DifferenceTest, clusters, difference_tests
 from tfm.pipeline.judging.statistics.preferences import (
     Preference,
     SignTest,
@@ -36,10 +37,7 @@ from tfm.pipeline.judging.statistics.preferences import (
 from tfm.pipeline.judging.statistics.ratings import (
     Judgment,
     Mean,
-    PairedTest,
-    clusters,
     means,
-    paired_tests,
     z_scores,
 )
 
@@ -68,7 +66,7 @@ class Scale:
     name: str
     lower_is_better: bool
     systems: Sequence[Rated]
-    tests: Sequence[PairedTest]
+    tests: Sequence[DifferenceTest]
     alpha: Alpha
     kappas: Sequence[Kappa]
     z_scores: Sequence[Judgment]
@@ -192,7 +190,7 @@ def _scale(name: str, given: Sequence[Judgment]) -> Scale:
     sign = -1 if name in LOWER_IS_BETTER else 1
     by = z if z.keys() == raw.keys() else raw
     order = sorted(raw, key=lambda system: -sign * by[system].value)
-    tests = paired_tests(standardised)
+    tests = difference_tests(standardised, order)
     ranks = clusters(order, standing(tests))
     rated = [
         Rated(system, rank, raw[system], z.get(system), sum(each.system == system for each in given))
@@ -205,15 +203,17 @@ def _scale(name: str, given: Sequence[Judgment]) -> Scale:
 def _choices(campaign: Campaign, answers: Sequence[Answer]) -> Choices:
     given = preferences(answers, campaign.systems)
     met = [system for system in campaign.systems if any(system in (each.first, each.second) for each in given)]
-    found, tests = strengths(given, met), sign_tests(given, met)
-    ranks = clusters([each.system for each in found], standing(tests))
+    found = strengths(given, met)
+    order = [each.system for each in found]
+    tests = sign_tests(given, order)
+    ranks = clusters(order, standing(tests))
     chosen = choices(campaign.kind, answers, campaign.systems)
     preferred = [Preferred(rank, each) for rank, each in zip(ranks, found, strict=True)]
     pairs = of_pairs(preferences([answer for answer in answers if answer.shown], campaign.systems))
     return Choices(preferred, tests, alpha(chosen, "nominal"), kappas(chosen, "nominal"), pairs)
 
 
-def standing(tests: Sequence[PairedTest] | Sequence[SignTest]) -> Callable[[str, str], bool]:
+def standing(tests: Sequence[DifferenceTest] | Sequence[SignTest]) -> Callable[[str, str], bool]:
     """Whether two systems, in either order, differ significantly after correction."""
     found = {frozenset((test.first, test.second)) for test in tests if test.stands}
     return lambda first, second: frozenset((first, second)) in found

@@ -10,7 +10,7 @@ from tfm.pipeline.judging.findings import Choices, Findings, Scale
 from tfm.pipeline.judging.statistics.agreement import Alpha, Kappa
 from tfm.pipeline.judging.statistics.correlation import Correlation, Estimate
 from tfm.pipeline.judging.statistics.ratings import Mean
-from tfm.pipeline.reports.evaluation_report import NAMES
+from tfm.pipeline.reports.evaluation_report import label
 
 NOTHING = "–"
 
@@ -62,21 +62,22 @@ def _of_scale(findings: Findings, scale: Scale) -> Table:
 
 
 def _tests_of_scale(scale: Scale) -> Table:
-    columns = ("first", "second", "difference of z", "95 %", "p", "p (Holm)", "significant", "segments")
+    columns = ("first", "second", "difference of z", "95 %", "test", "segments", "p", "p (Holm)", "significant")
     rows = [
         [
             test.first,
             test.second,
-            _number(test.difference.value),
-            _interval(test.difference),
+            _number(test.difference),
+            _between(test.low, test.high),
+            "paired" if test.paired else "unpaired",
+            str(test.num_first) if test.paired else f"{test.num_first} + {test.num_second}",
             _p(test.p),
             _p(test.p_holm),
             "yes" if test.stands else "no",
-            str(test.difference.num_segments),
         ]
         for test in scale.tests
     ]
-    return Table(f"{scale.name}: paired tests (approximate randomisation)", columns, rows)
+    return Table(f"{scale.name}: differences (approximate randomisation; unpaired: permutation test)", columns, rows)
 
 
 def _of_choices(choices: Choices) -> Table:
@@ -147,7 +148,7 @@ def _correlations(name: str, correlations: Sequence[Correlation]) -> Table:
     columns = ("metric", "tau", "95 % of tau", "r", "95 % of r", "units", "tau by system", "r by system", "systems")
     rows = [
         [
-            NAMES[each.metric],
+            label(each.metric, each.signature).removesuffix(" ↓"),
             _number(each.kendall.value),
             _interval(each.kendall),
             _number(each.pearson.value),

@@ -3,14 +3,23 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import permutations
+from pathlib import Path
 
+from tfm.data.lines import open_lines
 from tfm.pipeline.config import EvaluationConfig, EvaluationMetric
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.judging.answer_tables import segment_of
+from tfm.pipeline.judging.answer_tables import PAIR, segment_of
 from tfm.pipeline.judging.campaign import Campaign
 from tfm.pipeline.judging.findings import Findings
 from tfm.pipeline.judging.statistics.agreement import Unit
-from tfm.pipeline.judging.statistics.correlation import Correlation, columns, correlate, metric_scores, of_pairs
+from tfm.pipeline.judging.statistics.correlation import (
+    NUM_DRAWS,
+    Correlation,
+    columns,
+    correlate,
+    metric_scores,
+    of_pairs,
+)
 from tfm.pipeline.judging.statistics.ratings import Judgment, by_segment
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolved
 from tfm.pipeline.scoring.metrics.left_out import left_out
@@ -20,7 +29,6 @@ METRICS: tuple[EvaluationMetric, ...] = (
     *("rouge1", "rouge2", "rougeL", "meteor", "exact_match"),
 )
 WITHOUT_REFERENCES = "the campaign has no references, so there are no metrics beside the judges: give --reference"
-WITHOUT_SYNONYMS = "METEOR is that of words and stems (METEOR exact+stem), as --wordnet names no folder"
 FEW_SYSTEMS = 5
 PREFERENCE = "preference"
 
@@ -30,12 +38,13 @@ def references_of(campaign: Campaign) -> dict[str, Sequence[str]]:
     return {segment_of(item): item.references for item in campaign.items if item.counts and item.references}
 
 
-def references_from(campaign: Campaign, lines: Sequence[str], file: str) -> dict[str, Sequence[str]]:
+def references_from(campaign: Campaign, file: Path) -> dict[str, Sequence[str]]:
     """The reference of each segment from the lines of a file. Raises DataError where lines or test sets do not fit."""
     items = [item for item in campaign.items if item.counts]
     tests = list(dict.fromkeys(item.test for item in items))
     if len(tests) > 1:
         raise DataError(f"the campaign is of several test sets ({', '.join(tests)}): its lines name none", file=file)
+    lines = list(open_lines(file))
     last = max((item.line for item in items), default=0)
     if last > len(lines):
         raise DataError(f"has {len(lines)} lines, but the campaign has line {last} of {tests[0]}", file=file)
@@ -47,6 +56,7 @@ def with_correlations(
     references: Mapping[str, Sequence[str]],
     config: EvaluationConfig,
     on_done: Callable[[str], None] = lambda metric: None,
+    num_draws: int = NUM_DRAWS,
 ) -> Findings:
     """The findings with the correlation of every metric of `config` with the judges; notes say what is missing."""
     texts = {unit: text for unit, text in _texts(findings).items() if unit[0] in references}
@@ -60,12 +70,10 @@ def with_correlations(
         if metric not in missing:
             scores = metric_scores(metric, texts, references, config)
             for name, human, systems, pairs in _people(findings):
-                by_unit = of_pairs(scores.by_unit, pairs) if pairs else scores.by_unit
-                found.setdefault(name, []).append(correlate(metric, human, by_unit, systems, scores.by_system))
+                of_units = replace(scores, by_unit=of_pairs(scores.by_unit, pairs)) if pairs else scores
+                found.setdefault(name, []).append(correlate(metric, of_units, human, systems, num_draws))
         on_done(metric)
     notes = [*findings.notes, *(f"{metric}: {why}" for metric, why in missing.items())]
-    if "meteor" in config.metrics and "meteor" not in missing and config.wordnet is None:
-        notes.append(WITHOUT_SYNONYMS)
     num = len(findings.campaign.systems)
     if num < FEW_SYSTEMS:
         notes.append(f"correlations by system are of {num} systems: with fewer than {FEW_SYSTEMS} they mean little")
@@ -95,7 +103,7 @@ def _people(findings: Findings) -> list[People]:
         found.append((scale.name, _by_unit(scale.z_scores, sign), systems, {}))
     if findings.choices is not None:
         names = findings.campaign.systems
-        pairs = {f"{first} > {second}": (first, second) for first, second in permutations(names, 2)}
+        pairs = {PAIR.join(pair): pair for pair in permutations(names, 2)}
         strengths = {each.strength.system: each.strength.value for each in findings.choices.systems}
         found.append((PREFERENCE, _by_unit(findings.choices.pairs, 1), strengths, pairs))
     return found

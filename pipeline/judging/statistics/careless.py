@@ -12,7 +12,7 @@ from scipy.stats import fisher_exact, norm
 
 from tfm.pipeline.judging.statistics.agreement import Unit, by_judge
 from tfm.pipeline.judging.statistics.correlation import pearson
-from tfm.pipeline.judging.statistics.ratings import Judgment
+from tfm.pipeline.judging.statistics.ratings import Judgment, z_scores
 
 FAILED_CHECKS, SHARE_OF_CHECKS = 2, 1 / 3
 """A judge is named who failed so many attention checks, and so large a share of their own."""
@@ -71,7 +71,7 @@ def verdicts(conducts: Sequence[Conduct], judgments: Sequence[Judgment]) -> list
         ]
         for each in conducts
     }
-    table = by_judge(judgments)
+    table = by_judge(z_scores(judgments)[0])  # so that nobody weighs more among the others for using the whole scale
     while worst := _lowest(table, [judge for judge, found in reasons.items() if not found]):
         judge, reason = worst
         reasons[judge].append(reason)

@@ -6,18 +6,22 @@ Signs are turned so that a positive correlation means agreement: TER and the wei
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy.stats import kendalltau
 
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.judging.statistics.agreement import Unit
+from tfm.pipeline.scoring.metrics.registry import METRICS
 from tfm.pipeline.scoring.metrics.tokenization import make_bleu
 from tfm.pipeline.significance.segment_statistics import segment_statistics
 
 NUM_DRAWS, SEED = 1000, 12345
+BLOCK = 1024
 
-Coefficient = Callable[[Sequence[float], Sequence[float]], float | None]
+Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,7 @@ class Correlation:
     """One metric beside the judges, over units (texts, or pairs of texts) and over systems."""
 
     metric: str
+    signature: str
     kendall: Estimate
     pearson: Estimate
     num_units: int
@@ -57,34 +62,71 @@ def kendall(x: Sequence[float], y: Sequence[float]) -> float | None:
     return float(kendalltau(x, y).statistic)
 
 
+def kendall_of_draws(counts: Array, x: Array, y: Array) -> Array:
+    """tau-b of draws (D) of values x, y (N), which each draw holds as often as `counts` (D, N) says; nan: not defined.
+
+    With signs s_ij = sign(x_i − x_j) and t_ij of y: Σ c_i c_j s_ij t_ij / √(Σ c_i c_j s_ij² Σ c_i c_j t_ij²).
+    """
+    agree, by_x, by_y = np.zeros((3, len(counts)))
+    for start in range(0, len(x), BLOCK):  # of columns, so that memory grows with N, not its square
+        some = slice(start, start + BLOCK)
+        s, t = np.sign(x[:, None] - x[some]), np.sign(y[:, None] - y[some])
+        for total, signs in ((agree, s * t), (by_x, s * s), (by_y, t * t)):
+            total += (counts @ signs * counts[:, some]).sum(1)
+    return _divided(agree, np.sqrt(by_x * by_y))
+
+
+def pearson_of_draws(counts: Array, x: Array, y: Array) -> Array:
+    """Pearson's r of draws, as `kendall_of_draws` has them."""
+    x, y = x - x.mean(), y - y.mean()
+    num = counts.sum(1)
+    mx, my = counts @ x / num, counts @ y / num
+    xy, xx, yy = (counts @ products / num for products in (x * y, x * x, y * y))
+    tiny = 1e-12 * np.array([x @ x, y @ y]) / len(x)  # rounding of values that do not vary
+    vx, vy = (np.where(v > least, v, 0) for v, least in zip((xx - mx**2, yy - my**2), tiny, strict=True))
+    return _divided(xy - mx * my, np.sqrt(vx * vy))
+
+
+def _divided(above: Array, below: Array) -> Array:
+    return np.divide(above, below, out=np.full_like(above, np.nan), where=below > 0)
+
+
+class Coefficient(NamedTuple):
+    """A correlation of two lists, and of many draws of them."""
+
+    plain: Callable[[Sequence[float], Sequence[float]], float | None]
+    of_draws: Callable[[Array, Array, Array], Array]
+
+
+KENDALL, PEARSON = Coefficient(kendall, kendall_of_draws), Coefficient(pearson, pearson_of_draws)
+
+
 def over_segments(
     coefficient: Coefficient, x: Mapping[Unit, float], y: Mapping[Unit, float], num_draws: int = NUM_DRAWS
 ) -> Estimate:
     """A coefficient over the units that both sides have, and the percentiles of it over draws of whole segments."""
     units = [unit for unit in x if unit in y]
-    value = coefficient([x[unit] for unit in units], [y[unit] for unit in units])
-    if value is None:
-        return Estimate(None)
-    of_segment: dict[str, list[Unit]] = {}
-    for unit in units:
-        of_segment.setdefault(unit[0], []).append(unit)
-    segments = list(of_segment.values())
-    random, found = np.random.default_rng(SEED), []
-    for _ in range(num_draws):
-        drawn = [unit for place in random.integers(len(segments), size=len(segments)) for unit in segments[place]]
-        again = coefficient([x[unit] for unit in drawn], [y[unit] for unit in drawn])
-        if again is not None:
-            found.append(again)
-    if len(segments) < 2 or not found:
+    given, beside = np.array([x[unit] for unit in units]), np.array([y[unit] for unit in units])
+    value = coefficient.plain(given.tolist(), beside.tolist())
+    segments = list(dict.fromkeys(segment for segment, _ in units))
+    if value is None or len(segments) < 2:
         return Estimate(value)
-    low, high = np.percentile(found, (2.5, 97.5))
+    place = {segment: i for i, segment in enumerate(segments)}
+    random = np.random.default_rng(SEED)
+    drawn = random.multinomial(len(segments), np.full(len(segments), 1 / len(segments)), size=num_draws)
+    counts = drawn[:, [place[segment] for segment, _ in units]].astype(np.float64)
+    low, high = np.nanpercentile(coefficient.of_draws(counts, given, beside), (2.5, 97.5))
     return Estimate(value, float(low), float(high))
 
 
 @dataclass(frozen=True)
 class MetricScores:
-    """A metric of each text that was judged, and of all such texts of each system; higher is better in both."""
+    """A metric of each text that was judged, and of all such texts of each system; higher is better in both.
 
+    signature: of the scores by system.
+    """
+
+    signature: str
     by_unit: Mapping[Unit, float]
     by_system: Mapping[str, float]
 
@@ -114,7 +156,11 @@ def metric_scores(
             ]
         by_unit |= {unit: sign * value for unit, value in zip(own, values, strict=True)}
         by_system[system] = sign * counted.value
-    return MetricScores(by_unit, by_system)
+    if counted.sacrebleu is not None:
+        signature = counted.sacrebleu.get_signature().format()
+    else:  # it depends on the config and the number of references alone
+        signature = METRICS[metric](hypotheses[:1], [column[:1] for column in columns(wanted)], config).signature
+    return MetricScores(signature, by_unit, by_system)
 
 
 def columns(references: Sequence[Sequence[str]]) -> list[list[str]]:
@@ -135,19 +181,20 @@ def of_pairs(by_unit: Mapping[Unit, float], pairs: Mapping[str, tuple[str, str]]
 
 def correlate(
     metric: str,
+    scores: MetricScores,
     human: Mapping[Unit, float],
-    scores: Mapping[Unit, float],
     human_systems: Mapping[str, float],
-    score_systems: Mapping[str, float],
+    num_draws: int = NUM_DRAWS,
 ) -> Correlation:
-    """One metric beside the judges."""
-    both = [unit for unit in human if unit in scores]
-    systems = [system for system in human_systems if system in score_systems]
-    x, y = [human_systems[each] for each in systems], [score_systems[each] for each in systems]
+    """One metric beside what judges said of units and of systems, more being better."""
+    both = [unit for unit in human if unit in scores.by_unit]
+    systems = [system for system in human_systems if system in scores.by_system]
+    x, y = [human_systems[each] for each in systems], [scores.by_system[each] for each in systems]
     return Correlation(
         metric,
-        over_segments(kendall, human, scores),
-        over_segments(pearson, human, scores),
+        scores.signature,
+        over_segments(KENDALL, human, scores.by_unit, num_draws),
+        over_segments(PEARSON, human, scores.by_unit, num_draws),
         len(both),
         len({segment for segment, _ in both}),
         kendall(x, y),

@@ -1,16 +1,11 @@
-"""Numbers that judges gave to systems: means with intervals, z-scores by judge, paired tests, clusters of ranks."""
+"""Numbers that judges gave to systems: means with intervals, and z-scores by judge."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 
 import numpy as np
 from scipy.stats import t
-
-from tfm.pipeline.significance.holm import LEVEL, holm
-from tfm.pipeline.significance.paired_tests import compare_systems
-from tfm.pipeline.significance.segment_statistics import means as statistics_of
 
 CONFIDENCE = 0.95
 """Of every interval."""
@@ -84,50 +79,3 @@ def z_scores(judgments: Sequence[Judgment]) -> tuple[list[Judgment], list[str]]:
             mean, deviation = scale[each.judge]
             scores.append(replace(each, value=(each.value - mean) / deviation))
     return scores, [judge for judge in given if judge not in scale]
-
-
-@dataclass(frozen=True)
-class PairedTest:
-    """The first system less the second over the segments that both have: the mean of the differences, and p.
-
-    p: of approximate randomisation, 10,000 trials, two-sided; p_holm: corrected over all pairs of systems.
-    """
-
-    first: str
-    second: str
-    difference: Mean
-    p: float
-    p_holm: float
-
-    @property
-    def stands(self) -> bool:
-        """Whether the difference is significant at 5 % after correction."""
-        return self.p_holm < LEVEL
-
-
-def paired_tests(judgments: Iterable[Judgment]) -> list[PairedTest]:
-    """The paired test of every two systems that have a segment in common, on the means of the segments' judges."""
-    found = []
-    for (first, mine), (second, theirs) in combinations(by_segment(judgments).items(), 2):
-        both = [segment for segment in mine if segment in theirs]
-        if both:
-            a, b = [mine[segment] for segment in both], [theirs[segment] for segment in both]
-            versus = compare_systems([statistics_of(b), statistics_of(a)])[1].versus
-            assert versus is not None
-            difference = mean_of([x - y for x, y in zip(a, b, strict=True)])
-            found.append(PairedTest(first, second, difference, versus.p, versus.p))
-    corrected = holm([test.p for test in found])
-    return [replace(test, p_holm=p) for test, p in zip(found, corrected, strict=True)]
-
-
-def clusters(systems: Sequence[str], differ: Callable[[str, str], bool]) -> list[int]:
-    """The rank cluster of each system, from 1; `systems` has the best first.
-
-    A new cluster begins where every system so far differs significantly from every system still to come, as at WMT.
-    """
-    found, cluster = [], 1
-    for place in range(len(systems)):
-        if place and all(differ(before, after) for before in systems[:place] for after in systems[place:]):
-            cluster += 1
-        found.append(cluster)
-    return found

@@ -84,7 +84,9 @@ def answer(campaign: Campaign, panel: Sequence[Judge], folder: Path, seed: int) 
         for name in judge.items:
             item = campaign.by_id[name]
             seems = kind(lambda shown, item=item: _true(item, shown), random)  # type: ignore[misc]
-            rows.append({"item": name, "seconds": round(random.uniform(5, 30), 1), "answer": _said(campaign, item, seems)})
+            rows.append(
+                {"item": name, "seconds": round(random.uniform(5, 30), 1), "answer": _said(campaign, item, seems)}
+            )
         content = {"format": 1, "campaign": campaign.fingerprint, "judge": judge.name, "answers": rows}
         files.append(folder / f"{judge.name}.json")
         files[-1].write_text(json.dumps(content), encoding="utf-8")

@@ -10,6 +10,10 @@ from sacrebleu import corpus_bleu, sentence_bleu, sentence_chrf
 
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.judging.statistics.correlation import (
+    KENDALL,
+    PEARSON,
+    Coefficient,
+    MetricScores,
     correlate,
     kendall,
     metric_scores,
@@ -42,14 +46,29 @@ def test_coefficients_by_their_definitions() -> None:
         assert coefficient([], []) is None
 
 
+@pytest.mark.parametrize("coefficient", [KENDALL, PEARSON])
+def test_draws_are_those_of_the_values_drawn(coefficient: Coefficient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tfm.pipeline.judging.statistics.correlation.BLOCK", 7)
+    random = np.random.default_rng(8)
+    x = random.integers(0, 5, size=20) / 3 + 1e6
+    y = x + random.integers(0, 3, size=20)
+    counts = random.multinomial(20, np.full(20, 1 / 20), size=30)
+    counts[0] = 20 * (np.arange(20) == 4)  # one value again and again
+    expected = [coefficient.plain(np.repeat(x, each).tolist(), np.repeat(y, each).tolist()) for each in counts]
+    assert expected[0] is None
+    found = coefficient.of_draws(counts.astype(float), x, y)
+    assert np.isnan(found[0])
+    assert found[1:] == pytest.approx(expected[1:], abs=1e-8)
+
+
 def test_intervals_are_drawn_by_segment() -> None:
     """Ten copies of each segment's unit add nothing: the interval is as wide as that of single units."""
     random = np.random.default_rng(1)
     x = {str(line): float(random.normal()) for line in range(40)}
     y = {line: value + float(random.normal()) for line, value in x.items()}
-    single = over_segments(pearson, {(s, "a"): v for s, v in x.items()}, {(s, "a"): v for s, v in y.items()}, 500)
+    single = over_segments(PEARSON, {(s, "a"): v for s, v in x.items()}, {(s, "a"): v for s, v in y.items()}, 500)
     copies = over_segments(
-        pearson,
+        PEARSON,
         {(s, str(i)): v for s, v in x.items() for i in range(10)},
         {(s, str(i)): v for s, v in y.items() for i in range(10)},
         500,
@@ -118,11 +137,12 @@ def test_pairs_are_differences() -> None:
 def test_a_metric_beside_judges() -> None:
     human = {(f"t:{line}", system): float(line + 5 * (system == "b")) for line in range(6) for system in "abc"}
     scores = {unit: value**3 for unit, value in human.items() if unit[1] != "c"}
-    found = correlate("chrf", human, scores, {"a": 1, "b": 2, "c": 9}, {"a": 10, "b": 30})
+    found = correlate("chrf", MetricScores("how", scores, {"a": 10, "b": 30}), human, {"a": 1, "b": 2, "c": 9}, 50)
+    assert found.signature == "how"
     assert found.kendall.value == 1
     assert found.pearson.value is not None
     assert 0.8 < found.pearson.value < 1
     assert (found.num_units, found.num_segments, found.num_systems) == (12, 6, 2)
     assert (found.system_kendall, found.system_pearson) == (1, pytest.approx(1))
-    alone = correlate("chrf", {("t:1", "a"): 1.0}, {("t:1", "a"): 1.0}, {"a": 1}, {"a": 1})
+    alone = correlate("chrf", MetricScores("how", {("t:1", "a"): 1.0}, {"a": 1}), {("t:1", "a"): 1.0}, {"a": 1})
     assert (alone.kendall.value, alone.system_pearson) == (None, None)

@@ -53,14 +53,14 @@ def test_strengths_of_two_systems_are_the_log_odds() -> None:
 def test_a_planted_order_is_found_with_its_interval() -> None:
     truth = (0.6, 0.0, -0.6)
     held = 0
-    for seed in range(20):
+    for seed in range(10):
         found = strengths(panel(150, truth, seed), SYSTEMS[:3])
         assert [each.system for each in found] == ["x", "y", "z"]
         assert [each.won + each.tied + each.lost for each in found] == [300] * 3
         # a tenth of ties, half a win each, draws the odds together
         pulled = {name: 0.9 * value for name, value in zip(SYSTEMS, truth, strict=False)}
         held += sum(each.low < pulled[each.system] < each.high for each in found if each.low and each.high)
-    assert held >= 50, "of 60 intervals, at 95 %"
+    assert held >= 25, "of 30 intervals, at 95 %"
 
 
 def test_who_wins_always_is_bounded_by_the_prior_alone() -> None:

@@ -1,0 +1,61 @@
+"""`tfm judge score`: what the answers of a campaign say of the systems, of the judges, and of automatic metrics."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def score(
+    campaign: Annotated[
+        Path, typer.Argument(metavar="CAMPAIGN", help="The folder that `tfm judge make` wrote, or its campaign.json.")
+    ],
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", help="Answers: of the page, filled-in tables (CSV), or Pearmut's output."),
+    ],
+    without: Annotated[
+        list[str] | None,
+        typer.Option("--without", metavar="JUDGE", help="Leave out this judge's answers; repeatable."),
+    ] = None,
+    reference: Annotated[
+        Path | None,
+        typer.Option("--reference", metavar="FILE", help="References for metrics, by line; default: the campaign's."),
+    ] = None,
+    wordnet: Annotated[
+        Path | None, typer.Option("--wordnet", metavar="DIR", help="WordNet's files, for METEOR's synonyms.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
+    """Score the answers of judges: systems with intervals and tests, agreement, judges, metrics beside them.
+
+    Nobody is left out but by --without: judges who seem careless are named, with the reasons.
+    """
+    from tfm.cli.console import reporter
+    from tfm.pipeline.config import EvaluationConfig
+    from tfm.pipeline.errors import printable
+    from tfm.pipeline.judging.answer_files import read_answers
+    from tfm.pipeline.judging.campaign import read_campaign
+    from tfm.pipeline.judging.findings import find
+    from tfm.pipeline.judging.findings_tables import tables
+    from tfm.pipeline.judging.metrics_beside_judges import METRICS, references_from, references_of, with_correlations
+
+    asked = read_campaign(campaign)
+    references = references_of(asked) if reference is None else references_from(asked, reference)
+    config = EvaluationConfig(metrics=METRICS, wordnet=None if wordnet is None else str(wordnet))
+    found = find(asked, read_answers(asked, files, partial=True), without or ())
+    talk = reporter()
+    if references:
+        with talk.bar("metrics beside the judges", len(config.metrics), "metrics") as bar:
+            found = with_correlations(found, references, config, lambda metric: bar.advance(1, metric))
+    else:
+        found = with_correlations(found, references, config)
+    if as_json:
+        print(json.dumps(found.as_json(), ensure_ascii=False, indent=2))
+    else:
+        out = reporter(tables_on_stdout=True)
+        for each in tables(found):
+            out.table(each.title, each.columns, [[printable(cell) for cell in row] for row in each.rows])
+    for note in found.notes:
+        talk.warn(printable(note))

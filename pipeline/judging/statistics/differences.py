@@ -1,0 +1,110 @@
+"""Do people rate one system higher than another? Tests of every two systems, and the clusters of ranks that follow."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from statistics import fmean
+
+import numpy as np
+from scipy.stats import ttest_ind
+
+from tfm.pipeline.judging.statistics.ratings import CONFIDENCE, Judgment, by_segment, mean_of
+from tfm.pipeline.significance.holm import LEVEL, holm
+from tfm.pipeline.significance.paired_tests import compare_systems
+from tfm.pipeline.significance.segment_statistics import means as statistics_of
+
+SHARED = 0.5
+"""Two systems are compared segment by segment if they share so large a part of the segments of the one with fewer."""
+TRIALS, SEED = 10_000, 12345
+BLOCK = 500
+
+
+@dataclass(frozen=True)
+class DifferenceTest:
+    """The first system less the second: the difference of their means over segments with its interval, and p.
+
+    paired: over the segments that both have, by approximate randomisation (each trial swaps segments between the
+    systems); otherwise over all segments of each, by a permutation test (each trial deals them out anew). Both
+    two-sided, 10,000 trials. p_holm: corrected over all pairs of systems.
+    """
+
+    first: str
+    second: str
+    paired: bool
+    difference: float
+    low: float | None
+    high: float | None
+    num_first: int
+    num_second: int
+    p: float
+    p_holm: float
+
+    @property
+    def stands(self) -> bool:
+        """Whether the difference is significant at 5 % after correction."""
+        return self.p_holm < LEVEL
+
+
+def difference_tests(judgments: Iterable[Judgment], systems: Sequence[str]) -> list[DifferenceTest]:
+    """The test of every two of some systems, in their order, on the means of the segments' judges."""
+    rated, found = by_segment(judgments), []
+    for first, second in combinations([system for system in systems if system in rated], 2):
+        mine, theirs = rated[first], rated[second]
+        shared = len(mine.keys() & theirs.keys())
+        test = paired_test if shared and shared >= SHARED * min(len(mine), len(theirs)) else unpaired_test
+        found.append(test(first, mine, second, theirs))
+    corrected = holm([test.p for test in found])
+    return [replace(test, p_holm=p) for test, p in zip(found, corrected, strict=True)]
+
+
+def paired_test(first: str, mine: Mapping[str, float], second: str, theirs: Mapping[str, float]) -> DifferenceTest:
+    """Over the segments that both systems have; the interval is Student's, of the differences."""
+    both = [segment for segment in mine if segment in theirs]
+    a, b = [mine[segment] for segment in both], [theirs[segment] for segment in both]
+    versus = compare_systems([statistics_of(b), statistics_of(a)])[1].versus
+    assert versus is not None
+    found = mean_of([x - y for x, y in zip(a, b, strict=True)])
+    return DifferenceTest(
+        first, second, True, found.value, found.low, found.high, len(both), len(both), versus.p, versus.p
+    )
+
+
+def unpaired_test(first: str, mine: Mapping[str, float], second: str, theirs: Mapping[str, float]) -> DifferenceTest:
+    """Over all segments of each system; the interval is Welch's (1947).
+
+    Segments that both have make the interval too wide and p too large, rather than the reverse.
+    """
+    a, b = list(mine.values()), list(theirs.values())
+    low = high = None
+    if len(a) > 1 and len(b) > 1:
+        low, high = fmean(a) - fmean(b), fmean(a) - fmean(b)
+        if len({*a}) > 1 or len({*b}) > 1:
+            low, high = map(float, ttest_ind(a, b, equal_var=False).confidence_interval(CONFIDENCE))
+    p = permutation_p(a, b)
+    return DifferenceTest(first, second, False, fmean(a) - fmean(b), low, high, len(a), len(b), p, p)
+
+
+def permutation_p(a: Sequence[float], b: Sequence[float]) -> float:
+    """How often groups of these sizes, dealt out anew, have means as far apart: (count + 1) / (trials + 1)."""
+    values, size = np.array([*a, *b]), len(a)
+    far = abs(fmean(a) - fmean(b)) - 1e-9 * float(np.abs(values).max())
+    random, total = np.random.default_rng(SEED), math.fsum(values)
+    count = 0
+    for _ in range(0, TRIALS, BLOCK):
+        mine = random.permuted(np.tile(values, (BLOCK, 1)), axis=1)[:, :size].sum(1)
+        count += int((np.abs(mine / size - (total - mine) / len(b)) >= far).sum())
+    return (count + 1) / (TRIALS + 1)
+
+
+def clusters(systems: Sequence[str], differ: Callable[[str, str], bool]) -> list[int]:
+    """The rank cluster of each system, from 1; `systems` has the best first.
+
+    A new cluster begins where every system so far differs significantly from every system still to come, as at WMT.
+    """
+    found, cluster = [], 1
+    for place in range(len(systems)):
+        if place and all(differ(before, after) for before in systems[:place] for after in systems[place:]):
+            cluster += 1
+        found.append(cluster)
+    return found
