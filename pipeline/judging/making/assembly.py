@@ -65,6 +65,8 @@ def make_campaign(wanted: Wanted, systems: Sequence[System]) -> Campaign:
         own = _named(drafts, names)
         items += own
         shown = tuple(item.id for item in own if not _is_tie(wanted.kind, item))
+        if not shown:
+            raise DataError(f"all texts of the segments drawn from {test.name} are the same: nothing can be preferred")
         ties = tuple(item.id for item in own if _is_tie(wanted.kind, item))
         judges.append(Judge(name=f"judge-{number}", items=shown, ties=ties))
     return Campaign(

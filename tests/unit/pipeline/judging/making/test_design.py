@@ -221,3 +221,16 @@ def test_a_test_set_without_what_is_shown_is_refused() -> None:
     with pytest.raises(DataError, match="--checks 0 goes without"):
         campaign("likert", same)
     assert campaign("likert", same, checks=0).items
+    both = systems(2, 20, texts=["always this"])
+    with pytest.raises(DataError, match="nothing can be preferred"):
+        campaign("pairwise", both)
+
+
+@pytest.mark.parametrize("segments", range(2, 9))
+def test_in_a_short_campaign_too_nothing_comes_twice_in_a_row(segments: int) -> None:
+    for seed in range(20):
+        of = campaign("best", systems(2, 30), segments=segments, repeats=0.5, checks=0, seed=seed)
+        for judge in of.judges:
+            lines = [of.by_id[name].line for name in judge.items]
+            assert len(lines) == segments + segments // 2
+            assert all(one != other for one, other in zip(lines, lines[1:], strict=False))
