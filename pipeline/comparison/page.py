@@ -35,6 +35,7 @@ ul.notes { color: var(--faint); font-size: 0.85rem; padding-left: 1.2rem; overfl
   .sample dl { grid-template-columns: 1fr; } .sample dt { margin-top: 0.4rem; }
 }
 """
+NOTHING_SAID = "where systems differ is not shown: {} has no translations or labels of a test set"
 
 
 def write_page(file: Path, page: str) -> None:
@@ -56,8 +57,9 @@ def page(
     said = {row.name: [tested.systems[run.name] for run in row.runs if run.name in tested.systems] for row in rows}
     where = differences(said, found.baseline.runs[0], reporter)
     sentences = [*legend(found, tested, metrics, figures), *of_people(tested, metrics)]
-    title = "Comparison of " + ", ".join(row.name for row in found.rows)
-    return render(title, tables, sentences, where, [*map(str, tested.looked_at), *found.notes, *tested.notes])
+    notes = [*map(str, tested.looked_at), *found.notes, *tested.notes]
+    notes += [] if where else [NOTHING_SAID.format(found.baseline.name)]
+    return render("Comparison of " + ", ".join(row.name for row in found.rows), tables, sentences, where, notes)
 
 
 def render(
@@ -90,8 +92,8 @@ def scores(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[C
         if (measured := tested.rows.get(metric, {}).get(row.name)) is not None
     ]
     columns = [
-        Column("metric", [Cell(metric) for metric, _, _ in rows], numeric=False),
         Column("run", [Cell(name) for _, name, _ in rows], numeric=False),
+        Column("metric", [Cell(metric) for metric, _, _ in rows], numeric=False),
         Column("score", [Cell(f"{each.value:,.2f}") for _, _, each in rows]),
         Column("95 % interval", [Cell(f"{each.low:,.2f} to {each.high:,.2f}") for _, _, each in rows]),
     ]

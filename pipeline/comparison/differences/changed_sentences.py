@@ -50,8 +50,8 @@ class Change:
 
 @dataclass(frozen=True)
 class Changes:
-    """What is other in a second system: how many segments are better, worse, as good in other words, and the same; and
-    those that gained and that lost most, the most first. by: what decides, in words."""
+    """What is other in a second system: how many segments are better, worse, as good but not the same, and the same;
+    those that gained and those that lost most, the most first. by: what decides, in words."""
 
     by: str
     better: int

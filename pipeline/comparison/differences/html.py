@@ -69,7 +69,7 @@ def _changes(found: Differences, name: str, changed: Changes) -> list[str]:
     parts = [
         f"<h3>Sentences: {bdi(base)} and {bdi(name)}</h3>",
         f'<p class="note">By {changed.by}, {changed.better:,} segments are better in {bdi(name)}, {changed.worse:,} '
-        f"are worse, {changed.as_good:,} are as good in other words, and {changed.same:,} are the same.</p>",
+        f"are worse, {changed.as_good:,} are as good but not the same, and {changed.same:,} are the same.</p>",
     ]
     for title, some in (("Gained most", changed.gained), ("Lost most", changed.lost)):
         if some:

@@ -34,6 +34,7 @@ MOST_ROWS = 40  # of a table, where there are many labels
 MOST_SENTENCES = 10
 NO_DATASET = "F1 of words by how often training has them is not shown: {} has no dataset/ that its model was trained on"
 UNKNOWN = "{:,} pieces of the training texts of {} are unknown to its tokenizer, and are missing in their words"
+LIES_ALONE = "{} is left out: its model lies alone, without translations of test sets"
 FIRST_RUNS = "sentences are those of the first run of each system"
 
 
@@ -106,6 +107,7 @@ def _on_test(
     base, config, told = first.tests[test], first.evaluation, list(notes)
     kept: dict[str, list[Segments]] = {}
     for name, systems in rows.items():
+        told += [] if systems else [LIES_ALONE.format(name)]
         for system in systems:
             theirs = system.tests.get(test)
             if why := f"has no translations of {test}" if theirs is None else texts_differ(theirs, base):

@@ -1,18 +1,24 @@
 """The page of a comparison: everything found is on it, as text, and nothing else."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.html_elements import Elements
+from tests.tiny_runs import add_texts, make_run
 from tfm.pipeline.comparison.differences.breakdowns import Breakdown, Row
 from tfm.pipeline.comparison.differences.changed_sentences import changes
 from tfm.pipeline.comparison.differences.html import LEAST_SCALE
 from tfm.pipeline.comparison.differences.overview import Differences
-from tfm.pipeline.comparison.page import render, write_page
-from tfm.pipeline.comparison.tables.columns import Cell, Column
+from tfm.pipeline.comparison.metric_tests import run_tests
+from tfm.pipeline.comparison.page import NOTHING_SAID, render, write_page
+from tfm.pipeline.comparison.page import page as comparison_page
+from tfm.pipeline.comparison.runs import compare_runs
+from tfm.pipeline.comparison.tables.columns import Cell, Column, table
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import CannotWrite
+from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.scoring.evaluation import Segments
 
 NASTY = "</td><script>alert('1')</script> & \u202edrow\u202c $title {x}"
@@ -82,6 +88,28 @@ def test_sentences_stand_with_marks_in_their_own_direction() -> None:
     assert any("4 segments are better" in text and "0 are worse" in text for text in found.texts["p"])
     assert found.texts["h4"] == ["Gained most"]
     assert found.texts["summary"] == ["Precision and recall of words"]
+
+
+def test_the_page_of_runs_has_their_tables_and_intervals(tmp_path: Path) -> None:
+    texts = Segments("main", None, ["a b c d e", "f g", "x"], [["a b c d e", "f g", "h i"]])
+    for name, hypotheses in (("one", texts.hypotheses), ("two", ["a b c d", "f h", "h i"])):
+        add_texts(make_run(tmp_path / name), {"main": replace(texts, hypotheses=hypotheses)})
+    bare = make_run(tmp_path / "bare")
+    found = compare_runs([tmp_path / "one", tmp_path / "two", bare])
+    tested = run_tests(found, ["chrf"], Quiet())
+    shown = Elements(comparison_page(found, tested, ["chrf"], table(found, tested, ["chrf"], duration=str), Quiet()))
+    assert shown.texts["h2"][:3] == ["Figures", "Scores on main: 3 segments", "Is the difference from one real?"]
+    for name in ("one", "two"):
+        measured = tested.rows["chrf"][name]
+        cells = [name, "chrF", f"{measured.value:.2f}", f"{measured.low:.2f} to {measured.high:.2f}"]
+        places = [place for place, text in enumerate(shown.texts["td"]) if text == name]
+        assert cells in [shown.texts["td"][place : place + 4] for place in places]
+    assert any(text.startswith("bare is left out") for text in shown.texts["li"])
+    alone = compare_runs([bare])
+    nothing = run_tests(alone, [], Quiet())
+    empty = Elements(comparison_page(alone, nothing, [], table(alone, nothing, [], duration=str), Quiet()))
+    assert empty.texts["h2"] == ["Figures", "Notes"]
+    assert NOTHING_SAID.format("bare") in empty.texts["li"]
 
 
 def test_it_is_written_whole_or_not_at_all(tmp_path: Path) -> None:

@@ -85,6 +85,7 @@ def test_systems_with_other_texts_are_left_out_and_named(tmp_path: Path) -> None
         "short-1 is left out: main: 2 segments, not 3",
         "other-2 is left out: main: the reference of line 1 is another text",
         "none-1 is left out: has no translations of main",
+        "alone is left out: its model lies alone, without translations of test sets",
     ]
     assert differences({"base": [], "other": rows["other"]}, trained(tmp_path / "bare"), Quiet()) == []
 
