@@ -19,6 +19,7 @@ EvaluationMetric = Literal[
     "macro_f1", "perplexity",
 ]  # fmt: skip
 OTHER_FIGURES = ("loss", "token_accuracy", "word_perplexity", "bits_per_character")  # of test sets, without a key
+Scored = Literal["tests", "valid"]  # what is translated and scored: all test sets, or the validation split
 BleuTokenizer = Literal["auto", "13a", "intl", "char", "zh", "ja-mecab", "ko-mecab", "flores200", "none"]
 RougeTokenizer = Literal["unicode", "rouge-score"]
 Beta = Annotated[float, Field(ge=0, lt=1)]
@@ -271,6 +272,10 @@ class EvaluationConfig(BaseModel):
         ge=1,
         description="language models: how many tokens after the one before a window of a long text begins, the rest of "
         "it being context; none: windows side by side, without context",
+    )
+    tests: Literal["always", "final"] = Field(
+        "always",
+        description="final: a run scores its validation split, and only `tfm evaluate --final` scores the test sets",
     )
     external: tuple[ExternalMetric, ...] = Field((), description="further metrics, each computed by a command")
 

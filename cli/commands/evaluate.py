@@ -26,6 +26,10 @@ from tfm.cli.options import (
 
 
 def evaluate(
+    runs: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[RUN]...", help="With --final: the runs that validation chooses from."),
+    ] = None,
     recipe: RecipeFile = None,
     model: Annotated[
         Path | None,
@@ -79,6 +83,13 @@ def evaluate(
             help="JSON lines: is the right target likelier than wrong ones? it: the built-in set.",
         ),
     ] = None,
+    final: Annotated[
+        bool, typer.Option("--final", help="Score the tests of the run that validation chooses, once; see the ledger.")
+    ] = False,
+    by: Annotated[
+        str | None, typer.Option("--by", metavar="METRIC", help="With --final: the validation figure that chooses.")
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="With --final: though the tests were used before.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the content of scores.json.")] = False,
     device: Device = None,
     seed: Seed = None,
@@ -87,16 +98,24 @@ def evaluate(
 ) -> None:
     """Score translations of a recipe's test sets or of any text, or say how probable a language model finds a text.
 
-    With --choices or --contrast: how often a model finds the right one of some texts the likeliest. The table goes to
-    stdout; with --json the content of scores.json instead.
+    With --final: the test sets, once, of the run that validation chooses. With --choices or --contrast: how often a
+    model finds the right one of some texts the likeliest. The table goes to stdout; with --json the content of
+    scores.json instead.
     """
     files = {"--model": model, "--source": source, "--hypotheses": hypotheses, "--reference": reference}
     search = {"--ensemble": ensemble, "--beam": beam, "--forced": forced, "--prefix": prefix, "--prefixes": prefixes}
     flags: dict[str, object] = {"evaluation.metrics": metric or None, "evaluation.lowercase": lowercase}
     flags |= {"evaluation.wordnet": None if wordnet is None else str(wordnet), "evaluation.stride": stride}
-    if choices is not None or contrast is not None:
-        others = {"--recipe": recipe, **files, "--model": None, **search, "--ensemble": None, "--metric": metric}
-        others |= {"--lowercase": lowercase, "--wordnet": wordnet, "--stride": stride, "--seed": seed, "--set": sets}
+    scoring = {"--metric": metric, "--lowercase": lowercase, "--wordnet": wordnet, "--stride": stride, "--seed": seed}
+    given = {"--choices": choices, "--contrast": contrast}
+    if final:
+        others = {**files, **search, **scoring, **given, "--out": out, "--set": None if recipe else sets}
+        refuse(others, "not allowed with --final: the run says what is scored, and how")
+        scores = _final(runs or [], recipe, sets, device, by, again, as_json)
+    elif runs or by or again:
+        refuse({"RUN": runs, "--by": by, "--again": again}, "is for --final; otherwise give a model with --model")
+    elif choices is not None or contrast is not None:
+        others = {"--recipe": recipe, **files, "--model": None, **search, "--ensemble": None, **scoring, "--set": sets}
         option = "--choices" if contrast is None else "--contrast"
         refuse({**others, "--choices": choices and contrast}, f"not allowed with {option}, which compares given texts")
         scores = _alternatives(choices, contrast, model, ensemble or [], device, out, as_json)
@@ -141,6 +160,30 @@ def evaluate(
             )
     if as_json:
         print(json.dumps(scores, ensure_ascii=False, indent=2))
+
+
+def _final(
+    runs: list[Path],
+    recipe: Path | None,
+    sets: list[str] | None,
+    device: Device,
+    by: str | None,
+    again: bool,
+    as_json: bool,
+) -> dict[str, Any]:
+    """Score the test sets of one of some runs; the content of scores.json."""
+    if not runs and recipe is None:
+        raise typer.BadParameter("give the folders of runs, or --recipe", param_hint="--final")
+    from tfm.cli.console import reporter
+    from tfm.pipeline.recipes.final_scores import score_finally, validated
+
+    talk = reporter(tables_on_stdout=not as_json)
+    if recipe is not None:
+        from tfm.pipeline.recipes.recipe import load_recipe
+
+        flags = {"evaluation.tests": "final", "training.device": device}
+        runs = [*runs, validated(load_recipe(recipe, sets or (), flags), command=argv(), reporter=reporter())]
+    return score_finally(runs, by=by, again=again, command=argv(), reporter=talk, device=device or "auto")
 
 
 def _alternatives(

@@ -146,9 +146,13 @@ def sorted_by(rows: Sequence[Row], name: str) -> list[Row]:
 
 
 def _matters(name: str, run: Trained) -> tuple[str, ...]:
+    return parts_that_matter(name.partition(".")[2], run.figures[name].signature)
+
+
+def parts_that_matter(figure: str, signature: str) -> tuple[str, ...]:
     """The parts of a figure's signature that must agree where it is compared."""
-    parts = tuple(run.figures[name].signature.split("|"))
-    if name.partition(".")[2] not in OF_TEXT:
+    parts = tuple(signature.split("|"))
+    if figure not in OF_TEXT:
         return parts
     by_key: dict[str, str] = {}
     for part in parts:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tfm.pipeline.config import Scored
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.external_metric import not_found
 from tfm.pipeline.recipes.recipe import Recipe, run_folder
@@ -15,9 +16,11 @@ from tfm.pipeline.tasks.abilities import ABILITIES
 
 @dataclass(frozen=True)
 class Run:
-    """Where the artifacts of a run lie."""
+    """Where the artifacts of a run lie. scored: what its translations and scores are of; the test sets' alone are in
+    translations/ and scores/."""
 
     folder: Path
+    scored: Scored = "tests"
 
     @property
     def tokenizer(self) -> Path:
@@ -37,11 +40,11 @@ class Run:
 
     @property
     def translations(self) -> Path:
-        return self.folder / "translations"
+        return self.folder / ("translations" if self.scored == "tests" else f"translations-{self.scored}")
 
     @property
     def scores(self) -> Path:
-        return self.folder / "scores"
+        return self.folder / ("scores" if self.scored == "tests" else f"scores-{self.scored}")
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,7 @@ def _translate(order: Order) -> None:
         command=order.command,
         reporter=order.reporter,
         device=order.recipe.training.device,
+        scored=order.run.scored,
     )
 
 
@@ -114,12 +118,13 @@ def _evaluate(order: Order) -> None:
         command=order.command,
         reporter=order.reporter,
         device=order.recipe.training.device,
+        scored=order.run.scored,
     )
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage: what runs it, the folder it makes, and the folders it reads with the stage that makes each."""
+    """A stage: what runs it, the folder of a `Run` it makes, and those it reads with the stage that makes each."""
 
     work: Callable[[Order], None]
     makes: str
@@ -167,7 +172,11 @@ def run(
             run_stage(recipe, stage, root=root, command=command, reporter=reporter)
 
         in_step(work, by_all=stage == "train")
-    return Run(run_folder(recipe, root))
+    return _place(recipe, root)
+
+
+def _place(recipe: Recipe, root: Path) -> Run:
+    return Run(run_folder(recipe, root), "valid" if recipe.evaluation.tests == "final" else "tests")
 
 
 def run_stage(
@@ -184,12 +193,13 @@ def run_stage(
     `out`: where its own artifact goes instead (train: the folder that gets training/ and model/). Raises
     DataError where a stage before it has not been run.
     """
-    place = Run(run_folder(recipe, root))
+    place = _place(recipe, root)
     if stage not in stages(recipe):
         raise RecipeError(f'model.task = "{recipe.model.task}" has no stage `tfm {stage}`')
-    for folder, maker in STAGES[stage].reads.items():
-        if maker in stages(recipe) and not (place.folder / folder).exists():
-            raise DataError(f"not made yet: run `tfm {maker}` with the same recipe", file=place.folder / folder)
+    for name, maker in STAGES[stage].reads.items():
+        folder: Path = getattr(place, name)
+        if maker in stages(recipe) and not folder.exists():
+            raise DataError(f"not made yet: run `tfm {maker}` with the same recipe", file=folder)
     if out is None:
-        out = place.folder if stage == "train" else place.folder / STAGES[stage].makes
+        out = place.folder if stage == "train" else getattr(place, STAGES[stage].makes)
     STAGES[stage].work(Order(recipe, place, out, command, reporter))

@@ -51,7 +51,7 @@ RECURRENT = {"model.architecture": one_of("recurrent")}
 TRANSLATES = one_of(*tasks_that(lambda task: task.translates))
 NO_TRANSLATION = {"model.task": none_of(*tasks_that(lambda task: task.translates))}
 LABELS = one_of(*tasks_that(lambda task: task.labels))
-OF_ALL_TEXTS = ("stride",)
+OF_ALL_TEXTS = ("stride", "tests")
 """The keys of [evaluation] that are for models without hypotheses too."""
 BY_PROBABILITY = {"model.task": none_of(*tasks_that(lambda task: task.gives_hypotheses))}
 

@@ -11,9 +11,8 @@ from tfm.pipeline.page_frame import framed
 from tfm.pipeline.scoring.breakdown import Sample
 from tfm.pipeline.scoring.evaluation import Evaluation
 from tfm.pipeline.scoring.label_tables import label_tables
-from tfm.pipeline.scoring.metrics.external import LOWER
 from tfm.pipeline.scoring.metrics.meteor import WITHOUT_WORDNET
-from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
+from tfm.pipeline.scoring.metrics.score import lower_is_better
 
 NAMES: Mapping[str, str] = {
     "bleu": "BLEU",
@@ -59,7 +58,7 @@ def label(name: str, signature: str = "") -> str:
     """
     if name == "meteor" and f"|{WITHOUT_WORDNET}" in signature:
         return "METEOR exact+stem"
-    return NAMES.get(name, name) + (" ↓" if name in LOWER_IS_BETTER or f"|{LOWER}|" in signature else "")
+    return NAMES.get(name, name) + (" ↓" if lower_is_better(name, signature) else "")
 
 
 def render(

@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from tfm.data.dataset.split import Dataset, Split
 from tfm.data.dataset.store import load_dataset
 from tfm.data.errors import DataError
 from tfm.data.lines import open_lines
+from tfm.pipeline.config import Scored
 from tfm.pipeline.inference.translation import reference_file
 from tfm.pipeline.scoring.evaluation import Segments
 
@@ -26,10 +28,25 @@ def aligned(files: Mapping[str, Path]) -> dict[str, list[str]]:
     return lines
 
 
-def translated_tests(dataset: Path, translations: Path) -> list[Segments]:
-    """Every test set of the dataset beside its translations, the main one first."""
+def splits_scored(data: Dataset, scored: Scored) -> dict[str, Split]:
+    """The test sets of a dataset, the main one first, or its validation split: no test set may have the name "valid".
+
+    Raises DataError where there is nothing in the validation split.
+    """
+    if scored == "tests":
+        return data.tests
+    if not len(data.valid):
+        raise DataError(
+            'has no validation split, which evaluation.tests = "final" needs: name data.valid',
+            file=data.tokenizer_folder.parent,
+        )
+    return {"valid": data.valid}
+
+
+def translated(dataset: Path, translations: Path, scored: Scored) -> list[Segments]:
+    """Every test set of the dataset, or its validation split, beside its translations, the main one first."""
     tests = []
-    for name, split in load_dataset(dataset).tests.items():
+    for name, split in splits_scored(load_dataset(dataset), scored).items():
         numbers = range(1, 2 + len(split.further_references()))
         files = {"source": f"{name}.source.txt", "hypotheses": f"{name}.txt"}
         files |= {f"reference {number}": reference_file(name, number) for number in numbers}

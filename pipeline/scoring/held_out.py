@@ -23,7 +23,7 @@ from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.evaluation import Evaluation
-from tfm.pipeline.scoring.ledger import fingerprint
+from tfm.pipeline.scoring.ledger import fingerprint_of_pairs
 from tfm.pipeline.scoring.metrics.score import Score, exp_or_inf
 from tfm.pipeline.scoring.segment_scores import Likelihoods
 from tfm.pipeline.scoring.text_counts import Characters, num_words, warn_of_unknown
@@ -148,6 +148,5 @@ def _beside(config: ModelConfig, split: Split, num_long: int, name: str, reporte
 
 
 def _evaluation(name: str, split: Split, scores: dict[str, Score]) -> Evaluation:
-    sources, targets = split.texts()
-    texts = fingerprint(targets if any(targets) else sources)
+    texts = fingerprint_of_pairs(*split.texts())
     return Evaluation(name, len(split), scores, (), "source", (), (), (), texts=texts)

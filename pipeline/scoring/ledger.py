@@ -61,6 +61,11 @@ def fingerprint(texts: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
+def fingerprint_of_pairs(sources: Sequence[str], targets: Sequence[str]) -> str:
+    """That of the targets, which are the references; of texts that have but one side, of that."""
+    return fingerprint(targets if any(targets) else sources)
+
+
 def looker_of(model: Path, of: str, chosen: str) -> Looker | None:
     """Who looks at a test set through the model in a folder, whose fingerprint is `of`; None where it is of no run.
 

@@ -9,11 +9,11 @@ from tfm.pipeline.artifacts.artifact import Input, Manifest, Plan, open_artifact
 from tfm.pipeline.artifacts.canonical_json import sha256_of_json
 from tfm.pipeline.artifacts.compatibility import check_made_from, check_tokenizer, task_of
 from tfm.pipeline.artifacts.manifest import read_manifest
-from tfm.pipeline.config import DecodingConfig, Device, EvaluationConfig
+from tfm.pipeline.config import DecodingConfig, Device, EvaluationConfig, Scored
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.reports.published_scores import published_scores, shown_scores
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.scoring.aligned_files import aligned, translated_tests
+from tfm.pipeline.scoring.aligned_files import aligned, splits_scored, translated
 from tfm.pipeline.scoring.evaluation import Evaluation, Segments, assess
 from tfm.pipeline.scoring.ledger import Looker, looker_of
 from tfm.pipeline.scoring.metrics.external import external_scores, inputs_of
@@ -27,22 +27,34 @@ if TYPE_CHECKING:
 
 
 def plan(
-    model: Path, dataset: Path, translations: Path | None, config: EvaluationConfig, out: Path, *, seed: int = 1
+    model: Path,
+    dataset: Path,
+    translations: Path | None,
+    config: EvaluationConfig,
+    out: Path,
+    *,
+    seed: int = 1,
+    scored: Scored = "tests",
 ) -> Plan:
     """What `evaluate_tests` will make, from what. Raises DataError where the translations are of something else."""
     manifests = {"model": open_artifact(model, "train"), "dataset": open_artifact(dataset, "preprocess")}
     if translations is None:
         check_tokenizer(manifests["model"], manifests["dataset"])
     else:
-        manifests["translations"] = open_artifact(translations, "translate")
-        check_made_from(manifests["translations"], model=manifests["model"], dataset=manifests["dataset"])
+        made = manifests[input_name(scored)] = open_artifact(translations, "translate")
+        check_made_from(made, model=manifests["model"], dataset=manifests["dataset"])
     return Plan(
         stage="evaluate",
         folder=out,
-        config={"evaluation": config.model_dump(mode="json")},
+        config=_resolved(config) | ({} if scored == "tests" else {"split": scored}),
         inputs={name: manifest.as_input() for name, manifest in manifests.items()} | _inputs(config),
         seed=seed,
     )
+
+
+def input_name(scored: Scored) -> str:
+    """What the translations are called among the inputs of their scores."""
+    return "translations" if scored == "tests" else f"translations-{scored}"
 
 
 def evaluate_tests(
@@ -57,16 +69,18 @@ def evaluate_tests(
     command: Sequence[str],
     reporter: Reporter,
     device: Device = "auto",
+    scored: Scored = "tests",
+    chosen: str = "recipe",
 ) -> dict[str, Any]:
-    """Scores the translations of every test set of `dataset` into `out`: scores.json and report.html.
+    """Scores the translations of every test set of `dataset`, or of its validation split, into `out`.
 
     The first test set is the main one. Without translations (of a model that makes none) the model is scored by how
-    probable it finds the test sets. `training` is the folder whose metrics.jsonl the report draws. Returns the
-    content of scores.json.
+    probable it finds the test sets. `training` is the folder whose metrics.jsonl the report draws; `chosen` says for
+    the ledger how the model was chosen. Returns the content of scores.json.
     """
     config = evaluation_of(task_of(open_artifact(model, "train")), config)
     _check(config)
-    todo = plan(model, dataset, translations, config, out, seed=seed)
+    todo = plan(model, dataset, translations, config, out, seed=seed, scored=scored)
 
     def work(folder: Path | None) -> list[Evaluation]:
         if translations is None:
@@ -76,16 +90,18 @@ def evaluate_tests(
             reads = _load(model, device, todo.inputs["model"])
             return [
                 held_out(reads, name, split, data.batch_tokens, reporter, stride=config.stride)
-                for name, split in data.tests.items()
+                for name, split in splits_scored(data, scored).items()
             ]
         loaded = _load(model, device, todo.inputs["model"]) if "perplexity" in config.metrics else None
         tests = read_artifact(
-            translations, lambda _: translated_tests(dataset, translations), known=todo.inputs["translations"]
+            translations, lambda _: translated(dataset, translations, scored), known=todo.inputs[input_name(scored)]
         )
         return [_assess(segments, config, loaded, True, seed=seed, reporter=reporter) for segments in tests]
 
-    looker = looker_of(model, todo.inputs["model"].fingerprint, "recipe")
+    looker = looker_of(model, todo.inputs["model"].fingerprint, chosen) if scored == "tests" else None
     content = published_scores(todo, work, training, command, reporter, looker)
+    if scored == "valid":
+        reporter.line("these are scores of the validation split; the test sets are for `tfm evaluate --final`")
     _warn_of_failed(content, config, out, reporter)
     return content
 
@@ -120,6 +136,8 @@ def evaluate_files(
     _check(config)
     if hypotheses is None and (model is None or source is None):
         raise RecipeError("nothing to score: give --hypotheses FILE, or --model DIR and --source FILE")
+    if config.tests != "always":
+        raise RecipeError(f'evaluation.tests = "{config.tests}" is for recipes: files are scored when they are given')
     if config.stride is not None:
         raise RecipeError(
             f"evaluation.stride = {config.stride} is for the texts of a language model: give --model DIR and "
@@ -162,7 +180,7 @@ def evaluate_files(
     inputs = {name: Input.of_file(file) for name, file in files.items() if file is not None}
     inputs |= {f"model {number}" if number > 1 else "model": each.as_input() for number, each in enumerate(members, 1)}
     inputs |= _inputs(config)
-    resolved: dict[str, Any] = {"evaluation": config.model_dump(mode="json")}
+    resolved = _resolved(config)
     if hypotheses is None:
         resolved["decoding"] = decoding.model_dump(mode="json")
     if prefix is not None:
@@ -202,6 +220,11 @@ def _warn_of_failed(content: Mapping[str, Any], config: EvaluationConfig, out: P
     missing = {name for entry in (content, *content["others"].values()) for name in entry["missing"]}
     if failed := [metric.name for metric in config.external if metric.name in missing]:
         reporter.warn(f"without {', '.join(failed)}: once its command works, remove {out} and evaluate again")
+
+
+def _resolved(config: EvaluationConfig) -> dict[str, Any]:
+    """What determines scores: when they are made is no part of it."""
+    return {"evaluation": config.model_dump(mode="json", exclude={"tests"})}
 
 
 def _inputs(config: EvaluationConfig) -> dict[str, Input]:

@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from itertools import tee
 from pathlib import Path
@@ -13,9 +14,10 @@ from tfm.data.dataset.store import load_dataset
 from tfm.data.lines import open_lines
 from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, open_artifact, publish, read_artifact
 from tfm.pipeline.artifacts.compatibility import check_tokenizer
-from tfm.pipeline.config import DecodingConfig, Device
+from tfm.pipeline.config import DecodingConfig, Device, Scored
 from tfm.pipeline.inference.translation import Translation, as_json, one_line, reference_file, translate_lines
 from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.scoring.aligned_files import splits_scored
 
 if TYPE_CHECKING:
     pass
@@ -23,11 +25,14 @@ if TYPE_CHECKING:
 # torch is imported where it is needed: a stage that is up to date reports so without it
 
 
-def plan_tests(model: Path, dataset: Path, config: DecodingConfig, out: Path, *, seed: int = 1) -> Plan:
+def plan_tests(
+    model: Path, dataset: Path, config: DecodingConfig, out: Path, *, seed: int = 1, scored: Scored = "tests"
+) -> Plan:
     """What `translate_tests` will make, from what. Raises DataError where the model has another tokenizer."""
     network, data = open_artifact(model, "train"), open_artifact(dataset, "preprocess")
     check_tokenizer(network, data)
-    return _plan({"model": network.as_input(), "dataset": data.as_input()}, config, out, seed)
+    made = _plan({"model": network.as_input(), "dataset": data.as_input()}, config, out, seed)
+    return made if scored == "tests" else replace(made, config={**made.config, "split": scored})
 
 
 def plan_file(
@@ -65,13 +70,14 @@ def translate_tests(
     command: Sequence[str],
     reporter: Reporter,
     device: Device = "auto",
+    scored: Scored = "tests",
 ) -> None:
-    """Translates the source of every test set of `dataset` into `out`.
+    """Translates the source of every test set of `dataset`, or of its validation split, into `out`.
 
     For each test set: NAME.txt, best translations one a line; NAME.jsonl, all `n_best` with scores; NAME.source.txt and
     NAME.reference.txt; further references in NAME.reference.2.txt, ..., an empty line where a segment has not so many.
     """
-    todo = plan_tests(model, dataset, config, out, seed=seed)
+    todo = plan_tests(model, dataset, config, out, seed=seed, scored=scored)
     if is_fresh(todo, reporter):
         return
     from tfm.pipeline.model_io.loaded_model import load_model
@@ -79,7 +85,7 @@ def translate_tests(
     with publish(todo, command=command) as draft:
         loaded = load_model(model, device, known=todo.inputs["model"])
         data = read_artifact(dataset, lambda _: load_dataset(dataset), known=todo.inputs["dataset"])
-        for name, split in data.tests.items():
+        for name, split in splits_scored(data, scored).items():
             sources, references = split.texts()
             for number, column in enumerate((references, *split.further_references()), 1):
                 with open(draft.folder / reference_file(name, number), "w", encoding="utf-8", newline="\n") as file:

@@ -167,6 +167,7 @@ SHOWN: dict[str, str] = {
     "decoding.precision": "tests/unit/pipeline/decoding/test_decode.py",
     "evaluation": "tests/unit/pipeline/scoring/test_metrics.py",
     "evaluation.stride": "tests/unit/pipeline/scoring/test_token_scores.py",
+    "evaluation.tests": "tests/cli/test_final.py",
     "evaluation.external": "tests/unit/pipeline/scoring/test_external.py",
     "evaluation.wordnet": "tests/unit/pipeline/scoring/test_meteor.py",
 }

@@ -24,9 +24,8 @@ from tfm.pipeline.artifacts.canonical_json import sha256_of_json
 from tfm.pipeline.errors import printable
 from tfm.pipeline.external_metric import ExternalMetric
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.scoring.metrics.score import Score
+from tfm.pipeline.scoring.metrics.score import LOWER, Score
 
-LOWER = "better:lower"  # in the signature of a metric of which the lower is the better
 LONGEST_LINE = 1000  # bytes of a line that may be a number
 LONGEST_COMMAND = 200  # characters of a command in a signature
 LONGEST_REASON = 200

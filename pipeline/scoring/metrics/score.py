@@ -3,6 +3,10 @@
 import math
 from dataclasses import dataclass
 
+from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
+
+LOWER = "better:lower"  # in the signature of a metric that is not of ours and of which the lower is the better
+
 
 @dataclass(frozen=True)
 class Score:
@@ -23,3 +27,8 @@ def exp_or_inf(value: float) -> float:
         return math.exp(value)
     except OverflowError:
         return math.inf
+
+
+def lower_is_better(name: str, signature: str = "") -> bool:
+    """Whether the lower of two scores of a metric is the better one."""
+    return name in LOWER_IS_BETTER or LOWER in signature.split("|")

@@ -15,7 +15,8 @@ from pydantic import ValidationError
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.external_metric import ExternalMetric, not_found
 from tfm.pipeline.runtime.progress import Quiet
-from tfm.pipeline.scoring.metrics.external import LOWER, external_scores, files_of, run_command, signature
+from tfm.pipeline.scoring.metrics.external import external_scores, files_of, run_command, signature
+from tfm.pipeline.scoring.metrics.score import lower_is_better
 
 # a start of python costs 20 ms without its site packages
 PYTHON = (sys.executable, "-I", "-S", "-c")
@@ -178,7 +179,7 @@ def test_a_signature_holds_the_command_and_the_contents_of_its_files(tmp_path: P
     others = [plain, ExternalMetric(name="comet", command=(*plain.command, "more"))]
     others.append(plain.model_copy(update={"higher_is_better": False}))
     assert len({found, *(signature(each, 2) for each in others)}) == 4
-    assert f"|{LOWER}|" in signature(others[-1], 2)
+    assert [lower_is_better("comet", signature(each, 2)) for each in others] == [False, False, True]
     assert len(signature(ExternalMetric(name="m", command=("x" * 10**5,)), 1)) < 300
 
 

@@ -1,0 +1,184 @@
+"""`tfm evaluate --final`: of some runs the one that validation chooses is scored on its test sets, once.
+
+What chooses a model must not be what judges it. So runs of `evaluation.tests = "final"` have scores of their validation
+split alone, in scores-valid/; they choose, and the ledger knows whether the tests were used before.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tfm.data.dataset.store import load_dataset
+from tfm.data.json_documents import read_json
+from tfm.pipeline.artifacts.artifact import Manifest, open_artifact, read_artifact, stale
+from tfm.pipeline.artifacts.compatibility import check_made_from, task_of
+from tfm.pipeline.comparison.runs import parts_that_matter
+from tfm.pipeline.config import DecodingConfig, Device, EvaluationConfig
+from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.recipes.chain import Run, run_stage, stages
+from tfm.pipeline.recipes.recipe import Recipe, run_folder
+from tfm.pipeline.reports.evaluation_report import label
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.scoring import ledger
+from tfm.pipeline.scoring.evaluation import Evaluation, from_json, reading_scores
+from tfm.pipeline.scoring.metrics.score import Score, lower_is_better
+from tfm.pipeline.stages import evaluate, translate
+from tfm.pipeline.tasks.abilities import ABILITIES
+
+HOW = 'run `tfm run` with evaluation.tests = "final"'
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A run that may be chosen: its settings, and what its model scored on its validation split."""
+
+    folder: Path
+    task: str
+    decoding: DecodingConfig | None  # None: of a model that has nothing to translate
+    evaluation: EvaluationConfig
+    seed: int
+    validation: Evaluation
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What validation chose: the figure, its value, and of how many runs."""
+
+    run: Candidate
+    figure: str
+    score: Score
+    count: int
+
+    @property
+    def words(self) -> str:
+        of = f", the best of {self.count} runs" if self.count > 1 else ""
+        return f"{label(self.figure, self.score.signature)} {self.score.score:.4g} of validation{of}"
+
+
+def score_finally(
+    folders: Sequence[Path],
+    *,
+    by: str | None = None,
+    again: bool = False,
+    command: Sequence[str],
+    reporter: Reporter,
+    device: Device = "auto",
+) -> dict[str, Any]:
+    """Translates and scores the test sets of the run that validation chooses; the content of its scores.json.
+
+    by: the validation figure that chooses, where it is not the task's main one. Raises DataError for a run without
+    scores of its validation split, RecipeError where those of several runs do not compare, and where the tests were
+    used so before, unless `again`.
+    """
+    choice = choose([read_candidate(folder) for folder in dict.fromkeys(folders)], by)
+    chosen, run = choice.run, Run(choice.run.folder)
+    reporter.line(f"{chosen.folder}: chosen by {choice.words}")
+    if not is_done(chosen, run):
+        check_unused(run, again=again)
+    about: dict[str, Any] = {"seed": chosen.seed, "command": command, "reporter": reporter, "device": device}
+    if chosen.decoding is not None:
+        translate.translate_tests(run.model, run.dataset, chosen.decoding, run.translations, **about)
+    translations = None if chosen.decoding is None else run.translations
+    texts = run.model, run.dataset, translations, run.training
+    about["chosen"] = f"{ledger.FINAL}: {choice.words}"
+    return evaluate.evaluate_tests(*texts, chosen.evaluation, run.scores, **about)
+
+
+def validated(recipe: Recipe, *, command: Sequence[str], reporter: Reporter) -> Path:
+    """The folder of a recipe's run, whose validation split is translated and scored where it is not yet."""
+    for stage in ("translate", "evaluate"):
+        if stage in stages(recipe):
+            run_stage(recipe, stage, command=command, reporter=reporter)
+    return run_folder(recipe)
+
+
+def read_candidate(folder: Path) -> Candidate:
+    """The run in a folder. Raises DataError where its model has no scores of its validation split."""
+    run = Run(folder, "valid")
+    if not run.scores.exists():
+        raise DataError(f"there are no scores of the validation split here: {HOW}", file=run.scores)
+    model, scores = open_artifact(run.model, "train"), open_artifact(run.scores, "evaluate")
+    check_made_from(scores, model=model)
+    task = task_of(model)
+    decoding = None
+    if ABILITIES[task].gives_hypotheses:
+        made = open_artifact(run.translations, "translate")
+        check_made_from(made, model=model)
+        check_made_from(scores, **{evaluate.input_name("valid"): made})
+        decoding = DecodingConfig.model_validate_json(json.dumps(made.config["decoding"]))
+    evaluation = EvaluationConfig.model_validate_json(json.dumps(scores.config["evaluation"]))
+    validation = read_artifact(run.scores, _validation, known=scores.as_input())
+    return Candidate(folder, task, decoding, evaluation, scores.seed or 0, validation)
+
+
+def choose(candidates: Sequence[Candidate], by: str | None = None) -> Choice:
+    """The candidate with the best figure of validation, the first of those that are equal.
+
+    by: the figure; else the first of those of the task that compares over all candidates. Raises RecipeError where none
+    does.
+    """
+    tasks = {each.task for each in candidates}
+    if len(tasks) > 1:
+        raise RecipeError(f"validation cannot choose between {' and '.join(sorted(tasks))}: give runs of one task")
+    problems = []
+    for name in [by] if by is not None else ABILITIES[candidates[0].task].figures:
+        if problem := not_comparable(name, candidates):
+            problems.append(problem)
+            continue
+        scores = [each.validation.scores[name] for each in candidates]
+        best = (min if lower_is_better(name, scores[0].signature) else max)(each.score for each in scores)
+        place = [each.score for each in scores].index(best)
+        return Choice(candidates[place], name, scores[place], len(candidates))
+    raise RecipeError(f"validation cannot choose: {problems[0]}")
+
+
+def not_comparable(figure: str, candidates: Sequence[Candidate]) -> str | None:
+    """Why a figure of validation does not compare over all candidates; None where it does."""
+    first = candidates[0]
+    for each in candidates:
+        if figure not in each.validation.scores:
+            return f"{each.folder} has no {figure} of its validation split; it has {', '.join(each.validation.scores)}"
+        mine, theirs = (parts_that_matter(figure, one.validation.scores[figure].signature) for one in (each, first))
+        if each.validation.texts != first.validation.texts:
+            return f"{first.folder} and {each.folder} have other validation texts"
+        if mine != theirs:
+            return f"{figure} of {first.folder} is {'|'.join(theirs)}, that of {each.folder} is {'|'.join(mine)}"
+    return None
+
+
+def is_done(chosen: Candidate, run: Run) -> bool:
+    """Whether the scores of the tests are there, made from just this model with these settings."""
+    try:
+        if chosen.decoding is not None:
+            todo = translate.plan_tests(run.model, run.dataset, chosen.decoding, run.translations, seed=chosen.seed)
+            if stale(todo) is not None:
+                return False
+        translations = None if chosen.decoding is None else run.translations
+        texts = run.model, run.dataset, translations
+        return stale(evaluate.plan(*texts, chosen.evaluation, run.scores, seed=chosen.seed)) is None
+    except DataError:
+        return False  # of another model, or damaged: it has to be made
+
+
+def check_unused(run: Run, *, again: bool) -> None:
+    """Raise RecipeError where a test set of the run's dataset was scored by --final before, unless `again`."""
+    tests = read_artifact(run.dataset, lambda made: load_dataset(made.folder), "preprocess").tests
+    looker = ledger.looker_of(run.model, "", ledger.FINAL)
+    entries = [] if looker is None else ledger.looks(looker.root)
+    for name, split in tests.items():
+        texts = ledger.fingerprint_of_pairs(*split.texts())
+        before = [each for each in ledger.of_texts(entries, texts) if each.chosen.startswith(ledger.FINAL)]
+        if before and not again:
+            times = "once" if len(before) == 1 else f"{len(before)} times"
+            raise RecipeError(
+                f"{name} was scored by --final {times} already, last of the run {before[-1].run} "
+                f"({before[-1].when[:10]}): a test set is used once\nto look at it again all the same, add --again"
+            )
+
+
+def _validation(made: Manifest) -> Evaluation:
+    shown = made.path / "scores.json"
+    with reading_scores(shown, again="score again"):
+        return from_json(read_json(made.folder / "scores.json", shown=shown))[0]

@@ -1,0 +1,59 @@
+"""Which of some runs validation chooses, and when it cannot."""
+
+from pathlib import Path
+
+import pytest
+
+from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.recipes.final_scores import Candidate, choose
+from tfm.pipeline.scoring.evaluation import Evaluation
+from tfm.pipeline.scoring.metrics.score import LOWER, Score
+
+
+def candidate(name: str, task: str = "translation", texts: str = "t", **scores: tuple[float, str]) -> Candidate:
+    found = {figure: Score(*score) for figure, score in scores.items()}
+    evaluation = Evaluation("valid", 2, found, (), "source", (), (), (), texts=texts)
+    return Candidate(Path(name), task, None, EvaluationConfig(), 1, evaluation)
+
+
+def test_the_best_is_chosen_by_the_task_s_main_figure() -> None:
+    runs = [
+        candidate(name, bleu=(bleu, "tok:13a"), chrf=(9 - bleu, "")) for name, bleu in (("a", 1), ("b", 3), ("c", 2))
+    ]
+    assert choose(runs).run.folder == Path("b")
+    assert choose(runs).words == "BLEU 3 of validation, the best of 3 runs"
+    assert choose(runs, "chrf").run.folder == Path("a")
+    assert choose(runs[:1]).words == "BLEU 1 of validation"
+
+
+def test_of_equal_ones_the_first_is_chosen_and_the_lower_where_that_is_better() -> None:
+    runs = [candidate(name, ter=(ter, "s"), comet=(-ter, f"external:comet|{LOWER}|stat:mean")) for name, ter in
+            (("a", 5.0), ("b", 4.0), ("c", 4.0))]  # fmt: skip
+    assert choose(runs, "ter").run.folder == Path("b")
+    assert choose(runs, "comet").run.folder == Path("a")
+
+
+def test_models_of_other_pieces_are_chosen_from_by_a_figure_of_the_text() -> None:
+    """Perplexity by token is of the pieces: the first figure that compares is that by word."""
+
+    def model(name: str, vocab: int, by_word: float) -> Candidate:
+        pieces = f"unit:token|count:{vocab}|vocab:{vocab}"
+        scores = {"perplexity": (float(vocab), pieces), "word_perplexity": (by_word, f"unit:word|count:7|{pieces}")}
+        return candidate(name, "language_model", **scores)
+
+    choice = choose([model("a", 10, 50.0), model("b", 20, 40.0)])
+    assert (choice.run.folder, choice.figure) == (Path("b"), "word_perplexity")
+    assert choose([model("a", 10, 50.0), model("b", 10, 60.0)]).figure == "perplexity"
+
+
+def test_what_does_not_compare_is_refused_with_the_reason() -> None:
+    bleu = candidate("a", bleu=(1.0, "tok:13a"))
+    for other, reason in (
+        (candidate("b", bleu=(1.0, "tok:zh")), "bleu of a is tok:13a, that of b is tok:zh"),
+        (candidate("b", texts="others", bleu=(1.0, "tok:13a")), "a and b have other validation texts"),
+        (candidate("b", chrf=(1.0, "")), "b has no bleu of its validation split; it has chrf"),
+        (candidate("b", "tagging", bleu=(1.0, "tok:13a")), "between tagging and translation: give runs of one task"),
+    ):
+        with pytest.raises(RecipeError, match=reason):
+            choose([bleu, other])
