@@ -100,7 +100,7 @@ def _print(found: "Comparison", tested: "Outcome", metrics: Sequence[str], *, ma
         else:
             cells = list(zip(*(map(str, column.cells) for column in each), strict=True))
             reporter(tables_on_stdout=True).table(title, [column.heading for column in each], cells)
-    for sentence in (*legend(found, tested, metrics, columns), *of_people(tested, metrics)):
+    for sentence in (*legend(found, tested, metrics, columns), *of_people(found, tested, metrics)):
         reporter().line(sentence)
 
 

@@ -4,8 +4,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from tfm.pipeline.comparison.runs import Comparison
 from tfm.pipeline.comparison.systems import SegmentFigures, System, texts_differ
 from tfm.pipeline.errors import TfmError
+from tfm.pipeline.reports.run_summary import Trained
+from tfm.pipeline.scoring.metrics.external import LOWER
 from tfm.pipeline.scoring.metrics.registry import METRICS
 from tfm.pipeline.significance.segment_statistics import (
     SegmentStatistics,
@@ -24,6 +27,7 @@ NO_TEXTS = "no interval: what was said of each segment is not there"
 NO_FIGURES = "no interval: scores/ have no figures of each segment; `tfm evaluate` makes them again"
 NOT_BY_SEGMENT = "no interval: it is not known of each segment"
 ANOTHER_VALUE = "not tested: {:.4f} in scores/, but {:.4f} from the segments; run `tfm evaluate` again"
+NO_BASELINE = "not tested: the baseline has no such score"
 BITS = "bits_per_character"
 TOLERANCE = 1e-6
 
@@ -37,29 +41,62 @@ class Missing:
     why: str
 
 
-def statistics_of(
-    metric: str, systems: Sequence[System], scores: Sequence[float]
-) -> tuple[dict[str, SegmentStatistics], list[Missing]]:
-    """Statistics of a metric of the main test set by name of a system, and of whom there are none.
+@dataclass(frozen=True)
+class Counted:
+    """Statistics of a metric by name of a run: of those that compare with the baseline, which is the first of them, and
+    of others. missing: of whom there are none, and who is not tested."""
 
-    The first system is the baseline: others need its texts, and without its statistics there are none. scores: of each
-    system, as its scores/ have them, which the statistics must give again.
+    beside_baseline: Mapping[str, SegmentStatistics]
+    alone: Mapping[str, SegmentStatistics]
+    missing: Sequence[Missing]
+
+    @property
+    def num_known(self) -> int:
+        return len(self.beside_baseline) + len(self.alone)
+
+
+def count(metric: str, found: Comparison, runs: Sequence[Trained], systems: Mapping[str, System]) -> Counted:
+    """The statistics of a metric of the main test set of some runs that have it; the first run is the baseline."""
+    name, base = f"test.{metric}", runs[0].name
+    scored = [run for run in runs if name in run.figures and run.name in systems]
+    has_base = any(run.name == base for run in scored)
+    beside = [run for run in scored if has_base and found.compares(run, name)]
+    known, missing = _statistics(metric, beside, systems)
+    missing += [] if has_base else [Missing(run.name, metric, NO_BASELINE) for run in scored]
+    compared, alone = {run.name for run in beside} if known else {base}, {}
+    for run in scored:
+        if run.name not in compared:
+            own, without = _statistics(metric, [run], systems)
+            alone.update(own)
+            missing += without
+    return Counted(known, alone, list(dict.fromkeys(missing)))
+
+
+def _statistics(
+    metric: str, runs: Sequence[Trained], systems: Mapping[str, System]
+) -> tuple[dict[str, SegmentStatistics], list[Missing]]:
+    """Statistics of runs on one test set; none where the first, whose texts the others need, has none.
+
+    Those that do not give the score in scores/ again are left out: they are of something else.
     """
-    reasons = [_unknown(metric, system, systems[0]) for system in systems]
-    known = [system for system, why in zip(systems, reasons, strict=True) if why is None]
-    missing = [Missing(system.name, metric, why) for system, why in zip(systems, reasons, strict=True) if why]
-    if reasons[0] is not None:
+    reasons = {run.name: _unknown(metric, systems[run.name], systems[runs[0].name]) for run in runs}
+    missing = [Missing(name, metric, why) for name, why in reasons.items() if why is not None]
+    known = [run for run in runs if reasons[run.name] is None]
+    if not runs or reasons[runs[0].name] is not None:
         return {}, missing
     try:
-        counted = dict(zip((system.name for system in known), _counted(metric, known), strict=True))
+        found = _counted(metric, [systems[run.name] for run in known], known[0].figures[f"test.{metric}"].signature)
     except TfmError as error:
-        return {}, [*missing, *(Missing(system.name, metric, f"not tested: {error}") for system in known)]
-    for system, score in zip(systems, scores, strict=True):
-        if system.name in counted and not _is_equal(value := counted[system.name].value, score):
+        return {}, [*missing, *(Missing(run.name, metric, f"not tested: {error}") for run in known)]
+    counted = {}
+    for run, statistics in zip(known, found, strict=True):
+        score, value = run.figures[f"test.{metric}"].score, statistics.value
+        if _is_equal(value, score):
+            counted[run.name] = statistics
+        else:
             why = NOT_BY_SEGMENT if metric == BITS else ANOTHER_VALUE.format(score, value)
-            missing.append(Missing(system.name, metric, why))
-            del counted[system.name]
-    return (counted if systems[0].name in counted else {}), missing
+            missing.append(Missing(run.name, metric, why))
+    return (counted if runs[0].name in counted else {}), missing
 
 
 def _is_equal(value: float, score: float) -> bool:
@@ -83,8 +120,8 @@ def _unknown(metric: str, system: System, baseline: System) -> str | None:
     return f"{len(segments):,} segments, not {num:,}" if num and len(segments) != num else None
 
 
-def _counted(metric: str, systems: Sequence[System]) -> list[SegmentStatistics]:
-    """The statistics of systems that are known to have them."""
+def _counted(metric: str, systems: Sequence[System], signature: str) -> list[SegmentStatistics]:
+    """The statistics of systems that are known to have them; a signature says of an external metric which is better."""
     if metric in METRICS:
         texts = [system.texts for system in systems if system.texts is not None]
         return segment_statistics(
@@ -98,7 +135,9 @@ def _counted(metric: str, systems: Sequence[System]) -> list[SegmentStatistics]:
         ]
     if metric == BITS:
         return [_bits_per_character(system) for system in systems]
-    return [means([each.external[metric] for each in system.noted]) for system in systems]
+    higher = LOWER not in signature.split("|")
+    values = [[each.external[metric] for each in system.noted] for system in systems]
+    return [means(each, higher_is_better=higher) for each in values]
 
 
 def _bits_per_character(system: System) -> SegmentStatistics:

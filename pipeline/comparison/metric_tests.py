@@ -2,21 +2,21 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from tfm.pipeline.comparison.looks_at_tests import LookedAt, looked_at
-from tfm.pipeline.comparison.metric_statistics import Missing, statistics_of
+from tfm.pipeline.comparison.metric_statistics import Counted, Missing, count
 from tfm.pipeline.comparison.runs import Comparison
 from tfm.pipeline.comparison.systems import System, read_system
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.reports.run_summary import Trained
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.significance.holm import LEVEL
 from tfm.pipeline.significance.paired_tests import Difference, Result, compare_systems
 from tfm.pipeline.significance.resampling import RESAMPLES, TRIALS, seed_of_tests
 from tfm.pipeline.significance.seeds import RecipeResult, SeedDifference, compare_recipes
-from tfm.pipeline.significance.segment_statistics import SegmentStatistics
 
-NO_SCORE = "no interval and no test: the baseline has no such score"
+MOST_SEGMENTS = 10_000
+"""That sacrebleu's own tests get, which hold all draws in memory; of more, the same draws are made in blocks."""
 ONE_SEED = "not tested: with one seed nothing is known of how much seeds matter; `--each` tests each run"
 
 
@@ -63,38 +63,31 @@ class Outcome:
 def run_tests(found: Comparison, metrics: Sequence[str], reporter: Reporter, *, each_run: bool = True) -> Outcome:
     """Tests the rows of a comparison against the baseline by metrics of the main test set.
 
-    Compared are runs with the texts and the signature of the baseline. Runs, each against the first of the baseline,
-    are one family for Holm's correction; rows are another one. A row of several seeds is tested over seeds and
-    segments, if the baseline has several too. each_run: test each run also where no row is a single one, which takes
-    most of the time. Raises DataError where what lies in a run is damaged, RecipeError for a wrong SACREBLEU_SEED.
+    Tested are runs with the texts and the signature of the baseline; others have an interval alone. Runs, each against
+    the first of the baseline, are one family for Holm's correction; rows are another one. A row of several seeds is
+    tested over seeds and segments, if the baseline has several too. each_run: test each run also where no row is a
+    single one, which takes most of the time. Raises DataError where what lies in a run is damaged, RecipeError for a
+    wrong SACREBLEU_SEED.
     """
     seed_of_tests()  # a wrong one is wrong for all metrics
     base = found.baseline.runs[0]
     runs = [base, *(run for run in found.runs if run is not base)]
     systems = {run.name: read_system(run.folder, run.name) for run in runs if run.folder is not None}
+    each_run = each_run or any(len(row.runs) == 1 for row in found.rows)
     missing: list[Missing] = []
     by_run: dict[str, dict[str, Measured]] = {}
     by_row: dict[str, dict[str, Measured]] = {}
     num_segments = 0
     with reporter.bar("testing", len(metrics) * len(runs), "scores") as bar:
         for metric in metrics:
-            compared = [run for run in runs if run.name in systems and _compares(found, run, metric)]
-            known: dict[str, SegmentStatistics] = {}
-            if compared and base not in compared:
-                missing.append(Missing(base.name, metric, NO_SCORE))
-            elif compared:
-                scores = [run.figures[f"test.{metric}"].score for run in compared]
-                known, without = statistics_of(metric, [systems[run.name] for run in compared], scores)
-                missing += without
-            bar.advance(len(runs) - len(known), metric)
-            if known:
-                num_segments = len(known[base.name])
-                if each_run or any(len(row.runs) == 1 for row in found.rows):
-                    by_run[metric] = _by_run(known, bar.advance)
-                else:
-                    bar.advance(len(known))
-                by_row[metric], without = _by_row(found, metric, known, by_run.get(metric, {}))
-                missing += without
+            counted = count(metric, found, runs, systems)
+            missing += counted.missing
+            if each_run:
+                by_run[metric] = _by_run(counted, partial(bar.advance, 1, metric))
+            by_row[metric], without = _by_row(found, metric, counted, by_run.get(metric, {}))
+            missing += without
+            num_segments = num_segments or len(next(iter(counted.beside_baseline.values()), ()))
+            bar.advance(len(runs) - each_run * counted.num_known, metric)
     notes = [f"{name}: {note}" for name, system in systems.items() for note in system.notes]
     test = systems[base.name].main if num_segments else None
     looks = looked_at(runs, systems)
@@ -106,37 +99,40 @@ def settings_of_tests() -> dict[str, int | float | None]:
     return {"resamples": RESAMPLES, "trials": TRIALS, "seed": seed_of_tests(), "level": LEVEL}
 
 
-def _compares(found: Comparison, run: Trained, metric: str) -> bool:
-    return f"test.{metric}" in run.figures and found.compares(run, f"test.{metric}")
-
-
-def _by_run(known: Mapping[str, SegmentStatistics], on_done: Callable[[], None]) -> dict[str, Measured]:
-    """The score of each run, and its test over segments against the first."""
-    results = compare_systems(list(known.values()), on_done=on_done)
-    return {name: Measured.of_run(result) for name, result in zip(known, results, strict=True)}
+def _by_run(counted: Counted, on_done: Callable[[], None]) -> dict[str, Measured]:
+    """The score of each run, and its test over segments against the first of the baseline where they compare."""
+    groups = [counted.beside_baseline, *({name: each} for name, each in counted.alone.items())]
+    found = {}
+    for group in groups:
+        systems = [replace(each, sacrebleu=None) if len(each) > MOST_SEGMENTS else each for each in group.values()]
+        results = compare_systems(systems, on_done=on_done) if systems else []
+        found.update({name: Measured.of_run(result) for name, result in zip(group, results, strict=True)})
+    return found
 
 
 def _by_row(
-    found: Comparison, metric: str, known: Mapping[str, SegmentStatistics], by_run: Mapping[str, Measured]
+    found: Comparison, metric: str, counted: Counted, by_run: Mapping[str, Measured]
 ) -> tuple[dict[str, Measured], list[Missing]]:
-    """The score of each row whose runs are all known, and its test against the baseline.
+    """The score of each row, and its test against the baseline where all its runs compare.
 
-    Where no row has several seeds, and where the baseline has one, a single run is tested as such.
+    A single run is tested as such, but against a baseline of several seeds not at all.
     """
+    known = counted.beside_baseline
+    measured = {row.name: by_run[row.runs[0].name] for row in found.rows if row.runs[0].name in by_run}
+    measured = {row.name: measured[row.name] for row in found.rows if row.name in measured and len(row.runs) == 1}
     rows = [found.baseline, *(row for row in found.rows if row is not found.baseline)]
     rows = [row for row in rows if all(run.name in known for run in row.runs)]
-    if found.baseline not in rows:
-        return {}, []
-    alone = {row.name: by_run[row.runs[0].name] for row in rows if len(row.runs) == 1}
-    if len(alone) == len(rows):
-        return alone, []
+    if found.baseline not in rows or all(len(row.runs) == 1 for row in rows):
+        return measured, []
     try:
         results = compare_recipes([[known[run.name] for run in row.runs] for row in rows])
     except DataError as error:  # a single segment
-        return {}, [Missing(row.name, metric, f"not tested: {error}") for row in rows]
-    measured = {row.name: Measured.of_seeds(result) for row, result in zip(rows, results, strict=True)}
-    for name, of_run in alone.items():
-        measured[name] = of_run if found.baseline.name in alone else replace(of_run, versus=None)
+        return measured, [Missing(row.name, metric, f"not tested: {error}") for row in rows]
+    for row, result in zip(rows, results, strict=True):
+        if len(row.runs) > 1:
+            measured[row.name] = Measured.of_seeds(result)
+        elif len(found.baseline.runs) > 1:
+            measured[row.name] = replace(measured[row.name], versus=None)
     untested = [row.name for row in rows[1:] if measured[row.name].versus is None]
     return measured, [Missing(name, metric, ONE_SEED) for name in untested]
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from tfm.pipeline.comparison.seeds import Row, fold
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.run_summary import Trained, name_of, read_run
+from tfm.pipeline.scoring.metrics.external import LOWER
 from tfm.pipeline.tasks.abilities import ABILITIES, LOWER_IS_BETTER
 
 SMALL = {
@@ -134,9 +135,15 @@ def figure_named(text: str, names: Sequence[str]) -> str:
     raise RecipeError(f"--sort {text}: these runs have {', '.join(names)}")
 
 
+def lower_is_better(name: str, runs: Sequence[Trained]) -> bool:
+    """Whether the lower figure of a name is the better one; of an external metric its signature says so."""
+    signatures = (run.figures[name].signature for run in runs if name in run.figures)
+    return name in SMALL or any(LOWER in signature.split("|") for signature in signatures)
+
+
 def sorted_by(rows: Sequence[Row], name: str) -> list[Row]:
     """The rows, the best by (the mean of) a figure first; equal ones as they stood."""
-    sign = 1 if name in SMALL else -1
+    sign = 1 if lower_is_better(name, [run for row in rows for run in row.runs]) else -1
 
     def badness(row: Row) -> tuple[bool, float]:
         value = row.mean(name)

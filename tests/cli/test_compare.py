@@ -4,10 +4,15 @@ import json
 from pathlib import Path
 
 import pytest
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.significance import PairedTest
 
 from tests.cli.user import tfm
 from tests.html_elements import Elements
+from tests.tiny_runs import add_texts, make_run
+from tfm.pipeline.scoring.evaluation import Segments
 
+QUICK = ("--metric", "exact_match")  # the tests of BLEU take half a second a run
 OTHER = 'extends = "tiny.toml"\n\n[model]\nnorm = "post"\n'
 
 
@@ -53,17 +58,17 @@ def test_runs_share_what_is_the_same_and_are_compared(recipes: list[Path]) -> No
         assert heading in page.texts["h3"]
     assert lines[3].split()[-1] in page.texts["td"]  # of the terminal's table
 
-    found = json.loads(tfm("compare", "runs/tiny", "runs/other/model", "--json").out)
+    found = json.loads(tfm("compare", "runs/tiny", "runs/other/model", "--json", *QUICK).out)
     assert [run["name"] for run in found["runs"]] == ["tiny", "other"]
     assert found["runs"][1]["differs"] == {"model.norm": "post"}
     assert all(figure["comparable"] for run in found["runs"] for figure in run["figures"].values())
     assert {"test.bleu", "valid.loss", "parameters", "tokens_per_second"} <= set(found["runs"][0]["figures"])
 
     best = sorted(found["runs"], key=lambda run: run["figures"]["valid.loss"]["value"])  # type: ignore[no-any-return]
-    sorted_by_loss = tfm("compare", "runs/tiny", "runs/other", "--sort", "loss", "--json")
+    sorted_by_loss = tfm("compare", "runs/tiny", "runs/other", "--sort", "loss", "--json", *QUICK)
     assert [run["name"] for run in json.loads(sorted_by_loss.out)["runs"]] == [run["name"] for run in best]
 
-    table = tfm("compare", "runs/tiny", "runs/other", "--markdown").out.splitlines()
+    table = tfm("compare", "runs/tiny", "runs/other", "--markdown", *QUICK).out.splitlines()
     assert table[0].startswith("| run | architecture | parameters |")
     assert table[1].startswith("| --- | --- | ---: |")
     assert table[4] == ""
@@ -100,6 +105,70 @@ def test_keep_going_runs_the_rest_and_ends_with_the_error(recipes: list[Path]) -
         assert Path("runs/tiny/scores").exists() == bool(words)
     assert "other failed: nowhere.de" in done.err
     assert done.err.splitlines()[-1] == "1 of 2 recipes failed: other"
+
+
+LINES = [f"der Hund {number} läuft über die Straße" for number in range(30)] + [""]
+
+
+def spoiled(name: str, every: int, *, seed: int = 1, norm: str = "pre") -> str:
+    """A run whose model has lost two words of every so many lines."""
+    said = [text if place % every else text[:-11] for place, text in enumerate(LINES)]
+    run = make_run(Path(name), seed=seed, model={"norm": norm})
+    return str(add_texts(run, {"test": Segments("test", LINES, said, [LINES])}, metrics=["bleu", "exact_match"]))
+
+
+def test_as_json_has_the_tests_of_sacrebleu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    runs = [spoiled("base", 2), spoiled("better", 6, norm="post")]
+    done = tfm("compare", *runs, "--json", "--metric", "bleu", "--baseline", "better")
+    assert done.code == 0, done.err
+    found = json.loads(done.out)["runs"][0]["figures"]["test.bleu"]
+    systems = [(name, Path(name, "translations/test.txt").read_text("utf-8").split("\n")[:-1]) for name in runs[::-1]]
+    tested = {}
+    for kind in ("bs", "ar"):
+        _, scores = PairedTest(systems, {"bleu": BLEU()}, [LINES], test_type=kind)()
+        tested[kind] = scores["BLEU"][1]
+    assert found["value"] == tested["bs"].score
+    versus = found["versus"]
+    assert (versus["p_bootstrap"], versus["p_randomisation"]) == (tested["bs"].p_value, tested["ar"].p_value)
+    assert versus["difference"] < 0
+    assert versus["stands"]
+
+
+def test_seeds_share_a_row_unless_each_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    runs = [
+        spoiled(f"{norm}-{seed}", every + seed, seed=seed, norm=norm)
+        for norm, every in (("pre", 1), ("post", 9))
+        for seed in (1, 2)
+    ]
+    words = ("compare", *runs, "--metric", "exact_match")
+    folded, each = tfm(*words), tfm(*words, "--each")
+    assert folded.code == each.code == 0, folded.err + each.err
+    assert [line.split("  ")[1] for line in folded.out.splitlines()[3:5]] == ["pre (2 seeds)", "post (2 seeds)"]
+    assert "± of several seeds: their standard deviation" in folded.err
+    assert "by a t-test over seeds and segments" in folded.err
+    assert [line.split()[0] for line in each.out.splitlines()[3:7]] == runs
+    assert "*: differs from pre-1: p < 0.05 by approximate randomisation" in each.err
+    both = json.loads(tfm(*words, "--json").out)
+    assert [len(both["runs"]), len(both["rows"])] == [4, 2]
+    latex = tfm(*words, "--latex")
+    assert latex.out.startswith("% \\usepackage{booktabs}\n")
+    assert "pre (2 seeds) & " in latex.out
+
+
+def test_how_it_is_shown_is_asked_for_once_and_by_names_that_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = spoiled("run", 2)
+    for words in (("--json", "--latex"), ("--markdown", "--latex")):
+        refused = tfm("compare", run, *words)
+        assert refused.code == 2
+        assert "give one of --json, --markdown and --latex" in refused.err
+    assert tfm("compare", run, "--metric", "ter").err == "--metric ter: these runs have bleu, exact_match\n"
+    nowhere = tfm("compare", run, "--baseline", "nowhere")
+    assert (nowhere.code, nowhere.err) == (65, "nowhere: there is no such folder\n")
 
 
 def test_what_cannot_be_compared_is_said(recipe: Path) -> None:

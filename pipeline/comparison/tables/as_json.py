@@ -6,10 +6,12 @@ from typing import Any
 
 from tfm.pipeline.artifacts.canonical_json import plain
 from tfm.pipeline.comparison.metric_tests import Measured, Outcome, settings_of_tests
+from tfm.pipeline.comparison.people import people_agree
 from tfm.pipeline.comparison.runs import Comparison
 from tfm.pipeline.comparison.seeds import Row
+from tfm.pipeline.comparison.tables.columns import signature
 from tfm.pipeline.reports.run_summary import Trained
-from tfm.pipeline.significance.agreement_with_people import SOURCE, agreement_with_people
+from tfm.pipeline.significance.agreement_with_people import SOURCE, Agreement
 from tfm.pipeline.significance.paired_tests import Difference
 from tfm.pipeline.significance.seeds import SeedDifference
 
@@ -48,7 +50,7 @@ def _run(found: Comparison, tested: Outcome, run: Trained) -> dict[str, Any]:
                 "value": plain(figure.score),
                 "signature": figure.signature,
                 "comparable": found.compares(run, name),
-                **_tests(name, run.name, tested.runs),
+                **_tests(found, name, run.name, tested.runs),
             }
             for name, figure in run.figures.items()
         },
@@ -68,28 +70,30 @@ def _row(found: Comparison, tested: Outcome, row: Row) -> dict[str, Any]:
                 "deviation": row.deviation(name),
                 "num_runs": len(row.values(name)),
                 "comparable": found.row_compares(row, name),
-                **_tests(name, row.name, tested.rows),
+                **_tests(found, name, row.name, tested.rows),
             }
             for name in names
         },
     }
 
 
-def _tests(figure: str, name: str, measured: Mapping[str, Mapping[str, Measured]]) -> dict[str, Any]:
+def _tests(found: Comparison, figure: str, name: str, tests: Mapping[str, Mapping[str, Measured]]) -> dict[str, Any]:
     """Interval and test of a figure, where there are any."""
     part, _, metric = figure.partition(".")
-    found = measured.get(metric, {}).get(name) if part == "test" else None
-    if found is None:
+    measured = tests.get(metric, {}).get(name) if part == "test" else None
+    if measured is None:
         return {}
-    interval = {"interval": [plain(found.low), plain(found.high)]}
-    return interval if found.versus is None else {**interval, "versus": _versus(metric, found.versus)}
+    interval = {"interval": [plain(measured.low), plain(measured.high)]}
+    if measured.versus is None:
+        return interval
+    people = people_agree(metric, signature(found, metric), measured.versus.difference)
+    return {**interval, "versus": _versus(measured.versus, people)}
 
 
-def _versus(metric: str, versus: Difference | SeedDifference) -> dict[str, Any]:
+def _versus(versus: Difference | SeedDifference, people: Agreement | None) -> dict[str, Any]:
     """A test as JSON: the fields of the test, and the chance that people agree."""
     fields = asdict(versus)
     interval = [fields.pop("low"), fields.pop("high")]
-    people = agreement_with_people(metric, versus.difference)
     return {
         "difference": plain(fields.pop("difference")),
         "interval": plain(interval),

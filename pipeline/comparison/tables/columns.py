@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from tfm.data.errors import listed
 from tfm.pipeline.comparison.metric_tests import Outcome
-from tfm.pipeline.comparison.runs import SMALL, Comparison
+from tfm.pipeline.comparison.people import people_agree
+from tfm.pipeline.comparison.runs import Comparison, lower_is_better
 from tfm.pipeline.comparison.seeds import Row
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.evaluation_report import label
-from tfm.pipeline.significance.agreement_with_people import agreement_with_people
 from tfm.pipeline.significance.paired_tests import Difference
 from tfm.pipeline.significance.seeds import SeedDifference
 
@@ -108,8 +108,13 @@ def score_columns(found: Comparison, tested: Outcome, metrics: Sequence[str]) ->
 
 def heading(found: Comparison, metric: str) -> str:
     """The name of a metric of the main test set."""
-    signatures = [run.figures[f"test.{metric}"].signature for run in found.runs if f"test.{metric}" in run.figures]
-    return label(metric, next(iter(signatures), ""))
+    return label(metric, signature(found, metric))
+
+
+def signature(found: Comparison, metric: str) -> str:
+    """The signature of a metric of the main test set, of the first run that has it."""
+    figures = (run.figures.get(f"test.{metric}") for run in (*found.baseline.runs, *found.runs))
+    return next((figure.signature for figure in figures if figure is not None), "")
 
 
 def figures(found: Comparison, tested: Outcome, name: str, shown: Shown) -> list[Cell]:
@@ -119,7 +124,7 @@ def figures(found: Comparison, tested: Outcome, name: str, shown: Shown) -> list
     known = [mean for mean in means if mean is not None]
     if len(known) < 2 or name.partition(".")[0] not in SCATTERED:
         return cells
-    best = (min if name in SMALL else max)(known)
+    best = (min if lower_is_better(name, found.runs) else max)(known)
     return [replace(cell, best=mean == best) for cell, mean in zip(cells, means, strict=True)]
 
 
@@ -174,7 +179,7 @@ def differences(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> l
     ]
     p_values = [_p_values(each) for _, _, each in lines]
     columns += [Column(kind, [Cell(_p(each.get(kind))) for each in p_values]) for kind in P_VALUES]
-    people = [agreement_with_people(metric, each.difference) for _, metric, each in lines]
+    people = [people_agree(metric, signature(found, metric), each.difference) for _, metric, each in lines]
     columns.append(Column("people agree", [Cell(NOTHING if each is None else str(each)) for each in people]))
     return [column for column in columns if any(cell.text != NOTHING for cell in column.cells)]
 

@@ -1,11 +1,11 @@
 """The scores of a comparison as the LaTeX table of a paper, for the package booktabs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from tfm.data.errors import printable
 from tfm.pipeline.comparison.metric_tests import Outcome, settings_of_tests
 from tfm.pipeline.comparison.runs import Comparison
-from tfm.pipeline.comparison.tables.columns import Cell, name_of, score_columns
+from tfm.pipeline.comparison.tables.columns import Cell, name_of, score_columns, signature
 from tfm.pipeline.comparison.tables.legend import legend
 
 ESCAPED = {
@@ -43,7 +43,7 @@ def latex(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> str:
     return "\n".join(
         [
             "% \\usepackage{booktabs}",
-            *_signatures(found, metrics),
+            *(f"% {metric}: {printable(signature(found, metric))}" for metric in metrics),
             f"% tests: {'|'.join(f'{name}:{value}' for name, value in settings_of_tests().items())}",
             r"\begin{table}",
             r"  \centering",
@@ -71,12 +71,3 @@ def _cell(cell: Cell) -> str:
     spread = rf" $\pm$ {escaped(cell.spread)}" if cell.spread else ""
     marks = r"$^{*}$" * cell.stands + r"$^{\dagger}$" * (not cell.comparable)
     return (rf"\textbf{{{value}}}" if cell.best else value) + spread + marks
-
-
-def _signatures(found: Comparison, metrics: Sequence[str]) -> Iterator[str]:
-    """The signature of each metric, of the first run that has it."""
-    for metric in metrics:
-        for run in found.runs:
-            if (figure := run.figures.get(f"test.{metric}")) is not None:
-                yield f"% {metric}: {printable(figure.signature)}"
-                break

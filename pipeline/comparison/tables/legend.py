@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from tfm.pipeline.comparison.metric_tests import Measured, Outcome
+from tfm.pipeline.comparison.people import people_agree
 from tfm.pipeline.comparison.runs import Comparison
-from tfm.pipeline.comparison.tables.columns import NOT_COMPARABLE, STANDS, Column
-from tfm.pipeline.significance.agreement_with_people import SOURCE, THRESHOLDS
+from tfm.pipeline.comparison.tables.columns import NOT_COMPARABLE, STANDS, Column, signature
+from tfm.pipeline.significance.agreement_with_people import SOURCE
 from tfm.pipeline.significance.holm import LEVEL
 from tfm.pipeline.significance.paired_tests import Difference
 from tfm.pipeline.significance.resampling import RESAMPLES, TRIALS
@@ -19,10 +20,15 @@ def legend(found: Comparison, tested: Outcome, metrics: Sequence[str], columns: 
     return [*_spreads(found, columns), *_tests(found, tested, metrics), *_not_comparable(found, columns)]
 
 
-def of_people(tested: Outcome, metrics: Sequence[str]) -> list[str]:
+def of_people(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[str]:
     """The sentence for the chance that people agree, where that is shown."""
-    shown = any(each.versus is not None for metric in metrics if metric in THRESHOLDS for each in _of(tested, metric))
-    return [PEOPLE] if shown else []
+    shown = (
+        people_agree(metric, signature(found, metric), each.versus.difference)
+        for metric in metrics
+        for each in _of(tested, metric)
+        if each.versus is not None
+    )
+    return [PEOPLE] if any(each is not None for each in shown) else []
 
 
 def _of(tested: Outcome, metric: str) -> list[Measured]:

@@ -1,0 +1,261 @@
+"""Scores with intervals, and tests against the baseline: what is tested with what, and what is not and why."""
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.significance import PairedTest
+from scipy import stats
+
+from tests.tiny_artifact import rewritten
+from tests.tiny_runs import add_texts, make_run
+from tfm.pipeline.comparison import metric_tests
+from tfm.pipeline.comparison.metric_tests import Outcome, run_tests
+from tfm.pipeline.comparison.runs import compare_runs
+from tfm.pipeline.comparison.seeds import apart, fold
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.scoring.evaluation import Segments
+from tfm.pipeline.scoring.metrics.registry import Score
+from tfm.pipeline.significance.paired_tests import Difference
+from tfm.pipeline.significance.seeds import SeedDifference
+
+WORDS = "der hund läuft über die straße und ein kind sieht ihn ÄPFEL كلب 狗 schnell".split()
+DRAW = random.Random(1)
+REFERENCES = [" ".join(DRAW.choices(WORDS, k=DRAW.randint(4, 9))) for _ in range(59)] + [""]
+
+
+def said(share: float, seed: int = 1) -> list[str]:
+    """The references, but that a share of the lines, drawn by a seed, has lost its last word."""
+    draw = random.Random(f"{share} {seed}")
+    return [text.rpartition(" ")[0] if draw.random() < share else text for text in REFERENCES]
+
+
+def run_of(
+    folder: Path,
+    hypotheses: Sequence[str],
+    metrics: Sequence[str] = ("exact_match",),
+    references: Sequence[str] = REFERENCES,
+    *,
+    seed: int = 1,
+    norm: str = "pre",
+    **more: Any,
+) -> Path:
+    segments = Segments("test", references, hypotheses, [references])
+    run = make_run(folder, seed=seed, model={"norm": norm})
+    return add_texts(run, {"test": segments}, metrics=metrics, **more)
+
+
+def outcome(
+    folders: Sequence[Path], metrics: Sequence[str] = ("exact_match",), *, each: bool = False, **more: Any
+) -> Outcome:
+    return run_tests(compare_runs(folders, rows_of=apart if each else fold, **more), metrics, Quiet())
+
+
+def versus_of(found: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: measured.versus for name, measured in found.items() if measured.versus is not None}
+
+
+def test_chrf_is_tested_as_sacrebleu_tests_it_and_of_many_segments_in_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    systems = {"base": said(0.6), "good": said(0.2)}
+    runs = [run_of(tmp_path / name, texts, ["chrf"]) for name, texts in systems.items()]
+    found = outcome(runs, ["chrf"])
+    assert (found.test, found.num_segments, found.notes) == ("test", 60, [])
+    theirs: dict[str, list[Any]] = {}
+    for kind in ("bs", "ar"):
+        _, scores = PairedTest(list(systems.items()), {"chrf": CHRF()}, [REFERENCES], test_type=kind)()
+        theirs[kind] = scores["chrF2"]
+    for place, name in enumerate(systems):
+        measured, bootstrap = found.runs["chrf"][name], theirs["bs"][place]
+        assert measured.value == pytest.approx(bootstrap.score, abs=1e-9)
+        assert measured.spread == bootstrap.ci
+        assert measured.low < measured.value < measured.high
+    versus = found.runs["chrf"]["good"].versus
+    assert isinstance(versus, Difference)
+    assert (versus.p_bootstrap, versus.p_randomisation) == (theirs["bs"][1].p_value, theirs["ar"][1].p_value)
+    assert versus.stands
+    assert found.rows == found.runs
+
+    monkeypatch.setattr(metric_tests, "MOST_SEGMENTS", 10)
+    blocks = outcome(runs, ["chrf"]).rows["chrf"]
+    for name, measured in found.rows["chrf"].items():
+        assert blocks[name].value == measured.value
+        assert blocks[name].spread == pytest.approx(measured.spread, rel=1e-5)  # sacrebleu sums in float32
+    in_blocks = blocks["good"].versus
+    assert isinstance(in_blocks, Difference)
+    assert in_blocks.p_bootstrap == pytest.approx(versus.p_bootstrap, abs=2e-3)
+    assert in_blocks.p == versus.p
+
+
+def test_holm_s_correction_is_over_all_runs_beside_the_baseline(tmp_path: Path) -> None:
+    base = said(0.5)
+    better = [list(base) for _ in range(3)]
+    for system, num_mended in zip(better, (14, 8, 6), strict=True):
+        wrong = [line for line, text in enumerate(base) if text != REFERENCES[line]]
+        for line in wrong[:num_mended]:
+            system[line] = REFERENCES[line]
+    runs = [run_of(tmp_path / str(place), texts) for place, texts in enumerate([base, *better])]
+    tests = versus_of(outcome(runs).runs["exact_match"])
+    p = [tests[name].p for name in "123"]
+    # swapping any of n lines that one side alone has right: 2 of 2^n ways are as far apart
+    assert p == pytest.approx([2 * 0.5**14, 2 * 0.5**8, 2 * 0.5**6], rel=0.5, abs=3e-4)
+    assert [tests[name].p_holm for name in "123"] == pytest.approx([3 * p[0], 2 * p[1], p[2]], rel=1e-12)
+    other = versus_of(outcome(runs, baseline=runs[3]).runs["exact_match"])
+    assert list(other) == ["0", "1", "2"]
+    assert not other["2"].stands
+    assert other["0"].difference == -tests["3"].difference
+
+
+def test_an_interval_is_there_for_each_score_whether_it_compares_or_not(tmp_path: Path) -> None:
+    others = [*REFERENCES[:-1], "another text"]
+    runs = [
+        run_of(tmp_path / "base", said(0.5)),
+        run_of(tmp_path / "lower", said(0.4), lowercase=True),
+        run_of(tmp_path / "other", said(0.4), references=others),
+        run_of(tmp_path / "like", said(0.4, 2)),
+    ]
+    found = outcome(runs)
+    assert list(versus_of(found.rows["exact_match"])) == ["like"]
+    for measured in found.rows["exact_match"].values():
+        # of a share of right lines the bootstrap is close to the binomial's normal interval
+        share = measured.value / 100
+        assert measured.spread == pytest.approx(196 * math.sqrt(share * (1 - share) / 60), rel=0.15)
+    assert found.notes == []
+
+
+def test_several_seeds_are_tested_over_seeds_and_segments(tmp_path: Path) -> None:
+    shares = {"pre": (0.50, 0.55, 0.45), "post": (0.15, 0.10, 0.20)}
+    runs = [
+        run_of(tmp_path / f"{norm}-{seed}", said(share, seed), norm=norm, seed=seed)
+        for norm, each in shares.items()
+        for seed, share in enumerate(each, 1)
+    ]
+    found = outcome(runs)
+    versus = found.rows["exact_match"]["post"].versus
+    assert isinstance(versus, SeedDifference)
+    assert versus.stands
+    values = {norm: [found.runs["exact_match"][f"{norm}-{seed}"].value for seed in (1, 2, 3)] for norm in shares}
+    assert versus.difference == pytest.approx(np.mean(values["post"]) - np.mean(values["pre"]), abs=1e-9)
+    assert found.rows["exact_match"]["pre"].spread == pytest.approx(np.std(values["pre"], ddof=1), abs=1e-9)
+    assert versus.p >= 0.2 * stats.ttest_ind(values["post"], values["pre"]).pvalue
+    assert list(versus_of(found.runs["exact_match"])) == ["pre-2", "pre-3", "post-1", "post-2", "post-3"]
+    quick = run_tests(compare_runs(runs), ["exact_match"], Quiet(), each_run=False)
+    assert quick.rows == found.rows
+    assert quick.runs == {}
+    apart_ = outcome(runs, each=True)
+    assert apart_.rows == found.runs
+
+
+def test_one_seed_beside_several_is_not_tested_and_that_is_said(tmp_path: Path) -> None:
+    runs = [run_of(tmp_path / f"a-{seed}", said(0.5, seed), seed=seed) for seed in (1, 2)]
+    runs += [run_of(tmp_path / "b", said(0.1), norm="post"), run_of(tmp_path / "c", said(0.1, 2), norm="other")]
+    found = outcome(runs)
+    assert versus_of(found.rows["exact_match"]) == {}
+    assert found.rows["exact_match"]["b"].spread is not None
+    assert found.notes == [f"b, c: exact_match: {metric_tests.ONE_SEED}"]
+    beside_one = outcome([runs[2], *runs[:2], runs[3]])
+    assert list(versus_of(beside_one.rows["exact_match"])) == ["c"]
+    assert beside_one.notes == [f"a: exact_match: {metric_tests.ONE_SEED}"]
+
+
+def noted(log_probs: Sequence[float | None], external: Sequence[float] = ()) -> list[dict[str, Any]]:
+    """segments.jsonl of the test set."""
+    rows = []
+    for row, (log_prob, text) in enumerate(zip(log_probs, REFERENCES, strict=True)):
+        known = {"log_prob": log_prob, "pieces": len(text.split()) + 1, "words": len(text.split())}
+        numbers = {"länge": external[row]} if external else {}
+        rows.append({"split": "test", "line": row + 1, **(known if log_prob is not None else dict.fromkeys(known))})
+        rows[-1]["external"] = numbers
+    return rows
+
+
+def test_perplexity_is_tested_by_what_was_noted_of_each_segment(tmp_path: Path) -> None:
+    draw = np.random.default_rng(1)
+    runs = []
+    for name, worse in (("base", 1.0), ("better", 0.8)):
+        nats = [None if not text else worse * len(text.split()) * draw.uniform(0.9, 1.1) for text in REFERENCES]
+        lines = noted([None if each is None else -each for each in nats])
+        total = sum(each or 0 for each in nats)
+        units = {unit: sum(line[unit] or 0 for line in lines) for unit in ("pieces", "words")}
+        characters = sum(map(len, REFERENCES))
+        extra = {
+            "perplexity": Score(math.exp(total / units["pieces"]), "unit:token"),
+            "word_perplexity": Score(math.exp(total / units["words"]), "unit:word|count:1"),
+            "bits_per_character": Score(total / math.log(2) / characters, "unit:code-point|count:1"),
+        }
+        runs.append(run_of(tmp_path / name, REFERENCES, noted=lines, extra=extra))
+    names = ["perplexity", "word_perplexity", "bits_per_character"]
+    found = outcome(runs, names)
+    assert found.notes == []
+    for name in names:
+        versus = found.rows[name]["better"].versus
+        assert versus is not None
+        assert versus.stands
+        assert versus.difference < 0
+        assert versus.better
+
+
+def test_an_external_metric_is_tested_by_its_numbers_and_its_signature_says_which_is_better(tmp_path: Path) -> None:
+    runs = []
+    for name, numbers in (("base", [0.5] * 60), ("more", [0.5 + (place % 3) / 10 for place in range(60)])):
+        extra = {"länge": Score(float(np.mean(numbers)), "external:länge|better:lower|stat:mean")}
+        runs.append(run_of(tmp_path / name, REFERENCES, noted=noted([None] * 60, numbers), extra=extra))
+    versus = outcome(runs, ["länge"]).rows["länge"]["more"].versus
+    assert versus is not None
+    assert (versus.stands, versus.better) == (True, False)
+    assert versus.difference == pytest.approx(0.1)
+    found = compare_runs(runs, "länge")
+    assert [run.name for run in found.runs] == ["base", "more"]
+
+
+@pytest.mark.parametrize(
+    ("extra", "lines", "why"),
+    [
+        ({"perplexity": Score(2.0, "unit:token")}, None, "scores/ have no figures of each segment"),
+        ({"perplexity": Score(2.0, "unit:token")}, noted([-1.0] * 60), "2.0000 in scores/, but 1.1"),
+        ({"bits_per_character": Score(2.0, "unit:code-point")}, noted([-1.0] * 60), "not known of each segment"),
+        ({"token_accuracy": Score(2.0, "unit:token")}, noted([-1.0] * 60), "not known of each segment"),
+    ],
+)
+def test_what_cannot_be_tested_is_said_with_the_reason(
+    tmp_path: Path, extra: dict[str, Score], lines: list[dict[str, Any]] | None, why: str
+) -> None:
+    runs = [run_of(tmp_path / name, REFERENCES, noted=lines, extra=extra) for name in ("a", "b")]
+    (metric,) = extra
+    found = outcome(runs, [metric])
+    assert versus_of(found.rows[metric]) == {}
+    (note,) = found.notes
+    assert note.startswith(f"a, b: {metric}: ")
+    assert why in note
+
+
+def test_without_the_baseline_s_score_others_have_an_interval_alone(tmp_path: Path) -> None:
+    runs = [run_of(tmp_path / "base", said(0.5)), *(run_of(tmp_path / n, said(0.4), ["accuracy"]) for n in "ab")]
+    found = outcome(runs, ["accuracy"])
+    assert {name: each.versus for name, each in found.rows["accuracy"].items()} == {"a": None, "b": None}
+    assert found.notes == ["a, b: accuracy: not tested: the baseline has no such score"]
+
+
+def test_a_metric_that_fails_costs_itself_alone(tmp_path: Path) -> None:
+    runs = [run_of(tmp_path / name, said(0.5), ["exact_match", "meteor"]) for name in "ab"]
+    for run in runs:  # a folder that was there when it was scored
+        config = {"metrics": ["meteor", "exact_match"], "wordnet": str(tmp_path / "nowhere")}
+        rewritten(run / "scores", config={"evaluation": config})
+    found = outcome(runs, ["meteor", "exact_match"])
+    assert set(found.rows["exact_match"]) == {"a", "b"}
+    assert found.rows["meteor"] == {}
+    (note,) = found.notes
+    assert note.startswith(f"a, b: meteor: not tested: {tmp_path}/nowhere")
+
+
+def test_a_wrong_seed_of_the_tests_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SACREBLEU_SEED", "x")
+    with pytest.raises(RecipeError, match="SACREBLEU_SEED"):
+        outcome([run_of(tmp_path / "a", said(0.5))])
