@@ -56,7 +56,7 @@ def page(
     rows = [found.baseline, *(row for row in found.rows if row is not found.baseline)]
     said = {row.name: [tested.systems[run.name] for run in row.runs if run.name in tested.systems] for row in rows}
     where = differences(said, found.baseline.runs[0], reporter)
-    sentences = [*legend(found, tested, metrics, figures), *of_people(tested, metrics)]
+    sentences = [*legend(found, tested, metrics, figures), *of_people(found, tested, metrics)]
     notes = [*map(str, tested.looked_at), *found.notes, *tested.notes]
     notes += [] if where else [NOTHING_SAID.format(found.baseline.name)]
     return render("Comparison of " + ", ".join(row.name for row in found.rows), tables, sentences, where, notes)
