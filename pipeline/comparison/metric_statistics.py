@@ -8,8 +8,8 @@ from tfm.pipeline.comparison.runs import Comparison
 from tfm.pipeline.comparison.systems import SegmentFigures, System, texts_differ
 from tfm.pipeline.errors import TfmError
 from tfm.pipeline.reports.run_summary import Trained
-from tfm.pipeline.scoring.metrics.external import LOWER
 from tfm.pipeline.scoring.metrics.registry import METRICS
+from tfm.pipeline.scoring.metrics.score import LOWER
 from tfm.pipeline.significance.segment_statistics import (
     SegmentStatistics,
     means,

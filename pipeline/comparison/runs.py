@@ -13,7 +13,7 @@ from pathlib import Path
 from tfm.pipeline.comparison.seeds import Row, fold
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.run_summary import Trained, name_of, read_run
-from tfm.pipeline.scoring.metrics.external import LOWER
+from tfm.pipeline.scoring.metrics.score import LOWER
 from tfm.pipeline.tasks.abilities import ABILITIES, LOWER_IS_BETTER
 
 SMALL = {
