@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tfm.data.errors import listed
 from tfm.pipeline.artifacts.files import beginning, replace_text
 from tfm.pipeline.comparison.differences.html import as_list, cell, head, on_test, table_box
 from tfm.pipeline.comparison.differences.overview import Differences, differences
@@ -35,6 +36,7 @@ ul.notes { color: var(--faint); font-size: 0.85rem; padding-left: 1.2rem; overfl
   .sample dl { grid-template-columns: 1fr; } .sample dt { margin-top: 0.4rem; }
 }
 """
+LONGEST_TITLE = 120
 NOTHING_SAID = "where systems differ is not shown: {} has no translations or labels of a test set"
 
 
@@ -59,7 +61,8 @@ def page(
     sentences = [*legend(found, tested, metrics, figures), *of_people(found, tested, metrics)]
     notes = [*map(str, tested.looked_at), *found.notes, *tested.notes]
     notes += [] if where else [NOTHING_SAID.format(found.baseline.name)]
-    return render("Comparison of " + ", ".join(row.name for row in found.rows), tables, sentences, where, notes)
+    names = listed((row.name for row in found.rows), most=LONGEST_TITLE)
+    return render(f"Comparison of {names}", tables, sentences, where, notes)
 
 
 def render(

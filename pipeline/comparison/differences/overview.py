@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
+from tfm.data.scripts import has_spaceless
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.comparison.differences.breakdowns import (
     Breakdown,
@@ -28,12 +29,14 @@ from tfm.pipeline.reports.run_summary import Trained
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.breakdown import scores_labels
 from tfm.pipeline.scoring.evaluation import Segments
+from tfm.pipeline.scoring.metrics.bleu_tokenizer import MECAB, choose_tokenizer
 from tfm.pipeline.scoring.metrics.left_out import left_out
 
 MOST_ROWS = 40  # of a table, where there are many labels
 MOST_SENTENCES = 10
 NO_DATASET = "F1 of words by how often training has them is not shown: {} has no dataset/ that its model was trained on"
 UNKNOWN = "{:,} pieces of the training texts of {} are unknown to its tokenizer, and are missing in their words"
+SINGLE_LETTERS = "of scripts without spaces between words each letter is counted as a word"
 LIES_ALONE = "{} is left out: its model lies alone, without translations of test sets"
 FIRST_RUNS = "sentences are those of the first run of each system"
 
@@ -90,7 +93,10 @@ def _training_words(
         notes.append(NO_DATASET.format(baseline.name))
         return None
     split = word_splitter(texts[0].references)
-    counts, unknown = training_counts(folder / "dataset", known, words_in(texts, split), split, reporter)
+    words = words_in(texts, split)
+    counts, unknown = training_counts(folder / "dataset", known, words, split, reporter)
+    if has_spaceless(words) and choose_tokenizer(texts[0].references).name not in MECAB:
+        notes.append(SINGLE_LETTERS)
     if unknown:
         notes.append(UNKNOWN.format(unknown, baseline.name))
     return TrainingWords(counts, split)

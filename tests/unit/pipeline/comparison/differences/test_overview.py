@@ -8,7 +8,7 @@ import sacrebleu
 
 from tests.tiny_dataset import make_dataset
 from tests.tiny_runs import make_run
-from tfm.pipeline.comparison.differences.overview import MOST_ROWS, Differences, differences
+from tfm.pipeline.comparison.differences.overview import MOST_ROWS, SINGLE_LETTERS, Differences, differences
 from tfm.pipeline.comparison.systems import System
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.reports.run_summary import Trained, read_run
@@ -68,6 +68,18 @@ def test_words_are_counted_in_the_training_texts_of_the_baseline(tmp_path: Path)
     assert found.notes == []
     (other,) = differences(rows, trained(tmp_path / "another"), Quiet())
     assert other.words == []
+
+
+def test_of_scripts_without_spaces_each_letter_counts_and_that_is_said(tmp_path: Path) -> None:
+    texts = ["今天狗跑了", "今天猫跑了"]
+    known = make_dataset(tmp_path / "run" / "dataset", texts, learned_from=texts * 9)
+    one = System("base-1", {"main": Segments("main", None, texts[1:], [texts[:1]])})
+    (found,) = differences({"base": [one]}, trained(tmp_path / "run", known.fingerprint), Quiet())
+    assert {row.name: (row.count, row.values) for row in found.words[0].rows if row.count} == {
+        "1": (1, [0]),
+        "2": (4, [100]),
+    }
+    assert SINGLE_LETTERS in found.notes
 
 
 def test_systems_with_other_texts_are_left_out_and_named(tmp_path: Path) -> None:
