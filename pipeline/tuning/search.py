@@ -83,7 +83,9 @@ def _check_key(parameter: Parameter, config: SearchConfig, file: Path) -> None:
     for length in range(len(parts), 0, -1):
         if why := KEPT.get(".".join(parts[:length])):
             raise RecipeError(f"{place} cannot be varied: {why}")
-    if field_at(Recipe, parts) is None:
+    if (
+        field_at(Recipe, tuple(each for each in parts if not each.isdecimal())) is None
+    ):  # an item of a list has a number
         raise RecipeError(f"{place} is not a key of recipes")
     if parts[0] == "tokenizer" and config.metric != "bleu":
         raise RecipeError(
