@@ -122,6 +122,7 @@ def conducts(campaign: Campaign, answers: Sequence[Answer]) -> list[Conduct]:
                     repeats=list(_repeats(campaign.kind, own)),
                     seconds=[answer.seconds for answer in own.values() if answer.seconds is not None],
                     answers=[text for answer in own.values() if answer.item.counts for text in _on_screen(answer)],
+                    num_ties=len(judge.ties),
                 )
             )
     return found

@@ -44,6 +44,17 @@ from tfm.pipeline.judging.statistics.ratings import (
 LEVELS: Mapping[str, Level] = {"adequacy": "ordinal", "fluency": "ordinal", "score": "interval", "errors": "interval"}
 """What the numbers of each scale are, for agreement."""
 LOWER_IS_BETTER = ("errors",)
+METHODS: Mapping[str, str] = {
+    "means": "of segments, each by the mean of its judges; intervals of 95 % by Student's t",
+    "z": "(value - mean of the judge) / standard deviation of the judge",
+    "differences": "of z; paired: approximate randomisation; unpaired: permutation test; 10,000 trials, two-sided",
+    "strengths": "Bradley and Terry, ties half a win, one tie added to each pair; intervals by 1,000 draws of segments",
+    "preferences": "sign test of the majority of each segment, exact, two-sided",
+    "p_holm": "Holm's correction over all pairs of systems of a scale, level 0.05",
+    "kappas": "Cohen's, of each two judges; weights quadratic, or none where the level is nominal",
+    "correlations": "Kendall's tau-b and Pearson's r with z or preferences; intervals by 1,000 draws of segments",
+}
+"""How each figure is found."""
 ERRORS = "errors"
 """Beside the scales of ESA: the weight of the errors marked."""
 
@@ -119,6 +130,7 @@ class Findings:
                 "errors": {name: {s: asdict(mean) for s, mean in by.items()} for name, by in self.errors.items()},
                 "preferences": self.choices and _without(asdict(self.choices), "pairs"),
                 "correlations": {name: [asdict(each) for each in some] for name, some in self.correlations.items()},
+                "methods": METHODS,
                 "notes": list(self.notes),
             }
         )
@@ -228,7 +240,9 @@ def _of_judges(judges: Sequence[Verdict], without: Sequence[str]) -> list[str]:
             found.append(f"{conduct.judge} is left out (--without)")
             continue
         if conduct.num_answered < conduct.num_items:
-            found.append(f"{conduct.judge} answered {conduct.num_answered} of {conduct.num_items} items")
+            ties = f"; {conduct.num_ties} ties between equal texts, never shown, count all the same"
+            said = f"{conduct.judge} answered {conduct.num_answered} of {conduct.num_items} items"
+            found.append(said + ties if conduct.num_ties else said)
         if verdict.reasons:
             found.append(
                 f"{conduct.judge} seems careless: {'; '.join(verdict.reasons)}. "

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 
 import krippendorff
 import numpy as np
+import numpy.typing as npt
 
 from tfm.pipeline.judging.statistics.ratings import Judgment
 
@@ -48,7 +49,8 @@ def by_judge(judgments: Sequence[Judgment]) -> dict[str, dict[Unit, float]]:
 def alpha(judgments: Sequence[Judgment], level: Level) -> Alpha:
     """Krippendorff's alpha = 1 − observed / expected disagreement (2011), by the library `krippendorff`.
 
-    Not defined where no unit has two judges, or where all values are equal. Memory: units times values squared.
+    Not defined where no unit has two judges, or where all values are equal. Of intervals, whose many values would take
+    the library gigabytes (units times values squared), by sums of squares, which is the same.
     """
     units: dict[Unit, list[float]] = {}
     for each in judgments:
@@ -58,9 +60,22 @@ def alpha(judgments: Sequence[Judgment], level: Level) -> Alpha:
     domain = sorted({value for values in pairable for value in values})
     if len(domain) < 2:
         return Alpha(None, level, len(pairable), num_values)
+    if level == "interval":
+        return Alpha(_of_squares(pairable), level, len(pairable), num_values)
     counts = np.array([[values.count(each) for each in domain] for values in pairable])
     found = krippendorff.alpha(value_counts=counts, value_domain=domain, level_of_measurement=level)
     return Alpha(float(found), level, len(pairable), num_values)
+
+
+def _of_squares(units: Sequence[Sequence[float]]) -> float:
+    """Alpha of intervals: 1 − (n − 1) / (n S) Σ_u m_u S_u / (m_u − 1), S_u and S being sums of squares about means.
+
+    The m values of a unit have Σ_ij (x_i − x_j)² = 2 m S_u, and all n values 2 n S.
+    """
+    everything = np.concatenate([np.asarray(values, dtype=np.float64) for values in units])
+    num, whole = everything.size, float(((everything - everything.mean()) ** 2).sum())
+    within = sum(len(values) * float(np.var(values)) * len(values) / (len(values) - 1) for values in units)
+    return 1 - (num - 1) / (num * whole) * within
 
 
 def cohen_kappa(first: Sequence[float], second: Sequence[float], level: Level) -> float | None:
@@ -72,10 +87,14 @@ def cohen_kappa(first: Sequence[float], second: Sequence[float], level: Level) -
     x, y = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     if not x.size:
         return None
-    each = np.subtract.outer(x, y)
-    disagree = (each != 0).astype(float) if level == "nominal" else each**2
-    expected = float(disagree.mean())
-    return None if expected == 0 else 1 - float(np.diagonal(disagree).mean()) / expected
+    a, num_a = np.unique(x, return_counts=True)
+    b, num_b = np.unique(y, return_counts=True)
+    expected = float(num_a @ _disagreement(np.subtract.outer(a, b), level) @ num_b) / x.size**2
+    return None if expected == 0 else 1 - float(_disagreement(x - y, level).mean()) / expected
+
+
+def _disagreement(differences: npt.NDArray[np.float64], level: Level) -> npt.NDArray[np.float64]:
+    return (differences != 0).astype(np.float64) if level == "nominal" else differences**2
 
 
 def kappas(judgments: Sequence[Judgment], level: Level) -> list[Kappa]:

@@ -30,7 +30,7 @@ SHARE_OF_TIME = 1 / 3
 @dataclass(frozen=True)
 class Conduct:
     """How a judge worked: items given and answered; attention checks; repeated items, answered alike or not; seconds
-    an item, where known; and the answers to the items as they stood on the screen."""
+    an item, where known; the answers to the items as they stood on the screen; and ties that were not shown."""
 
     judge: str
     num_items: int
@@ -39,6 +39,7 @@ class Conduct:
     repeats: Sequence[bool] = ()
     seconds: Sequence[float] = ()
     answers: Sequence[str] = ()
+    num_ties: int = 0
 
     @property
     def median_seconds(self) -> float | None:

@@ -19,7 +19,7 @@ from tfm.pipeline.scoring.metrics.tokenization import make_bleu
 from tfm.pipeline.significance.segment_statistics import segment_statistics
 
 NUM_DRAWS, SEED = 1000, 12345
-BLOCK = 1024
+MOST = 1500
 
 Array = npt.NDArray[np.float64]
 
@@ -65,14 +65,14 @@ def kendall(x: Sequence[float], y: Sequence[float]) -> float | None:
 def kendall_of_draws(counts: Array, x: Array, y: Array) -> Array:
     """tau-b of draws (D) of values x, y (N), which each draw holds as often as `counts` (D, N) says; nan: not defined.
 
-    With signs s_ij = sign(x_i − x_j) and t_ij of y: Σ c_i c_j s_ij t_ij / √(Σ c_i c_j s_ij² Σ c_i c_j t_ij²).
+    With signs s_ij = sign(x_i − x_j) and t_ij of y: Σ c_i c_j s_ij t_ij / √(Σ c_i c_j s_ij² Σ c_i c_j t_ij²); of more
+    than MOST values, whose squares take long, one draw after another.
     """
-    agree, by_x, by_y = np.zeros((3, len(counts)))
-    for start in range(0, len(x), BLOCK):  # of columns, so that memory grows with N, not its square
-        some = slice(start, start + BLOCK)
-        s, t = np.sign(x[:, None] - x[some]), np.sign(y[:, None] - y[some])
-        for total, signs in ((agree, s * t), (by_x, s * s), (by_y, t * t)):
-            total += (counts @ signs * counts[:, some]).sum(1)
+    if len(x) > MOST:
+        drawn = (np.repeat(np.arange(len(x)), each.astype(int)) for each in counts)
+        return np.array([kendall(x[some].tolist(), y[some].tolist()) for some in drawn], dtype=np.float64)
+    s, t = np.sign(np.subtract.outer(x, x)), np.sign(np.subtract.outer(y, y))
+    agree, by_x, by_y = ((counts @ signs * counts).sum(1) for signs in (s * t, s * s, t * t))
     return _divided(agree, np.sqrt(by_x * by_y))
 
 

@@ -27,12 +27,13 @@ def judged(
     seed: int,
     *,
     segments: int = 80,
+    each: int | None = 2,
     judges: Sequence[panel.Judge] = panel.PANEL,
     wrong: Mapping[str, float] = panel.WRONG,
     without: Sequence[str] = (),
 ) -> Findings:
     """What a panel says of systems, by way of the files that its judges send back."""
-    wanted = Wanted(kind, segments=segments, judges=len(judges), each=2, seed=seed)
+    wanted = Wanted(kind, segments=segments, judges=len(judges), each=each, seed=seed)
     campaign = make_campaign(wanted, panel.systems(segments, seed, wrong))
     return find(campaign, read_answers(campaign, panel.answer(campaign, judges, folder, seed)), without)
 
@@ -67,6 +68,15 @@ def test_over_many_seeds(tmp_path: Path, kind: Kind) -> None:
     found = [judged(tmp_path, kind, seed) for seed in range(100, 125)]
     assert [is_found(each) for each in found] == [True] * 25
     assert [named(each) for each in found] == [panel.CARELESS] * 25
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["likert", "pairwise"])
+def test_where_everyone_sees_everything(tmp_path: Path, kind: Kind) -> None:
+    for seed in range(10):
+        found = judged(tmp_path, kind, seed, segments=25, each=None)
+        assert is_found(found)
+        assert named(found) == panel.CARELESS
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import math
 from itertools import permutations, product
 from statistics import fmean
 
+import krippendorff
 import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score
@@ -55,6 +56,18 @@ def test_alpha_by_counting_pairs(level: Level) -> None:
     units = [[float(x) for x in random.integers(1, 6, size=random.integers(1, 5))] for _ in range(30)]
     rows = [Judgment(f"j{who}", f"t:{line}", "s", value) for line, u in enumerate(units) for who, value in enumerate(u)]
     assert alpha(rows, level).value == pytest.approx(alpha_by_pairs(units, level), abs=1e-12)
+
+
+def test_alpha_of_intervals_as_the_library() -> None:
+    random = np.random.default_rng(7)
+    table = random.integers(0, 101, size=40) + random.normal(0, 20, size=(4, 40)).round()
+    table[random.random(table.shape) < 0.3] = np.nan
+    rows = [
+        Judgment(f"j{who}", f"t:{line}", "s", float(table[who, line]))
+        for who, line in np.argwhere(~np.isnan(table)).tolist()
+    ]
+    expected = krippendorff.alpha(table, level_of_measurement="interval")
+    assert alpha(rows, "interval").value == pytest.approx(expected, abs=1e-12)
 
 
 def test_alpha_where_it_is_not_defined() -> None:

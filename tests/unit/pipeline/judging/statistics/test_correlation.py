@@ -46,9 +46,11 @@ def test_coefficients_by_their_definitions() -> None:
         assert coefficient([], []) is None
 
 
-@pytest.mark.parametrize("coefficient", [KENDALL, PEARSON])
-def test_draws_are_those_of_the_values_drawn(coefficient: Coefficient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tfm.pipeline.judging.statistics.correlation.BLOCK", 7)
+@pytest.mark.parametrize(("coefficient", "most"), [(KENDALL, 1500), (KENDALL, 5), (PEARSON, 1500)])
+def test_draws_are_those_of_the_values_drawn(
+    coefficient: Coefficient, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tfm.pipeline.judging.statistics.correlation.MOST", most)
     random = np.random.default_rng(8)
     x = random.integers(0, 5, size=20) / 3 + 1e6
     y = x + random.integers(0, 3, size=20)
