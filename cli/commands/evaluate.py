@@ -218,10 +218,10 @@ def _tests(
 ) -> dict[str, Any]:
     """Score the test sets of a recipe; the content of scores.json."""
     from tfm.cli.console import reporter
-    from tfm.pipeline.recipes.recipe import run_folder
+    from tfm.pipeline.recipes.chain import run_of
 
     talk = reporter(tables_on_stdout=not as_json)
     resolved = stage_of_recipe("evaluate", recipe, sets, flags, out, reporter=talk)
-    file = (out or run_folder(resolved) / "scores") / "scores.json"
+    file = (out or run_of(resolved).scores) / "scores.json"
     content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return content

@@ -172,10 +172,11 @@ def run(
             run_stage(recipe, stage, root=root, command=command, reporter=reporter)
 
         in_step(work, by_all=stage == "train")
-    return _place(recipe, root)
+    return run_of(recipe, root)
 
 
-def _place(recipe: Recipe, root: Path) -> Run:
+def run_of(recipe: Recipe, root: Path = Path("runs")) -> Run:
+    """Where the stages of a recipe read and write."""
     return Run(run_folder(recipe, root), "valid" if recipe.evaluation.tests == "final" else "tests")
 
 
@@ -193,7 +194,7 @@ def run_stage(
     `out`: where its own artifact goes instead (train: the folder that gets training/ and model/). Raises
     DataError where a stage before it has not been run.
     """
-    place = _place(recipe, root)
+    place = run_of(recipe, root)
     if stage not in stages(recipe):
         raise RecipeError(f'model.task = "{recipe.model.task}" has no stage `tfm {stage}`')
     for name, maker in STAGES[stage].reads.items():

@@ -56,6 +56,18 @@ def test_a_run_scores_its_validation_split_and_touches_no_test(here: Path, corpo
     assert "the test sets are for `tfm evaluate --final`" in again.err
 
 
+def test_stage_by_stage_it_is_the_same(here: Path) -> None:
+    sets = ("--set", "training.max_steps=1", "--set", "name=short")
+    for stage in ("translate", "evaluate"):
+        assert "nothing to do" in tfm(stage, "--recipe", "tiny.toml", *sets).err
+    shown = tfm("evaluate", "--recipe", "tiny.toml", *sets, "--json")
+    assert json.loads(shown.out) == json.loads((here / "short" / "scores-valid" / "scores.json").read_text("utf-8"))
+    shutil.rmtree(here / "short" / "translations-valid")
+    refused = tfm("evaluate", "--recipe", "tiny.toml", *sets)
+    assert refused.code == 65
+    assert refused.err.startswith("runs/short/translations-valid: not made yet: run `tfm translate`")
+
+
 def test_the_one_that_validation_chose_is_scored_once(here: Path) -> None:
     first = tfm("evaluate", "--final", "runs/short", "runs/long", "--by", "perplexity", "--json")
     assert first.code == 0, first.err
