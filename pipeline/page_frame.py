@@ -72,7 +72,7 @@ def as_html(text: str) -> str:
     return escape(printable(text))
 
 
-def running_text(text: str) -> str:
+def text_as_html(text: str) -> str:
     """Text of a corpus as HTML. Joiners, marks and spaces of its language stay what they are; what controls a terminal,
     breaks a line or turns the direction of what comes after it is spelled out."""
     return escape(_CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text))

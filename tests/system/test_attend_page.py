@@ -1,22 +1,17 @@
 """The page of `tfm attend` in a browser: what a person points at, picks or reaches by keyboard is what is shown."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.browser import Browser, browsing, find_browser
+from tests.browser import Browser
 from tfm.pipeline.attention_page.head_statistics import HeadReport, Measure
 from tfm.pipeline.attention_page.page import render
 from tfm.pipeline.attention_page.picture import View
 from tfm.pipeline.attention_page.reading import Attention, Axes, Kind, Reading, Token
 
-BROWSER = find_browser()
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(BROWSER is None, reason="there is no Chromium here to show the page in"),
-]
+pytestmark = pytest.mark.slow
 SOURCE = ("␣a", "␣<b>dog</b>", "␣\"'&amp;", "</script>", "</s>")
 TARGET = ("␣Ein", "␣Hund", "<img src=x onerror=window.caught=1>", "</s>")
 TEXTS = ('</p><script>window.caught = 1</script> "', "<!-- ${window.caught = 1} \u2028")
@@ -47,13 +42,6 @@ def reading() -> Reading:
 
 
 READ = reading()
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    assert BROWSER is not None
-    with browsing(BROWSER, tmp_path_factory.mktemp("browser")) as opened:
-        yield opened
 
 
 @pytest.fixture

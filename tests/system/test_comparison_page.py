@@ -1,18 +1,13 @@
 """The page of `tfm compare --html` in a browser: nothing runs, nothing is loaded, and it can be read on a phone."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.browser import Browser, browsing, find_browser
+from tests.browser import Browser
 from tests.unit.pipeline.comparison.test_page import NASTY, SENTENCES, SHOWN, page
 
-BROWSER = find_browser()
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(BROWSER is None, reason="there is no Chromium here to show the page in"),
-]
+pytestmark = pytest.mark.slow
 TAB, RIGHT = ("Tab", 9), ("ArrowRight", 39)
 BOXES = "[...document.querySelectorAll('.scroll')]"
 # Of each text its direction, and whether its first letter stands to the right of its last one.
@@ -27,13 +22,6 @@ DIRECTIONS = """[...document.querySelectorAll('dd')].map(dd => {
   const last = nodes[nodes.length - 1]
   return [dd.textContent, getComputedStyle(dd).direction, place(nodes[0], 0) > place(last, last.length - 1)]
 })"""
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    assert BROWSER is not None
-    with browsing(BROWSER, tmp_path_factory.mktemp("browser")) as opened:
-        yield opened
 
 
 @pytest.fixture

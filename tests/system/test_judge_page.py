@@ -2,34 +2,23 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.browser import Browser, browsing, find_browser
+from tests.browser import Browser
 from tests.judged import HOSTILE, campaign, systems
 from tfm.pipeline.judging.answer_files import read_answers
 from tfm.pipeline.judging.campaign import Campaign, Kind
 from tfm.pipeline.judging.forms.page import page as page_of
 
-BROWSER = find_browser()
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(BROWSER is None, reason="there is no Chromium here to show the page in"),
-]
+pytestmark = pytest.mark.slow
 KINDS: tuple[Kind, ...] = ("likert", "esa", "pairwise", "best")
 KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
 HEADING = "document.querySelector('#where').textContent"
 FOCUS = "(e => e.id || e.getAttribute('aria-label') || e.textContent)(document.activeElement)"
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    assert BROWSER is not None
-    with browsing(BROWSER, tmp_path_factory.mktemp("browser")) as opened:
-        yield opened
 
 
 def press(browser: Browser, *keys: str, shift: bool = False) -> None:

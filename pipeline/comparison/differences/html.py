@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from tfm.pipeline.comparison.differences.breakdowns import Breakdown, Row
 from tfm.pipeline.comparison.differences.changed_sentences import Change, Changes, Stretch
 from tfm.pipeline.comparison.differences.overview import Differences
-from tfm.pipeline.page_frame import as_html, running_text
+from tfm.pipeline.page_frame import as_html, text_as_html
 
 LEAST_SCALE = 1.0
 """The difference, in points, for which half a bar stands at least: noise shall not look large."""
@@ -79,10 +79,10 @@ def _changes(found: Differences, name: str, changed: Changes) -> list[str]:
 
 def _sentence(change: Change, base: str, name: str, by: str) -> str:
     """One segment as both have it; a language that runs from right to left reads from its own side (dir=auto)."""
-    entries = [] if change.source is None else [("source", running_text(change.source))]
+    entries = [] if change.source is None else [("source", text_as_html(change.source))]
     entries.append((bdi(base), _marked(change.before, "del")))
     entries.append((bdi(name), _marked(change.after, "ins")))
-    entries += [("reference", running_text(text)) for text in change.references]
+    entries += [("reference", text_as_html(text)) for text in change.references]
     inner = "".join(f'<dt>{title}</dt><dd dir="auto">{text}</dd>' for title, text in entries)
     before, after = change.scores
     told = f"line {change.line:,}, {by} {before:.1f} → {after:.1f} ({change.gain:+.1f})"
@@ -90,7 +90,7 @@ def _sentence(change: Change, base: str, name: str, by: str) -> str:
 
 
 def _marked(stretches: Sequence[Stretch], tag: str) -> str:
-    texts = ((running_text(each.text), each.differs) for each in stretches)
+    texts = ((text_as_html(each.text), each.differs) for each in stretches)
     return "".join(f"<{tag}>{text}</{tag}>" if differs else text for text, differs in texts)
 
 
