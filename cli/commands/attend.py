@@ -51,7 +51,7 @@ def attend(
         typer.Option(
             "--head-report",
             metavar="FILE",
-            help="Statistics of heads over a text or, also by tag and dependency, a .conllu file; repeatable.",
+            help="Statistics of heads over a text or, also by tag and dependency, a .conllu file or `it`; repeatable.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the weights, and the head report, as JSON.")] = False,

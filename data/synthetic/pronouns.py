@@ -11,7 +11,7 @@ translations that have a wrong pronoun: a contrast set (Rios et al. 2017, Mülle
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from tfm.data.errors import DataError
 from tfm.data.synthetic.language import english
@@ -96,6 +96,29 @@ class Example:
     def category(self) -> str:
         """What the pronoun asks for: the gender of the subject, of the object, or of either, since they share it."""
         return "same gender" if self.same_gender else self.antecedent
+
+
+class Word(NamedTuple):
+    """A word of a sentence, with its punctuation: part of speech, and the word that it depends on, from 0, and how."""
+
+    text: str
+    tag: str
+    governor: int | None = None
+    relation: str = "_"
+
+
+def parsed(example: Example) -> list[Word]:
+    """The words of an English sentence; because, it, be and the reason depend on the noun that "it" stands for."""
+    texts = example.english.split()
+    it, noun = texts.index("it"), 1 if example.antecedent == "subject" else 4
+    place, degree = texts[5 : it - 1], texts[it + 2 : -1]
+    of_place = [*["ADP"] * (len(place) - 2), "DET", "NOUN"] if place else []
+    tags = ["DET", "NOUN", "VERB", "DET", "NOUN", *of_place, "SCONJ", "PRON", "AUX", *["ADV"] * len(degree), "ADJ"]
+    relations = {it - 1: "because", it: "it", it + 1: "be", len(texts) - 1: "reason"}
+    return [
+        Word(text, tag, noun, relations[number]) if number in relations else Word(text, tag)
+        for number, (text, tag) in enumerate(zip(texts, tags, strict=True))
+    ]
 
 
 def _cells(table: str) -> Iterator[tuple[str, str]]:

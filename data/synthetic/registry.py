@@ -43,6 +43,14 @@ def contrast_sets(name: str) -> dict[str, list[dict[str, Any]]]:
     }
 
 
+def parsed_sentences(name: str) -> Iterator[list[tuple[str, str, int | None, str]]]:
+    """Of a built-in corpus with contrasts, the words of its test sentences: text, tag, governor (from 0), relation."""
+    from tfm.data.synthetic import pronouns
+
+    for example in {"it": pronouns.examples}[name]("test", CONTRASTS, SEED):
+        yield [*pronouns.parsed(example)]
+
+
 @cache
 def version(name: str) -> str:
     """The seed of a built-in corpus, and sha256 of the code that makes it: of all that its modules import here.

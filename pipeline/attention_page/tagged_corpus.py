@@ -7,6 +7,7 @@ from pathlib import Path
 from tfm.data.errors import DataError
 from tfm.data.formats.conllu import read_conllu
 from tfm.data.lines import open_lines
+from tfm.data.synthetic import registry
 from tfm.tokenizer.tokenizer import Tokenizer
 
 UNKNOWN = "_"  # a cell of CoNLL-U that says nothing
@@ -32,17 +33,27 @@ def is_tagged(file: Path) -> bool:
     return file.name.removesuffix(".gz").endswith(".conllu")
 
 
+def is_built_in(file: Path) -> bool:
+    """Whether it is the name of a built-in corpus that comes parsed; where a file has that name, it is the file."""
+    return str(file) in registry.WITH_CONTRASTS and not file.exists()
+
+
 def read_sentences(files: Sequence[Path]) -> Iterator[Sentence]:
     """The sentences of all files, in order, of CoNLL-U with the universal parts of speech and the dependencies.
 
+    `it` is the test sentences of that built-in corpus, in which "it" depends on the noun that it stands for.
     Raises DataError where some files are tagged and some are not, or a governor is no word of its sentence.
     """
-    tagged = [file for file in files if is_tagged(file)]
+    tagged = [file for file in files if is_tagged(file) or is_built_in(file)]
     if tagged and len(tagged) < len(files):
         other = next(file for file in files if file not in tagged)
         raise DataError(f"has no tags and {tagged[0]} has: give files of one kind", file=other)
     for file in files:
-        if tagged:
+        if is_built_in(file):
+            for words in registry.parsed_sentences(str(file)):
+                texts, of, before, how = zip(*words, strict=True)
+                yield Sentence(" ".join(texts), of, before, how)
+        elif tagged:
             for columns in read_conllu(file, ("form", "upos", "id", "head", "deprel")):
                 text, tags, ids, heads, relations = (column.split(" ") for column in columns)
                 governors = _governors(ids, heads, columns[0], file)

@@ -15,7 +15,7 @@ from tfm.data.corpora.sources import pairs
 from tfm.data.errors import DataError
 from tfm.data.synthetic import pronouns, registry
 from tfm.data.synthetic.language.phrases import Draw
-from tfm.data.synthetic.pronouns import SCENES, SPLITS, Example, examples, generate, is_held_out
+from tfm.data.synthetic.pronouns import SCENES, SPLITS, Example, examples, generate, is_held_out, parsed
 
 ENGLISH = re.compile(r"\w+ (\w+) \w+ \w+ (\w+)( [\w ]+)? because it (is|was) (?:(?:very|so|quite) )?(\w+)\.")
 GERMAN = re.compile(
@@ -149,6 +149,27 @@ def test_an_english_sentence_has_one_german_sentence() -> None:
         example = pronouns._example(draw)
         assert known.setdefault(example.english, example) == example
     assert len(known) < 8000  # else the assertion above would mean little
+
+
+def test_words_depend_on_the_noun_that_it_stands_for(train: list[Example]) -> None:
+    tag_of: dict[str, set[str]] = {}
+    for example in train[:3000]:
+        words = parsed(example)
+        assert " ".join(word.text for word in words) == example.english
+        nouns = {"subject": example.subject, "object": example.object}
+        asking = [word for word in words if word.governor is not None]
+        assert [word.relation for word in asking] == ["because", "it", "be", "reason"]
+        assert [word.text for word in asking][:2] == ["because", "it"]
+        assert {words[word.governor].text for word in asking if word.governor is not None} == {
+            nouns[example.antecedent]
+        }
+        for word in words:
+            tag_of.setdefault(word.text.lower().strip("."), set()).add(word.tag)
+    of_two = {word: tags for word, tags in tag_of.items() if len(tags) > 1}
+    assert of_two == dict.fromkeys(("damaged", "frightened"), {"VERB", "ADJ"})
+    assert tag_of["cat"] | tag_of["garden"] == {"NOUN"}
+    assert tag_of["hungry"] | tag_of["slow"] == {"ADJ"}
+    assert (tag_of["at"], tag_of["very"], tag_of["our"], tag_of["ate"]) == ({"ADP"}, {"ADV"}, {"DET"}, {"VERB"})
 
 
 def test_refuses_a_split_it_does_not_have() -> None:

@@ -57,6 +57,20 @@ def test_the_columns_of_a_file_are_read(tmp_path: Path) -> None:
     assert list(read_sentences([conllu(tmp_path / "a.conllu", SENTENCES)])) == [sentence(each) for each in SENTENCES]
 
 
+def test_the_built_in_sentences_are_read_by_their_name_and_a_file_of_that_name_is_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = list(read_sentences([Path("it"), conllu(tmp_path / "a.conllu", SENTENCES)]))
+    assert len(found) == 1003
+    words = found[0].text.split()
+    assert len(words) == len(found[0].tags) == len(found[0].governors) == len(found[0].relations)
+    assert [words[each] for each in found[0].governors if each is not None] == ["cat"] * 4
+    assert found[0].text == "The donkey chased the cat because it was very weak."
+    Path("it").write_text("a dog runs\n")
+    assert list(read_sentences([Path("it")])) == [Sentence("a dog runs")]
+
+
 def test_each_dependent_asks_once_and_each_governor_once_a_relation() -> None:
     assert list(questions(sentence(SENTENCES[1]))) == [
         (("nsubj", "governor"), 0, {1}),
