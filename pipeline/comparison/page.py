@@ -30,7 +30,7 @@ ins { background: rgba(46, 160, 67, 0.25); text-decoration: underline; text-unde
 del { background: rgba(218, 54, 51, 0.22); text-decoration: underline dashed; text-underline-offset: 0.2em; }
 summary { cursor: pointer; color: var(--faint); }
 ul.notes { color: var(--faint); font-size: 0.85rem; padding-left: 1.2rem; overflow-wrap: anywhere; }
-.sample dt { overflow-wrap: anywhere; }
+h1, h2, h3, .note, .sample dt { overflow-wrap: anywhere; }
 @media (max-width: 32rem) {
   body { padding: 1rem; }
   .sample dl { grid-template-columns: 1fr; } .sample dt { margin-top: 0.4rem; }

@@ -21,7 +21,7 @@ from tfm.pipeline.errors import CannotWrite
 from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.scoring.evaluation import Segments
 
-NASTY = "</td><script>alert('1')</script> & \u202edrow\u202c $title {x}"
+NASTY = "</td><script>alert('1')</script> & \u202edrow\u202c $title {x} " + "longer_than_a_phone_" * 5
 SHOWN = NASTY.replace("\u202e", "\\u202e").replace("\u202c", "\\u202c")
 SENTENCES = [
     ("الكلب يجري اليوم", "الكلب ينام اليوم"),
