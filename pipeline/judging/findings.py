@@ -126,9 +126,9 @@ class Findings:
                 "kind": self.campaign.kind,
                 "without": list(self.without),
                 "judges": [_verdict_json(each) for each in self.judges],
-                "scales": {each.name: _without(asdict(each), "name", "z_scores") for each in self.scales},
+                "scales": {each.name: _scale_json(each) for each in self.scales},
                 "errors": {name: {s: asdict(mean) for s, mean in by.items()} for name, by in self.errors.items()},
-                "preferences": self.choices and _without(asdict(self.choices), "pairs"),
+                "preferences": self.choices and _choices_json(self.choices),
                 "correlations": {name: [asdict(each) for each in some] for name, some in self.correlations.items()},
                 "methods": METHODS,
                 "notes": list(self.notes),
@@ -136,8 +136,15 @@ class Findings:
         )
 
 
-def _without(content: dict[str, Any], *keys: str) -> dict[str, Any]:
-    return {key: value for key, value in content.items() if key not in keys}
+def _scale_json(scale: Scale) -> dict[str, Any]:
+    given = {key: value for key, value in asdict(scale).items() if key not in ("name", "z_scores")}
+    return {**given, "tests": [{**asdict(test), "stands": test.stands} for test in scale.tests]}
+
+
+def _choices_json(choices: Choices) -> dict[str, Any]:
+    given = {key: value for key, value in asdict(choices).items() if key != "pairs"}
+    systems = [{"rank": each.rank, **asdict(each.strength)} for each in choices.systems]
+    return {**given, "systems": systems, "tests": [{**asdict(test), "stands": test.stands} for test in choices.tests]}
 
 
 def _verdict_json(verdict: Verdict) -> dict[str, Any]:

@@ -55,9 +55,10 @@ def test_json_has_everything(tmp_path: Path) -> None:
     assert [each["judge"] for each in found["judges"]] == ["judge-1", "judge-2", "judge-3"]
     assert found["judges"][2]["seems_careless"]
     systems = found["preferences"]["systems"]
-    assert {each["strength"]["system"] for each in systems} == {*panel.WRONG}
+    assert {each["system"] for each in systems} == {*panel.WRONG}
     # every pair of a judge's 20 is a win and a loss, or two ties
-    assert sum(each["strength"][kind] for each in systems for kind in ("won", "tied", "lost")) == 2 * 2 * 20
+    assert sum(each[kind] for each in systems for kind in ("won", "tied", "lost")) == 2 * 2 * 20
+    assert all(test["stands"] == (test["p_holm"] < 0.05) for test in found["preferences"]["tests"])
     assert {each["metric"] for each in found["correlations"]["preference"]} >= {"bleu", "ter", "meteor"}
     assert "judge-3 is left out (--without)" in found["notes"]
 
