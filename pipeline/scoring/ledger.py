@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tfm.pipeline.artifacts.canonical_json import sha256_of_json
+from tfm.pipeline.artifacts.manifest import Manifest
 from tfm.pipeline.runtime.progress import Reporter
 
 NAME = "ledger.jsonl"
@@ -75,6 +77,14 @@ def looker_of(model: Path, of: str, chosen: str) -> Looker | None:
     if place.name != "model" or not any((place.parent / each).is_dir() for each in _KEPT_BESIDE):
         return None
     return Looker(place.parent.parent, of, place.parent.name, chosen)
+
+
+def looker_of_models(models: Sequence[Manifest], chosen: str) -> Looker | None:
+    """Who looks at a test set through a model, or through several as an ensemble."""
+    if len(models) == 1:
+        return looker_of(models[0].path, models[0].fingerprint, chosen)
+    together = sha256_of_json([each.fingerprint for each in models])
+    return looker_of(models[0].path, together, f"{chosen}, as an ensemble")
 
 
 def enter(root: Path, entries: Sequence[Look], reporter: Reporter) -> None:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from tfm.data.dataset.store import load_dataset
 from tfm.pipeline.artifacts.artifact import Input, Manifest, Plan, open_artifact, read_artifact
-from tfm.pipeline.artifacts.canonical_json import sha256_of_json
 from tfm.pipeline.artifacts.compatibility import check_made_from, check_tokenizer, task_of
 from tfm.pipeline.artifacts.manifest import read_manifest
 from tfm.pipeline.config import DecodingConfig, Device, EvaluationConfig, Scored
@@ -15,7 +14,7 @@ from tfm.pipeline.reports.published_scores import published_scores, shown_scores
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.aligned_files import aligned, splits_scored, translated
 from tfm.pipeline.scoring.evaluation import Evaluation, Segments, assess
-from tfm.pipeline.scoring.ledger import Looker, looker_of
+from tfm.pipeline.scoring.ledger import Looker, looker_of, looker_of_models
 from tfm.pipeline.scoring.metrics.external import external_scores, inputs_of
 from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.scoring.metrics.tokenization import check_installed
@@ -193,11 +192,8 @@ def evaluate_files(
 
 def _looker(members: Sequence[Manifest], hypotheses: Path | None) -> Looker | None:
     """Who looks at a test set by its files: the model, or an ensemble; else the model that the hypotheses are of."""
-    if len(members) == 1:
-        return looker_of(members[0].path, members[0].fingerprint, "files")
     if members:
-        together = sha256_of_json([each.fingerprint for each in members])
-        return looker_of(members[0].path, together, "files, as an ensemble")
+        return looker_of_models(members, "files")
     try:
         made = None if hypotheses is None else read_manifest(hypotheses.parent, hypotheses.parent)
     except (DataError, OSError):

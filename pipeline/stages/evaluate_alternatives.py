@@ -7,7 +7,7 @@ from typing import Any
 
 from tfm.data.json_documents import parse_json, read_bounded
 from tfm.data.synthetic import registry
-from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish
+from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, open_artifact, publish
 from tfm.pipeline.config import Device
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.alternative_files import (
@@ -19,6 +19,7 @@ from tfm.pipeline.scoring.alternative_files import (
 )
 from tfm.pipeline.scoring.alternative_scores import COLUMNS, as_json, line_of, rows, warnings
 from tfm.pipeline.scoring.evaluation import reading_scores
+from tfm.pipeline.scoring.ledger import enter, fingerprint, in_words, looker_of_models, looks, of_texts
 
 SCORES, LINES = "scores.json", "items.jsonl"
 MOST_BYTES = 2**30  # of a scores.json, which has every item that was missed
@@ -44,16 +45,39 @@ def evaluate_alternatives(
     """
     built_in = is_built_in(source, kind)
     sets = built_in_sets(source) if built_in else [read_alternatives(Path(source), kind)]
+    models = [open_artifact(each, "train") for each in (model, *ensemble)]
+    looker = looker_of_models(models, "files")
+
+    def work() -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        found, lines = _scored(kind, sets, [model, *ensemble], device, reporter)
+        if looker is not None:
+            enter(looker.root, [looker.look(each.name, _texts(each, kind)) for each in sets], reporter)
+        return found, lines
+
     if out is None:
-        found, _ = _scored(kind, sets, [model, *ensemble], device, reporter)
+        found, _ = work()
         _show(found, reporter)
-        return found
-    inputs = {"model": Input.of_artifact(model, "train")}
-    inputs |= {f"model {number}": Input.of_artifact(other, "train") for number, other in enumerate(ensemble, 2)}
-    inputs[kind] = Input.of_value(registry.version(source), source) if built_in else Input.of_file(Path(source))
-    # not what the stage "evaluate" makes: the scores of a run cannot be lost to these
-    plan = Plan(stage=kind, folder=out, config={"kind": kind}, inputs=inputs, seed=None)
-    return _published(plan, lambda: _scored(kind, sets, [model, *ensemble], device, reporter), command, reporter)
+    else:
+        inputs = {f"model {n}" if n > 1 else "model": each.as_input() for n, each in enumerate(models, 1)}
+        version = f"{registry.CONTRASTS} of {registry.version(source)}" if built_in else ""
+        inputs[kind] = Input.of_value(version, source) if built_in else Input.of_file(Path(source))
+        # not what the stage "evaluate" makes: the scores of a run cannot be lost to these
+        plan = Plan(stage=kind, folder=out, config={"kind": kind}, inputs=inputs, seed=None)
+        found = _published(plan, work, command, reporter)
+    entries = [] if looker is None else looks(looker.root)
+    for each in sets:
+        if how_often := in_words(of_texts(entries, _texts(each, kind))):
+            reporter.line(f"{each.name}: this test set was looked at {how_often}")
+    return found
+
+
+def _texts(of: AlternativeSet, kind: Kind) -> str:
+    """A set as the ledger knows it: by its right texts, as a test set by its references; those of questions, which may
+    be short and the same elsewhere, with their contexts."""
+    contexts = [item.context if kind == "choices" else "" for item in of.items]
+    return fingerprint(
+        f"{before} {item.alternatives[item.answer]}" for before, item in zip(contexts, of.items, strict=True)
+    )
 
 
 def _published(

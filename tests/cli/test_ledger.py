@@ -1,5 +1,6 @@
 """The ledger as a user meets it: every scoring of a test set counts once, wherever it was asked for."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -51,6 +52,20 @@ def test_every_scoring_is_a_look_and_a_fresh_one_is_none(here: Path, corpora: Pa
     assert [look.chosen for look in found] == ["recipe", "recipe", "files", "files", "files", "files"]
     assert len({(look.texts, look.model) for look in found}) == 1
     assert "looked at 4 times, by 1 model of this folder" in Path("elsewhere/report.html").read_text("utf-8")
+
+
+def test_a_contrast_set_of_the_references_is_the_same_test_set(here: Path, corpora: Path) -> None:
+    sources, targets = ((corpora / f"test.{side}").read_text("utf-8").splitlines() for side in ("de", "en"))
+    rows = [{"source": one, "right": two, "wrong": f"{two} x"} for one, two in zip(sources, targets, strict=True)]
+    Path("contrast.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    words = ("evaluate", "--model", "runs/tiny", "--contrast", "contrast.jsonl")
+    assert "looked at 2 times, by 1 model of this folder" in tfm(*words).err
+    assert "looked at 3 times, by 1 model of this folder" in tfm(*words, "--out", "out").err
+    assert "looked at 3 times, by 1 model of this folder" in tfm(*words, "--out", "out").err
+    questions = [{"context": row["source"], "choices": [row["right"], row["wrong"]], "answer": 0} for row in rows]
+    Path("questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in questions), encoding="utf-8")
+    assert "looked at once" in tfm("evaluate", "--model", "runs/tiny", "--choices", "questions.jsonl").err
+    assert [look.test for look in looks(here)] == ["main", "contrast.jsonl", "contrast.jsonl", "questions.jsonl"]
 
 
 def test_files_of_nobody_are_no_look(here: Path, corpora: Path) -> None:
