@@ -9,7 +9,7 @@ from tfm.pipeline.comparison.systems import SegmentFigures, System, texts_differ
 from tfm.pipeline.errors import TfmError
 from tfm.pipeline.reports.run_summary import Trained
 from tfm.pipeline.scoring.metrics.registry import METRICS
-from tfm.pipeline.scoring.metrics.score import LOWER
+from tfm.pipeline.scoring.metrics.score import lower_is_better
 from tfm.pipeline.significance.segment_statistics import (
     SegmentStatistics,
     means,
@@ -135,7 +135,7 @@ def _counted(metric: str, systems: Sequence[System], signature: str) -> list[Seg
         ]
     if metric == BITS:
         return [_bits_per_character(system) for system in systems]
-    higher = LOWER not in signature.split("|")
+    higher = not lower_is_better(metric, signature)
     values = [[each.external[metric] for each in system.noted] for system in systems]
     return [means(each, higher_is_better=higher) for each in values]
 

@@ -13,16 +13,11 @@ from pathlib import Path
 from tfm.pipeline.comparison.seeds import Row, fold
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.run_summary import Trained, name_of, read_run
-from tfm.pipeline.scoring.metrics.score import LOWER
-from tfm.pipeline.tasks.abilities import ABILITIES, LOWER_IS_BETTER
+from tfm.pipeline.scoring.metrics.score import lower_is_better
+from tfm.pipeline.tasks.abilities import ABILITIES
 
-SMALL = {
-    *("parameters", "updates", "seconds"),
-    *(f"{part}.{name}" for name in LOWER_IS_BETTER for part in ("valid", "test")),
-}
-"""Figures of which the lower is the better."""
-
-
+COSTS = ("parameters", "updates", "seconds")
+"""Figures that are no scores, of which the lower is the better."""
 OF_TEXT = ("bits_per_character", "word_perplexity")
 """Figures by units of the text itself, so that models with other pieces compare: the first `unit` and `count` of their
 signature are the text's, the rest of these, and the vocabulary, are the pieces'."""
@@ -135,15 +130,15 @@ def figure_named(text: str, names: Sequence[str]) -> str:
     raise RecipeError(f"--sort {text}: these runs have {', '.join(names)}")
 
 
-def lower_is_better(name: str, runs: Sequence[Trained]) -> bool:
+def is_lower_better(name: str, runs: Sequence[Trained]) -> bool:
     """Whether the lower figure of a name is the better one; of an external metric its signature says so."""
-    signatures = (run.figures[name].signature for run in runs if name in run.figures)
-    return name in SMALL or any(LOWER in signature.split("|") for signature in signatures)
+    signatures = [run.figures[name].signature for run in runs if name in run.figures]
+    return name in COSTS or any(lower_is_better(name.partition(".")[2], signature) for signature in signatures)
 
 
 def sorted_by(rows: Sequence[Row], name: str) -> list[Row]:
     """The rows, the best by (the mean of) a figure first; equal ones as they stood."""
-    sign = 1 if lower_is_better(name, [run for row in rows for run in row.runs]) else -1
+    sign = 1 if is_lower_better(name, [run for row in rows for run in row.runs]) else -1
 
     def badness(row: Row) -> tuple[bool, float]:
         value = row.mean(name)

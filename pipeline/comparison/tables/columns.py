@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from tfm.data.errors import listed
 from tfm.pipeline.comparison.metric_tests import Outcome
 from tfm.pipeline.comparison.people import people_agree
-from tfm.pipeline.comparison.runs import Comparison, lower_is_better
+from tfm.pipeline.comparison.runs import Comparison, is_lower_better
 from tfm.pipeline.comparison.seeds import Row
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.evaluation_report import label
@@ -124,7 +124,7 @@ def figures(found: Comparison, tested: Outcome, name: str, shown: Shown) -> list
     known = [mean for mean in means if mean is not None]
     if len(known) < 2 or name.partition(".")[0] not in SCATTERED:
         return cells
-    best = (min if lower_is_better(name, found.runs) else max)(known)
+    best = (min if is_lower_better(name, found.runs) else max)(known)
     return [replace(cell, best=mean == best) for cell, mean in zip(cells, means, strict=True)]
 
 
