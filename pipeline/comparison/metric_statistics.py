@@ -24,9 +24,11 @@ UNITS: Mapping[str, Callable[[SegmentFigures], int | None]] = {
 }
 """What a perplexity is by: predictions, or words."""
 NO_TEXTS = "no interval: what was said of each segment is not there"
-NO_FIGURES = "no interval: scores/ have no figures of each segment; `tfm evaluate` makes them again"
+NO_FIGURES = "no interval: scores/ have no figures of each segment; remove scores/ and run `tfm evaluate` again"
 NOT_BY_SEGMENT = "no interval: it is not known of each segment"
-ANOTHER_VALUE = "not tested: {:.4f} in scores/, but {:.4f} from the segments; run `tfm evaluate` again"
+ANOTHER_VALUE = (
+    "not tested: {:.4f} in scores/, but {:.4f} from the segments; remove scores/ and run `tfm evaluate` again"
+)
 NO_BASELINE = "not tested: the baseline has no such score"
 BITS = "bits_per_character"
 TOLERANCE = 1e-6
@@ -114,7 +116,7 @@ def _unknown(metric: str, system: System, baseline: System) -> str | None:
         return NOT_BY_SEGMENT  # which of several references were left out is not known
     if metric in (*UNITS, BITS):
         if not any(each.log_prob is not None for each in segments):
-            return NO_FIGURES
+            return NOT_BY_SEGMENT if segments else NO_FIGURES
     elif not segments or not all(metric in each.external for each in segments):
         return NOT_BY_SEGMENT
     return f"{len(segments):,} segments, not {num:,}" if num and len(segments) != num else None

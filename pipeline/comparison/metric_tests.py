@@ -7,7 +7,7 @@ from functools import partial
 from tfm.pipeline.comparison.looks_at_tests import LookedAt, looked_at
 from tfm.pipeline.comparison.metric_statistics import Counted, Missing, count
 from tfm.pipeline.comparison.runs import Comparison
-from tfm.pipeline.comparison.systems import System, read_system
+from tfm.pipeline.comparison.systems import NO_TRANSLATIONS, System, read_system
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.significance.holm import LEVEL
@@ -88,7 +88,7 @@ def run_tests(found: Comparison, metrics: Sequence[str], reporter: Reporter, *, 
             missing += without
             num_segments = num_segments or len(next(iter(counted.beside_baseline.values()), ()))
             bar.advance(len(runs) - each_run * counted.num_known, metric)
-    notes = [f"{name}: {note}" for name, system in systems.items() for note in system.notes]
+    notes = [f"{name}: {note}" for name, each in systems.items() for note in each.notes if note != NO_TRANSLATIONS]
     test = systems[base.name].main if num_segments else None
     looks = looked_at(runs, systems)
     return Outcome(test, num_segments, by_run, by_row, systems, looks, [*notes, *_in_words(missing)])

@@ -6,10 +6,13 @@ COMET22 = "wmt22-comet-da"
 
 
 def people_agree(metric: str, signature: str, difference: float) -> Agreement | None:
-    """`agreement_with_people` of a metric of the test set; COMET is known by its model, in its name or its command.
+    """`agreement_with_people` of a metric of the test set; None where there is no difference to agree with.
 
-    docs/external/comet_scores.py takes that model where it is given no other, and prints 0..1, as COMET does.
+    COMET is known by its model, in its name or its command: docs/external/comet_scores.py takes that
+    model where it is given no other. It prints 0..1, as COMET does.
     """
+    if not difference:
+        return None
     command = next((part for part in signature.split("|") if part.startswith("command:")), "")
     usual = "comet_scores.py" in command and "--model" not in command
     if command and (usual or COMET22 in f"{metric} {command}"):

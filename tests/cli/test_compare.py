@@ -40,7 +40,7 @@ def test_runs_share_what_is_the_same_and_are_compared(recipes: list[Path]) -> No
 
     shown = tfm("compare", "runs/tiny", "runs/other", "--plot", "both.svg", "--html", "both.html")
     assert shown.code == 0, shown.err
-    assert "none differs from tiny: p < 0.05 by approximate randomisation (10,000 trials)" in shown.err
+    assert "none differs from tiny with p < 0.05 by approximate randomisation (10,000 trials)" in shown.err
     assert "main: this test set was looked at 2 times, by 2 models" in shown.err
     assert "warning" not in shown.err
     lines = shown.out.splitlines()
@@ -149,7 +149,7 @@ def test_seeds_share_a_row_unless_each_is_asked_for(tmp_path: Path, monkeypatch:
     assert "± of several seeds: their standard deviation" in folded.err
     assert "by a t-test over seeds and segments" in folded.err
     assert [line.split()[0] for line in each.out.splitlines()[3:7]] == runs
-    assert "*: differs from pre-1: p < 0.05 by approximate randomisation" in each.err
+    assert "*: differs from pre-1 with p < 0.05 by approximate randomisation" in each.err
     both = json.loads(tfm(*words, "--json").out)
     assert [len(both["runs"]), len(both["rows"])] == [4, 2]
     latex = tfm(*words, "--latex")

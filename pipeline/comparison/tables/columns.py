@@ -12,6 +12,7 @@ from tfm.pipeline.comparison.runs import Comparison, is_lower_better
 from tfm.pipeline.comparison.seeds import Row
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.evaluation_report import label
+from tfm.pipeline.scoring.metrics.registry import METRICS
 from tfm.pipeline.significance.paired_tests import Difference
 from tfm.pipeline.significance.seeds import SeedDifference
 
@@ -19,6 +20,7 @@ NOTHING = "–"
 STANDS, NOT_COMPARABLE = "*", "†"
 SAID = ("model.architecture", "model.task")  # they have columns of their own
 SCATTERED = ("valid", "test")  # of these figures the scatter over seeds is shown
+SMALL = 2.0  # scores below are shown with more digits: bits a character, COMET
 LONGEST = 40  # characters of a setting
 P_VALUES = ("p bootstrap", "p randomisation", "p over seeds", "p corrected")
 Shown = Callable[[float], str]
@@ -102,8 +104,16 @@ def table(found: Comparison, tested: Outcome, metrics: Sequence[str], *, duratio
 def score_columns(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[Column]:
     """A column for each metric of the main test set."""
     return [
-        Column(heading(found, metric), figures(found, tested, f"test.{metric}", "{:,.2f}".format)) for metric in metrics
+        Column(heading(found, metric), figures(found, tested, f"test.{metric}", _shown(found, metric)))
+        for metric in metrics
     ]
+
+
+def _shown(found: Comparison, metric: str, sign: str = "") -> Shown:
+    """How scores of a metric are shown: with two digits, those that are no percentages and all small with four."""
+    values = [abs(value) for row in found.rows for value in row.values(f"test.{metric}")]
+    digits = 2 if metric in METRICS or max(values, default=0) >= SMALL else 4
+    return f"{{:{sign},.{digits}f}}".format
 
 
 def heading(found: Comparison, metric: str) -> str:
@@ -171,11 +181,12 @@ def differences(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> l
             measured = tested.rows.get(metric, {}).get(row.name)
             if measured is not None and measured.versus is not None:
                 lines.append((row, metric, measured.versus))
+    signed = [(_shown(found, metric, sign="+"), each) for _, metric, each in lines]
     columns = [
         Column("run", [Cell(name_of(row)) for row, _, _ in lines], numeric=False),
         Column("metric", [Cell(heading(found, metric)) for _, metric, _ in lines], numeric=False),
-        Column("difference", [Cell(f"{each.difference:+,.2f}", stands=each.stands) for _, _, each in lines]),
-        Column("95 % interval", [Cell(f"{each.low:+,.2f} to {each.high:+,.2f}") for _, _, each in lines]),
+        Column("difference", [Cell(shown(each.difference), stands=each.stands) for shown, each in signed]),
+        Column("95 % interval", [Cell(f"{shown(each.low)} to {shown(each.high)}") for shown, each in signed]),
     ]
     p_values = [_p_values(each) for _, _, each in lines]
     columns += [Column(kind, [Cell(_p(each.get(kind))) for each in p_values]) for kind in P_VALUES]

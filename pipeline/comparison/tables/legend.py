@@ -56,7 +56,7 @@ def _tests(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[s
         sizes = [sum(each.versus is not None for each in family.get(metric, {}).values()) for metric in metrics]
         begin = f"{STANDS}: differs" if any(each.stands for each in tests) else "none differs"
         corrected = f", after Holm's correction over {max(sizes)} tests" if max(sizes) > 1 else ""
-        sentences.append(f"{begin} from {found.baseline.name}: p < {LEVEL:g} by {by}{corrected}")
+        sentences.append(f"{begin} from {found.baseline.name} with p < {LEVEL:g} by {by}{corrected}")
     return sentences
 
 

@@ -221,6 +221,7 @@ def test_an_external_metric_is_tested_by_its_numbers_and_its_signature_says_whic
         ({"perplexity": Score(2.0, "unit:token")}, None, "scores/ have no figures of each segment"),
         ({"perplexity": Score(2.0, "unit:token")}, noted([-1.0] * 60), "2.0000 in scores/, but 1.1"),
         ({"bits_per_character": Score(2.0, "unit:code-point")}, noted([-1.0] * 60), "not known of each segment"),
+        ({"perplexity": Score(2.0, "unit:token")}, noted([None] * 60), "not known of each segment"),
         ({"token_accuracy": Score(2.0, "unit:token")}, noted([-1.0] * 60), "not known of each segment"),
     ],
 )

@@ -14,7 +14,7 @@ from tfm.pipeline.comparison.metric_tests import Outcome, run_tests
 from tfm.pipeline.comparison.people import people_agree
 from tfm.pipeline.comparison.runs import Comparison, compare_runs
 from tfm.pipeline.comparison.tables.as_json import as_json
-from tfm.pipeline.comparison.tables.columns import Cell, Column, differences, metrics_named, table
+from tfm.pipeline.comparison.tables.columns import Cell, Column, differences, metrics_named, score_columns, table
 from tfm.pipeline.comparison.tables.latex import escaped, latex
 from tfm.pipeline.comparison.tables.legend import legend, of_people
 from tfm.pipeline.errors import RecipeError
@@ -65,7 +65,7 @@ def test_marks_say_what_differs_and_what_does_not_compare(tmp_path: Path) -> Non
     sentences = legend(found, tested, METRICS, columns)
     assert [sentence.partition(":")[0] for sentence in sentences] == ["± of one run", "*", "†"]
     by = "by approximate randomisation (10,000 trials), after Holm's correction over 2 tests"
-    assert sentences[1] == f"*: differs from base: p < 0.05 {by}"
+    assert sentences[1] == f"*: differs from base with p < 0.05 {by}"
     tests = texts(differences(found, tested, METRICS))
     assert tests["run"] == ["much", "little"]
     assert tests["difference"] == ["+37.50*", "+2.50"]
@@ -148,6 +148,7 @@ def test_the_chance_that_people_agree_stands_in_the_table_and_in_json(tmp_path: 
 def test_comet_is_known_by_its_model(metric: str, signature: str, known: bool) -> None:
     expected = agreement_with_people("comet22", 0.7) if known else None
     assert people_agree(metric, signature, 0.007) == expected
+    assert people_agree(metric, signature, 0.0) is None
 
 
 @pytest.mark.parametrize(
@@ -165,6 +166,26 @@ def test_metrics_are_those_of_the_task_or_those_named(tmp_path: Path, named: lis
         metrics_named(["ter"], compare_runs([run]))
     with pytest.raises(RecipeError, match="these runs have no scores"):
         metrics_named(["ter"], compare_runs([make_run(tmp_path / "bare")]))
+
+
+@pytest.mark.parametrize(
+    ("metric", "values", "cells"),
+    [
+        ("chrf", (0.5, 0.25), ["0.50", "0.25"]),
+        ("bits_per_character", (0.68351, 0.67336), ["0.6835", "0.6734"]),
+        ("comet", (0.83451, -0.2), ["0.8345", "-0.2000"]),
+        ("perplexity", (1.08, 2.5), ["1.08", "2.50"]),
+    ],
+)
+def test_small_figures_have_more_digits(
+    tmp_path: Path, metric: str, values: tuple[float, float], cells: list[str]
+) -> None:
+    runs = [
+        add_scores(make_run(tmp_path / name, model={"norm": name}), 30.0, **{metric: Score(value, "x")})
+        for name, value in zip("ab", values, strict=True)
+    ]
+    (column,) = score_columns(compare_runs(runs), Outcome(), [metric])
+    assert [str(cell) for cell in column.cells] == cells
 
 
 def test_a_figure_without_end_is_shown_and_has_no_spread(tmp_path: Path) -> None:
@@ -195,7 +216,7 @@ def test_latex_is_escaped_and_says_how_it_was_tested(tmp_path: Path) -> None:
     (caption,) = (line.strip() for line in lines if r"\caption" in line)
     assert caption.startswith(r"\caption{Scores on test (40 segments), the best in bold. $\pm$ of one run: ")
     assert r"$^{*}$: differs from a\_1 \& 50 \% of" in caption
-    assert r"p \textless{} 0.05 by approximate randomisation" in caption
+    assert r"with p \textless{} 0.05 by approximate randomisation" in caption
     assert caption.count("{") == caption.count("}")
     assert [line for line in lines if line.startswith("% ")] == [
         r"% \usepackage{booktabs}",
