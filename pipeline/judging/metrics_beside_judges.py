@@ -15,6 +15,7 @@ from tfm.pipeline.judging.statistics.agreement import Unit
 from tfm.pipeline.judging.statistics.correlation import (
     NUM_DRAWS,
     Correlation,
+    MetricScores,
     columns,
     correlate,
     metric_scores,
@@ -55,32 +56,35 @@ def with_correlations(
     findings: Findings,
     references: Mapping[str, Sequence[str]],
     config: EvaluationConfig,
+    noted: Mapping[str, MetricScores] = {},
     on_done: Callable[[str], None] = lambda metric: None,
     num_draws: int = NUM_DRAWS,
 ) -> Findings:
-    """The findings with the correlation of every metric of `config` with the judges; notes say what is missing."""
-    texts = {unit: text for unit, text in _texts(findings).items() if unit[0] in references}
-    if not texts:
-        return replace(findings, notes=[*findings.notes, WITHOUT_REFERENCES])
+    """The findings with the correlations of metrics with the judges; notes say what is missing.
+
+    The metrics are those of `config`, where there are references by segment, and those in `noted`.
+    """
+    texts = {unit: text for unit, text in texts_of(findings).items() if unit[0] in references}
+    notes = list(findings.notes) if texts else [*findings.notes, WITHOUT_REFERENCES]
     wanted = columns([references[segment] for segment, _ in texts])
     config = resolved(config, wanted)
     missing = left_out(list(texts.values()), wanted, config)
+    notes += [f"{metric}: {why}" for metric, why in missing.items()]
     found: dict[str, list[Correlation]] = {}
-    for metric in config.metrics:
+    for metric in (*(config.metrics if texts else ()), *noted):
         if metric not in missing:
-            scores = metric_scores(metric, texts, references, config)
+            scores = noted[metric] if metric in noted else metric_scores(metric, texts, references, config)
             for name, human, systems, pairs in _people(findings):
                 of_units = replace(scores, by_unit=of_pairs(scores.by_unit, pairs)) if pairs else scores
                 found.setdefault(name, []).append(correlate(metric, of_units, human, systems, num_draws))
         on_done(metric)
-    notes = [*findings.notes, *(f"{metric}: {why}" for metric, why in missing.items())]
     num = len(findings.campaign.systems)
-    if num < FEW_SYSTEMS:
+    if found and num < FEW_SYSTEMS:
         notes.append(f"correlations by system are of {num} systems: with fewer than {FEW_SYSTEMS} they mean little")
     return replace(findings, correlations=found, notes=notes)
 
 
-def _texts(findings: Findings) -> dict[Unit, str]:
+def texts_of(findings: Findings) -> dict[Unit, str]:
     """Every text that was judged, by segment and system."""
     return {
         (segment_of(answer.item), shown.system): shown.text

@@ -1,6 +1,7 @@
 """`tfm judge score`: what the answers of a campaign say of the systems, of the judges, and of automatic metrics."""
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -23,6 +24,10 @@ def score(
         Path | None,
         typer.Option("--reference", metavar="FILE", help="References for metrics, by line; default: the campaign's."),
     ] = None,
+    run: Annotated[
+        list[Path] | None,
+        typer.Option("--run", metavar="RUN", help="Run of a judged system, for its external metrics; repeatable."),
+    ] = None,
     wordnet: Annotated[
         Path | None, typer.Option("--wordnet", metavar="DIR", help="WordNet's files, for METEOR's synonyms.")
     ] = None,
@@ -39,23 +44,29 @@ def score(
     from tfm.pipeline.judging.campaign import read_campaign
     from tfm.pipeline.judging.findings import find
     from tfm.pipeline.judging.findings_tables import tables
-    from tfm.pipeline.judging.metrics_beside_judges import METRICS, references_from, references_of, with_correlations
+    from tfm.pipeline.judging.metrics_beside_judges import (
+        METRICS,
+        references_from,
+        references_of,
+        texts_of,
+        with_correlations,
+    )
+    from tfm.pipeline.judging.noted_metrics import noted_metrics
 
     asked = read_campaign(campaign)
     references = references_of(asked) if reference is None else references_from(asked, reference)
     config = EvaluationConfig(metrics=METRICS, wordnet=None if wordnet is None else str(wordnet))
     found = find(asked, read_answers(asked, files, partial=True), without or ())
-    talk = reporter()
-    if references:
-        with talk.bar("metrics beside the judges", len(config.metrics), "metrics") as bar:
-            found = with_correlations(found, references, config, lambda metric: bar.advance(1, metric))
-    else:
-        found = with_correlations(found, references, config)
+    noted, notes = noted_metrics(run or (), texts_of(found))
+    talk, num = reporter(), len(noted) + (len(config.metrics) if references else 0)
+    with talk.bar("metrics beside the judges", num, "metrics") if num else nullcontext() as bar:
+        on_done = (lambda metric: bar.advance(1, metric)) if bar else (lambda metric: None)
+        found = with_correlations(found, references, config, noted, on_done)
     if as_json:
         print(json.dumps(found.as_json(), ensure_ascii=False, indent=2))
     else:
         out = reporter(tables_on_stdout=True)
         for each in tables(found):
             out.table(each.title, each.columns, [[printable(cell) for cell in row] for row in each.rows])
-    for note in found.notes:
+    for note in (*found.notes, *notes):
         talk.warn(printable(note))

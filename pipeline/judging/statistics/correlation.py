@@ -19,7 +19,7 @@ from tfm.pipeline.scoring.metrics.tokenization import make_bleu
 from tfm.pipeline.significance.segment_statistics import segment_statistics
 
 NUM_DRAWS, SEED = 1000, 12345
-MOST = 1500
+MOST = 1500  # values whose pairs are held all at once
 
 Array = npt.NDArray[np.float64]
 
@@ -56,7 +56,7 @@ def pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
 
 
 def kendall(x: Sequence[float], y: Sequence[float]) -> float | None:
-    """Kendall's tau-b (1945), in which ties on one side count as half of agreement; None where a side does not vary."""
+    """Kendall's tau-b (1945), whose denominator leaves out ties of either side; None where a side does not vary."""
     if len(set(x)) < 2 or len(set(y)) < 2:
         return None
     return float(kendalltau(x, y).statistic)
@@ -115,7 +115,11 @@ def over_segments(
     random = np.random.default_rng(SEED)
     drawn = random.multinomial(len(segments), np.full(len(segments), 1 / len(segments)), size=num_draws)
     counts = drawn[:, [place[segment] for segment, _ in units]].astype(np.float64)
-    low, high = np.nanpercentile(coefficient.of_draws(counts, given, beside), (2.5, 97.5))
+    again = coefficient.of_draws(counts, given, beside)
+    again = again[~np.isnan(again)]
+    if not again.size:
+        return Estimate(value)
+    low, high = np.percentile(again, (2.5, 97.5))
     return Estimate(value, float(low), float(high))
 
 

@@ -157,7 +157,9 @@ def test_a_system_that_always_wins_is_told(tmp_path: Path) -> None:
 def test_metrics_agree_with_judges_who_count_errors(tmp_path: Path, kind: Kind) -> None:
     found = judged(tmp_path, kind, seed=1, segments=40, judges=[panel.careful] * 4)
     done: list[str] = []
-    found = with_correlations(found, references_of(found.campaign), EvaluationConfig(metrics=METRICS), done.append, 20)
+    found = with_correlations(
+        found, references_of(found.campaign), EvaluationConfig(metrics=METRICS), {}, done.append, 20
+    )
     assert done == [*METRICS]
     assert [*found.correlations] == (["score", "errors"] if kind == "esa" else ["preference"])
     for correlations in found.correlations.values():

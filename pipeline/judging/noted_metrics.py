@@ -1,0 +1,67 @@
+"""External metrics of judged texts, such as COMET, as the evaluations of their runs noted them."""
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tfm.pipeline.comparison.systems import System, read_system
+from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.judging.statistics.agreement import Unit
+from tfm.pipeline.judging.statistics.correlation import MetricScores
+from tfm.pipeline.reports.run_summary import name_of, read_run
+from tfm.pipeline.scoring.metrics.score import LOWER
+
+Noted = Mapping[str, tuple[str, Mapping[Unit, float]]]
+"""By the name of a metric: its signature, and its number of each text."""
+
+
+def noted_metrics(runs: Sequence[Path], texts: Mapping[Unit, str]) -> tuple[dict[str, MetricScores], list[str]]:
+    """External metrics of the texts of some runs, by name, and notes on those that not all of the runs have alike.
+
+    texts: what was judged, by segment ("test:line") and system. Raises RecipeError for a run that is no judged system,
+    DataError where a run says something else than was judged, or its evaluation noted nothing of its segments.
+    """
+    found = {name_of(run): _of_run(run, texts) for run in runs}
+    names = list(dict.fromkeys(metric for noted in found.values() for metric in noted))
+    scores, notes = {}, []
+    for metric in names:
+        signatures = {noted[metric][0] if metric in noted else None for noted in found.values()}
+        signature = signatures.pop()
+        if signatures or signature is None:
+            notes.append(f"{metric}: not all runs have it, computed in the same way")
+            continue
+        sign = -1 if LOWER in signature.split("|") else 1
+        by_system = {
+            system: {unit: sign * value for unit, value in noted[metric][1].items()} for system, noted in found.items()
+        }
+        by_unit = {unit: value for values in by_system.values() for unit, value in values.items()}
+        means = {system: math.fsum(values.values()) / len(values) for system, values in by_system.items()}
+        scores[metric] = MetricScores(signature, by_unit, means)
+    return scores, notes
+
+
+def _of_run(run: Path, texts: Mapping[Unit, str]) -> Noted:
+    name, folder = name_of(run), run.parent if run.name == "model" else run
+    judged = {unit: text for unit, text in texts.items() if unit[1] == name}
+    if not judged:
+        systems = ", ".join(dict.fromkeys(system for _, system in texts))
+        raise RecipeError(f"--run {run}: nothing of a system {name} was judged; judged were {systems}")
+    trained, system = read_run(run, name), read_system(folder, name)
+    numbers = {unit: _numbers(folder, system, unit[0], text) for unit, text in judged.items()}
+    signatures = {key.removeprefix("test."): figure.signature for key, figure in trained.figures.items()}
+    return {
+        metric: (signature, {unit: each[metric] for unit, each in numbers.items()})
+        for metric, signature in signatures.items()
+        if all(metric in each for each in numbers.values())
+    }
+
+
+def _numbers(run: Path, system: System, segment: str, text: str) -> Mapping[str, float]:
+    """The external numbers of one text."""
+    test, _, line = segment.rpartition(":")
+    place, said, noted = int(line) - 1, system.tests.get(test), system.figures.get(test, ())
+    if said is None or place >= len(noted):
+        raise DataError(f"its evaluation noted no segments of the test set {test}: score it again", file=run)
+    if said.hypotheses[place] != text:
+        raise DataError(f"says something else of line {line} of {test} than was judged", file=run)
+    return noted[place].external
