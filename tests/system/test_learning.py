@@ -51,6 +51,16 @@ def test_the_demo_recipe_learns_the_grammar(tmp_path: Path) -> None:
     assert "bleu" in found["others"]["combinations"]["metrics"]
 
 
+def test_the_recipe_of_pronouns_learns_which_noun_it_is(tmp_path: Path) -> None:
+    tfm("run", str(ROOT / "recipes" / "it.toml"), cwd=tmp_path)
+    found = json.loads(tfm("evaluate", "--model", "runs/it", "--contrast", "it", "--json", cwd=tmp_path))
+    assert [each["name"] for each in found["sets"]] == ["it test", "it combinations"]
+    for each in found["sets"]:
+        assert {*each["categories"]} == {"subject", "object", "same gender"}
+        for part in (each, *each["categories"].values()):
+            assert part["accuracy"]["sum"]["score"] >= 97
+
+
 @pytest.mark.skipif(not MULTI30K, reason="trains for 45 minutes: set TFM_MULTI30K to the folder of the corpus")
 def test_multi30k_reaches_the_published_level(tmp_path: Path) -> None:
     recipe = str(ROOT / "recipes" / "multi30k.toml")
