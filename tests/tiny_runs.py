@@ -72,14 +72,15 @@ def add_texts(
     metrics: Sequence[str] = ("bleu", "chrf", "ter", "exact_match"),
     noted: Sequence[Mapping[str, Any]] | None = None,
     extra: Mapping[str, Score] = {},
+    ending: str = "",
     **evaluation: Any,
 ) -> Path:
     """What a run's model said of some test sets, and the scores of that as `tfm evaluate` computes them.
 
-    noted: the lines of segments.jsonl. extra: further scores of each test set.
+    noted: the lines of segments.jsonl. extra: further scores of each test set. ending: of the names of both folders.
     """
     model = open_artifact(run / "model").as_input()
-    with publish(Plan("translate", run / "translations", {}, {"model": model}, 1), command=["test"]) as draft:
+    with publish(Plan("translate", run / f"translations{ending}", {}, {"model": model}, 1), command=["test"]) as draft:
         for name, each in tests.items():
             files = {f"{name}.txt": each.hypotheses, f"{name}.source.txt": each.sources or [""] * len(each.hypotheses)}
             files |= {reference_file(name, number): column for number, column in enumerate(each.references, 1)}
@@ -87,8 +88,9 @@ def add_texts(
                 (draft.folder / file).write_text("".join(line + "\n" for line in lines), "utf-8", newline="\n")
     config = EvaluationConfig(metrics=tuple(metrics), samples=0, **evaluation)  # type: ignore[arg-type]
     found = [assess(each, config, seed=1, reporter=Quiet(), extra=extra) for each in tests.values()]
-    inputs = {"model": model, "translations": Input.of_artifact(run / "translations")}
-    plan = Plan("evaluate", run / "scores", {"evaluation": config.model_dump(mode="json")}, inputs, 1)
+    made = f"translations{ending}"
+    inputs = {"model": model, made: Input.of_artifact(run / made)}
+    plan = Plan("evaluate", run / f"scores{ending}", {"evaluation": config.model_dump(mode="json")}, inputs, 1)
     with publish(plan, command=["test"]) as draft:
         (draft.folder / "scores.json").write_text(json.dumps(as_json(found), ensure_ascii=False), "utf-8")
         if noted is not None:

@@ -21,6 +21,14 @@ def compare(
         Path | None,
         typer.Option("--baseline", metavar="RUN", help="What the others are tested against (the first run)."),
     ] = None,
+    test: Annotated[
+        str | None,
+        typer.Option(
+            "--test",
+            metavar="NAME",
+            help='The test set to show (the main one); valid: what evaluation.tests = "final" scores.',
+        ),
+    ] = None,
     metric: Annotated[
         list[str] | None,
         typer.Option("--metric", metavar="NAME", help="A score of the test set to show: bleu, chrf, ...; repeatable."),
@@ -63,7 +71,7 @@ def compare(
 
     for file in filter(None, (plot, html)):
         check_folder_of(file)
-    found = compare_runs(runs, sort, baseline=baseline, rows_of=apart if each else fold)
+    found = compare_runs(runs, sort, baseline=baseline, test=test, rows_of=apart if each else fold)
     metrics = metrics_named(metric or [], found)
     if plot is not None:
         draw(found.runs, plot)

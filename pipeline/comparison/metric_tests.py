@@ -72,7 +72,7 @@ def run_tests(found: Comparison, metrics: Sequence[str], reporter: Reporter, *, 
     seed_of_tests()  # a wrong one is wrong for all metrics
     base = found.baseline.runs[0]
     runs = [base, *(run for run in found.runs if run is not base)]
-    systems = {run.name: read_system(run.folder, run.name) for run in runs if run.folder is not None}
+    systems = {run.name: read_system(run.folder, run.name, found.test) for run in runs if run.folder is not None}
     each_run = each_run or any(len(row.runs) == 1 for row in found.rows)
     missing: list[Missing] = []
     by_run: dict[str, dict[str, Measured]] = {}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tfm.pipeline.comparison.seeds import Row, fold
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.reports.run_summary import Trained, name_of, read_run
+from tfm.pipeline.reports.run_summary import VALID, Trained, name_of, read_run
 from tfm.pipeline.scoring.metrics.score import lower_is_better
 from tfm.pipeline.tasks.abilities import ABILITIES
 
@@ -30,7 +30,8 @@ class Comparison:
 
     baseline: what the others are held against. beside: by figure the run that the others' figures must compare with,
     one of the baseline, or where it has none the first shown. differs: by name of a run what in its config is not as in
-    the first run of the baseline. order: the figure by which they are sorted.
+    the first run of the baseline. order: the figure by which they are sorted. test: the test set of test.bleu, ...;
+    None: the main one of each.
     """
 
     rows: Sequence[Row]
@@ -38,6 +39,7 @@ class Comparison:
     beside: Mapping[str, Trained]
     differs: Mapping[str, Mapping[str, object]]
     order: str | None = None
+    test: str | None = None
 
     @property
     def runs(self) -> list[Trained]:
@@ -65,7 +67,8 @@ class Comparison:
     @property
     def notes(self) -> list[str]:
         """What is left out, and which figures do not compare, in words."""
-        found = [] if not (self.order or "").startswith("test.") else [SORTED_BY_TEST.format(self.order)]
+        by_test = self.test != VALID and (self.order or "").startswith("test.")
+        found = [SORTED_BY_TEST.format(self.order)] if by_test else []
         found += [f"{run.name}: {note}" for run in self.runs for note in run.notes]
         for run in self.runs:
             reasons: dict[tuple[str, str], list[str]] = {}
@@ -83,22 +86,27 @@ def compare_runs(
     sort: str | None = None,
     *,
     baseline: Path | None = None,
+    test: str | None = None,
     rows_of: Callable[[Sequence[Trained]], list[Row]] = fold,
 ) -> Comparison:
     """The models in some folders, of runs or of models, each verified.
 
     sort: a figure by which rows are ordered, the best first, those without it last; loss for valid.loss, rouge1, which
     validation has not, for test.rouge1. baseline: the folder of a run, which may be one of `folders`; the first of them
-    where none is given. rows_of: which runs share a row. Raises DataError naming the folder that holds no model,
-    RecipeError for a figure that no run has.
+    where none is given. test: a test set, or VALID; the main one where none is named. rows_of: which runs share a row.
+    Raises DataError naming the folder that holds no model, RecipeError for a figure or test set that no run has.
     """
     paths = list(dict.fromkeys(folders))
     if baseline is not None and not any(map(partial(_is_same, baseline), paths)):
         paths = [baseline, *paths]
     names = [name_of(path) for path in paths]
     runs = [
-        read_run(path, name if names.count(name) == 1 else str(path)) for path, name in zip(paths, names, strict=True)
+        read_run(path, name if names.count(name) == 1 else str(path), test)
+        for path, name in zip(paths, names, strict=True)
     ]
+    if test is not None and not any(name.startswith("test.") for run in runs for name in run.figures):
+        why = "; ".join(f"{run.name} {note}" for run in runs for note in run.notes)
+        raise RecipeError(f"--test {test}: no run was scored on it" + (f": {why}" if why else ""))
     base = next(run for run, path in zip(runs, paths, strict=True) if baseline is None or _is_same(baseline, path))
     differs = {}
     for run in runs:
@@ -113,7 +121,7 @@ def compare_runs(
     for run in (base, *of_base.runs, *(run for row in rows for run in row.runs)):
         for figure in run.figures:
             beside.setdefault(figure, run)
-    return Comparison(rows, of_base, beside, differs, order)
+    return Comparison(rows, of_base, beside, differs, order, test)
 
 
 def _is_same(one: Path, other: Path) -> bool:

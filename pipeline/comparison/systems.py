@@ -17,6 +17,7 @@ from tfm.pipeline.artifacts.artifact import Input, Manifest, open_artifact, read
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.inference.translation import reference_file
+from tfm.pipeline.reports.run_summary import kept_beside
 from tfm.pipeline.scoring.aligned_files import aligned
 from tfm.pipeline.scoring.evaluation import Segments, reading_scores
 from tfm.pipeline.scoring.ledger import fingerprint
@@ -69,24 +70,26 @@ class System:
         return () if self.main is None else self.figures.get(self.main, ())
 
 
-def read_system(run: Path, name: str) -> System:
+def read_system(run: Path, name: str, test: str | None = None) -> System:
     """What lies in the folder of a run: translations/ and scores/ of its model/, each verified.
+
+    test: the test set that is taken for the main one; VALID: the validation split, which has folders of its own.
 
     What the run does not have, or has of another model, is left out and stands in the notes. Raises DataError where
     something of it is damaged.
     """
     model = open_artifact(run / "model", "train").as_input()
     notes: list[str] = []
-    scored = _made_from(model, run / "scores", "evaluate")
-    translated = _made_from(model, run / "translations", "translate")
-    order, known_by, figures = _NOT_SCORED if scored is None else read_artifact(run / "scores", _scored, "evaluate")
-    wanted = None if scored is None else scored.inputs.get("translations")
+    scores, translations = (run / f"{name}{kept_beside(test)}" for name in ("scores", "translations"))
+    scored, translated = _made_from(model, scores, "evaluate"), _made_from(model, translations, "translate")
+    known, figures = ({}, {}) if scored is None else read_artifact(scores, _scored, "evaluate")
+    wanted = None if scored is None else scored.inputs.get(translations.name)
     if translated is not None and wanted is not None and wanted.fingerprint != translated.fingerprint:
         notes.append(OTHER_TRANSLATIONS)
         translated = None
     tests = {}
     if translated is not None:
-        tests = read_artifact(run / "translations", lambda made: _translated(made, order), "translate")
+        tests = read_artifact(translations, lambda made: _translated(made, list(known)), "translate")
     if not tests and not figures and not notes:
         notes.append(NO_TRANSLATIONS)
     evaluation = EvaluationConfig()
@@ -95,11 +98,12 @@ def read_system(run: Path, name: str) -> System:
             evaluation = EvaluationConfig.model_validate(scored.config.get("evaluation", {}))
         except ValidationError:
             notes.append(OTHER_VERSION)
-    for test, noted in figures.items():
-        if test in tests and len(noted) != len(tests[test].hypotheses):
-            problem = f"has {len(noted)} lines of {test}, which has {len(tests[test].hypotheses)}: evaluate again"
-            raise DataError(problem, file=run / "scores" / SEGMENTS_FILE)
-    main = order[0] if order else next(iter(tests), None)
+    for each, noted in figures.items():
+        if each in tests and len(noted) != len(tests[each].hypotheses):
+            problem = f"has {len(noted)} lines of {each}, which has {len(tests[each].hypotheses)}: evaluate again"
+            raise DataError(problem, file=scores / SEGMENTS_FILE)
+    main = next(iter(known or tests), None) if test is None else test if test in (known or tests) else None
+    known_by = None if main is None else known.get(main)
     if known_by is None and main in tests:
         known_by = fingerprint(tests[main].references[0])
     return System(name, tests, figures, main, known_by, evaluation, notes)
@@ -151,21 +155,17 @@ def _segments(made: Manifest, name: str) -> Segments:
     return Segments(name, lines["source"], lines["hypotheses"], references)
 
 
-_Scored = tuple[list[str], str | None, dict[str, list[SegmentFigures]]]
-_NOT_SCORED: _Scored = ([], None, {})
-
-
-def _scored(made: Manifest) -> _Scored:
-    """The test sets in the order of scores/, what the first is known by, and figures of segments that were noted."""
+def _scored(made: Manifest) -> tuple[dict[str, str | None], dict[str, list[SegmentFigures]]]:
+    """What each test set in scores/ is known by, the main one first, and figures of segments that were noted."""
     shown = made.path / "scores.json"
     with reading_scores(shown, again="score again"):
         content = read_json(made.folder / "scores.json", shown=shown)
-        order = [str(content["split"]), *content["others"]]
-        known_by = content.get("texts")  # which scores.json of former times do not have
-        known_by = known_by if isinstance(known_by, str) else None
+        entries = {str(content["split"]): content, **content["others"]}
+        texts = {name: entry.get("texts") for name, entry in entries.items()}  # formerly they were not there
+        known = {name: each if isinstance(each, str) else None for name, each in texts.items()}
     found: dict[str, list[SegmentFigures]] = {}
     if SEGMENTS_FILE not in made.files:
-        return order, known_by, found
+        return known, found
     with open(made.folder / SEGMENTS_FILE, encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
             try:
@@ -177,7 +177,7 @@ def _scored(made: Manifest) -> _Scored:
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 shown = made.path / SEGMENTS_FILE
                 raise DataError(f"was not written by tfm ({error}); evaluate again", file=shown, line=number) from error
-    return order, known_by, found
+    return known, found
 
 
 def _figures(entry: Mapping[str, Any]) -> SegmentFigures:

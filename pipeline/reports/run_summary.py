@@ -14,6 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from tfm.data.errors import listed
 from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.artifact import Manifest, open_artifact
 from tfm.pipeline.errors import DataError
@@ -22,6 +23,7 @@ from tfm.pipeline.scoring.evaluation import from_json, reading_scores
 from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.tasks.abilities import ABILITIES, DEFAULT_TASK
 
+VALID = "valid"  # no test set may have this name
 SHORT = 12  # digits of a fingerprint
 
 
@@ -39,8 +41,8 @@ class Trained:
     """A model with all that is known of it.
 
     config: every setting by dotted key. figures: by name, those of validation as valid.loss, ..., those of the main
-    test set as test.bleu, ... notes: what of the run is left out, and why. folder: that of the run; None for a model
-    that lies alone.
+    test set, or of the one that was asked for, as test.bleu, ... notes: what of the run is left out, and why. folder:
+    that of the run; None for a model that lies alone.
     """
 
     name: str
@@ -60,8 +62,11 @@ class Trained:
         return str(self.config.get("model.task", DEFAULT_TASK))
 
 
-def read_run(folder: Path, name: str) -> Trained:
-    """The model in the folder of a run, or in its own; scores and curve where they lie beside it and are of it."""
+def read_run(folder: Path, name: str, test: str | None = None) -> Trained:
+    """The model in the folder of a run, or in its own; scores and curve where they lie beside it and are of it.
+
+    test: the test set whose scores are read, the main one where none is named; VALID: the validation split.
+    """
     if not folder.exists():
         raise DataError("there is no such folder", file=folder)
     of_model = (folder / "manifest.json").exists() or not folder.is_dir()
@@ -74,10 +79,10 @@ def read_run(folder: Path, name: str) -> Trained:
     config |= {label: each.fingerprint[:SHORT] for label, each in model.inputs.items()}
     figures, curve = _trained(model), None
     if run is not None:
-        scores, translations = _scores(run, model, notes)
+        scores, translations = _scores(run, model, kept_beside(test), notes)
         config |= {} if scores is None else scores.config
         config |= {} if translations is None else translations.config
-        figures |= {} if scores is None else _scored(scores, translations)
+        figures |= {} if scores is None else _scored(scores, translations, test, notes)
         if metrics := _metrics(run / "training" / "metrics.jsonl", model, notes):
             figures |= _speed(metrics, model)
             curve = _curve(metrics, model)
@@ -167,29 +172,41 @@ def _machine(model: Manifest) -> str:
     return _spelled({**hardware, **settings, "torch": versions.get("torch")})
 
 
-def _scores(run: Path, model: Manifest, notes: list[str]) -> tuple[Manifest | None, Manifest | None]:
+def kept_beside(test: str | None) -> str:
+    """What the names of scores/ and translations/ end in where they are of the validation split."""
+    return "-valid" if test == VALID else ""
+
+
+def _scores(run: Path, model: Manifest, ending: str, notes: list[str]) -> tuple[Manifest | None, Manifest | None]:
     """Scores of the model, and the translations they are of, where there are any."""
-    if not (run / "scores").exists():
+    place, made = run / f"scores{ending}", f"translations{ending}"
+    if not place.exists():
         return None, None
-    scores = open_artifact(run / "scores", "evaluate")
+    scores = open_artifact(place, "evaluate")
     scored = scores.inputs.get("model")
     if scored is None or scored.fingerprint != model.fingerprint:
-        notes.append("scores/ belong to another model than model/, and are omitted; `tfm evaluate` makes them again")
+        notes.append(
+            f"{place.name}/ belong to another model than model/, and are omitted; `tfm evaluate` makes them again"
+        )
         return None, None
-    if "translations" not in scores.inputs or not (run / "translations").exists():
+    if made not in scores.inputs or not (run / made).exists():
         return scores, None
-    translations = open_artifact(run / "translations", "translate")
-    is_scored = translations.fingerprint == scores.inputs["translations"].fingerprint
+    translations = open_artifact(run / made, "translate")
+    is_scored = translations.fingerprint == scores.inputs[made].fingerprint
     return scores, translations if is_scored else None
 
 
-def _scored(scores: Manifest, translations: Manifest | None) -> dict[str, Score]:
-    """The scores of the main test set; to a signature belongs which texts it is of."""
+def _scored(scores: Manifest, translations: Manifest | None, test: str | None, notes: list[str]) -> dict[str, Score]:
+    """The scores of one test set; to a signature belongs which texts it is of."""
     shown = scores.path / "scores.json"
     with reading_scores(shown, again="score again"):
-        main = from_json(read_json(scores.folder / "scores.json", shown=shown))[0]
-        about = _spelled(_texts(main.name, scores, translations))
-        return {f"test.{n}": Score(float(each.score), f"{each.signature}|{about}") for n, each in main.scores.items()}
+        found = {each.name: each for each in from_json(read_json(scores.folder / "scores.json", shown=shown))}
+        if test is not None and test not in found:
+            notes.append(f"was not scored on {test}, but on {listed(found)}")
+            return {}
+        one = found[next(iter(found)) if test is None else test]
+        about = _spelled(_texts(one.name, scores, translations))
+        return {f"test.{n}": Score(float(each.score), f"{each.signature}|{about}") for n, each in one.scores.items()}
 
 
 def _texts(test: str, scores: Manifest, translations: Manifest | None) -> dict[str, str]:

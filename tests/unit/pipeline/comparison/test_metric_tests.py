@@ -256,6 +256,35 @@ def test_a_metric_that_fails_costs_itself_alone(tmp_path: Path) -> None:
     assert note.startswith(f"a, b: meteor: not tested: {tmp_path}/nowhere")
 
 
+def test_another_test_set_and_the_validation_split_are_tested_when_asked_for(tmp_path: Path) -> None:
+    runs = []
+    for name, share, other in (("a", 0.5, 0.2), ("b", 0.4, 0.9)):
+        texts = {"test": said(share), "هارد 2": said(other)}
+        run = make_run(tmp_path / name, model={"norm": name})
+        segments = {test: Segments(test, REFERENCES, lines, [REFERENCES]) for test, lines in texts.items()}
+        add_texts(run, segments, metrics=["exact_match"])
+        valid = Segments("valid", REFERENCES[:20], said(other)[:20], [REFERENCES[:20]])
+        runs.append(add_texts(run, {"valid": valid}, metrics=["exact_match"], ending="-valid"))
+    main, hard, valid_ = (outcome(runs, test=test) for test in (None, "هارد 2", "valid"))
+    assert [(each.test, each.num_segments) for each in (main, hard, valid_)] == [
+        ("test", 60),
+        ("هارد 2", 60),
+        ("valid", 20),
+    ]
+    for found, shares, size in ((main, (0.5, 0.4), 60), (hard, (0.2, 0.9), 60), (valid_, (0.2, 0.9), 20)):
+        equal = [np.array(said(share)[:size]) == np.array(REFERENCES[:size]) for share in shares]
+        values = [measured.value for measured in found.rows["exact_match"].values()]
+        assert values == pytest.approx([100 * each.mean() for each in equal], abs=1e-9)
+    assert hard.rows["exact_match"]["b"].versus is not None
+    assert hard.rows["exact_match"]["b"].versus.stands
+    sorted_ = {test: compare_runs(runs, "test.exact_match", test=test).notes for test in ("هارد 2", "valid")}
+    assert [len(notes) for notes in sorted_.values()] == [1, 0]  # validation is there to choose
+    with pytest.raises(
+        RecipeError, match=r"--test x: no run was scored on it: a was not scored on x, but on test, هارد 2"
+    ):
+        compare_runs(runs, test="x")
+
+
 def test_a_wrong_seed_of_the_tests_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SACREBLEU_SEED", "x")
     with pytest.raises(RecipeError, match="SACREBLEU_SEED"):
