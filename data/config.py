@@ -171,6 +171,21 @@ class LimitsConfig(BaseModel):
     )
 
 
+class FoldConfig(BaseModel):
+    """One fold of cross-validation, which `tfm run --folds` and `tfm search` set: training is on all others."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    number: int = Field(ge=1, description="the fold that validation is on, from 1")
+    of: int = Field(ge=2, le=1000, description="number of folds")
+
+    @model_validator(mode="after")
+    def _is_there(self) -> "FoldConfig":
+        if self.number > self.of:
+            raise ValueError(f"there is no fold {self.number} of {self.of}")
+        return self
+
+
 class DataConfig(BaseModel):
     """Corpora, splits and batches. Used by `tfm tokenize` and `tfm preprocess`."""
 
@@ -192,7 +207,13 @@ class DataConfig(BaseModel):
         (0.8, 0.1, 0.1), description="train, valid, test shares if no splits are given"
     )
     split_seed: int = Field(
-        1, ge=0, lt=2**63, description="seed of random splits; not the seed of training, so that scores are comparable"
+        1,
+        ge=0,
+        lt=2**63,
+        description="seed of random splits and folds; not the seed of training, so that scores are comparable",
+    )
+    fold: FoldConfig | None = Field(
+        None, description="cross-validation: training leaves out a fold of its data, and validation is on that fold"
     )
     limits: LimitsConfig = LimitsConfig()
     batch_tokens: int = Field(4096, ge=16, description="maximum padded tokens of a batch, on its larger side")

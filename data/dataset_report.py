@@ -8,8 +8,9 @@ from unicodedata import combining
 import numpy as np
 
 from tfm.data.batching.padding_cost import Lengths, cost
+from tfm.data.corpora.portions import Corpus
 from tfm.data.corpora.sources import describe
-from tfm.data.corpora.splits import Corpus, shares
+from tfm.data.corpora.splits import shares
 from tfm.data.dataset.duplicate_keys import Keys
 from tfm.data.dataset.examples import Chunk, Side
 from tfm.data.dataset.row_keys import joined

@@ -2,7 +2,8 @@
 
 from tfm.data.config import CorpusConfig
 from tfm.data.corpora import sources
-from tfm.data.corpora.splits import Corpus, Portion, Splits
+from tfm.data.corpora.portions import Corpus, Portion
+from tfm.data.corpora.splits import Splits
 from tfm.data.errors import DataError
 from tfm.data.formats import huggingface
 from tfm.data.lines import check_lines

@@ -15,8 +15,9 @@ import pyarrow.parquet as pq
 
 from tfm.data.config import CorpusConfig
 from tfm.data.corpora.live_input import Incoming
+from tfm.data.corpora.portions import Corpus, Portion
 from tfm.data.corpora.references import Row, merged
-from tfm.data.corpora.splits import Corpus, Portion, Splits, resolve
+from tfm.data.corpora.splits import Splits, resolve
 from tfm.data.corpora.table_cells import all_of, damage_told, one_line, one_of, sides_of, table_rows, top_columns
 from tfm.data.errors import DataError, listed
 from tfm.data.formats import huggingface
@@ -40,7 +41,7 @@ def pairs(corpus: Corpus, *, online: bool = False) -> Pairs:
     online: whether a Hugging Face dataset may be downloaded. Raises DataError naming file, line and byte.
     """
     if isinstance(corpus, Portion):
-        return (pair for each in corpus.corpora for pair in pairs(each, online=online) if corpus.holds(each, pair))
+        return (pair for each in corpus.corpora for pair in corpus.of(each, pairs(each, online=online)))
     found = rows(corpus, online=online)
     if corpus.has_references:
         return ((source, target) for source, target, *_ in found)
@@ -74,8 +75,7 @@ def identity(corpus: Corpus, *, online: bool = False) -> list[tuple[str, Path | 
 def describe(corpus: Corpus) -> str:
     """A corpus in a few words, for messages and reports."""
     if isinstance(corpus, Portion):
-        share = f"{corpus.high - corpus.low:.0%}"
-        return f"random {share} of {', '.join(describe(each) for each in corpus.corpora)}"
+        return f"{corpus.part} of {', '.join(describe(each) for each in corpus.corpora)}"
     if corpus.format == "text":
         name = corpus.target if corpus.source is None else f"{corpus.source} | {corpus.target}"
     else:

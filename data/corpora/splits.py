@@ -1,13 +1,12 @@
 """Training, validation and test corpora: as given, or else seeded random portions of the training data."""
 
-import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias
 
-from tfm.data.config import CorpusConfig, DataConfig
+from tfm.data.config import CorpusConfig, DataConfig, FoldConfig
+from tfm.data.corpora.portions import Corpus, Fold, Portion, Share
 from tfm.data.corpora.split_names import (
     TRAIN_NAME,
     VALID_NAMES,
@@ -19,39 +18,6 @@ from tfm.data.corpora.split_names import (
 )
 from tfm.data.errors import DataError, listed
 from tfm.data.formats import huggingface
-from tfm.data.lines import evened
-
-
-@dataclass(frozen=True)
-class Portion:
-    """A random portion of some corpora: the pairs whose draw (see `draw`) lies in [low, high)."""
-
-    corpora: tuple[CorpusConfig, ...]
-    low: float
-    high: float
-    seed: int
-
-    @property
-    def weight(self) -> float:
-        """How often a pair occurs in an epoch."""
-        return self.corpora[0].weight
-
-    @property
-    def has_source(self) -> bool:
-        """Whether these are pairs; otherwise they are texts, each a target."""
-        return any(corpus.has_source for corpus in self.corpora)
-
-    @property
-    def epochs(self) -> tuple[int, int] | None:
-        """The first and the last epoch that use its pairs."""
-        return self.corpora[0].epochs
-
-    def holds(self, corpus: CorpusConfig, pair: tuple[str, str]) -> bool:
-        """Whether a pair of one of its corpora belongs to the portion: decided by its source, or else its target."""
-        return self.low <= draw(pair[0] if corpus.has_source else pair[1], self.seed) < self.high
-
-
-Corpus: TypeAlias = CorpusConfig | Portion
 
 
 @dataclass(frozen=True)
@@ -69,20 +35,10 @@ class Splits:
         return {"train": self.train, "valid": (self.valid,), **{name: (test,) for name, test in self.tests.items()}}
 
 
-def draw(text: str, seed: int) -> float:
-    """A uniform number in [0, 1) for a text.
-
-    Drawn from the text, not from its position, so that repeated sentences are never on both sides of a split, nor
-    sentences that differ only in white space or in Unicode normal form.
-    """
-    key = seed.to_bytes(8, "little")
-    digest = hashlib.blake2b(evened(text).encode("utf-8", "surrogatepass"), digest_size=6, key=key).digest()
-    return int.from_bytes(digest, "little") / 2**48
-
-
 def resolve(config: DataConfig) -> Splits:
     """The splits a recipe means: what it names, what it finds at `path`, and random portions for what is missing.
 
+    With `config.fold` the training data of these are cut into folds, and the fold is what is validated on.
     Raises DataError if there is no training data or a test set's name cannot be a folder's.
     """
     train, valid, tests, unused = (
@@ -95,7 +51,10 @@ def resolve(config: DataConfig) -> Splits:
             raise DataError(
                 f"a test set cannot be called {name!r}: use letters, digits, '_', '.', '-', no split's name"
             )
-    return replace(_complete(train, valid, tests, config.ratios, config.split_seed), unused=unused)
+    splits = _complete(train, valid, tests, config.ratios, config.split_seed)
+    if config.fold is not None:
+        splits = _fold(splits, config.fold, config.split_seed)
+    return replace(splits, unused=unused)
 
 
 def unused_note(config: DataConfig, splits: Splits) -> str | None:
@@ -130,10 +89,17 @@ def _complete(
     if valid and tests:
         return Splits(train, valid, dict(tests))
     return Splits(
-        train=tuple(Portion((corpus,), 0.0, valid_low, seed) for corpus in train),
-        valid=valid or Portion(train, valid_low, test_low, seed),
-        tests=dict(tests) or {"test": Portion(train, test_low, 1.0, seed)},
+        train=tuple(Portion((corpus,), Share(0.0, valid_low, seed)) for corpus in train),
+        valid=valid or Portion(train, Share(valid_low, test_low, seed)),
+        tests=dict(tests) or {"test": Portion(train, Share(test_low, 1.0, seed))},
     )
+
+
+def _fold(splits: Splits, fold: FoldConfig, seed: int) -> Splits:
+    """Train on all training data but a fold, and validate on the fold; the recipe's own validation set is left out."""
+    kept, held_out = (Fold(fold.number, fold.of, seed, held_out=each) for each in (False, True))
+    train = tuple(Portion((corpus,), kept) for corpus in splits.train)
+    return replace(splits, train=train, valid=Portion(splits.train, held_out))
 
 
 def _found(

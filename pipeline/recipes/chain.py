@@ -154,17 +154,18 @@ def run(
     command: Sequence[str],
     reporter: Reporter,
     before: Callable[[str], None] = lambda stage: None,
+    only: Sequence[str] = tuple(STAGES),
 ) -> Run:
     """Run the recipe's stages, in order, in root/NAME; each says whether it is fresh or why it runs.
 
-    before: called with the name of each stage before it runs. Of several processes that torchrun started all train, and
-    the first alone does all else.
+    before: called with the name of each stage before it runs. only: the stages that are run. Of several processes that
+    torchrun started all train, and the first alone does all else.
     """
     if folder := folder_of(recipe.evaluation):
         check_folder(folder)  # evaluation needs it, hours later
     for warning in not_found(recipe.evaluation.external):
         reporter.warn(warning)
-    for number, stage in enumerate(todo := stages(recipe), start=1):
+    for number, stage in enumerate(todo := [each for each in stages(recipe) if each in only], start=1):
         reporter.line(f"[{number}/{len(todo)}] {stage}")
 
         def work(stage: str = stage) -> None:

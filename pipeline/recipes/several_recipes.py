@@ -65,6 +65,7 @@ def run_recipes(
     root: Path = ROOT,
     command: Sequence[str],
     reporter: Reporter,
+    only: Sequence[str] = tuple(chain.STAGES),
 ) -> dict[str, Exception]:
     """Run each recipe as `chain.run` does, under its name; the errors, by the name of the recipe that had them.
 
@@ -83,7 +84,7 @@ def run_recipes(
                 take_over(todo, [run.folder / todo.folder.name for run in earlier], command, reporter)
 
         try:
-            chain.run(recipe, root=root, command=command, reporter=reporter, before=share)
+            chain.run(recipe, root=root, command=command, reporter=reporter, before=share, only=only)
         except (Stopped, BrokenPipeError):
             raise
         except (TfmError, OSError) as error:

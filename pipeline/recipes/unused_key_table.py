@@ -254,7 +254,17 @@ TEXT = (
     Unused({"data.path": one_of(None)}, ("data.source", "data.target"), "they are for data.path; a corpus has its own"),
     Unused(
         {"data.path": one_of(None), "data.valid": none_of(None), "data.tests": none_of({})},
-        ("data.ratios", "data.split_seed"),
+        ("data.ratios",),
+        "validation and test sets are given, so nothing is split",
+    ),
+    Unused(
+        {
+            "data.path": one_of(None),
+            "data.valid": none_of(None),
+            "data.tests": none_of({}),
+            "data.fold": one_of(None),
+        },
+        ("data.split_seed",),
         "validation and test sets are given, so nothing is split",
     ),
     Unused(

@@ -11,10 +11,11 @@ import numpy as np
 
 from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.config import DataConfig
+from tfm.data.corpora.portions import Corpus, Portion
 from tfm.data.corpora.preflight import over_budget, preflight
 from tfm.data.corpora.references import Row, write_further
 from tfm.data.corpora.sources import describe, identity, resolve, rows
-from tfm.data.corpora.splits import Corpus, Portion, unused_note
+from tfm.data.corpora.splits import unused_note
 from tfm.data.dataset.duplicate_keys import Keys
 from tfm.data.dataset.examples import Chunk, PairFilter, encode
 from tfm.data.dataset.store import TOKENIZER_FOLDER, load_split, write_about, write_split

@@ -11,9 +11,9 @@ from typing import TypeAlias, TypeVar
 
 from tfm.data.artifact_tokenizers import load_file, load_pair
 from tfm.data.config import DataConfig
+from tfm.data.corpora.portions import Corpus, Portion
 from tfm.data.corpora.preflight import preflight
 from tfm.data.corpora.sources import describe, identity, open_lines, pairs, resolve
-from tfm.data.corpora.splits import Corpus, Portion
 from tfm.data.errors import DataError
 from tfm.data.lines import evened, portions
 from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, publish
@@ -280,6 +280,6 @@ def _file(file: Path) -> Input:
 def _settings(corpus: Corpus) -> JSON:
     """What of a corpus changes the texts it gives."""
     if isinstance(corpus, Portion):
-        return {**asdict(corpus), "corpora": [_settings(each) for each in corpus.corpora]}
+        return {**asdict(corpus.part), "corpora": [_settings(each) for each in corpus.corpora]}
     settings: dict[str, JSON] = corpus.model_dump(mode="json", exclude={"weight", "epochs"})
     return settings

@@ -146,6 +146,7 @@ SHOWN: dict[str, str] = {
     "tokenizer.source_from": "tests/unit/pipeline/stages/test_tokenize.py",
     "tokenizer.target_kind": "tests/cli/test_tasks.py",
     "data": "tests/unit/data/corpora/test_splits.py",
+    "data.fold": "tests/unit/data/corpora/test_portions.py",
     "data.limits": "tests/unit/data/dataset/test_examples.py",
     "data.limits.cut_sources": "tests/unit/pipeline/stages/test_preprocess.py",
     "data.online": "tests/unit/data/corpora/test_sources.py",

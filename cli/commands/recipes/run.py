@@ -1,12 +1,17 @@
-"""`tfm run`: the five stages of one or several recipes, or seeds of one, in one command."""
+"""`tfm run`: the five stages of one or several recipes, or seeds of one, in one command; or cross-validation."""
 
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tfm.cli.options import IO_ERROR, Device, Sets, argv
+from tfm.cli.options import IO_ERROR, Device, Sets, argv, refuse
 from tfm.pipeline.errors import TfmError
+
+if TYPE_CHECKING:
+    from tfm.pipeline.recipes.cross_validation import CrossValidation
 
 
 def run(
@@ -23,17 +28,82 @@ def run(
         str | None,
         typer.Option("--seeds", metavar="N,N,...", help="Run each recipe with each of these seeds, as NAME-N."),
     ] = None,
+    folds: Annotated[
+        int | None,
+        typer.Option(
+            "--folds",
+            metavar="N",
+            min=2,
+            max=1000,
+            help="Cross-validation: train once for each fold, as NAME-fold-K, without the fold, and validate on it; "
+            "the test sets are not scored.",
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="With --folds: print the figures as JSON.")] = False,
     device: Device = None,
     sets: Sets = None,
 ) -> None:
     """Run the five stages of a recipe; stages that are up to date are skipped."""
+    if folds is None:
+        refuse({"--json": as_json}, "it prints the figures of --folds; those of a run are in its scores/scores.json")
     from tfm.cli.console import reporter
     from tfm.pipeline.recipes.several_recipes import load_recipes, run_recipes, seeds_of
 
-    several = () if seeds is None else seeds_of(seeds)
-    loaded = load_recipes(recipes, sets or (), {"training.device": device}, several)
+    several, flags = () if seeds is None else seeds_of(seeds), {"training.device": device}
+    if folds is not None:
+        _cross_validate(recipes, folds, sets or (), flags, several, keep_going, as_json)
+        return
+    loaded = load_recipes(recipes, sets or (), flags, several)
     failed = run_recipes(loaded, keep_going=keep_going, command=argv(), reporter=reporter())
+    _raise(failed, len(loaded))
+
+
+def _raise(failed: Mapping[str, Exception], number: int) -> None:
     if failed:
-        error = TfmError(f"{len(failed)} of {len(loaded)} recipes failed: {', '.join(failed)}")
+        error = TfmError(f"{len(failed)} of {number} recipes failed: {', '.join(failed)}")
         error.exit_code = getattr(next(iter(failed.values())), "exit_code", IO_ERROR)
         raise error
+
+
+def _cross_validate(
+    files: Sequence[Path],
+    folds: int,
+    sets: Sequence[str],
+    flags: Mapping[str, object | None],
+    seeds: Sequence[int],
+    keep_going: bool,
+    as_json: bool,
+) -> None:
+    from tfm.cli.console import reporter
+    from tfm.pipeline.artifacts.canonical_json import plain
+    from tfm.pipeline.recipes.cross_validation import STAGES, load_folds, read_folds
+    from tfm.pipeline.recipes.several_recipes import run_recipes
+    from tfm.pipeline.runtime.torchrun import rank_and_size
+
+    by_name = load_folds(files, folds, sets, flags, seeds)
+    every = [fold for each in by_name.values() for fold in each]
+    failed = run_recipes(every, keep_going=keep_going, command=argv(), reporter=reporter(), only=STAGES)
+    whole = {name: each for name, each in by_name.items() if not failed.keys() & {fold.name for fold in each}}
+    if rank_and_size()[0] == 0:
+        found = [read_folds(name, each) for name, each in whole.items()]
+        if as_json:
+            print(json.dumps([plain(each.as_json()) for each in found], ensure_ascii=False, indent=1))
+        else:
+            for each in found:
+                reporter(tables_on_stdout=True).table(f"{each.name}: validation of {folds} folds", *table(each))
+    _raise(failed, len(every))
+
+
+def table(found: "CrossValidation") -> tuple[list[str], list[list[str]]]:
+    """A row a fold, then the mean ± standard deviation."""
+    rows = [
+        [
+            str(fold.number),
+            f"{fold.examples:,}",
+            f"{fold.updates:,}",
+            *(f"{fold.figures[name]:.4f}" for name in found.figures),
+        ]
+        for fold in found.folds
+    ]
+    means = [f"{found.mean(name):.4f} ± {found.deviation(name):.4f}" for name in found.figures]
+    return ["fold", "examples", "updates", *found.figures], [*rows, ["mean", "", "", *means]]

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tfm.data.config import CorpusConfig, DataConfig
+from tfm.data.corpora.portions import Portion, Share
 from tfm.data.corpora.sources import READERS, describe, files, identity, pairs, resolve
-from tfm.data.corpora.splits import Portion
 from tfm.data.errors import DataError
 from tfm.data.formats import huggingface
 from tfm.data.formats.huggingface import digest
@@ -189,7 +189,7 @@ def test_without_a_source_there_are_texts_alone(tmp_path, format_):
     assert str(tmp_path) in describe(corpus)
     assert len(identity(corpus)) == 1
     assert [path.parent for path in files(corpus)] == [tmp_path] * (format_ != "huggingface")
-    parts = [list(pairs(Portion((corpus,), low, high, 1))) for low, high in ((0.0, 0.5), (0.5, 1.0))]
+    parts = [list(pairs(Portion((corpus,), Share(low, high, 1)))) for low, high in ((0.0, 0.5), (0.5, 1.0))]
     assert sorted(parts[0] + parts[1]) == sorted(TEXTS)
 
 
@@ -233,7 +233,7 @@ def test_identity_follows_the_content_of_files(tmp_path):
     corpus = write_text(tmp_path)
     before = identity(corpus)
     assert [path.name for _, path, _ in before] == ["train.en", "train.de"]
-    assert identity(Portion((corpus,), 0.0, 0.5, 1)) == before
+    assert identity(Portion((corpus,), Share(0.0, 0.5, 1))) == before
     write_text(tmp_path, [*PAIRS[:-1], (PAIRS[-1][0], "x")])
     after = identity(corpus)
     assert before[0] == after[0]
@@ -268,7 +268,7 @@ def test_a_built_in_corpus_is_another_where_its_code_is_and_not_where_it_is_told
 
 def test_a_portion_streams_only_its_own_pairs(tmp_path):
     corpus = write_text(tmp_path, [(f"source {i}", f"target {i}") for i in range(200)])
-    parts = [list(pairs(Portion((corpus,), low, high, 1))) for low, high in ((0.0, 0.8), (0.8, 1.0))]
+    parts = [list(pairs(Portion((corpus,), Share(low, high, 1)))) for low, high in ((0.0, 0.8), (0.8, 1.0))]
     assert sorted(parts[0] + parts[1]) == sorted(pairs(corpus))
     assert 130 < len(parts[0]) < 190
 
@@ -276,7 +276,7 @@ def test_a_portion_streams_only_its_own_pairs(tmp_path):
 def test_descriptions_name_what_is_read(tmp_path):
     corpus = write_text(tmp_path)
     assert describe(corpus) == f"{corpus.source} | {corpus.target}"
-    assert describe(Portion((corpus,), 0.9, 1.0, 1)).startswith("random 10% of ")
+    assert describe(Portion((corpus,), Share(0.9, 1.0, 1))).startswith("random 10% of ")
     corpus = CorpusConfig(format="generated", path="grammar", split="train", size=7)
     assert describe(corpus) == "grammar train 7 pairs"
     config = {"format": "generated", "path": "programs", "split": "test", "size": 7, "length": 4, "nesting": 3}

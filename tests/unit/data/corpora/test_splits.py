@@ -3,7 +3,8 @@ import numpy as np
 import pytest
 
 from tfm.data.config import CorpusConfig, DataConfig
-from tfm.data.corpora.splits import Portion, draw, resolve, shares, unused_note
+from tfm.data.corpora.portions import Portion, Share, draw
+from tfm.data.corpora.splits import resolve, shares, unused_note
 from tfm.data.errors import DataError
 
 CORPUS = CorpusConfig(source="a.en", target="a.de")
@@ -25,7 +26,7 @@ def test_given_splits_are_used():
 
 def test_missing_splits_are_random_portions_that_cover_all_and_do_not_overlap():
     splits = resolve(DataConfig(train=(CORPUS, OTHER), ratios=(0.7, 0.2, 0.1)))
-    edges = [(part.low, part.high) for part in (*splits.train, splits.valid, splits.tests["test"])]
+    edges = [(part.part.low, part.part.high) for part in (*splits.train, splits.valid, splits.tests["test"])]
     assert np.array(edges) == pytest.approx(np.array([(0, 0.7), (0, 0.7), (0.7, 0.9), (0.9, 1)]))
     assert edges[1][1] == edges[2][0]
     assert edges[2][1] == edges[3][0]
@@ -37,11 +38,11 @@ def test_missing_splits_are_random_portions_that_cover_all_and_do_not_overlap():
 def test_only_what_is_missing_is_cut_off():
     no_valid = resolve(DataConfig(train=CORPUS, tests={"test": OTHER}))
     assert no_valid.tests == {"test": OTHER}
-    assert (no_valid.valid.low, no_valid.valid.high) == (0.9, 1.0)
-    assert no_valid.train[0].high == 0.9
+    assert (no_valid.valid.part.low, no_valid.valid.part.high) == (0.9, 1.0)
+    assert no_valid.train[0].part.high == 0.9
     no_test = resolve(DataConfig(train=CORPUS, valid=OTHER))
     assert no_test.valid == OTHER
-    assert (no_test.tests["test"].low, no_test.tests["test"].high) == (0.9, 1.0)
+    assert (no_test.tests["test"].part.low, no_test.tests["test"].part.high) == (0.9, 1.0)
 
 
 def test_draws_are_uniform_seeded_and_the_text_alone_decides():
@@ -58,7 +59,7 @@ def test_draws_are_uniform_seeded_and_the_text_alone_decides():
 def test_the_seed_of_the_split_is_its_own():
     config = DataConfig(train=CORPUS, split_seed=7)
     assert isinstance(resolve(config).valid, Portion)
-    assert resolve(config).valid.seed == 7
+    assert resolve(config).valid.part.seed == 7
 
 
 def test_a_folder_of_text_files(tmp_path):
@@ -127,12 +128,12 @@ def test_a_hugging_face_dataset_of_texts_alone(tmp_path):
 
 def test_where_there_is_no_source_the_target_decides():
     alone = CORPUS.model_copy(update={"source": None})
-    portion = Portion((CORPUS, alone), 0.0, 0.5, 1)
+    portion = Portion((CORPUS, alone), Share(0.0, 0.5, 1))
     texts = [f"sentence {i}" for i in range(200)]
     inside = [text for text in texts if draw(text, 1) < 0.5]
     assert 60 < len(inside) < 140
-    assert [text for text in texts if portion.holds(CORPUS, (text, "x"))] == inside
-    assert [text for text in texts if portion.holds(alone, ("", text))] == inside
+    assert list(portion.of(CORPUS, [(text, "x") for text in texts])) == [(text, "x") for text in inside]
+    assert list(portion.of(alone, [("", text) for text in texts])) == [("", text) for text in inside]
 
 
 def test_a_portion_takes_part_when_its_corpus_does():

@@ -1,0 +1,115 @@
+"""Parts of corpora that their texts decide: random shares, and the folds of cross-validation."""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+from unicodedata import normalize
+
+from tfm.data.config import CorpusConfig
+from tfm.data.lines import evened
+
+Pair: TypeAlias = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Share:
+    """The texts whose draw (see `draw`) lies in [low, high)."""
+
+    low: float
+    high: float
+    seed: int
+
+    def holds(self, text: str) -> bool:
+        """Whether a text belongs to it."""
+        return self.low <= draw(text, self.seed) < self.high
+
+    def __str__(self) -> str:
+        return f"random {self.high - self.low:.0%}"
+
+
+@dataclass(frozen=True)
+class Fold:
+    """The texts of one fold of cross-validation (held_out), or all others, which are trained on; folds from 1."""
+
+    number: int
+    of: int
+    seed: int
+    held_out: bool
+
+    def holds(self, text: str) -> bool:
+        """Whether a text belongs to it."""
+        return (fold_of(text, self.of, self.seed) == self.number) == self.held_out
+
+    def __str__(self) -> str:
+        return f"{'' if self.held_out else 'all but '}fold {self.number} of {self.of}"
+
+
+@dataclass(frozen=True)
+class Portion:
+    """A part of some corpora, which may be portions themselves."""
+
+    corpora: "tuple[Corpus, ...]"
+    part: Share | Fold
+
+    @property
+    def weight(self) -> float:
+        """How often a pair occurs in an epoch."""
+        return self.corpora[0].weight
+
+    @property
+    def has_source(self) -> bool:
+        """Whether these are pairs; otherwise they are texts, each a target."""
+        return any(corpus.has_source for corpus in self.corpora)
+
+    @property
+    def epochs(self) -> tuple[int, int] | None:
+        """The first and the last epoch that use its pairs."""
+        return self.corpora[0].epochs
+
+    def of(self, corpus: "Corpus", pairs: Iterable[Pair]) -> Iterator[Pair]:
+        """Which pairs of one of its corpora belong to the portion: decided by their source, or else their target.
+
+        In a fold an empty text without a source, which is a line break of running text, goes with the text before it.
+        """
+        if corpus.has_source:
+            return (pair for pair in pairs if self.part.holds(pair[0]))
+        if isinstance(self.part, Share):
+            return (pair for pair in pairs if self.part.holds(pair[1]))
+        return _with_line_breaks(pairs, self.part)
+
+
+Corpus: TypeAlias = CorpusConfig | Portion
+
+
+def draw(text: str, seed: int) -> float:
+    """A uniform number in [0, 1) for a text.
+
+    Drawn from the text, not from its position, so that repeated sentences are never on both sides of a split, nor
+    sentences that differ only in white space or in Unicode normal form.
+    """
+    return _hashed(evened(text), seed, num_bytes=6, use=b"") / 2**48
+
+
+def fold_of(text: str, num_folds: int, seed: int) -> int:
+    """The fold of a text, from 1 to num_folds, drawn by itself; independent of its `draw` by the same seed.
+
+    Texts that some tokenizer may make one, as they differ in white space, Unicode form or case alone, are in one fold.
+    """
+    alike = evened(normalize("NFKC", normalize("NFKC", text).casefold()))
+    return _hashed(alike, seed, num_bytes=8, use=b"folds") % num_folds + 1
+
+
+def _hashed(text: str, seed: int, num_bytes: int, use: bytes) -> int:
+    key = seed.to_bytes(8, "little")
+    content = text.encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(content, digest_size=num_bytes, key=key, person=use).digest(), "little")
+
+
+def _with_line_breaks(pairs: Iterable[Pair], fold: Fold) -> Iterator[Pair]:
+    inside = fold.holds("")
+    for pair in pairs:
+        if pair[1] and not pair[1].isspace():
+            inside = fold.holds(pair[1])
+        if inside:
+            yield pair

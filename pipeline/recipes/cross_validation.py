@@ -1,0 +1,96 @@
+"""Cross-validation: a recipe trained once for each fold of its training data, without it, and validated on it."""
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tfm.data.config import FoldConfig
+from tfm.pipeline.artifacts.artifact import open_artifact
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.recipes.recipe import Recipe, run_folder
+from tfm.pipeline.recipes.several_recipes import ROOT, load_recipes
+
+STAGES = ("tokenize", "preprocess", "train")
+"""What is run of each fold: no test set is scored."""
+FIGURES = ("loss", "perplexity", "accuracy", "bleu")
+
+
+@dataclass(frozen=True)
+class FoldResult:
+    """The model that a fold was kept from. examples: of the fold; figures: of validation on it, by name."""
+
+    number: int
+    run: str
+    examples: int
+    updates: int
+    figures: dict[str, float]
+
+
+@dataclass(frozen=True)
+class CrossValidation:
+    """A recipe, and in order what its folds gave."""
+
+    name: str
+    folds: tuple[FoldResult, ...]
+
+    @property
+    def figures(self) -> list[str]:
+        """The names of the figures that all folds have."""
+        return [name for name in FIGURES if all(name in fold.figures for fold in self.folds)]
+
+    def mean(self, figure: str) -> float:
+        """Over folds, each counted once."""
+        return math.fsum(fold.figures[figure] for fold in self.folds) / len(self.folds)
+
+    def deviation(self, figure: str) -> float:
+        """Over folds, with n - 1; not a number where one is infinite. Not an error of the mean: see docs/tuning.md."""
+        values = [fold.figures[figure] for fold in self.folds]
+        return statistics.stdev(values) if all(map(math.isfinite, values)) else math.nan
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it; numbers without end as text, as manifests have them."""
+        summary = {name: {"mean": self.mean(name), "deviation": self.deviation(name)} for name in self.figures}
+        return {"name": self.name, **summary, "folds": [asdict(fold) for fold in self.folds]}
+
+
+def without_fold(recipe: Recipe, number: int, num_folds: int) -> Recipe:
+    """A recipe that trains without a fold of its training data and validates on it; called NAME-fold-NUMBER."""
+    data = recipe.data.model_copy(update={"fold": FoldConfig(number=number, of=num_folds)})
+    return recipe.model_copy(update={"name": f"{recipe.name}-fold-{number}", "data": data})
+
+
+def load_folds(
+    files: Sequence[Path],
+    num_folds: int,
+    overrides: Sequence[str] = (),
+    flags: Mapping[str, object | None] | None = None,
+    seeds: Sequence[int] = (),
+) -> dict[str, list[Recipe]]:
+    """The recipes of each fold, by the name of the recipe; files, overrides, flags and seeds are as for `load_recipes`.
+
+    The folds of a recipe are drawn with `data.split_seed`, and are the same for all seeds.
+    """
+    first = {**(flags or {}), "data.fold.number": 1, "data.fold.of": num_folds}
+    loaded = load_recipes(files, overrides, first, seeds)
+    return {
+        recipe.name: [without_fold(recipe, number, num_folds) for number in range(1, num_folds + 1)]
+        for recipe in loaded
+    }
+
+
+def read_folds(name: str, recipes: Sequence[Recipe], root: Path = ROOT) -> CrossValidation:
+    """What the runs of a recipe's folds gave. Raises DataError where one has no model."""
+    return CrossValidation(name, tuple(_read(recipe, run_folder(recipe, root)) for recipe in recipes))
+
+
+def _read(recipe: Recipe, folder: Path) -> FoldResult:
+    fold, model, dataset = recipe.data.fold, open_artifact(folder / "model", "train"), open_artifact(folder / "dataset")
+    assert fold is not None
+    validation, rows = model.figures["validation"], dataset.figures["rows"]
+    if not (isinstance(validation, Mapping) and isinstance(rows, Mapping)):
+        raise DataError("its manifest has no figures of validation: train it again", file=folder / "model")
+    figures = {key: float(validation[key]) for key in FIGURES if validation.get(key) is not None}
+    return FoldResult(fold.number, recipe.name, int(rows["valid"]), int(model.figures["updates"]), figures)

@@ -1,0 +1,102 @@
+"""`tfm run --folds`: runs of the folds up to their models, each figure, the mean; nothing of a fold is trained on."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from tests.cli.user import tfm
+from tfm.data.artifact_tokenizers import load_pair
+from tfm.data.corpora.portions import fold_of
+from tfm.data.dataset.store import load_dataset
+from tfm.pipeline.artifacts.artifact import open_artifact
+from tfm.tokenizer.special import UNK_ID
+
+QUICK = tuple(
+    word
+    for setting in ("training.max_steps=2", "training.validation.bleu=false", "training.schedule.warmup_steps=1")
+    for word in ("--set", setting)
+)
+
+
+@pytest.fixture
+def rare(recipe: Path, corpora: Path) -> Path:
+    """The recipe with words that occur in one fold alone, and each of their sentences twice, in two spellings."""
+    lines = {side: (corpora / f"train.{side}").read_text(encoding="utf-8").splitlines() for side in ("de", "en")}
+    for number in range(30):
+        lines["de"] += [f"nur{number} eins zwei", f"nur{number}   eins\u00a0zwei"]
+        lines["en"] += [f"only{number} one two"] * 2
+    for side, texts in lines.items():
+        Path(f"rare.{side}").write_text("".join(text + "\n" for text in texts), encoding="utf-8")
+    content = recipe.read_text(encoding="utf-8").replace(f"{corpora}/train.", "rare.")
+    recipe.write_text(content.replace("vocab_size = 40", "vocab_size = 400\nmin_frequency = 1"), encoding="utf-8")
+    return recipe
+
+
+def test_each_fold_is_a_run_without_its_own_examples_and_the_mean_is_of_all(rare: Path) -> None:
+    done = tfm("run", rare, "--folds", "3", *QUICK, "--json")
+    assert done.code == 0, done.err
+    (found,) = json.loads(done.out)
+    runs = [Path("runs", f"tiny-fold-{number}") for number in (1, 2, 3)]
+    assert [fold["run"] for fold in found["folds"]] == [run.name for run in runs]
+    rows = []
+    for number, run in enumerate(runs, 1):
+        data = load_dataset(run / "dataset")
+        assert not (run / "translations").exists()
+        assert not (run / "scores").exists()
+        # the fold is what its sentences' hashes say, and its own words are unknown to its tokenizer
+        texts = data.valid.texts()[0]
+        assert {fold_of(text, 3, 1) for text in texts} == {number}
+        pieces = load_pair(run / "tokenizer")[0]
+        words = {text.split()[0] for text in texts if text.startswith("nur")}
+        assert 4 < len(words) < 16
+        assert all(pieces.encode(word) == [UNK_ID] for word in words)
+        assert sum(UNK_ID not in pieces.encode(f"nur{each}") for each in range(30)) == 30 - len(words)
+        rows.append((len(data.train), len(data.valid)))
+        made = open_artifact(run / "model").figures
+        figures = {key: each for key, each in made["validation"].items() if isinstance(each, float)}  # type: ignore[union-attr]
+        assert found["folds"][number - 1]["figures"] == figures
+        assert found["folds"][number - 1]["examples"] == len(data.valid)
+    assert sum(valid for _, valid in rows) == 260
+    assert {sum(each) for each in rows} == {260}
+    losses = [fold["figures"]["loss"] for fold in found["folds"]]
+    mean = sum(losses) / 3
+    assert found["loss"]["mean"] == pytest.approx(mean, rel=1e-12)
+    spread = math.sqrt(sum((loss - mean) ** 2 for loss in losses) / 2)
+    assert found["loss"]["deviation"] == pytest.approx(spread, rel=1e-9)
+
+    again = tfm("run", rare, "--folds", "3", *QUICK)
+    assert again.err.count("nothing to do") == 9
+    assert "tiny: validation of 3 folds" in again.out
+    assert f"{mean:.4f} ± {spread:.4f}" in again.out
+
+
+def test_seeds_share_folds_and_a_fold_that_fails_leaves_no_mean(recipe: Path) -> None:
+    words = ("run", recipe, "--seeds", "3,4", "--folds", "2", *QUICK)
+    done = tfm(*words)
+    assert done.code == 0, done.err
+    assert done.err.count("dataset: copied from runs/tiny-3-fold-") == 2
+    assert [f"tiny-{seed}: validation of 2 folds" in done.out for seed in (3, 4)] == [True, True]
+    rows = [open_artifact(Path(f"runs/tiny-{seed}-fold-2/dataset")).fingerprint for seed in (3, 4)]
+    assert rows[0] == rows[1]
+    broken = Path("runs/tiny-3-fold-2/dataset")
+    broken.rename(Path("away"))
+    broken.write_text("no folder")
+    failed = tfm(*words, "--keep-going")
+    assert failed.code != 0
+    assert "1 of 4 recipes failed: tiny-3-fold-2" in failed.err
+    assert "tiny-3: validation" not in failed.out
+    assert "tiny-4: validation" in failed.out
+
+
+def test_what_folds_cannot_do_is_told_before_anything_runs(recipe: Path) -> None:
+    for words, problem in (
+        (("--json",), "it prints the figures of --folds"),
+        (("--folds", "1"), "greater than or equal to 2"),
+        (("--set", "data.fold.number=3", "--set", "data.fold.of=2"), "there is no fold 3 of 2"),
+    ):
+        done = tfm("run", recipe, *words)
+        assert done.code == 2
+        assert problem in " ".join(done.err.replace("│", " ").split())
+    assert not Path("runs").exists()

@@ -1,0 +1,188 @@
+"""The laws of folds: the seed and the texts alone decide, each example is held out once, and no source is parted."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any, get_args
+
+import datasets
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from tfm.data.config import CorpusConfig, DataConfig, FoldConfig, Format
+from tfm.data.corpora.portions import Fold, Portion, Share, draw, fold_of
+from tfm.data.corpora.preflight import preflight
+from tfm.data.corpora.sources import describe, pairs, resolve
+from tfm.data.corpora.splits import Splits
+from tfm.data.errors import DataError
+from tfm.tokenizer.config import Normalization, TokenizerConfig
+from tfm.tokenizer.normalization import normalizer
+
+PAIRED, ALONE = CorpusConfig(), CorpusConfig(source=None)
+STRANGE = ("", " ", "a", "A", "ﬁ", "fi", "é", "e\u0301", "É", "שלום", "नमस्ते", "İ", "ẞ", "Σς", "a\u00a0b", " a  b", "😀")
+TEXT = st.sampled_from(STRANGE) | st.text(max_size=4)
+SEEDS = st.integers(0, 2**63 - 1)
+
+
+def folds(corpora: tuple[CorpusConfig | Portion, ...], of: int, seed: int, *, held_out: bool) -> list[Portion]:
+    return [Portion(corpora, Fold(number, of, seed, held_out)) for number in range(1, of + 1)]
+
+
+@settings(max_examples=50)
+@given(st.lists(st.tuples(TEXT, TEXT), max_size=40), st.integers(2, 7), SEEDS, st.sampled_from([PAIRED, ALONE]))
+def test_folds_are_disjoint_cover_all_and_each_is_what_training_on_the_others_leaves_out(
+    texts: list[tuple[str, str]], of: int, seed: int, corpus: CorpusConfig
+) -> None:
+    held = [list(fold.of(corpus, texts)) for fold in folds((corpus,), of, seed, held_out=True)]
+    kept = [list(fold.of(corpus, texts)) for fold in folds((corpus,), of, seed, held_out=False)]
+    assert sum(map(Counter, held), Counter()) == Counter(texts)
+    for each, others in zip(held, kept, strict=True):
+        assert Counter(each) + Counter(others) == Counter(texts)
+        if corpus is PAIRED:
+            assert not {source for source, _ in each} & {source for source, _ in others}
+        else:
+            assert not {text for _, text in each if text.strip()} & {text for _, text in others if text.strip()}
+    assert held == [list(fold.of(corpus, iter(texts))) for fold in folds((corpus,), of, seed, held_out=True)]
+
+
+@settings(max_examples=60)
+@given(TEXT, TEXT, SEEDS)
+@example("ΑΣ", "ας", 1)
+@example("İ", "i\u0307", 3)
+@example("ﬁ", "FI", 5)
+@example(" a\u2003b ", "A B", 7)
+def test_texts_that_a_tokenizer_makes_one_are_never_parted(one: str, other: str, seed: int) -> None:
+    for form in get_args(Normalization):
+        for lowercase in (False, True):
+            coarse = normalizer(TokenizerConfig(normalization=form, lowercase=lowercase)).normalize_str
+            if coarse(one) == coarse(other):
+                assert fold_of(one, 1000, seed) == fold_of(other, 1000, seed)
+            assert fold_of(one, 1000, seed) == fold_of(coarse(one), 1000, seed)
+
+
+def test_every_letter_is_in_the_fold_of_its_other_cases_and_forms() -> None:
+    coarse = normalizer(TokenizerConfig(normalization="nfkc", lowercase=True)).normalize_str
+    letters = [chr(code) for code in range(0x20, 0x30000) if chr(code).lower() != chr(code)]
+    assert len(letters) > 1000
+    parted = [each for each in letters if fold_of(each, 10**6, 1) != fold_of(coarse(each), 10**6, 1)]
+    assert parted == []
+
+
+def test_folds_are_about_equal_seeded_and_independent_of_the_draws_of_splits() -> None:
+    texts = [f"sentence {number}" for number in range(4000)]
+    found = np.array([fold_of(text, 5, 1) for text in texts])
+    assert (np.abs(np.bincount(found)[1:] - 800) < 100).all()
+    other = np.array([fold_of(text, 5, 2) for text in texts])
+    assert 0.15 < (found == other).mean() < 0.25
+    inside = np.array([draw(text, 1) < 0.5 for text in texts])
+    assert (np.abs(np.bincount(found[inside])[1:] - 400) < 80).all()
+    assert fold_of("sentence 0", 5, 1) == found[0]
+
+
+def test_a_line_break_goes_with_the_line_before_it_and_an_empty_source_is_a_source() -> None:
+    lines = ["eins", "", "zwei", " ", "", "drei", ""]
+    for fold in folds((ALONE,), 3, 4, held_out=True):
+        inside = {text for text in lines if text.strip() and fold_of(text, 3, 4) == fold.part.number}  # type: ignore[union-attr]
+        expected, last = [], ""
+        for line in lines:
+            last = line if line.strip() else last
+            expected += [line] if last in inside else []
+        assert [text for _, text in fold.of(ALONE, [("", line) for line in lines])] == expected
+    pairs = [("", "a"), ("eins", "b"), ("", "c")]
+    held = [list(fold.of(PAIRED, pairs)) for fold in folds((PAIRED,), 3, 4, held_out=True)]
+    assert sum((("", "a") in each) == (("", "c") in each) for each in held) == 3
+
+
+LINES = [(f"Satz {number % 50} Ä", f"sentence-{number}") for number in range(80)]
+
+
+def write_all(format_: Format, folder: Path) -> dict[str, Any]:
+    """LINES as a corpus of a format."""
+    path = folder / f"all.{format_}"
+    sources, targets = ([pair[side] for pair in LINES] for side in (0, 1))
+
+    def write(name: Path, lines: list[str]) -> str:
+        name.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+        return str(name)
+
+    match format_:
+        case "text":
+            return {side: write(folder / side, list(texts)) for side, texts in zip(("source", "target"), zip(*LINES))}  # noqa: B905
+        case "tsv":
+            return {"path": write(path, ["source\ttarget", *map("\t".join, LINES)])}
+        case "csv":
+            return {"path": write(path, ["source,target", *map(",".join, LINES)])}
+        case "jsonl":
+            return {"path": write(path, [json.dumps({"source": one, "target": two}) for one, two in LINES])}
+        case "parquet":
+            pq.write_table(pa.table({"source": sources, "target": targets}), path)
+            return {"path": str(path)}
+        case "labelled":
+            return {
+                "path": write(path, [f"{label} {text}" for text, label in LINES]),
+                "source": "text",
+                "target": "label",
+            }
+        case "conllu":
+            blocks = [
+                [f"{place}\t{word}\t_\tX{number}\t_\t_\t0\tdep\t_\t_" for place, word in enumerate(text.split(), 1)]
+                for number, (text, _) in enumerate(LINES)
+            ]
+            return {
+                "path": write(path, [line for block in blocks for line in (*block, "")]),
+                "source": "form",
+                "target": "upos",
+            }
+        case "huggingface":
+            table = datasets.Dataset.from_dict({"source": sources, "target": targets})
+            datasets.DatasetDict(train=table).save_to_disk(str(path))
+            return {"path": str(path), "split": "train"}
+        case "generated":
+            return {"path": "copy", "split": "train", "size": 80}
+
+
+def texts_of(splits: Splits) -> tuple[Counter[tuple[str, str]], Counter[tuple[str, str]]]:
+    """What is trained on, and what is validated on."""
+    return Counter(pair for corpus in splits.train for pair in pairs(corpus)), Counter(pairs(splits.valid))
+
+
+@pytest.mark.parametrize("format_", get_args(Format))
+def test_a_recipes_folds_are_of_what_it_trains_on_whatever_the_format(format_: Format, tmp_path: Path) -> None:
+    corpus = CorpusConfig(format=format_, **write_all(format_, tmp_path))
+    again = corpus.model_copy(update={"weight": 3.0, "skip": 10, "epochs": (1, 2)})
+    for more in ({}, {"valid": corpus, "tests": {"test": corpus}}):
+        data = DataConfig.model_validate({"train": (corpus, again), "split_seed": 5, **more})
+        whole = resolve(data)
+        trained = Counter(pair for each in whole.train for pair in pairs(each))
+        held: Counter[tuple[str, str]] = Counter()
+        for number in range(1, 4):
+            one = resolve(data.model_copy(update={"fold": FoldConfig(number=number, of=3)}))
+            train, valid = texts_of(one)
+            assert train + valid == trained
+            assert not {source for source, _ in train} & {source for source, _ in valid}
+            assert [(each.weight, each.epochs) for each in one.train] == [(1.0, None), (3.0, (1, 2))]
+            assert one.tests == whole.tests
+            assert preflight(one)["valid"] is None
+            held += valid
+        assert held == trained
+
+
+def test_folds_are_described_and_an_empty_one_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text("same\tone\nsame\ttwo\n", encoding="utf-8")
+    corpus = CorpusConfig(format="tsv", path=str(path), source="0", target="1")
+    data = DataConfig(train=(corpus,), valid=corpus, tests={"test": corpus}, fold=FoldConfig(number=1, of=2))
+    splits = resolve(data)
+    assert describe(splits.train[0]) == f"all but fold 1 of 2 of {path}"
+    with pytest.raises(DataError, match=r"the (train|valid) split is empty: (all but )?fold 1 of 2 of .*a\.tsv has no"):
+        preflight(splits)
+    cut = resolve(DataConfig(train=(corpus,), fold=FoldConfig(number=2, of=2)))
+    assert describe(cut.valid) == f"fold 2 of 2 of random 80% of {path}"
+    assert cut.tests == {"test": Portion((corpus,), Share(0.9, 1.0, 1))}
+    with pytest.raises(ValidationError, match="there is no fold 4 of 3"):
+        FoldConfig(number=4, of=3)
