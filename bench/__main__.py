@@ -11,6 +11,7 @@ from bench.complexity import complexity
 from bench.decode import decode
 from bench.preprocess import preprocess
 from bench.processes import Failed
+from bench.search import search
 from bench.softmax import softmax
 from bench.startup import startup
 from bench.train import train
@@ -40,7 +41,7 @@ def told(bench: Callable[..., None]) -> Callable[..., None]:
     return handled
 
 
-for each in (train, decode, preprocess, startup, ceilings, complexity, softmax):
+for each in (train, decode, preprocess, startup, ceilings, complexity, softmax, search):
     app.command(name=each.__name__)(told(each))
 
 
