@@ -41,7 +41,7 @@ SAMPLERS: Mapping[str, Callable[[SearchConfig, int], BaseSampler]] = {
 }
 PRUNERS: Mapping[str, Callable[[], BasePruner]] = {
     "none": NopPruner,
-    "median": MedianPruner,
+    "median": lambda: MedianPruner(n_warmup_steps=2),  # while the learning rate still rises, figures say little
     "hyperband": HyperbandPruner,
 }
 
