@@ -13,6 +13,7 @@ from pathlib import Path
 from tfm.pipeline.comparison.seeds import Row, fold
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.run_summary import VALID, Trained, name_of, read_run
+from tfm.pipeline.scoring.ledger import NAME as LEDGER
 from tfm.pipeline.scoring.metrics.score import lower_is_better
 from tfm.pipeline.tasks.abilities import ABILITIES
 
@@ -96,7 +97,7 @@ def compare_runs(
     where none is given. test: a test set, or VALID; the main one where none is named. rows_of: which runs share a row.
     Raises DataError naming the folder that holds no model, RecipeError for a figure or test set that no run has.
     """
-    paths = list(dict.fromkeys(folders))
+    paths = [path for path in dict.fromkeys(folders) if path.name != LEDGER] or list(folders)  # as runs/* has it
     if baseline is not None and not any(map(partial(_is_same, baseline), paths)):
         paths = [baseline, *paths]
     names = [name_of(path) for path in paths]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from tfm.data.errors import printable
 from tfm.pipeline.comparison.metric_tests import Outcome, settings_of_tests
 from tfm.pipeline.comparison.runs import Comparison
-from tfm.pipeline.comparison.tables.columns import Cell, name_of, score_columns, signature
+from tfm.pipeline.comparison.tables.columns import NOT_COMPARABLE, STANDS, Cell, name_of, score_columns, signature
 from tfm.pipeline.comparison.tables.legend import legend
 
 ESCAPED = {
@@ -16,15 +16,17 @@ ESCAPED = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
+    '"': r"\symbol{34}",
+    **{each: f"{{{each}}}" for each in "[]*"},
     "±": r"$\pm$",
     "↓": r"$\downarrow$",
     "∞": r"$\infty$",
-    "–": "--",
-    "*": r"$^{*}$",
-    "†": r"$^{\dagger}$",
+    "–": r"\textendash{}",
+    "†": r"\dag{}",
 }
-"""What LaTeX would obey, or its fonts lack. Other scripts are left as they are: they need a font that has them."""
+"""What LaTeX obeys (where a line begins also [ and *), or its fonts lack. Other scripts stay as they are: they need
+a font that has them."""
+MARKS = {STANDS: "$^{*}$", NOT_COMPARABLE: r"$^{\dagger}$"}
 
 
 def latex(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> str:
@@ -54,7 +56,7 @@ def latex(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> str:
             *(rf"    {line} \\" for line in table[1:]),
             r"    \bottomrule",
             r"  \end{tabular}",
-            rf"  \caption{{{' '.join(escaped(each[0].upper() + each[1:]) + '.' for each in sentences)}}}",
+            rf"  \caption{{{' '.join(map(_sentence, sentences))}}}",
             r"  \label{tab:scores}",
             r"\end{table}",
         ]
@@ -63,11 +65,17 @@ def latex(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> str:
 
 def escaped(text: str) -> str:
     """The text such that LaTeX shows just it, on one line."""
-    return "".join(ESCAPED.get(each, each) for each in printable(text))
+    return "".join(ESCAPED.get(each, each) for each in printable(text)).replace("--", "-{}-")  # no ligature
+
+
+def _sentence(text: str) -> str:
+    """A sentence of the caption; a mark at its beginning looks as it does in the table."""
+    mark = MARKS.get(text[0])
+    return f"{escaped(text[0].upper() + text[1:]) if mark is None else mark + escaped(text[1:])}."
 
 
 def _cell(cell: Cell) -> str:
     value = escaped(cell.text)
     spread = rf" $\pm$ {escaped(cell.spread)}" if cell.spread else ""
-    marks = r"$^{*}$" * cell.stands + r"$^{\dagger}$" * (not cell.comparable)
+    marks = MARKS[STANDS] * cell.stands + MARKS[NOT_COMPARABLE] * (not cell.comparable)
     return (rf"\textbf{{{value}}}" if cell.best else value) + spread + marks

@@ -79,6 +79,15 @@ def test_a_model_alone_and_a_run_are_the_same(tmp_path: Path) -> None:
     assert by_model.figures == compare_runs([run]).runs[0].figures
 
 
+def test_the_ledger_that_lies_beside_the_runs_is_none_of_them(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    (tmp_path / "ledger.jsonl").write_text("")
+    assert [each.name for each in compare_runs(sorted(tmp_path.iterdir())).runs] == ["run"]
+    assert [each.name for each in compare_runs([run]).runs] == ["run"]
+    with pytest.raises(DataError, match=r"ledger\.jsonl"):
+        compare_runs([tmp_path / "ledger.jsonl"])
+
+
 def test_runs_of_one_name_are_told_by_their_folders(tmp_path: Path) -> None:
     folders = [make_run(tmp_path / place / "run") for place in "ab"]
     assert [run.name for run in compare_runs(folders).runs] == [str(folder) for folder in folders]

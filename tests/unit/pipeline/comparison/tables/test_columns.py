@@ -209,7 +209,7 @@ def test_latex_is_escaped_and_says_how_it_was_tested(tmp_path: Path) -> None:
     assert rows[0] == r"& exact match \\"
     assert rows[1].startswith(
         r"a\_1 \& 50 \% of \textbackslash{}\{x\}\$y\textasciicircum{}z\textasciitilde{}\#\textless{}tab\textgreater{}"
-        r"\textbar{}\textquotedbl{}q\textquotedbl{} & 50.00 $\pm$ "
+        r"\textbar{}\symbol{34}q\symbol{34} & 50.00 $\pm$ "
     )
     assert re.fullmatch(r"عربي & \\textbf\{87\.50\} \$\\pm\$ \d+\.\d\d\$\^\{\*\}\$ \\\\", rows[2])
     assert all(len(re.findall(r"(?<!\\)&", row)) == 1 for row in rows)
@@ -233,6 +233,7 @@ def test_every_character_that_latex_obeys_is_escaped() -> None:
         assert len(escaped(character)) > 1
     assert escaped("zwei\nZeilen\x1b") == r"zwei\textbackslash{}nZeilen\textbackslash{}x1b"
     assert escaped("Größe 狗") == "Größe 狗"
+    assert escaped("*[a]--b–c") == r"{*}{[}a{]}-{}-b\textendash{}c"  # a row's end takes * and [...] for its own
 
 
 def test_a_cell_shows_its_marks_behind_its_spread() -> None:
