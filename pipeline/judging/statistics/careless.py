@@ -66,22 +66,20 @@ def verdicts(conducts: Sequence[Conduct], judgments: Sequence[Judgment]) -> list
     Correlations come last, the lowest first, and no longer with a judge who was named: careless answers among the
     others would lower everyone's.
     """
-    reasons = {
-        each.judge: [
-            *filter(None, (_checks(each), _repeats(each, conducts), _same(each), _time(each, conducts))),
-        ]
-        for each in conducts
-    }
+    reasons: dict[str, list[str]] = {}
+    for each in conducts:
+        found = (_checks(each), _repeats(each, conducts), _same(each), _time(each, conducts))
+        reasons[each.judge] = [reason for reason in found if reason]
     table = by_judge(z_scores(judgments)[0])  # so that nobody weighs more among the others for using the whole scale
-    while worst := _lowest(table, [judge for judge, found in reasons.items() if not found]):
+    while worst := _lowest(table, [judge for judge, some in reasons.items() if not some]):
         judge, reason = worst
         reasons[judge].append(reason)
     trusted = {judge: values for judge, values in table.items() if not reasons.get(judge)}
-    found = []
+    told = []
     for each in conducts:
         own, others = with_others(table.get(each.judge, {}), trusted, each.judge)
-        found.append(Verdict(each, pearson(own, others), len(own), reasons[each.judge]))
-    return found
+        told.append(Verdict(each, pearson(own, others), len(own), reasons[each.judge]))
+    return told
 
 
 def _lowest(table: Mapping[str, Mapping[Unit, float]], judges: Sequence[str]) -> tuple[str, str] | None:
