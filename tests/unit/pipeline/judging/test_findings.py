@@ -59,6 +59,10 @@ def test_a_panel_with_three_careless_judges(tmp_path: Path, kind: Kind) -> None:
     told = [note for note in findings.notes if "seems careless" in note]
     assert [note.split()[0] for note in told] == panel.CARELESS
     assert all("The answers count; --without judge-" in note for note in told)
+    for scale in findings.scales:
+        z = {each.system: each.z.value for each in scale.systems if each.z is not None}
+        for test in scale.tests:  # of z, over all segments
+            assert test.difference == pytest.approx(z[test.first] - z[test.second], abs=1e-9)
 
 
 @pytest.mark.slow

@@ -79,6 +79,14 @@ def test_two_judges_or_few_units_say_nothing() -> None:
     assert not any(each.reasons for each in of([0.5, 0.5, 0.5, 50.0], num_units=9))
 
 
+def test_chance_alone_names_nobody() -> None:
+    """Thirteen texts may give a judge who is no worse than others such a correlation; sixty do not."""
+    few, many = (of([1.0, 1.0, 1.0, 1.0, 50.0], num_units)[-1] for num_units in (13, 60))
+    assert few.correlation is not None
+    assert few.correlation < 0.1
+    assert (bool(few.reasons), bool(many.reasons)) == (False, True)
+
+
 def test_where_nobody_agrees_nobody_is_named() -> None:
     assert not any(each.reasons for each in of([50.0] * 5))
 
