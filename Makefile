@@ -98,7 +98,7 @@ bench: $(INSTALLED)
 
 variants: $(INSTALLED)
 	$(TFM) run recipes/variants/base.toml $(VARIANTS:%=recipes/variants/%.toml)
-	$(TFM) compare runs/base $(VARIANTS:%=runs/%) --plot runs/variants.svg
+	$(TFM) compare runs/base $(VARIANTS:%=runs/%) --sort loss --plot runs/variants.svg
 
 check: $(INSTALLED)
 	$(VENV)/bin/ruff check

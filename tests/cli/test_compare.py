@@ -77,7 +77,7 @@ def test_runs_share_what_is_the_same_and_are_compared(recipes: list[Path]) -> No
     # BLEU of lower-cased text is another BLEU: it is marked, and it is said why.
     changed = tfm("run", recipes[1], "--set", "evaluation.lowercase=true")
     assert changed.code == 0, changed.err
-    marked = tfm("compare", "runs/tiny", "runs/other")
+    marked = tfm("compare", "runs/tiny", "runs/other", *QUICK)
     assert "†" in marked.out.splitlines()[4]
     assert "†: not comparable with tiny" in marked.err
     assert "case:lc instead of case:mixed" in marked.err
