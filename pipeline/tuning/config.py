@@ -102,6 +102,9 @@ class SearchConfig(BaseModel):
     updates: int | None = Field(None, ge=1, description="in all")
     seed: int = Field(1, ge=0, lt=2**32)
     repeats: int = Field(1, ge=1, description="seeds a configuration is trained with; the mean counts")
+    folds: int | None = Field(
+        None, ge=2, le=1000, description="cross-validation on the training data, in so many folds; the mean counts"
+    )
     keep: int = Field(3, ge=1, description="trials whose models stay on disk: the best so far")
     window: WindowConfig = WindowConfig()
     evolution: EvolutionConfig = EvolutionConfig()

@@ -23,6 +23,10 @@ PRUNINGS = {
     "median": "; trials below the median of earlier ones at the same validation were ended",
     "hyperband": "; trials were ended early by Hyperband (Li et al. 2018)",
 }
+PAIRED = (
+    "the one-sided paired t-test over folds, its variance corrected as trainings share data (Nadeau and Bengio 2003; "
+    "no estimate of it is unbiased: Bengio and Grandvalet 2004)"
+)
 
 
 def paragraph(config: SearchConfig, parameters: Sequence[Parameter], results: Results) -> str:
@@ -34,28 +38,33 @@ def paragraph(config: SearchConfig, parameters: Sequence[Parameter], results: Re
             other[each.ended] = other.get(each.ended, 0) + 1
     space = "; ".join(f"{each.key}: {each.in_words()}{_condition(each)}" for each in parameters)
     method = METHODS[config.method].format(window=config.window, evolution=config.evolution)
-    seeds = (
-        f"with {config.repeats} seeds each, of which the mean counts" if config.repeats > 1 else "with one seed each"
-    )
+    seeds = f"{config.repeats} seeds each, of which the mean counts" if config.repeats > 1 else "one seed each"
     counts = "".join(f", {number} {kind}" for kind, number in sorted(other.items()))
     hours = sum(each.seconds for each in results.trials) / 3600
     updates = sum(each.updates for each in results.trials)
     text = (
-        f"Hyperparameters were chosen by {method}{PRUNINGS[config.pruning]}, by the {config.metric} of the validation "
-        f"set (seed {config.seed}). The space was: {space}. Of {len(results.trials)} trials, trained {seeds}, "
+        f"Hyperparameters were chosen by {method}{PRUNINGS[config.pruning]}, by the {_judged(config)} "
+        f"(seed {config.seed}). The space was: {space}. Of {len(results.trials)} trials, trained with {seeds}, "
         f"{len(done)} finished{counts}; they took {updates:,} updates and {hours:.2f} hours in all."
     )
     if results.best is None:
         return text + " No trial has finished."
     best = ", ".join(f"{key} = {value}" for key, value in results.best.configuration.items())
     text += f" The best, trial {results.best.number}, had {config.metric} {results.best.value:.4f} with {best}."
-    if config.repeats == 1:
+    if config.repeats == 1 and config.folds is None:
         return text + " With one seed each, nothing is said about whether the next ones are worse."
     others = [str(each.number) for each in results.not_worse[1:]]
     found = (
         f"trials {', '.join(others)} are" if len(others) > 1 else f"trial {others[0]} is" if others else "no trial is"
     )
-    return f"{text} By Welch's one-sided t-test over seeds, {found} not worse than it at p < 0.05."
+    test = "Welch's one-sided t-test over seeds" if config.folds is None else PAIRED
+    return f"{text} By {test}, {found} not worse than it at p < 0.05."
+
+
+def _judged(config: SearchConfig) -> str:
+    if config.folds is None:
+        return f"{config.metric} of the validation set"
+    return f"mean {config.metric} of {config.folds}-fold cross-validation on the training data"
 
 
 def _condition(parameter: Parameter) -> str:

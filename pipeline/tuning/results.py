@@ -19,8 +19,8 @@ STILL = {TrialState.RUNNING: "running", TrialState.WAITING: "waiting"}
 class TrialResult:
     """A trial: its settings, how it ended and why, and what it cost.
 
-    value: the figure of validation, the mean over seeds. values: of each seed. validations: the first seed's figure
-    after each validation. began: seconds since 1970. seconds: of work.
+    value: the figure of validation, the mean over all runs. values: of each run: of each fold, in it of each seed.
+    validations: the first run's figure after each validation. began: seconds since 1970. seconds: of work.
     """
 
     number: int
@@ -66,7 +66,7 @@ def results(trials: Trials) -> Results:
     by_number = {each.number: each for each in found}
     ranked = tuple(by_number[each.number] for each in trials.finished())
     metric = trials.config.metric
-    return Results(metric, found, ranked, tuple(not_worse(ranked, metric)), _importances(trials))
+    return Results(metric, found, ranked, tuple(not_worse(ranked, metric, trials.config.folds)), _importances(trials))
 
 
 def _result(trial: FrozenTrial) -> TrialResult:
@@ -86,17 +86,48 @@ def _result(trial: FrozenTrial) -> TrialResult:
     )
 
 
-def not_worse(ranked: Sequence[TrialResult], metric: str) -> list[TrialResult]:
-    """The best trial, and those after it that Welch's t-test over seeds does not find worse at p < 0.05, one-sided.
+def not_worse(ranked: Sequence[TrialResult], metric: str, folds: int | None = None) -> list[TrialResult]:
+    """The best trial, and those after it that a one-sided t-test does not find worse at p < 0.05.
 
-    Of one seed a trial there is no such test: the best alone is returned. A trial of the same configuration as an
-    earlier one is passed over.
+    The test is Welch's over seeds or, where trials share folds, the paired one over folds. Of one seed a trial and no
+    folds there is no such test: the best alone is returned. A trial of the same configuration as an earlier one is
+    passed over.
     """
     if not ranked:
         return []
     best, *rest = ranked
     others = [each for each in rest if len(each.values) > 1 and len(best.values) > 1]
-    return [best, *(each for each in others if worse_p(best.values, each.values, metric) >= WORSE_AT)]
+    if folds is None:
+        return [best, *(each for each in others if worse_p(best.values, each.values, metric) >= WORSE_AT)]
+    mine = fold_means(best.values, folds)
+    return [
+        best,
+        *(each for each in others if worse_on_folds_p(mine, fold_means(each.values, folds), metric) >= WORSE_AT),
+    ]
+
+
+def fold_means(values: Sequence[float], folds: int) -> list[float]:
+    """The mean over seeds in each fold, of values that stand fold after fold."""
+    repeats = len(values) // folds
+    return [math.fsum(values[start : start + repeats]) / repeats for start in range(0, len(values), repeats)]
+
+
+def worse_on_folds_p(best: Sequence[float], other: Sequence[float], metric: str) -> float:
+    """p of the other's mean not being worse than the best's, by a one-sided t-test on their differences in each fold.
+
+    Trainings on k folds share data, so that the variance of the mean difference is more than s²/k; it is taken to be
+    s² (1/k + 1/(k - 1)), for test sets 1/(k - 1) as large as the training set (Nadeau and Bengio 2003). No estimate of
+    it is unbiased (Bengio and Grandvalet 2004). 0 or 1 where all differences are equal.
+    """
+    from scipy.stats import t
+
+    sign = 1 if metric in LOWER_IS_BETTER else -1
+    differences = [sign * (theirs - mine) for mine, theirs in zip(best, other, strict=True)]
+    mean, k = math.fsum(differences) / len(differences), len(differences)
+    if len(set(differences)) == 1:
+        return 0.0 if mean > 0 else 1.0
+    squared = math.fsum((each - mean) ** 2 for each in differences) / (k - 1)
+    return float(t.sf(mean / math.sqrt(squared * (1 / k + 1 / (k - 1))), k - 1))
 
 
 def worse_p(best: Sequence[float], other: Sequence[float], metric: str) -> float:

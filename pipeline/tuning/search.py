@@ -32,6 +32,9 @@ KEPT = {
     "data.target": "figures of different texts do not compare",
     "data.valid": "figures of different texts do not compare",
     "data.tests": "a search does not look at the tests",
+    "data.ratios": "figures of different texts do not compare",
+    "data.split_seed": "figures of different texts do not compare",
+    "data.fold": "search.folds cross-validates",
     "data.limits": "it decides which validation texts count",
     "training.validation": "it decides what is validated, and when",
     "training.early_stopping.metric": "search.metric says it",
@@ -55,18 +58,27 @@ class Search:
         return self.trials.folder
 
 
-def open_search(file: Path, sets: Sequence[str] = (), url: str | None = None, root: Path = Path("runs")) -> Search:
-    """The search that a file describes, begun or gone on with.
+def open_search(
+    file: Path,
+    sets: Sequence[str] = (),
+    url: str | None = None,
+    root: Path = Path("runs"),
+    folds: int | None = None,
+) -> Search:
+    """The search that a file describes, begun or gone on with. folds: in place of the file's, where given.
 
     Raises RecipeError for what cannot be searched, DataError where the folder holds another search.
     """
     config = load_search(file)
+    config = config if folds is None else config.model_copy(update={"folds": folds})
     base = file.parent / config.base
     recipe = load_recipe(base, sets)
     parameters = parameters_of(config.space)
     for each in parameters:
         _check_key(each, config, file)
     check_method(config, parameters)
+    if config.folds is not None and recipe.data.fold is not None:
+        raise RecipeError(f"{file}: search.folds = {config.folds} sets data.fold, which {base} has too: omit one")
     if config.metric == "bleu" and not recipe.training.validation.bleu:
         raise RecipeError(f'{file}: search.metric = "bleu" needs training.validation.bleu = true in {base}')
     about = {
@@ -87,6 +99,8 @@ def _check_key(parameter: Parameter, config: SearchConfig, file: Path) -> None:
         field_at(Recipe, tuple(each for each in parts if not each.isdecimal())) is None
     ):  # an item of a list has a number
         raise RecipeError(f"{place} is not a key of recipes")
+    if parts[:2] == ("data", "train") and config.folds is not None and parts[-1] not in ("weight", "epochs"):
+        raise RecipeError(f"{place} cannot be varied with search.folds: the folds are of these texts")
     if parts[0] == "tokenizer" and config.metric != "bleu":
         raise RecipeError(
             f"{place}: with another vocabulary the {config.metric} is by other pieces and does not compare: "
@@ -131,7 +145,7 @@ def finish(search: Search, command: Sequence[str], reporter: Reporter) -> Path:
     made = search.trials.place(best.number)
     first = made.with_name(f"{made.name}-{recipe.seed}") if search.config.repeats > 1 else made
     target = search.folder / FINAL
-    if not target.exists() and (first / "model").exists():
+    if search.config.folds is None and not target.exists() and (first / "model").exists():  # else trained on all folds
         draft = target.with_name(f".{FINAL}.draft")
         with beginning(target):
             shutil.rmtree(draft, ignore_errors=True)

@@ -19,6 +19,7 @@ from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.artifacts.files import beginning
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.recipes.chain import Run, run_stage
+from tfm.pipeline.recipes.cross_validation import without_fold
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe, run_folder
 from tfm.pipeline.recipes.several_recipes import plan_of, take_over
 from tfm.pipeline.runtime.progress import Reporter
@@ -50,7 +51,7 @@ class Outcome:
 def run_trial(
     trials: Trials, claimed: Claimed, base: Path, sets: Sequence[str], *, command: Sequence[str], reporter: Reporter
 ) -> Outcome:
-    """Run a trial to its end and tell the study; of several seeds the mean counts.
+    """Run a trial to its end and tell the study; of several seeds and folds the mean counts.
 
     Raises Stopped and what has nothing to do with the configuration (no data, a full disk): the trial then stays as it
     is, and the next worker goes on with it.
@@ -87,17 +88,14 @@ def _run(
     command: Sequence[str],
     reporter: Reporter,
 ) -> Outcome:
-    """Train the configuration with each seed."""
+    """Train the configuration on each fold with each seed."""
     try:
         recipe = recipe_of(trials, base, sets, configuration, claimed.folder.name)
     except RecipeError as error:
         return Outcome(IMPOSSIBLE, str(error).splitlines()[0], None)
-    seeds = [recipe.seed + number for number in range(trials.config.repeats)]
     account = Account(trials, claimed)
     values = []
-    for seed in seeds:
-        name = recipe.name if len(seeds) == 1 else f"{recipe.name}-{seed}"
-        one = recipe.model_copy(update={"name": name, "seed": seed})
+    for one in runs_of(recipe, trials.config.folds, trials.config.repeats):
         try:
             _prepare(trials, one, command, reporter)
         except DataError as error:
@@ -114,6 +112,17 @@ def _run(
             return Outcome(FAILED, f"its {trials.config.metric} of validation is {values[-1]}", None)
     claimed.trial.set_user_attr("values", values)
     return Outcome(FINISHED, "", math.fsum(values) / len(values))
+
+
+def runs_of(recipe: Recipe, folds: int | None, repeats: int) -> list[Recipe]:
+    """What a configuration is trained as: fold after fold, each with seed after seed."""
+    of_folds = [recipe] if folds is None else [without_fold(recipe, number, folds) for number in range(1, folds + 1)]
+    if repeats == 1:
+        return of_folds
+    seeds = range(recipe.seed, recipe.seed + repeats)
+    return [
+        each.model_copy(update={"name": f"{each.name}-{seed}", "seed": seed}) for each in of_folds for seed in seeds
+    ]
 
 
 def _prepare(trials: Trials, recipe: Recipe, command: Sequence[str], reporter: Reporter) -> None:
@@ -133,9 +142,9 @@ def _prepare(trials: Trials, recipe: Recipe, command: Sequence[str], reporter: R
 
 
 def _train(trials: Trials, recipe: Recipe, account: "Account", command: Sequence[str], reporter: Reporter) -> float:
-    """Train one seed from where it is; its figure of validation."""
+    """Train one fold with one seed from where it is; its figure of validation."""
     place = Run(run_folder(recipe, trials.folder / "trials"))
-    account.seed = recipe.seed
+    account.run = recipe.name
     train(
         recipe.training,
         recipe.model,
@@ -160,7 +169,7 @@ class Account:
     """What a trial has spent and how it did, kept in the study as it goes on; and whether it is worth going on."""
 
     def __init__(self, trials: Trials, claimed: Claimed) -> None:
-        self.seed: int | None = None
+        self.run = ""
         self._trial, self._metric = claimed.trial, trials.config.metric
         self._judged = trials.config.pruning != "none"
         self._seconds = float(claimed.earlier.get("seconds", 0.0))
@@ -170,20 +179,20 @@ class Account:
 
     @property
     def updates(self) -> int:
-        """Of all seeds together."""
+        """Of all runs together."""
         return sum(self._updates.values())
 
     def spend(self, updates: int) -> None:
-        """Write down that the present seed has had so many updates, and the seconds since this was last done."""
+        """Write down that the present run has had so many updates, and the seconds since this was last done."""
         now = time.monotonic()
         self._seconds, self._clock = self._seconds + now - self._clock, now
-        self._updates[str(self.seed)] = updates
+        self._updates[self.run] = updates
         self._trial.set_user_attr("updates_of", self._updates)
         self._trial.set_user_attr("updates", self.updates)
         self._trial.set_user_attr("seconds", round(self._seconds, 3))
 
     def hear(self, found: Validation) -> None:
-        """Write a validation down. Raises _Pruned where the first seed falls behind other trials.
+        """Write a validation down. Raises _Pruned where the first run falls behind other trials.
 
         Trials are compared by the number of their validations, which are of one age also where batches differ.
         """

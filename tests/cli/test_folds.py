@@ -1,4 +1,4 @@
-"""`tfm run --folds`: runs of the folds up to their models, each figure, the mean; nothing of a fold is trained on."""
+"""`tfm run --folds` and `[search] folds`: each fold is a run up to its model; nothing of a fold is trained on."""
 
 import json
 import math
@@ -99,4 +99,72 @@ def test_what_folds_cannot_do_is_told_before_anything_runs(recipe: Path) -> None
         done = tfm("run", recipe, *words)
         assert done.code == 2
         assert problem in " ".join(done.err.replace("│", " ").split())
+    assert not Path("runs").exists()
+
+
+SEARCH = """
+[search]
+base = "tiny.toml"
+method = "grid"
+metric = "loss"
+folds = 2
+{more}
+
+[search.space]
+"training.schedule.peak" = {{ values = [0.0001, 0.02] }}
+"""
+
+
+def test_a_search_chooses_by_the_mean_over_folds_and_its_final_is_trained_on_all(recipe: Path) -> None:
+    Path("s.toml").write_text(SEARCH.format(more=""), encoding="utf-8")
+    done = tfm("search", "s.toml", *QUICK, "--json")
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    for trial in found["trials"]:
+        runs = [Path("runs/s/trials", f"{trial['number']:04}-fold-{fold}") for fold in (1, 2)]
+        losses = [open_artifact(run / "model").figures["validation"]["loss"] for run in runs]  # type: ignore[index,call-overload]
+        assert trial["values"] == losses
+        assert trial["value"] == pytest.approx(sum(losses) / 2, rel=1e-12)
+        assert trial["updates"] == 4
+        assert trial["validations"] == losses[:1]
+    logs = [Path(f"runs/s/trials/{number:04}/log.txt").read_text(encoding="utf-8") for number in (0, 1)]
+    assert [log.count("dataset: copied from") for log in logs] == [0, 2]
+    page = Path("runs/s/search/report.html").read_text(encoding="utf-8")
+    assert "by the mean loss of 2-fold cross-validation on the training data" in page
+    assert "Nadeau and Bengio 2003" in page
+    done = tfm("search", "s.toml", *QUICK, "--final")
+    assert done.code == 0, done.err
+    data = load_dataset(Path("runs/s/final/dataset"))
+    assert (len(data.train), len(data.valid)) == (200, 20)
+    assert Path("runs/s/final/scores/scores.json").exists()
+
+
+@pytest.mark.slow
+def test_folds_and_seeds_together_and_folds_of_the_command_line(recipe: Path) -> None:
+    Path("s.toml").write_text(SEARCH.format(more="repeats = 2"), encoding="utf-8")
+    done = tfm("search", "s.toml", *QUICK, "--folds", "3", "--json")
+    assert done.code == 0, done.err
+    for trial in json.loads(done.out)["trials"]:
+        names = [f"{trial['number']:04}-fold-{fold}-{seed}" for fold in (1, 2, 3) for seed in (1, 2)]
+        made = [open_artifact(Path("runs/s/trials", name, "model")) for name in names]
+        assert [each.seed for each in made] == [1, 2] * 3
+        assert trial["values"] == [each.figures["validation"]["loss"] for each in made]  # type: ignore[index,call-overload]
+    assert tfm("search", "s.toml", *QUICK).code == 65  # two folds are another search
+
+
+def test_what_folds_make_incomparable_is_refused(recipe: Path) -> None:
+    for key, problem in (
+        ("data.split_seed", "cannot be varied: figures of different texts do not compare"),
+        ("data.fold.number", "cannot be varied: search.folds cross-validates"),
+        ("data.train.0.size", "cannot be varied with search.folds: the folds are of these texts"),
+    ):
+        space = f'[search.space]\n"{key}" = {{ values = [1, 2] }}\n'
+        Path("s.toml").write_text(SEARCH.format(more="").partition("[search.space]")[0] + space, encoding="utf-8")
+        done = tfm("search", "s.toml")
+        assert done.code == 2
+        assert problem in " ".join(done.err.split())
+    Path("s.toml").write_text(SEARCH.format(more=""), encoding="utf-8")
+    done = tfm("search", "s.toml", "--set", "data.fold.number=1", "--set", "data.fold.of=4")
+    assert done.code == 2
+    assert "search.folds = 2 sets data.fold, which tiny.toml has too" in " ".join(done.err.split())
     assert not Path("runs").exists()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.cli.user import Result, tfm
+from tfm.data.dataset.store import load_dataset
 
 ANIMALS, TOOLS = "cat dog horse owl bee".split(), "saw drill hammer file rasp".split()
 RECIPE = """
@@ -270,6 +271,41 @@ def test_what_does_not_combine_is_refused_before_any_work(settings: tuple[str, .
     assert refused.code == 2
     assert problem in refused.err
     assert not Path("runs").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("settings", "source", "target"),
+    [
+        (("training.validation.bleu=false",), "sentence", "tags"),
+        (LINES, None, "sentence"),
+        ((*LINES, "model.block=16", "data.batch_tokens=64"), None, "sentence"),
+        ((*MASKED, "tokenizer.target_kind=word"), "sentence", "sentence"),
+        (CLASSES, "sentence", "kind"),
+        (TAGS, "sentence", "tags"),
+        (('model.architecture="skip_gram"', 'model.task="word_vectors"', "model.embedding_dim=8"), None, "sentence"),
+    ],
+    ids=["translation", "texts", "windows", "masked", "classification", "tagging", "word_vectors"],
+)
+def test_every_task_is_cross_validated(settings: tuple[str, ...], source: str | None, target: str) -> None:
+    corpus = CORPUS.format(source=json.dumps(source or "none"), target=target)
+    recipe = RECIPE.format(corpus=corpus)
+    unused = {"skip_gram": ("encoder =", "decoder =", "dropout ="), "decoder_only": ("encoder =",)}
+    for architecture, starts in unused.items():
+        if any(architecture in setting for setting in settings):
+            recipe = "\n".join(line for line in recipe.splitlines() if not line.startswith(starts))
+    Path("task.toml").write_text(recipe, encoding="utf-8")
+    words = [word for setting in (*settings, "training.max_steps=12") for word in ("--set", setting)]
+    done = tfm("run", "task.toml", "--device", "cpu", "--folds", "2", "--json", *words)
+    assert done.code == 0, done.err
+    (found,) = json.loads(done.out)
+    assert sum(fold["examples"] for fold in found["folds"]) == 300
+    for number in (1, 2):
+        data = load_dataset(Path(f"runs/task-fold-{number}/dataset"))
+        assert len(data.train) + len(data.valid) == 300
+        assert data.valid.texts()[0 if source else 1]
+    assert 0 < found["loss"]["mean"] < 6
+    assert not list(Path("runs").glob("*/scores"))
 
 
 def test_a_curriculum_trains_each_corpus_in_its_epochs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,16 @@ def search(
     final: Annotated[
         bool, typer.Option("--final", help="Run no trial: finish the best one, and score its test sets, once.")
     ] = False,
+    folds: Annotated[
+        int | None,
+        typer.Option(
+            "--folds",
+            metavar="N",
+            min=2,
+            max=1000,
+            help="Cross-validate each trial on the training data; search.folds.",
+        ),
+    ] = None,
     storage: Annotated[
         str | None,
         typer.Option("--storage", metavar="URL", help="A database for the trials; default: a file in the run."),
@@ -46,7 +56,7 @@ def search(
     from tfm.cli.console import reporter
 
     talk = reporter(tables_on_stdout=not as_json)
-    found = open_search(file, sets or (), storage)
+    found = open_search(file, sets or (), storage, folds=folds)
     if not report and not final:
         job = Work(found.trials, found.base, found.sets, argv(), talk)
         if found.config.method == "grid":

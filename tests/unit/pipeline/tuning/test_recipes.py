@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from optuna.trial import TrialState
 
 from tfm.pipeline.tuning.search import open_search
 
@@ -13,7 +14,7 @@ FILES = [
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_it_opens(file: Path, tmp_path: Path) -> None:
-    assert open_search(file, root=tmp_path).trials.all() == []
+    assert {each.state for each in open_search(file, root=tmp_path).trials.all()} <= {TrialState.WAITING}
 
 
 def test_an_item_of_a_list_has_a_number(tmp_path: Path) -> None:

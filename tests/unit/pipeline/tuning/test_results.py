@@ -3,11 +3,11 @@
 import math
 
 import pytest
-from scipy.stats import t
+from scipy.stats import t, ttest_rel
 
 from tfm.pipeline.tuning.config import SearchConfig
 from tfm.pipeline.tuning.report import page, paragraph
-from tfm.pipeline.tuning.results import Results, TrialResult, not_worse, worse_p
+from tfm.pipeline.tuning.results import Results, TrialResult, fold_means, not_worse, worse_on_folds_p, worse_p
 from tfm.pipeline.tuning.space import parameters_of
 
 CONFIG = SearchConfig.model_validate(
@@ -65,6 +65,28 @@ def test_the_best_stands_with_all_that_are_not_worse() -> None:
     assert not_worse((), "loss") == []
 
 
+def test_folds_are_compared_in_pairs_with_more_variance_as_their_trainings_share_data() -> None:
+    best, other = (1.0, 1.4, 0.8, 1.2, 1.1), (1.05, 1.41, 0.93, 1.24, 1.12)
+    plain = ttest_rel(other, best).statistic
+    corrected = plain * math.sqrt((1 / 5) / (1 / 5 + 1 / 4))  # Nadeau and Bengio 2003
+    assert worse_on_folds_p(best, other, "loss") == pytest.approx(float(t.sf(corrected, 4)), rel=1e-9)
+    turned = [-each for each in best], [-each for each in other]
+    assert worse_on_folds_p(*turned, "accuracy") == pytest.approx(float(t.sf(corrected, 4)), rel=1e-9)
+    assert worse_p(best, other, "loss") > 0.3 > 0.1 > worse_on_folds_p(best, other, "loss")
+    assert worse_on_folds_p((1.0, 2.0), (1.5, 2.5), "loss") == 0
+    assert worse_on_folds_p((1.0, 2.0), (1.0, 2.0), "loss") == 1
+
+
+def test_with_folds_the_best_stands_with_those_that_folds_do_not_find_worse() -> None:
+    assert fold_means((1.0, 3.0, 5.0, 7.0, 0.0, 1.0), 3) == [2.0, 6.0, 0.5]
+    best = (1.0, 1.0, 5.0, 5.2, 2.0, 1.8, 3.0, 3.0)  # four folds of two seeds
+    always = tuple(each + extra for each, extra in zip(best, (0.1, 0.12, 0.09, 0.1, 0.1, 0.11, 0.1, 0.1), strict=True))
+    once = (*best[:6], 3.9, 4.0)
+    ranked = (trial(0, best), trial(1, always), trial(2, once), trial(3, ()))
+    assert [each.number for each in not_worse(ranked, "loss", 4)] == [0, 2]
+    assert [each.number for each in not_worse(ranked, "loss")] == [0, 1, 2]
+
+
 def some_results() -> Results:
     failed = trial(3, (), "failed", "loss & gradient <b>not finite</b>")
     trials = (trial(0, NEAR), trial(1, FAR), trial(2, BEST), failed)
@@ -86,6 +108,15 @@ def test_the_paragraph_says_what_a_reader_must_know() -> None:
         "trial 0 is not worse than it at p < 0.05",
     ):
         assert part in text
+
+
+def test_the_paragraph_of_folds_names_them_and_their_test() -> None:
+    folds = CONFIG.model_copy(update={"folds": 5, "repeats": 1})
+    text = paragraph(folds, parameters_of(CONFIG.space), some_results())
+    assert "by the mean loss of 5-fold cross-validation on the training data (seed 1)" in text
+    assert "trained with one seed each" in text
+    assert "By the one-sided paired t-test over folds" in text
+    assert "trial 0 is not worse" in text
 
 
 def test_the_page_shows_all_trials_and_no_markup_of_theirs() -> None:
