@@ -104,9 +104,7 @@ def test_without_leaves_out_and_changes_no_verdict(tmp_path: Path) -> None:
     everyone = judged(tmp_path, "likert", seed=2, segments=40)
     careful = judged(tmp_path, "likert", seed=2, segments=40, without=panel.CARELESS)
     assert careful.judges == everyone.judges
-    assert [each.num_ratings for each in everyone.scales[0].systems] == [146, 147, 147] or sum(
-        each.num_ratings for each in everyone.scales[0].systems
-    ) == 440
+    assert sum(each.num_ratings for each in everyone.scales[0].systems) == 440
     assert sum(each.num_ratings for each in careful.scales[0].systems) == 320
     assert careful.scales[0].alpha.value > 0.5 > everyone.scales[0].alpha.value  # type: ignore[operator]
     assert len(careful.scales[0].kappas) == 28
@@ -150,9 +148,7 @@ def test_one_judge_alone(tmp_path: Path, kind: Kind) -> None:
 def test_a_system_that_always_wins_is_told(tmp_path: Path) -> None:
     always = {"good": 0.0, "poor": 0.9}
     found = judged(tmp_path, "pairwise", seed=1, segments=20, judges=[panel.careful] * 2, wrong=always)
-    assert "one of these won every comparison with another; only the prior bounds it: good | poor" in found.notes or (
-        "only the prior bounds it: poor | good" in " ".join(found.notes)
-    )
+    assert found.notes == ["one of these won every comparison with another; only the prior bounds it: good | poor"]
     assert found.choices is not None
     assert found.choices.systems[0].strength.low is None
 
