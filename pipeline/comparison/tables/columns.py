@@ -21,6 +21,7 @@ STANDS, NOT_COMPARABLE = "*", "†"
 SAID = ("model.architecture", "model.task")  # they have columns of their own
 SCATTERED = ("valid", "test")  # of these figures the scatter over seeds is shown
 SMALL = 2.0  # scores below are shown with more digits: bits a character, COMET
+HUGE = 1e9  # scores from here on, such as a perplexity of what a model never says, are shown as 1.04e+99
 LONGEST = 40  # characters of a setting
 P_VALUES = ("p bootstrap", "p randomisation", "p over seeds", "p corrected")
 Shown = Callable[[float], str]
@@ -113,7 +114,13 @@ def _shown(found: Comparison, metric: str, sign: str = "") -> Shown:
     """How scores of a metric are shown: with two digits, those that are no percentages and all small with four."""
     values = [abs(value) for row in found.rows for value in row.values(f"test.{metric}")]
     digits = 2 if metric in METRICS or max(values, default=0) >= SMALL else 4
-    return f"{{:{sign},.{digits}f}}".format
+
+    def shown(value: float) -> str:
+        if not math.isfinite(value):
+            return NOTHING if math.isnan(value) else f"{value:{sign}}".replace("inf", "∞")
+        return f"{value:{sign},.{digits}f}" if abs(value) < HUGE else f"{value:{sign}.2e}"
+
+    return shown
 
 
 def heading(found: Comparison, metric: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.tiny_runs import add_scores, add_texts, make_run
-from tfm.pipeline.comparison.metric_tests import Outcome, run_tests
+from tfm.pipeline.comparison.metric_tests import Measured, Outcome, run_tests
 from tfm.pipeline.comparison.people import people_agree
 from tfm.pipeline.comparison.runs import Comparison, compare_runs
 from tfm.pipeline.comparison.tables.as_json import as_json
@@ -22,6 +22,7 @@ from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.scoring.evaluation import Segments
 from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.significance.agreement_with_people import SOURCE, agreement_with_people
+from tfm.pipeline.significance.paired_tests import Difference
 
 LINES = [f"wort {number} ÄÖ كلب" for number in range(40)]
 METRICS = ["exact_match"]
@@ -175,9 +176,10 @@ def test_metrics_are_those_of_the_task_or_those_named(tmp_path: Path, named: lis
         ("bits_per_character", (0.68351, 0.67336), ["0.6835", "0.6734"]),
         ("comet", (0.83451, -0.2), ["0.8345", "-0.2000"]),
         ("perplexity", (1.08, 2.5), ["1.08", "2.50"]),
+        ("perplexity", (math.inf, 1.0367e99), ["∞", "1.04e+99"]),
     ],
 )
-def test_small_figures_have_more_digits(
+def test_figures_have_the_digits_of_their_size(
     tmp_path: Path, metric: str, values: tuple[float, float], cells: list[str]
 ) -> None:
     runs = [
@@ -186,6 +188,21 @@ def test_small_figures_have_more_digits(
     ]
     (column,) = score_columns(compare_runs(runs), Outcome(), [metric])
     assert [str(cell) for cell in column.cells] == cells
+
+
+def test_a_difference_from_what_has_no_end_is_shown(tmp_path: Path) -> None:
+    runs = [
+        add_scores(make_run(tmp_path / name, model={"norm": name}), 30.0, perplexity=Score(value, "x"))
+        for name, value in (("a", math.inf), ("b", 3.0))
+    ]
+    found = compare_runs(runs)
+    versus = Difference(-math.inf, -math.inf, math.nan, 1.0, 1.0, 9, 1.0, 1.0, True)
+    measured = {"b": Measured(3.0, math.nan, 1.0, math.inf, versus)}
+    tested = Outcome("test", 9, rows={"perplexity": measured})
+    assert texts(differences(found, tested, ["perplexity"]))["95 % interval"] == ["-∞ to –"]
+    (column,) = score_columns(found, tested, ["perplexity"])
+    assert [str(cell) for cell in column.cells] == ["∞", "3.00"]
+    json.dumps(as_json(found, tested), allow_nan=False)
 
 
 def test_a_figure_without_end_is_shown_and_has_no_spread(tmp_path: Path) -> None:
