@@ -7,7 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 Kind = Literal["bpe", "wordpiece", "unigram", "char", "byte", "word"]
 LabelKind = Literal["label", "tags"]
 Normalization = Literal["none", "nfc", "nfd", "nfkc", "nfkd"]
-LEARNED_BY = ("kind", "vocab_size", "lowercase", "normalization", "min_frequency")
+Criterion = Literal["frequency", "likelihood"]
+LEARNED_BY = ("kind", "vocab_size", "lowercase", "normalization", "min_frequency", "criterion", "min_score")
 """What says how a tokenizer is learned."""
 
 
@@ -23,6 +24,14 @@ class TokenizerConfig(BaseModel):
         "nfc", description="Unicode normal form applied to all text; nfkc and nfkd change what a model can write"
     )
     min_frequency: int = Field(2, ge=1, description="pieces that occur less often are not learned")
+    criterion: Criterion = Field(
+        "frequency",
+        description="wordpiece: which two pieces become one: those found together most often (Hugging Face's trainer), "
+        "or those that raise the likelihood of the text most: c(ab) / (c(a) c(b)) (Schuster and Nakajima 2012)",
+    )
+    min_score: float = Field(
+        0.0, ge=0, le=1, description='criterion = "likelihood": it ends where no pair has this c(ab) / (c(a) c(b))'
+    )
     shared: bool = Field(True, description="one vocabulary for source and target, or one for each side")
     target_kind: Kind | LabelKind | None = Field(
         None,

@@ -13,7 +13,8 @@ from tokenizers.models import Model
 from tokenizers.pre_tokenizers import PreTokenizer
 
 from tfm.tokenizer.config import Kind, TokenizerConfig
-from tfm.tokenizer.learn import CONTINUES, learn_bpe, learn_byte, learn_char, learn_unigram, learn_word, learn_wordpiece
+from tfm.tokenizer.learn import learn_bpe, learn_byte, learn_char, learn_unigram, learn_word, learn_wordpiece
+from tfm.tokenizer.special import CONTINUES
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ other pieces by their rank). So a file is as reproducible as the trainer.
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import groupby, islice
 from typing import Any
 
@@ -15,9 +15,9 @@ from tokenizers.models import Model
 from tokenizers.trainers import Trainer
 
 from tfm.tokenizer.config import TokenizerConfig
-from tfm.tokenizer.special import SPECIALS, UNK, UNK_ID
+from tfm.tokenizer.likelihood import PieceCounts, likeliest_joins
+from tfm.tokenizer.special import CONTINUES, SPECIALS, UNK, UNK_ID
 
-CONTINUES = "##"
 MAX_PIECE = 16
 # Of a log probability: numbers of up to 15 digits are read back from tokenizer.json as they were written; Hugging
 # Face's reader is off in the last digit of some longer ones.
@@ -44,11 +44,19 @@ def learn_byte(words: Words, config: TokenizerConfig) -> Model:
 
 
 def learn_wordpiece(words: Words, config: TokenizerConfig) -> Model:
-    """WordPiece (Schuster and Nakajima 2012) as Hugging Face trains it: by the frequency of a pair, not by the
-    likelihood of the text. Every letter is in the vocabulary as the beginning of a word and as its continuation.
+    """WordPiece (Schuster and Nakajima 2012): as published, by the likelihood of the text, or as Hugging Face trains
+    it, by the frequency of a pair. Every letter is in the vocabulary as the beginning and the continuation of a word.
     """
     letters = _alphabet(words, (config.vocab_size - len(SPECIALS)) // 2, config.min_frequency)
     continuing = [CONTINUES + letter for letter in letters if letter != " "]
+    learn = _likeliest if config.criterion == "likelihood" else _most_frequent_joins
+    learned = learn(_within(words, letters), letters, continuing, config)
+    vocab = _numbered([*letters, *continuing, *learned])
+    return models.WordPiece(vocab, unk_token=UNK, max_input_chars_per_word=MAX_WORD)
+
+
+def _most_frequent_joins(words: Words, letters: list[str], continuing: list[str], config: TokenizerConfig) -> list[str]:
+    """The pieces of WordPiece after the letters, by the frequency of pairs."""
     trainer = trainers.WordPieceTrainer(
         vocab_size=config.vocab_size,
         min_frequency=config.min_frequency,
@@ -58,10 +66,34 @@ def learn_wordpiece(words: Words, config: TokenizerConfig) -> Model:
         continuing_subword_prefix=CONTINUES,
         show_progress=False,
     )
-    made = _train(models.WordPiece(unk_token=UNK), trainer, _within(words, letters).items())
-    learned = sorted(made["vocab"], key=made["vocab"].__getitem__)
-    vocab = _numbered([*letters, *continuing, *learned])
-    return models.WordPiece(vocab, unk_token=UNK, max_input_chars_per_word=MAX_WORD)
+    made = _train(models.WordPiece(unk_token=UNK), trainer, words.items())
+    return sorted(made["vocab"], key=made["vocab"].__getitem__)
+
+
+def _likeliest(words: Words, letters: list[str], continuing: list[str], config: TokenizerConfig) -> list[str]:
+    """The pieces of WordPiece after the letters, by the likelihood that they gain.
+
+    A space and the letter after it are one piece from the beginning, as the papers' words have no space: it is in
+    nearly every word, and what stands beside it would never score.
+    """
+    room = config.vocab_size - len(SPECIALS) - len(letters) - len(continuing)
+    seen: Counter[str] = Counter()
+    for word, count in words.items():
+        if word[0] == " " and len(word) > 1:
+            seen[word[:2]] += count
+    begins = sorted(_most_frequent(seen, room, config.min_frequency))
+    counted = PieceCounts({_units(word, begins): count for word, count in words.items()})
+    found = dict.fromkeys(begins)
+    joins = likeliest_joins(counted, config.min_frequency, config.min_score)
+    while len(found) < room and (piece := next(joins, None)) is not None:
+        found[piece] = None
+    return list(found)
+
+
+def _units(word: str, begins: Collection[str]) -> tuple[str, ...]:
+    """A word's letters as pieces: the first, with the space before it if `begins` has both, and continuations."""
+    first = word[:2] if word[:2] in begins else word[0]
+    return first, *(CONTINUES + letter for letter in word[len(first) :])
 
 
 def learn_unigram(words: Words, config: TokenizerConfig) -> Model:

@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig, EvaluationMetric
 from tfm.pipeline.tasks.abilities import tasks_that
+from tfm.tokenizer.config import LEARNED_BY
 
 Test = Callable[[Any], bool]
 
@@ -237,8 +238,16 @@ EVALUATION = (
 
 TEXT = (
     Unused(
+        {"tokenizer.kind": none_of("wordpiece"), "tokenizer.target_kind": none_of("wordpiece")},
+        ("tokenizer.criterion", "tokenizer.min_score"),
+        'they are for kind = "wordpiece"',
+    ),
+    Unused(
+        {"tokenizer.criterion": one_of("frequency")}, ("tokenizer.min_score",), 'it is for criterion = "likelihood"'
+    ),
+    Unused(
         {"tokenizer.source_from": none_of(None), "tokenizer.target_kind": one_of("label", "tags")},
-        tuple(f"tokenizer.{name}" for name in ("kind", "vocab_size", "lowercase", "normalization", "min_frequency")),
+        tuple(f"tokenizer.{name}" for name in LEARNED_BY),
         "the source's pieces are those of source_from, and labels are names",
     ),
     Unused(

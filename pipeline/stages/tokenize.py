@@ -181,8 +181,9 @@ def _is_taken(config: TokenizerConfig) -> bool:
 
 
 def _described_without(config: TokenizerConfig) -> set[str]:
-    """What of the config says where something lies, or how to learn what is taken."""
-    return {"source_from", "file", *(LEARNED_BY if _is_taken(config) else ())}
+    """What of the config says where something lies, how to learn what is taken, or, by default, nothing."""
+    without = {"source_from", "file", *(LEARNED_BY if _is_taken(config) else ())}
+    return without | ({"criterion", "min_score"} if config.criterion == "frequency" else set())
 
 
 def _take(config: TokenizerConfig) -> dict[str, Tokenizer]:

@@ -139,6 +139,8 @@ SHOWN: dict[str, str] = {
     "name": "tests/unit/pipeline/recipes/test_recipe.py",
     "seed": "tests/unit/pipeline/training/test_loop.py",
     "tokenizer": "tests/unit/tokenizer/test_train.py",
+    "tokenizer.criterion": "tests/unit/tokenizer/test_likelihood.py",
+    "tokenizer.min_score": "tests/unit/tokenizer/test_likelihood.py",
     "tokenizer.file": "tests/unit/pipeline/stages/test_tokenize.py",
     "tokenizer.lowercase": "tests/unit/tokenizer/test_tokenizer.py",
     "tokenizer.normalization": "tests/unit/tokenizer/test_tokenizer.py",
@@ -423,6 +425,8 @@ def test_keys_of_scores_are_used_by_a_metric_or_refused(
         ("data.online=true", ONE_SIDED),
         ("data.train.0.split=train", ONE_SIDED),
         ("data.valid.weight=2", ONE_SIDED),
+        ("tokenizer.criterion=likelihood", ONE_SIDED),
+        ("tokenizer.min_score=0.1", ONE_SIDED + '[tokenizer]\nkind = "wordpiece"'),
         ("data.limits.max_ratio=2", ONE_SIDED.replace('target = "a"', 'source = "none", target = "a"')),
         (
             "data.train.0.source=de",

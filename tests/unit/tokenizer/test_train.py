@@ -13,9 +13,8 @@ from tokenizers import models, trainers
 from tfm.tokenizer import train as training
 from tfm.tokenizer.config import Kind, TokenizerConfig
 from tfm.tokenizer.kinds import KINDS
-from tfm.tokenizer.learn import CONTINUES
 from tfm.tokenizer.normalization import normalizer
-from tfm.tokenizer.special import SPECIALS, UNK_ID
+from tfm.tokenizer.special import CONTINUES, SPECIALS, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import TokenizerTrainer, train
 

@@ -69,6 +69,18 @@ def tokenize_files(files: Sequence[Path], out: Path, config: TokenizerConfig = C
     return heard
 
 
+def test_the_criterion_is_described_only_where_it_was_chosen(data: DataConfig, tmp_path: Path) -> None:
+    """A tokenizer that was made before there was a choice stays up to date."""
+    tokenize(data, tmp_path / "tokenizer")
+    assert {"criterion", "min_score"}.isdisjoint(open_artifact(tmp_path / "tokenizer").config["tokenizer"])
+    chosen = TokenizerConfig(kind="wordpiece", vocab_size=60, criterion="likelihood", min_score=0.001)
+    tokenize(data, tmp_path / "other", chosen)
+    described = open_artifact(tmp_path / "other").config["tokenizer"]
+    assert (described["criterion"], described["min_score"]) == ("likelihood", 0.001)
+    assert "up to date" in tokenize(data, tmp_path / "other", chosen).lines[0]
+    assert "min_score" in tokenize(data, tmp_path / "other", chosen.model_copy(update={"min_score": 0.5})).lines[0]
+
+
 def test_one_shared_vocabulary(data: DataConfig, tmp_path: Path) -> None:
     out = tmp_path / "tokenizer"
     heard = tokenize(data, out)
@@ -189,7 +201,9 @@ def test_waiting_gives_the_result_or_the_error_of_the_work() -> None:
 def test_figures_are_plain_json(data: DataConfig, tmp_path: Path) -> None:
     tokenize(data, tmp_path / "tokenizer")
     document = json.loads((tmp_path / "tokenizer" / "manifest.json").read_text("utf-8"))
-    assert document["config"]["tokenizer"] == CONFIG.model_dump(mode="json", exclude={"source_from", "file"})
+    assert document["config"]["tokenizer"] == CONFIG.model_dump(
+        mode="json", exclude={"source_from", "file", "criterion", "min_score"}
+    )
     assert document["command"] == COMMAND
 
 
