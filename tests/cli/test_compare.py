@@ -128,7 +128,7 @@ def test_as_json_has_the_tests_of_sacrebleu(tmp_path: Path, monkeypatch: pytest.
     for kind in ("bs", "ar"):
         _, scores = PairedTest(systems, {"bleu": BLEU()}, [LINES], test_type=kind)()
         tested[kind] = scores["BLEU"][1]
-    assert found["value"] == tested["bs"].score
+    assert (found["value"], found["spread"]) == (tested["bs"].score, tested["bs"].ci)
     versus = found["versus"]
     assert (versus["p_bootstrap"], versus["p_randomisation"]) == (tested["bs"].p_value, tested["ar"].p_value)
     assert versus["difference"] < 0

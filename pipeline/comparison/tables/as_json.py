@@ -78,12 +78,12 @@ def _row(found: Comparison, tested: Outcome, row: Row) -> dict[str, Any]:
 
 
 def _tests(found: Comparison, figure: str, name: str, tests: Mapping[str, Mapping[str, Measured]]) -> dict[str, Any]:
-    """Interval and test of a figure, where there are any."""
+    """Interval and test of a figure, where there are any; spread: what a table has after ± (`Measured`)."""
     part, _, metric = figure.partition(".")
     measured = tests.get(metric, {}).get(name) if part == "test" else None
     if measured is None:
         return {}
-    interval = {"interval": [plain(measured.low), plain(measured.high)]}
+    interval = {"interval": [plain(measured.low), plain(measured.high)], "spread": plain(measured.spread)}
     if measured.versus is None:
         return interval
     people = people_agree(metric, signature(found, metric), measured.versus.difference)
