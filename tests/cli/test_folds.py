@@ -53,6 +53,8 @@ def test_each_fold_is_a_run_without_its_own_examples_and_the_mean_is_of_all(rare
         assert 4 < len(words) < 16
         assert all(pieces.encode(word) == [UNK_ID] for word in words)
         assert sum(UNK_ID not in pieces.encode(f"nur{each}") for each in range(30)) == 30 - len(words)
+        report = json.loads((run / "dataset" / "report.json").read_text(encoding="utf-8"))
+        assert report["overlap"]["valid"]["sources"] == 0  # counted by pieces, not by texts
         rows.append((len(data.train), len(data.valid)))
         made = open_artifact(run / "model").figures
         figures = {key: each for key, each in made["validation"].items() if isinstance(each, float)}  # type: ignore[union-attr]
