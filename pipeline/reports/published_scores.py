@@ -7,12 +7,13 @@ from typing import Any
 
 from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.artifact import Draft, Plan, is_fresh, publish
+from tfm.pipeline.artifacts.canonical_json import plain, sha256_of_json
 from tfm.pipeline.reports.evaluation_report import render, score_rows
 from tfm.pipeline.reports.training_curves import read_metrics, svg
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.evaluation import Evaluation, as_json, by_segment, from_json, reading_scores
 from tfm.pipeline.scoring.label_tables import label_tables
-from tfm.pipeline.scoring.ledger import Looker, enter, in_words, looks, of_texts
+from tfm.pipeline.scoring.ledger import Look, Looker, enter, in_words, looks, of_texts
 from tfm.pipeline.scoring.segment_scores import NAME as SEGMENTS
 from tfm.pipeline.scoring.segment_scores import write_segments
 
@@ -43,8 +44,7 @@ def published_scores(
         with publish(todo, command=command) as draft:
             evaluations = work(draft.folder)
             content = as_json(evaluations)
-            enter_looks(evaluations, looker, reporter)  # first: no kill hides a look whose scores were published
-            seen = looks_at(evaluations, looker)
+            seen = enter_looks(evaluations, looker, reporter)  # first: no kill hides a look whose scores are published
             _write(draft, content, _page(todo, evaluations, training, seen))
             write_segments(draft.folder / SEGMENTS, map(by_segment, evaluations))
         show(evaluations, reporter)
@@ -55,26 +55,39 @@ def published_scores(
 
 def shown_scores(evaluations: Sequence[Evaluation], reporter: Reporter, looker: Looker | None = None) -> dict[str, Any]:
     """Shows scores that are not published; returns what scores.json would have."""
-    enter_looks(evaluations, looker, reporter)
+    seen = enter_looks(evaluations, looker, reporter)
     show(evaluations, reporter)
-    _tell(looks_at(evaluations, looker), reporter)
+    _tell(seen, reporter)
     return as_json(evaluations)
 
 
-def enter_looks(evaluations: Sequence[Evaluation], looker: Looker | None, reporter: Reporter) -> None:
-    """Enters into the ledger that each of these test sets was looked at."""
+def enter_looks(evaluations: Sequence[Evaluation], looker: Looker | None, reporter: Reporter) -> dict[str, str]:
+    """Enters into the ledger that each of these test sets was looked at; how often by now, as `looks_at` says it."""
     if looker is not None:
-        looks = [looker.look(each.name, each.texts) for each in evaluations if each.texts is not None]
-        enter(looker.root, looks, reporter)
+        enter(looker.root, _looks(evaluations, looker), reporter)
+    return looks_at(evaluations, looker)
 
 
 def looks_at(evaluations: Sequence[Evaluation], looker: Looker | None) -> dict[str, str]:
-    """How often each test set was looked at, in words, by its name."""
+    """How often each test set was looked at, these scores included, in words, by its name.
+
+    So the same scores, made again, have the same report, even where they cannot be entered.
+    """
     if looker is None:
         return {}
-    entries = looks(looker.root)
-    words = {each.name: in_words(of_texts(entries, each.texts)) for each in evaluations if each.texts is not None}
-    return {name: f"this test set was looked at {how_often}" for name, how_often in words.items() if how_often}
+    before = looks(looker.root)
+    return {
+        look.test: f"this test set was looked at {in_words(of_texts([*before, look], look.texts))}"
+        for look in _looks(evaluations, looker)
+    }
+
+
+def _looks(evaluations: Sequence[Evaluation], looker: Looker) -> list[Look]:
+    return [
+        looker.look(each.name, each.texts, sha256_of_json(plain(each.as_json())))
+        for each in evaluations
+        if each.texts is not None
+    ]
 
 
 def _tell(seen: Mapping[str, str], reporter: Reporter) -> None:

@@ -28,7 +28,8 @@ class Look:
     """One scoring of one test set.
 
     texts: `fingerprint` of its references. test: its name. model: fingerprint of the model. run: the folder of its run.
-    chosen: how the model was chosen: "recipe", "files", or "final: " and by which figure. when: UTC, ISO 8601.
+    chosen: how the model was chosen: "recipe", "files", or "final: " and by which figure. when: UTC, ISO 8601. seen:
+    sha256 of what was shown, where that is known: who sees the same again learns nothing new.
     """
 
     texts: str
@@ -37,6 +38,7 @@ class Look:
     run: str
     chosen: str
     when: str = ""
+    seen: str = ""
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,8 @@ class Looker:
     run: str
     chosen: str
 
-    def look(self, test: str, texts: str) -> Look:
-        return Look(texts, test, self.model, self.run, self.chosen)
+    def look(self, test: str, texts: str, seen: str = "") -> Look:
+        return Look(texts, test, self.model, self.run, self.chosen, seen=seen)
 
 
 def fingerprint(texts: Iterable[str]) -> str:
@@ -124,9 +126,14 @@ def of_texts(entries: Iterable[Look], texts: str) -> list[Look]:
     return [look for look in entries if look.texts == texts]
 
 
+def num_looks(entries: Sequence[Look]) -> int:
+    """How often something new was seen: scores that were made again, such as after a crash, count once."""
+    return len({(look.model, look.seen or str(number)) for number, look in enumerate(entries)})
+
+
 def in_words(entries: Sequence[Look]) -> str:
     """How often one test set was looked at, as in "14 times, by 9 models of this folder"; empty where never."""
-    times, models = len(entries), len({look.model for look in entries})
+    times, models = num_looks(entries), len({look.model for look in entries})
     if not times:
         return ""
     return f"{'once' if times == 1 else f'{times} times'}, by {models} model{'s' if models > 1 else ''} of this folder"

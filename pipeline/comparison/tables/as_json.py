@@ -11,6 +11,7 @@ from tfm.pipeline.comparison.runs import Comparison
 from tfm.pipeline.comparison.seeds import Row
 from tfm.pipeline.comparison.tables.columns import signature
 from tfm.pipeline.reports.run_summary import Trained
+from tfm.pipeline.scoring.ledger import num_looks
 from tfm.pipeline.significance.agreement_with_people import SOURCE, Agreement
 from tfm.pipeline.significance.paired_tests import Difference
 from tfm.pipeline.significance.seeds import SeedDifference
@@ -27,7 +28,7 @@ def as_json(found: Comparison, tested: Outcome) -> dict[str, Any]:
         "test": {"name": tested.test, "segments": tested.num_segments},
         "tests": settings_of_tests(),
         "looked_at": [
-            {"test": each.test, "folder": str(each.folder), "times": len(each.entries), "models": each.num_models}
+            {"test": each.test, "folder": str(each.folder), "times": num_looks(each.entries), "models": each.num_models}
             for each in tested.looked_at
         ],
         "runs": [_run(found, tested, run) for run in found.runs],

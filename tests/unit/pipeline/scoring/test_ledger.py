@@ -143,6 +143,9 @@ def test_in_words(tmp_path: Path) -> None:
     enter(tmp_path, [Look("b", "main", "model 1", "r", "recipe")], Quiet())
     entries = looks(tmp_path)
     assert in_words(of_texts(entries, "a")) == "14 times, by 9 models of this folder"
+    # what is seen again is nothing new: of a crash, say, before the scores were published
+    again = [Look("a", "main", "m", "r", "recipe", seen=seen) for seen in ("x", "y", "x", "x")]
+    assert in_words(again) == "2 times, by 1 model of this folder"
     assert in_words(of_texts(entries, "b")) == "once, by 1 model of this folder"
     assert in_words(of_texts(entries, "c")) == ""
     assert all(look.when.endswith("+00:00") for look in entries)
