@@ -1,7 +1,6 @@
 """The ledger as a user meets it: every scoring of a test set counts once, wherever it was asked for."""
 
 import json
-import json
 import shutil
 from pathlib import Path
 
