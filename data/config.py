@@ -5,7 +5,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 Format = Literal["text", "tsv", "csv", "jsonl", "parquet", "labelled", "conllu", "huggingface", "generated"]
-Generator = Literal["grammar", "it", "copy", "reverse", "sort", "addition", "programs"]
+Generator = Literal["grammar", "it", "languages", "copy", "reverse", "sort", "addition", "programs"]
 # Formats with their own column names; the usual "source" and "target" come first.
 COLUMNS: dict[Format, tuple[str, ...]] = {
     "labelled": ("text", "label", "source", "target"),
@@ -13,6 +13,7 @@ COLUMNS: dict[Format, tuple[str, ...]] = {
 }
 # What says which texts of a built-in corpus are wanted; those that are not here have one kind.
 PARAMETERS: dict[str, tuple[str, ...]] = {"addition": ("length", "mix"), "programs": ("length", "nesting", "mix")}
+BUILT_IN_LANGUAGES = ("eng", "deu", "hin")  # the columns of the built-in corpus `languages`
 Epoch = Annotated[int, Field(ge=1)]
 
 
@@ -128,6 +129,15 @@ class CorpusConfig(BaseModel):
             if side is not None and side not in COLUMNS.get(self.format, (side,)):
                 names = ", ".join(COLUMNS[self.format])
                 raise ValueError(f'format "{self.format}" has no column "{side}"; it has {names}')
+        return self
+
+    @model_validator(mode="after")
+    def _built_in_languages_are_there(self) -> "CorpusConfig":
+        if self.format == "generated" and self.path == "languages":
+            for name, side in (("source", self.source), ("target", self.target)):
+                if side is not None and side not in BUILT_IN_LANGUAGES:
+                    those = ", ".join(BUILT_IN_LANGUAGES)
+                    raise ValueError(f'`{name}` of the built-in corpus "languages" is one of {those}, not "{side}"')
         return self
 
     @model_validator(mode="after")

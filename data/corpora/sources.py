@@ -83,6 +83,8 @@ def describe(corpus: Corpus) -> str:
     parts = [name, corpus.split, None if corpus.size is None else f"{corpus.size} pairs"]
     parts += [f"{what} {value}" for what in ("length", "nesting") if (value := getattr(corpus, what)) is not None]
     parts += ["mixed"] if corpus.mix else []
+    if corpus.format == "generated" and corpus.path == "languages":
+        parts.append(f"{corpus.target} alone" if corpus.source is None else f"{corpus.source} to {corpus.target}")
     parts += [f"from pair {corpus.skip + 1} on"] if corpus.skip else []
     return " ".join(part for part in parts if part is not None)
 

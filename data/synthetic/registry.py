@@ -23,7 +23,8 @@ def generate(corpus: CorpusConfig) -> Iterator[tuple[str, str]]:
     assert corpus.path is not None
     assert corpus.split is not None
     assert corpus.size is not None
-    parameters = {name: getattr(corpus, name) for name in PARAMETERS.get(corpus.path, ())}
+    names = ("source", "target") if corpus.path == "languages" else PARAMETERS.get(corpus.path, ())
+    parameters = {name: getattr(corpus, name) for name in names}
     return _generator(corpus.path)[1](corpus.split, corpus.skip + corpus.size, SEED, **parameters)
 
 
@@ -88,6 +89,7 @@ def _generator(name: str) -> tuple[tuple[ModuleType, ...], Callable[..., Iterato
     """The modules of a built-in corpus, and what makes its pairs of (split, size, seed, its parameters)."""
     from tfm.data.synthetic import (
         grammar,
+        languages,
         programs,
         pronouns,
         string_tasks,  # imported here: whoever only reads lines need not build a grammar
@@ -97,4 +99,6 @@ def _generator(name: str) -> tuple[tuple[ModuleType, ...], Callable[..., Iterato
         return (programs,), programs.PROGRAMS[name]
     if name == "it":
         return (pronouns,), pronouns.generate
+    if name == "languages":
+        return (languages,), languages.generate
     return (grammar, string_tasks), {"grammar": grammar.generate, **string_tasks.TOYS}[name]

@@ -94,7 +94,7 @@ def _idle_of_corpora(recipe: Any) -> Iterator[tuple[str, str]]:
             yield f"data.{name}.split", f'format = "{corpus.format}" has no splits; huggingface and generated have'
         if corpus.weight != 1 and name in held_out:
             yield f"data.{name}.weight", "a held-out corpus is read once; only training corpora have weights"
-        if corpus.format == "generated":
+        if corpus.format == "generated" and corpus.path != "languages":
             for side in ("source", "target"):
                 if getattr(corpus, side) not in (side, None):
                     yield (

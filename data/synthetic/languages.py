@@ -1,0 +1,50 @@
+"""The built-in corpus `languages`: the same meanings in English (eng), German (deu) and Hindi (hin).
+
+German and Hindi nouns have genders of their own, and three orders of words meet: subject-verb-object, verb-second,
+subject-object-verb. Each sentence of a language has one translation in each of the others. The split "combinations" has
+the verbs with objects with which no other split has them.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from hashlib import blake2b
+
+from tfm.data.errors import DataError
+from tfm.data.synthetic.language.phrases import Draw
+from tfm.data.synthetic.meaning import english, german, hindi
+from tfm.data.synthetic.meaning.meaning import Meaning, draw_meaning
+from tfm.data.synthetic.string_tasks import split_of
+
+SPLITS = ("train", "valid", "test", "combinations")
+HELD_OUT_SHARE = 0.04
+SPOKEN: Mapping[str, Callable[[Meaning], str]] = {
+    "eng": english.sentence,
+    "deu": german.sentence,
+    "hin": hindi.sentence,
+}
+"""How each language says a meaning, by its code in ISO 639-3."""
+
+
+def is_held_out(verb: str, noun: str) -> bool:
+    """Whether a verb has a noun as its object in the split "combinations" alone."""
+    return int.from_bytes(blake2b(f"{verb} {noun}".encode(), digest_size=8).digest(), "big") < HELD_OUT_SHARE * 2**64
+
+
+def meanings(split: str, size: int, seed: int) -> Iterator[Meaning]:
+    """`size` different meanings of `split`, a pure function of the arguments; a longer run begins alike."""
+    if split not in SPLITS:
+        raise DataError(f"the built-in corpus `languages` has no split {split!r}; choose one of {', '.join(SPLITS)}")
+    draw = Draw(f"languages {split} {seed}")
+    seen: set[str] = set()
+    while len(seen) < size:
+        meaning = draw_meaning(draw)
+        text = english.sentence(meaning)
+        held_out = any(is_held_out(*pair) for pair in meaning.pairs)
+        if (("combinations" if held_out else split_of(text)) == split) and text not in seen:
+            seen.add(text)
+            yield meaning
+
+
+def generate(split: str, size: int, seed: int, *, source: str | None, target: str) -> Iterator[tuple[str, str]]:
+    """The pairs of two languages, by their codes: the same meanings whichever they are. No source is an empty one."""
+    for meaning in meanings(split, size, seed):
+        yield "" if source is None else SPOKEN[source](meaning), SPOKEN[target](meaning)

@@ -1,0 +1,214 @@
+"""Hindi for the built-in corpus `languages`: the verb comes last, postpositions follow, verbs agree in gender.
+
+    The queen sees a small dog in the garden. - रानी बाग़ में एक छोटे कुत्ते को देखती है।
+
+Before a postposition (में in, को of a living object, ने) words take their oblique form. In the past of most verbs with
+an object the subject takes ने and the verb agrees with the object, or with nothing where that has को
+(McGregor, Outline of Hindi Grammar, 1995).
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+from unicodedata import normalize
+
+from tfm.data.synthetic.meaning import hindi_words
+from tfm.data.synthetic.meaning.hindi_words import FEMININE, MASCULINE, cells
+
+if TYPE_CHECKING:
+    from tfm.data.synthetic.meaning.meaning import Clause, Meaning, Thing
+
+FINAL_A, VOWEL_SIGN_I, VOWEL_SIGN_U = "ा", "ी", "ू"
+
+
+class HindiNoun(NamedTuple):
+    gender: str
+    forms: tuple[tuple[str, str], tuple[str, str]]  # singular and plural, each direct and oblique
+
+
+class HindiVerb(NamedTuple):
+    before: str  # साफ़ of साफ़ करना
+    stem: str
+    perfective: str  # masculine singular
+    ergative: bool  # its subject takes ने in the past
+
+
+class Agreement(NamedTuple):
+    """What a verb agrees with."""
+
+    gender: str
+    plural: bool
+    first: bool = False
+
+
+def noun_forms(word: str, gender: str) -> tuple[tuple[str, str], tuple[str, str]]:
+    """The four forms of a noun, from its ending and its gender; "=" before it: its singular does not change."""
+    fixed, word = word.startswith("="), word.removeprefix("=")
+    if word.endswith("िया"):
+        return (word, word), (word[:-1] + "ाँ", word[:-1] + "ों")
+    if word.endswith(FINAL_A) and gender == MASCULINE and not fixed:
+        stem = word[:-1]
+        return (word, stem + "े"), (stem + "े", stem + "ों")
+    if word.endswith(VOWEL_SIGN_I):
+        short = word[:-1] + "ि"
+        return (word, word), (short + "याँ" if gender == FEMININE else word, short + "यों")
+    if word.endswith(VOWEL_SIGN_U):
+        return (word, word), (word, word[:-1] + "ुओं")
+    if word.endswith(("ा", "ई")):  # राजा, भाई, रसोई
+        oblique = word[:-1] + "इयों" if word.endswith("ई") else word + "ओं"
+        direct = word[:-1] + "इयाँ" if gender == FEMININE else word
+        return (word, word), (direct, oblique)
+    return (word, word), (word + "ें" if gender == FEMININE else word, word + "ों")
+
+
+def _noun(cell: str) -> tuple[str, HindiNoun]:
+    lexeme, word, gender = cell.split()
+    return lexeme, HindiNoun(gender, noun_forms(word, gender))
+
+
+def _verb(cell: str) -> tuple[str, HindiVerb]:
+    lexeme, entry = (each.strip() for each in cell.split("|"))
+    words = entry.split()
+    ergative = words[-1] == "ने"
+    *before, stem, perfective = words[:-1] if ergative else words
+    return lexeme, HindiVerb(" ".join(before), stem, perfective, ergative)
+
+
+NOUNS = dict(map(_noun, cells(hindi_words.NOUNS)))
+ADJECTIVES = dict(cell.split(" ", 1) for cell in cells(hindi_words.ADJECTIVES))
+VERBS = dict(map(_verb, cells(hindi_words.VERBS)))
+_SAYING = {"say": HindiVerb("", "कह", "कहा", True), "believe": HindiVerb("", "मान", "माना", True)}
+_NAMES = {
+    "Anna": ("अन्ना", FEMININE),
+    "Maria": ("मारिया", FEMININE),
+    "Peter": ("पीटर", MASCULINE),
+    "Paul": ("पॉल", MASCULINE),
+}
+_TIMES = {"today": "आज", "now": "अब", "every day": "हर रोज़", "in the evening": "शाम को"}
+_UNCHANGING = {"the": "", "a": "एक", "two": "दो", "three": "तीन", "many": "कई"}
+_OWNERS = {"my": "मेरा", "our": "हमारा"}
+_IRREGULAR = {"हुआ": ("हुआ", "हुए", "हुई", "हुईं"), "किया": ("किया", "किए", "की", "कीं"), "नया": ("नया", "नए", "नई", "नईं")}
+
+
+def sentence(meaning: "Meaning") -> str:
+    """The meaning in Hindi, in Unicode's normal form C."""
+    return normalize("NFC", _sentence(meaning))
+
+
+def _sentence(meaning: "Meaning") -> str:
+    first, other = meaning.clause, meaning.other
+    if meaning.form == "question":
+        return f"क्या {_joined(first)}?"
+    text = _joined(first, fronted=meaning.form == "fronted")
+    if other is not None:
+        text += f" {'कि' if meaning.form == 'that' else 'क्योंकि'} {_joined(other)}"
+    return text + "।"
+
+
+def inflected(word: str, agreement: Agreement) -> str:
+    """A word in -ा, adjective or participle, as it agrees: -ा, -े, -ी, and -ीं of the plural of a participle."""
+    column = (2 if agreement.gender == FEMININE else 0) + agreement.plural
+    if word in _IRREGULAR:
+        return _IRREGULAR[word][column]
+    if word.endswith("या"):
+        return word[:-2] + ("या", "ए", "ई", "ईं")[column]
+    return word[:-1] + ("ा", "े", "ी", "ीं")[column] if word.endswith(FINAL_A) else word
+
+
+def phrase(thing: "Thing", oblique: bool) -> str:
+    """A noun phrase, direct or oblique; in the oblique, adjectives of masculine nouns have the form of the plural."""
+    noun = NOUNS[thing.noun.lexeme]
+    agrees = Agreement(noun.gender, noun.gender == MASCULINE and (thing.plural or oblique))
+    words = [_determiner(thing, oblique, agrees)]
+    if thing.adjective is not None:
+        words.append(_adjective(thing.adjective.lexeme, agrees))
+    return " ".join(filter(None, [*words, noun.forms[thing.plural][oblique]]))
+
+
+def _determiner(thing: "Thing", oblique: bool, agrees: Agreement) -> str:
+    if thing.determiner == "this":
+        return (("यह", "इस"), ("ये", "इन"))[thing.plural][oblique]
+    if thing.determiner in _OWNERS:
+        return inflected(_OWNERS[thing.determiner], agrees)
+    return _UNCHANGING[thing.determiner]
+
+
+def _adjective(lexeme: str, agrees: Agreement) -> str:
+    """An adjective, each word of it; feminine adjectives have no plural."""
+    alone = agrees if agrees.gender == MASCULINE else Agreement(FEMININE, False)
+    return " ".join(inflected(word, alone) for word in ADJECTIVES[lexeme].split())
+
+
+def _joined(clause: "Clause", fronted: bool = False) -> str:
+    """The words of a clause: subject, time, place, object, verb."""
+    verb = None if clause.verb is None else _SAYING.get(clause.verb.lexeme) or VERBS[clause.verb.lexeme]
+    ergative = verb is not None and verb.ergative and clause.tense == "past"
+    subject, agrees = _subject(clause, ergative)
+    time = "" if clause.time is None else _TIMES[clause.time]
+    words = [time, subject] if fronted else [subject, time]
+    if clause.place is not None:
+        words.append(f"{phrase(clause.place, True)} में")
+    if clause.quality is not None:
+        words.append(_adjective(clause.quality.lexeme, agrees))
+        return " ".join(filter(None, [*words, _copula(clause.tense == "past", agrees)]))
+    assert verb is not None
+    if clause.object is not None:
+        words.append(_object(clause))
+    words.append(verb.before)
+    return " ".join(filter(None, [*words, _finite(clause, verb, _agreement(clause, agrees) if ergative else agrees)]))
+
+
+def _subject(clause: "Clause", ergative: bool) -> tuple[str, Agreement]:
+    who = clause.subject
+    if isinstance(who, str):
+        if who in ("I", "we"):
+            word = {"I": "मैं", "we": "हम"}[who]
+            return word + ("ने" if ergative else ""), Agreement(MASCULINE, who == "we", who == "I")
+        name, gender = _NAMES[who]
+        return name + (" ने" if ergative else ""), Agreement(gender, False)
+    agrees = Agreement(NOUNS[who.noun.lexeme].gender, who.plural)
+    return phrase(who, ergative) + (" ने" if ergative else ""), agrees
+
+
+def _object(clause: "Clause") -> str:
+    what = clause.object
+    if isinstance(what, str):
+        return f"{_NAMES[what][0]} को"
+    assert what is not None
+    return f"{phrase(what, True)} को" if what.animate else phrase(what, False)
+
+
+def _agreement(clause: "Clause", subject: Agreement) -> Agreement:
+    """What a past verb agrees with where the subject has ने: an object without को, or nothing (masculine singular)."""
+    what = clause.object
+    if what is None or isinstance(what, str) or what.animate:
+        return Agreement(MASCULINE, False)
+    return Agreement(NOUNS[what.noun.lexeme].gender, what.plural)
+
+
+def _finite(clause: "Clause", verb: HindiVerb, agrees: Agreement) -> str:
+    negation = "नहीं " if clause.negated else ""
+    singular = Agreement(agrees.gender, agrees.plural and agrees.gender == MASCULINE)  # ती is the plural too
+    if clause.tense == "past":
+        return negation + inflected(verb.perfective, agrees)
+    if clause.tense == "will":
+        return negation + _future(verb.stem, agrees)
+    if clause.tense == "want":
+        return f"{verb.stem}ना {negation}{inflected('चाहता', singular)} {_copula(False, agrees)}"
+    habit = verb.stem + ("ता" if clause.tense == "present" else " सकता")
+    return f"{negation}{inflected(habit, singular)} {_copula(False, agrees)}"
+
+
+def _future(stem: str, agrees: Agreement) -> str:
+    after_vowel = stem[-1] in "ाोीे"
+    if agrees.first:
+        person = "ऊँ" if after_vowel else "ूँ"
+    elif agrees.plural:
+        person = "एँ" if after_vowel else "ें"
+    else:
+        person = "ए" if after_vowel else "े"
+    return stem + person + inflected("गा", Agreement(agrees.gender, agrees.plural and agrees.gender == MASCULINE))
+
+
+def _copula(past: bool, agrees: Agreement) -> str:
+    if past:
+        return inflected("था", agrees)
+    return "हूँ" if agrees.first else "हैं" if agrees.plural else "है"
