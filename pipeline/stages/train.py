@@ -1,7 +1,7 @@
 """The train stage: a dataset to a model. `training/` has the work in progress, `model/` the result."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,16 @@ from tfm.pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
 from tfm.pipeline.model_io.pretrained_vectors import VECTORS, vectors_as_inputs
 from tfm.pipeline.runtime.progress import Quiet, Reporter
 from tfm.pipeline.tasks.abilities import ABILITIES
-from tfm.pipeline.training.early_stopping import Validation
+from tfm.pipeline.training.early_stopping import Heard
 from tfm.pipeline.training.init_from import check_fits, with_shape_of
 
 # Where training is done and what is shown of it does not change what is trained.
 BESIDE_THE_POINT = {"device", "threads", "log_every", "tensorboard", "init_from"}
+# Of [decoding]: validation has a beam of its own, one hypothesis, and no words that are forced or forbidden.
+NOT_OF_VALIDATION = (
+    *("beam", "n_best", "batch_sentences", "strategy", "temperature", "top_k", "top_p", "seed"),
+    *("forbidden", "forced"),
+)
 
 # torch is imported where it is needed: a stage that is up to date reports so without it
 
@@ -58,8 +63,7 @@ def _of_validation(config: TrainingConfig, decoding: DecodingConfig) -> dict[str
 
     It searches, and for what the model says by itself: no word is forced on it or forbidden.
     """
-    unused = {"beam", "n_best", "batch_sentences", "strategy", "temperature", "top_k", "top_p", "seed"}
-    unused |= {"forbidden", "forced"}
+    unused = set(NOT_OF_VALIDATION)
     if config.validation.beam == 1:
         unused |= {"length_norm", "alpha"}
     return decoding.model_dump(mode="json", exclude=unused)
@@ -91,7 +95,7 @@ def train(
     evaluation: EvaluationConfig,
     command: Sequence[str],
     reporter: Reporter,
-    heard: Callable[[Validation], None] = lambda validation: None,
+    heard: Heard = lambda validation, is_last: None,
 ) -> None:
     """Trains a model on `dataset`; works in `out`/training and publishes `out`/model.
 

@@ -4,7 +4,7 @@ settings -> context of the task -> state (drawn, or of a checkpoint) -> task, ba
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ from tfm.pipeline.training.checkpoints.resume import continues, go_on, plan_docu
 from tfm.pipeline.training.checkpoints.train_state import Progress, Settings, TrainState
 from tfm.pipeline.training.checkpoints.weight_averaging import Ema
 from tfm.pipeline.training.checks import check_adaptive, check_batch_norm, check_one_vocabulary, check_room
-from tfm.pipeline.training.early_stopping import Validation
+from tfm.pipeline.training.early_stopping import Heard, Validation
 from tfm.pipeline.training.initialization import begin, start_from
 from tfm.pipeline.training.loop import Trainer
 from tfm.pipeline.training.metrics_log import MetricsLog, TensorBoard
@@ -60,7 +60,7 @@ class Session:
     data: Dataset
     reporter: Reporter
     world: World
-    heard: Callable[[Validation], None] = lambda validation: None
+    heard: Heard = lambda validation, is_last: None
 
     @property
     def folder(self) -> Path:

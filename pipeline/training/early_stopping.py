@@ -1,7 +1,8 @@
 """The validations of a training so far: which were best, and whether to stop early."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
@@ -34,6 +35,10 @@ class Validation(BaseModel):
         perplexity = "" if self.perplexity is None else f", perplexity {self.perplexity:.2f}"
         bleu = "" if self.bleu is None else f", BLEU {self.bleu:.2f}"
         return f"validation loss {self.loss:.4f}{perplexity}, accuracy {100 * self.accuracy:.1f} %{bleu}"
+
+
+Heard: TypeAlias = Callable[[Validation, bool], None]
+"""Called with each validation, and whether it is the last of its training."""
 
 
 def best_first(history: Sequence[Validation], metric: Metric) -> list[Validation]:

@@ -14,7 +14,7 @@ from tfm.pipeline.runtime.stop_signal import Stop
 from tfm.pipeline.tasks.task import Rows
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
 from tfm.pipeline.training.checkpoints.train_state import Line, TrainState
-from tfm.pipeline.training.early_stopping import Validation, best_first, is_exhausted
+from tfm.pipeline.training.early_stopping import Heard, Validation, best_first, is_exhausted
 from tfm.pipeline.training.metrics_log import MetricsLog
 from tfm.pipeline.training.optimizers import can_skip, set_learning_rate, step_unless
 from tfm.pipeline.training.schedules import SCHEDULES, ScheduleContext
@@ -56,7 +56,7 @@ class Trainer:
     stop: Stop = field(default_factory=Stop)
     redraw: Callable[[], None] = lambda: None
     watch: Callable[[], None] = lambda: None
-    heard: Callable[[Validation], None] = lambda validation: None
+    heard: Heard = lambda validation, is_last: None
 
     def __post_init__(self) -> None:
         self._epoch: tuple[int, Sequence[Rows]] | None = None
@@ -270,7 +270,7 @@ class Trainer:
         if self.world.leads:
             self.prune()
             self.redraw()
-            self.heard(found)
+            self.heard(found, self.is_finished())
 
     def pause(self) -> None:
         """Break off a validation; several processes must agree on it, which they do at the next update."""

@@ -1,6 +1,6 @@
 """A training from start to published model: who may write there, from which checkpoint, and what is published."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +26,7 @@ from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
 from tfm.pipeline.training.checkpoints.resume import choose
 from tfm.pipeline.training.checkpoints.train_state import published_weights
 from tfm.pipeline.training.checkpoints.weight_averaging import mean_weights
-from tfm.pipeline.training.early_stopping import Validation, best_first
+from tfm.pipeline.training.early_stopping import Heard, best_first
 from tfm.pipeline.training.loop import Trainer
 
 SECONDS_OF_ECHO = 2.0
@@ -42,7 +42,7 @@ def make_model(
     *,
     command: Sequence[str],
     reporter: Reporter,
-    heard: Callable[[Validation], None] = lambda validation: None,
+    heard: Heard = lambda validation, is_last: None,
 ) -> None:
     """Train, from the newest checkpoint where there is one, and publish the model."""
     with join(resolve_device(config.device)) as world, ExitStack() as held:

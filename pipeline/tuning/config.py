@@ -15,6 +15,7 @@ from tfm.pipeline.recipes.error_messages import explain
 STRICT = ConfigDict(frozen=True, extra="forbid")
 Value: TypeAlias = bool | int | float | str
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$")]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
 Method = Literal["grid", "random", "window", "evolution", "tpe", "gp"]
 Pruner = Literal["none", "median", "hyperband"]
 
@@ -26,10 +27,10 @@ class ParameterConfig(BaseModel):
 
     values: tuple[Value, ...] | None = Field(None, min_length=1, description="in order: neighbours are alike")
     choices: tuple[Value, ...] | None = Field(None, min_length=1, description="without order")
-    low: float | None = None
-    high: float | None = None
-    step: float | None = Field(None, gt=0, description="low, low + step, ...; none: any number in between")
-    factor: float | None = Field(None, gt=1, description="low, low * factor, ...; none: any number in between")
+    low: Finite | None = None
+    high: Finite | None = None
+    step: Finite | None = Field(None, gt=0, description="low, low + step, ...; none: any number in between")
+    factor: Finite | None = Field(None, gt=1, description="low, low * factor, ...; none: any number in between")
     log: bool = Field(False, description="draw by the logarithm: as many between 1 and 10 as between 10 and 100")
     only_if: dict[str, Value] = Field({}, description="other keys of the space, and what they must be")
 

@@ -9,35 +9,42 @@ from typing import Any
 
 from tfm.pipeline.artifacts.artifact import Input, Plan, publish
 from tfm.pipeline.artifacts.files import beginning
-from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.errors import CannotWrite, DataError, RecipeError
 from tfm.pipeline.recipes import chain
 from tfm.pipeline.recipes.error_messages import field_at
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe
 from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.stages.train import NOT_OF_VALIDATION
 from tfm.pipeline.tuning.config import SearchConfig, load_search
 from tfm.pipeline.tuning.report import page
 from tfm.pipeline.tuning.results import Results, results
 from tfm.pipeline.tuning.samplers.registry import check_method
 from tfm.pipeline.tuning.space import Parameter, parameters_of
-from tfm.pipeline.tuning.study import Trials, open_trials
+from tfm.pipeline.tuning.study import Trials, open_trials, waiting_for
 from tfm.pipeline.tuning.trial import recipe_of
 
 FINAL = "final"
+OTHER_TEXTS = "figures of different texts do not compare"
+WHERE = "it does not change what is learned"
 KEPT = {
     "name": "each trial has its own",
     "seed": "use search.seed and search.repeats",
     "model.task": "figures of different tasks do not compare",
-    "data.path": "figures of different texts do not compare",
-    "data.source": "figures of different texts do not compare",
-    "data.target": "figures of different texts do not compare",
-    "data.valid": "figures of different texts do not compare",
+    "data.path": OTHER_TEXTS,
+    "data.source": OTHER_TEXTS,
+    "data.target": OTHER_TEXTS,
+    "data.valid": OTHER_TEXTS,
+    "data.ratios": OTHER_TEXTS,
+    "data.split_seed": OTHER_TEXTS,
     "data.tests": "a search does not look at the tests",
-    "data.ratios": "figures of different texts do not compare",
-    "data.split_seed": "figures of different texts do not compare",
     "data.fold": "search.folds cross-validates",
     "data.limits": "it decides which validation texts count",
     "training.validation": "it decides what is validated, and when",
     "training.early_stopping.metric": "search.metric says it",
+    "training.device": WHERE,
+    "training.threads": WHERE,
+    "training.log_every": WHERE,
+    "training.tensorboard": WHERE,
     "evaluation": "it says how the tests are scored, at which a search does not look",
 }
 """Keys that a search may not vary, and why."""
@@ -73,14 +80,16 @@ def open_search(
     config = config if folds is None else config.model_copy(update={"folds": folds})
     base = file.parent / config.base
     recipe = load_recipe(base, sets)
+    if config.metric == "bleu" and not recipe.training.validation.bleu:
+        raise RecipeError(f'{file}: search.metric = "bleu" needs training.validation.bleu = true in {base}')
+    load_recipe(base, sets, {"training.early_stopping.metric": config.metric})  # its task may not have such a figure
     parameters = parameters_of(config.space)
     for each in parameters:
         _check_key(each, config, file)
     check_method(config, parameters)
     if config.folds is not None and recipe.data.fold is not None:
         raise RecipeError(f"{file}: search.folds = {config.folds} sets data.fold, which {base} has too: omit one")
-    if config.metric == "bleu" and not recipe.training.validation.bleu:
-        raise RecipeError(f'{file}: search.metric = "bleu" needs training.validation.bleu = true in {base}')
+    _refuse_run(root / config.name)
     about = {
         **config.model_dump(mode="json", exclude={"name", "base", "trials", "hours", "updates", "keep"}),
         "recipe": recipe.model_dump(mode="json", exclude={"name"}),
@@ -95,9 +104,7 @@ def _check_key(parameter: Parameter, config: SearchConfig, file: Path) -> None:
     for length in range(len(parts), 0, -1):
         if why := KEPT.get(".".join(parts[:length])):
             raise RecipeError(f"{place} cannot be varied: {why}")
-    if (
-        field_at(Recipe, tuple(each for each in parts if not each.isdecimal())) is None
-    ):  # an item of a list has a number
+    if field_at(Recipe, tuple(each for each in parts if not each.isdecimal())) is None:  # an item of a list: a number
         raise RecipeError(f"{place} is not a key of recipes")
     if parts[:2] == ("data", "train") and config.folds is not None and parts[-1] not in ("weight", "epochs"):
         raise RecipeError(f"{place} cannot be varied with search.folds: the folds are of these texts")
@@ -108,11 +115,19 @@ def _check_key(parameter: Parameter, config: SearchConfig, file: Path) -> None:
         )
     if parts[0] == "decoding" and config.metric != "bleu":
         raise RecipeError(f'{place} has no effect on the {config.metric} of validation: search.metric = "bleu"')
+    if parts[0] == "decoding" and parts[1] in NOT_OF_VALIDATION:
+        raise RecipeError(f"{place} has no effect on validation, where training.validation says how it translates")
+
+
+def _refuse_run(folder: Path) -> None:
+    """Raise CannotWrite where a folder holds a run, beside whose artifacts a search would lie."""
+    made = [each.makes for each in chain.STAGES.values() if (folder / each.makes).exists()]
+    if made and not (folder / "trials").exists():
+        raise CannotWrite(f"{folder}: holds a run ({', '.join(made)}); give the search another name (search.name)")
 
 
 def publish_results(search: Search, command: Sequence[str], reporter: Reporter) -> Results:
     """Publish what is known so far as the artifact search/: trials.json and report.html."""
-    found = results(search.trials)
     plan = Plan(
         stage="search",
         folder=search.folder / "search",
@@ -120,13 +135,15 @@ def publish_results(search: Search, command: Sequence[str], reporter: Reporter) 
         inputs={"recipe": Input.of_file(search.base)},
         seed=search.config.seed,
     )
-    with publish(plan, command=command) as draft:
-        text = json.dumps(found.as_json(), ensure_ascii=False, indent=1)
-        (draft.folder / "trials.json").write_text(text + "\n", encoding="utf-8")
-        (draft.folder / "report.html").write_text(
-            page(search.config, search.trials.parameters, found), encoding="utf-8"
-        )
-        draft.figures.update(trials=len(found.trials), best=None if found.best is None else found.best.value)
+    with waiting_for(search.folder / ".publish.lock"):  # workers that end together
+        found = results(search.trials)
+        with publish(plan, command=command) as draft:
+            text = json.dumps(found.as_json(), ensure_ascii=False, indent=1)
+            (draft.folder / "trials.json").write_text(text + "\n", encoding="utf-8")
+            (draft.folder / "report.html").write_text(
+                page(search.config, search.trials.parameters, found), encoding="utf-8"
+            )
+            draft.figures.update(trials=len(found.trials), best=None if found.best is None else found.best.value)
     reporter.line(f"report: {plan.folder / 'report.html'}")
     return found
 

@@ -32,23 +32,43 @@ optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 ABOUT = "search"
 """The attribute of a study that says what it searches."""
-MAY_CHANGE = {"trials", "hours", "updates", "keep", "name"}
+SAME = "same_as"
+"""The attribute of a trial that says which earlier one had its configuration, so that it was not trained again."""
+IDLE_AT_MOST = 100
+"""Trials in a row without an update, after which nothing new is to be expected."""
+CONFIGURATION = "configuration"
+"""The attribute of a trial that has all its settings, written when all are drawn."""
 
 
 class _FileLock(JournalFileOpenLock):
-    """The lock of the journal: one of the operating system, which does not outlive a killed worker."""
+    """A lock of the operating system, which does not outlive a killed worker."""
 
     def __init__(self, file: Path) -> None:
         super().__init__(str(file))
         self._file, self._descriptor = file, -1
 
     def acquire(self) -> bool:
-        self._descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        with beginning(self._file.parent):
+            self._descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
         return True
 
     def release(self) -> None:
         os.close(self._descriptor)
+
+
+class _JournalLock(_FileLock):
+    """The lock of a journal. Whoever takes it cuts a last line without its end, since a line that is written behind it
+    would be lost with it: its writer died, or the disk was full."""
+
+    def __init__(self, journal: Path) -> None:
+        super().__init__(journal.with_name(".trials.lock"))
+        self._journal = journal
+
+    def acquire(self) -> bool:
+        super().acquire()
+        _cut_torn_line(self._journal)
+        return True
 
 
 @contextmanager
@@ -71,19 +91,21 @@ def storage_at(folder: Path, url: str | None) -> BaseStorage:
             return RDBStorage(url)
         except Exception as error:  # SQLAlchemy's many, and a driver that is not installed
             raise RecipeError(f"--storage {url}: cannot be opened: {str(error).splitlines()[0]}") from error
-    file, guard = folder / "trials.journal", folder / ".trials.lock"
-    with waiting_for(guard):
-        _cut_torn_line(file)
-    return JournalStorage(JournalFileBackend(str(file), lock_obj=_FileLock(guard)))
+    file = folder / "trials.journal"
+    with beginning(folder):
+        backend = JournalFileBackend(str(file), lock_obj=_JournalLock(file))
+    return JournalStorage(backend)
 
 
 def _cut_torn_line(file: Path) -> None:
-    """Remove a last line without its end: its writer died, or the disk was full, before the line was whole."""
-    if not file.exists():
-        return
-    content = file.read_bytes()
-    if content and not content.endswith(b"\n"):
-        os.truncate(file, content.rfind(b"\n") + 1)
+    """Remove a last line without its end."""
+    with open(file, "r+b") as stream:
+        if stream.seek(0, os.SEEK_END) == 0:
+            return
+        stream.seek(-1, os.SEEK_END)
+        if stream.read(1) != b"\n":
+            stream.seek(0)
+            stream.truncate(stream.read().rfind(b"\n") + 1)
 
 
 @dataclass(frozen=True)
@@ -122,10 +144,10 @@ class Trials:
         return self.study.get_trials(deepcopy=False)
 
     def finished(self) -> list[FrozenTrial]:
-        """The trials with a figure of validation, the best first."""
+        """The trials with a figure of validation, the best first; of equals one that was trained, then the earlier."""
         done = [each for each in self.all() if each.state == TrialState.COMPLETE]
         sign = 1 if self.config.metric in LOWER_IS_BETTER else -1
-        return sorted(done, key=lambda each: (sign * (each.value or 0.0), each.number))
+        return sorted(done, key=lambda each: (sign * (each.value or 0.0), SAME in each.user_attrs, each.number))
 
     def over(self) -> str | None:
         """Which limit the search has reached, in words; None where more trials are to begin."""
@@ -139,8 +161,11 @@ class Trials:
             return f"{config.hours:g} hours"
         if config.updates is not None and updates >= config.updates:
             return f"{config.updates:,} updates"
-        if config.method == "grid" and len(begun) == len(trials):
-            return "every configuration"
+        if config.method == "grid":
+            return "every configuration" if len(begun) == len(trials) else None
+        last = [each for each in begun if each.state.is_finished()][-IDLE_AT_MOST:]
+        if len(last) == IDLE_AT_MOST and not any(each.user_attrs.get("updates", 0) for each in last):
+            return f"{IDLE_AT_MOST} trials in a row without an update"
         return None
 
     @contextmanager
@@ -159,15 +184,32 @@ class Trials:
             place = self.place(each.number)
             here = self.shares_folder or place.exists()  # else it is another machine's, whose lock cannot be seen
             if each.state == TrialState.RUNNING and here and _take(place, held):
-                return Claimed(Trial(self.study, each._trial_id), place, dict(each.user_attrs))
+                self._be_about(each.number)
+                trial = Trial(self.study, each._trial_id)
+                self._draw_again(trial, each)
+                return Claimed(trial, place, dict(each.user_attrs))
         return None
+
+    def _be_about(self, number: int) -> None:
+        """Let the study have sampler and pruner for a trial: they remember nothing of others, as in a new process."""
+        self.study.sampler = sampler(self.config, number)
+        self.study.pruner = PRUNERS[self.config.pruning]()
+
+    def _draw_again(self, trial: Trial, left: FrozenTrial) -> None:
+        """Where a worker died between two keys of a trial: bring the sampler's generator to where it was."""
+        if CONFIGURATION in left.user_attrs:
+            return
+        for each in self.parameters:
+            of = left.distributions.get(each.key)
+            if of is not None and not of.single() and each.key not in trial.relative_params:
+                self.study.sampler.sample_independent(self.study, left, each.key, of)
 
     def _new(self, held: ExitStack) -> Claimed | None:
         if self.over() is not None:
             return None
         with beginning(self.folder):
             (self.folder / "trials").mkdir(parents=True, exist_ok=True)
-        self.study.sampler = sampler(self.config, len(self.all()))
+        self._be_about(len(self.all()))
         trial = self.study.ask()
         place = self.place(trial.number)
         if not _take(place, held):
@@ -198,12 +240,12 @@ def open_trials(
     storage = storage_at(folder, url)
     direction = StudyDirection.MINIMIZE if config.metric in LOWER_IS_BETTER else StudyDirection.MAXIMIZE
     with waiting_for(folder / ".claim.lock"):
+        names = [] if url is not None else optuna.get_all_study_names(storage)
         study = optuna.create_study(
             storage=storage,
-            study_name=config.name,
+            study_name=names[0] if names else config.name,  # a folder may have been renamed
             direction=direction,
             load_if_exists=True,
-            pruner=PRUNERS[config.pruning](),
         )
         said = json.loads(json.dumps(about))
         before = study.user_attrs.get(ABOUT)
@@ -241,4 +283,4 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any], key: str = "
 def same_as(trials: Trials, number: int, configuration: Configuration) -> FrozenTrial | None:
     """An earlier trial of just this configuration that was finished."""
     able = (each for each in trials.all() if each.number != number and each.state == TrialState.COMPLETE)
-    return next((each for each in able if each.user_attrs.get("configuration") == configuration), None)
+    return next((each for each in able if each.user_attrs.get(CONFIGURATION) == configuration), None)

@@ -22,13 +22,17 @@ from tfm.pipeline.recipes.chain import Run, run_stage
 from tfm.pipeline.recipes.cross_validation import without_fold
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe, run_folder
 from tfm.pipeline.recipes.several_recipes import plan_of, take_over
+from tfm.pipeline.runtime.devices import resolve_device
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.stages.train import train
 from tfm.pipeline.training.early_stopping import Validation
 from tfm.pipeline.tuning.space import Configuration, drawn
-from tfm.pipeline.tuning.study import Claimed, Trials, same_as, waiting_for
+from tfm.pipeline.tuning.study import CONFIGURATION, SAME, Claimed, Trials, same_as, waiting_for
+from tfm.pipeline.tuning.trial_log import TrialLog
 
 FINISHED, PRUNED, IMPOSSIBLE, FAILED = "finished", "pruned", "impossible", "failed"
+BEHIND = "behind"
+"""The attribute of a trial that is to be pruned."""
 
 
 class _Pruned(Exception):
@@ -49,7 +53,7 @@ class Outcome:
 
 
 def run_trial(
-    trials: Trials, claimed: Claimed, base: Path, sets: Sequence[str], *, command: Sequence[str], reporter: Reporter
+    trials: Trials, claimed: Claimed, base: Path, sets: Sequence[str], *, command: Sequence[str], log: TrialLog
 ) -> Outcome:
     """Run a trial to its end and tell the study; of several seeds and folds the mean counts.
 
@@ -57,12 +61,13 @@ def run_trial(
     is, and the next worker goes on with it.
     """
     configuration = drawn(trials.parameters, claimed.trial)
-    claimed.trial.set_user_attr("configuration", configuration)
+    claimed.trial.set_user_attr(CONFIGURATION, configuration)
     earlier = same_as(trials, claimed.number, configuration)
     if earlier is not None:
+        claimed.trial.set_user_attr(SAME, earlier.number)
         outcome = Outcome(FINISHED, f"the same configuration as trial {earlier.number}", earlier.value)
     else:
-        outcome = _run(trials, claimed, configuration, base, sets, command, reporter)
+        outcome = _run(trials, claimed, configuration, base, sets, command, log)
     claimed.trial.set_user_attr("ended", outcome.ended)
     claimed.trial.set_user_attr("reason", outcome.reason)
     trials.study.tell(claimed.trial, outcome.value if outcome.ended == FINISHED else None, state=outcome.state)
@@ -86,26 +91,30 @@ def _run(
     base: Path,
     sets: Sequence[str],
     command: Sequence[str],
-    reporter: Reporter,
+    log: TrialLog,
 ) -> Outcome:
     """Train the configuration on each fold with each seed."""
     try:
         recipe = recipe_of(trials, base, sets, configuration, claimed.folder.name)
     except RecipeError as error:
         return Outcome(IMPOSSIBLE, str(error).splitlines()[0], None)
+    resolve_device(recipe.training.device)  # that it is not there is no fault of what is tried
     account = Account(trials, claimed)
     values = []
-    for one in runs_of(recipe, trials.config.folds, trials.config.repeats):
+    for number, one in enumerate(runs_of(recipe, trials.config.folds, trials.config.repeats)):
         try:
-            _prepare(trials, one, command, reporter)
+            _prepare(trials, one, command, log)
         except DataError as error:
             if any(key.split(".")[0] in ("tokenizer", "data") for key in configuration):
                 return Outcome(IMPOSSIBLE, str(error).splitlines()[0], None)
             raise  # no fault of what is tried
+        account.begin(one.name, is_first=number == 0)
         try:
-            values.append(_train(trials, one, account, command, reporter))
+            values.append(_train(trials, one, account, command, log))
         except _Pruned:
             return Outcome(PRUNED, f"behind the others after {account.updates:,} updates", None)
+        except RecipeError as error:  # what is seen only when the model is built
+            return Outcome(IMPOSSIBLE, str(error).splitlines()[0], None)
         except DataError as error:
             return Outcome(FAILED, str(error).splitlines()[0], None)
         if not math.isfinite(values[-1]):
@@ -141,22 +150,27 @@ def _prepare(trials: Trials, recipe: Recipe, command: Sequence[str], reporter: R
             run_stage(recipe, stage, root=root, command=command, reporter=reporter)
 
 
-def _train(trials: Trials, recipe: Recipe, account: "Account", command: Sequence[str], reporter: Reporter) -> float:
+def _train(trials: Trials, recipe: Recipe, account: "Account", command: Sequence[str], log: TrialLog) -> float:
     """Train one fold with one seed from where it is; its figure of validation."""
     place = Run(run_folder(recipe, trials.folder / "trials"))
-    account.run = recipe.name
-    train(
-        recipe.training,
-        recipe.model,
-        recipe.decoding,
-        place.dataset,
-        place.folder,
-        seed=recipe.seed,
-        evaluation=recipe.evaluation,
-        command=command,
-        reporter=reporter,
-        heard=account.hear,
-    )
+    account.go_on()
+    log.updates = 0
+    try:
+        train(
+            recipe.training,
+            recipe.model,
+            recipe.decoding,
+            place.dataset,
+            place.folder,
+            seed=recipe.seed,
+            evaluation=recipe.evaluation,
+            command=command,
+            reporter=log,
+            heard=account.hear,
+        )
+    except BaseException:
+        account.spend(log.updates)
+        raise
     figures = open_artifact(place.model, "train").figures
     updates, validation = figures["updates"], figures["validation"]
     assert isinstance(updates, int)
@@ -169,43 +183,61 @@ class Account:
     """What a trial has spent and how it did, kept in the study as it goes on; and whether it is worth going on."""
 
     def __init__(self, trials: Trials, claimed: Claimed) -> None:
-        self.run = ""
         self._trial, self._metric = claimed.trial, trials.config.metric
-        self._judged = trials.config.pruning != "none"
+        self._prunes = trials.config.pruning != "none"
         self._seconds = float(claimed.earlier.get("seconds", 0.0))
         self._updates: dict[str, int] = dict(claimed.earlier.get("updates_of", {}))
         self._validated: list[int] = list(claimed.earlier.get("validated", []))
+        self._reported = set(trials.all()[claimed.number].intermediate_values)
+        self._is_behind = bool(claimed.earlier.get(BEHIND))
         self._clock = time.monotonic()
+        self._run, self._is_first = "", True
 
     @property
     def updates(self) -> int:
         """Of all runs together."""
         return sum(self._updates.values())
 
+    def begin(self, run: str, *, is_first: bool) -> None:
+        """Turn to a run; validations of the first one are compared with those of other trials."""
+        self._run, self._is_first = run, is_first
+
+    def go_on(self) -> None:
+        """Raise _Pruned where this was decided before, and the worker died before it was told."""
+        if self._is_behind:
+            raise _Pruned
+
     def spend(self, updates: int) -> None:
         """Write down that the present run has had so many updates, and the seconds since this was last done."""
         now = time.monotonic()
         self._seconds, self._clock = self._seconds + now - self._clock, now
-        self._updates[self.run] = updates
+        self._updates[self._run] = max(updates, self._updates.get(self._run, 0))
         self._trial.set_user_attr("updates_of", self._updates)
         self._trial.set_user_attr("updates", self.updates)
         self._trial.set_user_attr("seconds", round(self._seconds, 3))
 
-    def hear(self, found: Validation) -> None:
-        """Write a validation down. Raises _Pruned where the first run falls behind other trials.
+    def hear(self, found: Validation, is_last: bool) -> None:
+        """Write a validation down. Raises _Pruned where the first run falls behind other trials, and is not done.
 
-        Trials are compared by the number of their validations, which are of one age also where batches differ.
+        Trials are compared by the number of their validations, which are of one age also where batches differ. After a
+        kill a validation may be heard again.
         """
         self.spend(found.step)
-        if len(self._updates) > 1 or found.step in self._validated:
+        if not self._is_first:
             return
-        self._validated.append(found.step)
-        self._trial.set_user_attr("validated", self._validated)
-        value = getattr(found, self._metric)
-        if value is not None and math.isfinite(value):
-            self._trial.report(value, len(self._validated))
-            if self._judged and self._trial.should_prune():
-                raise _Pruned
+        if found.step not in self._validated:
+            self._validated.append(found.step)
+            self._trial.set_user_attr("validated", self._validated)
+        place, value = self._validated.index(found.step) + 1, getattr(found, self._metric)
+        if value is None or not math.isfinite(value):
+            return
+        if place not in self._reported:
+            self._reported.add(place)
+            self._trial.report(value, place)
+        is_newest = place == len(self._validated)
+        if self._prunes and is_newest and not is_last and self._trial.should_prune():
+            self._trial.set_user_attr(BEHIND, True)
+            raise _Pruned
 
 
 def link_or_copy(source: Path, target: Path) -> None:
@@ -222,10 +254,11 @@ BULKY = ("tokenizer", "dataset", "model", "training/checkpoints", "training/toke
 def bound_disk(trials: Trials) -> None:
     """Remove artifacts and checkpoints of trials that have ended and are not among the best; logs and curves stay."""
     with waiting_for(trials.folder / ".share.lock"):
-        kept = {each.number for each in trials.finished()[: trials.config.keep]}
+        trained = [each.number for each in trials.finished() if SAME not in each.user_attrs]
         for each in trials.all():
-            if each.state.is_finished() and each.number not in kept:
-                for place in trials.folder.glob(f"trials/{each.number:04}*"):
+            if each.state.is_finished() and each.number not in trained[: trials.config.keep]:
+                place = trials.place(each.number)
+                for folder in (place, *place.parent.glob(f"{place.name}-*")):
                     for name in BULKY:
                         with suppress(FileNotFoundError):
-                            shutil.rmtree(place / name)
+                            shutil.rmtree(folder / name)

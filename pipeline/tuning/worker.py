@@ -8,30 +8,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
 
 from tfm.pipeline.artifacts.files import beginning
 from tfm.pipeline.errors import Stopped, TfmError
-from tfm.pipeline.runtime.progress import Quiet, Reporter
+from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.tuning.space import Configuration
 from tfm.pipeline.tuning.study import Claimed, Trials
-from tfm.pipeline.tuning.trial import Outcome, run_trial
+from tfm.pipeline.tuning.trial import Outcome, bound_disk, run_trial
+from tfm.pipeline.tuning.trial_log import TrialLog
 
 SECONDS_BETWEEN_LOOKS = 0.5
-
-
-class _Log(Quiet):
-    """The reporter of a trial: its lines go into a file in its folder, as nobody can read those of many trials."""
-
-    def __init__(self, file: TextIO) -> None:
-        self._file = file
-
-    def line(self, text: str) -> None:
-        self._file.write(text + "\n")
-        self._file.flush()
-
-    def warn(self, text: str) -> None:
-        self.line(f"warning: {text}")
 
 
 @dataclass(frozen=True)
@@ -53,6 +39,8 @@ def work(of: Work) -> None:
         while True:
             with of.trials.claim() as claimed:
                 if claimed is None:
+                    bound_disk(of.trials)  # whoever ended the last trial may have been killed before it did so
+                    of.reporter.line(f"the search is over: {of.trials.over()}")
                     return
                 outcome = _one(of, claimed)
                 of.reporter.line(in_words(of.trials, claimed, outcome))
@@ -64,7 +52,7 @@ def _one(of: Work, claimed: Claimed) -> Outcome:
     with beginning(place):
         place.mkdir(parents=True, exist_ok=True)
         with open(place / "log.txt", "a", encoding="utf-8") as log:
-            return run_trial(of.trials, claimed, of.base, of.sets, command=of.command, reporter=_Log(log))
+            return run_trial(of.trials, claimed, of.base, of.sets, command=of.command, log=TrialLog(log))
 
 
 def in_words(trials: Trials, claimed: Claimed, outcome: Outcome) -> str:
@@ -122,7 +110,8 @@ def work_together(of: Work, num_workers: int, arguments: Sequence[str]) -> None:
 def _processes(
     command: Sequence[str], environment: dict[str, str], number: int
 ) -> Iterator[list["subprocess.Popen[bytes]"]]:
-    started = [subprocess.Popen(command, env=environment) for _ in range(number)]
+    # data go to stdout once, from the process that started the workers
+    started = [subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) for _ in range(number)]
     try:
         yield started
     except BaseException:

@@ -7,6 +7,8 @@ import pytest
 
 from tests.cli.user import tfm
 from tfm.pipeline.artifacts.artifact import open_artifact
+from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.runtime.progress import Reporter
 
 SPACE = """
 [search.space]
@@ -127,6 +129,75 @@ def test_what_cannot_be_searched_is_refused_before_anything_runs(recipe: Path, s
     assert done.code == 2
     assert problem in done.err
     assert not Path("runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("head", "space", "settings", "problem"),
+    [
+        ('metric = "bleu"', '"decoding.beam" = { values = [1] }', (), "training.validation says how it translates"),
+        ("", '"training.device" = { choices = ["cpu"] }', (), "cannot be varied: it does not change what is learned"),
+        (
+            'metric = "bleu"',
+            '"seed" = { values = [1] }',
+            QUICK,
+            'search.metric = "bleu" needs training.validation.bleu',
+        ),
+        (
+            'metric = "perplexity"',
+            '"model.word_vectors.window" = { values = [1] }',
+            (
+                "--set",
+                "model.architecture=skip_gram",
+                "--set",
+                "model.task=word_vectors",
+                "--set",
+                "model.word_vectors.negatives=2",
+            ),
+            "negative sampling has a loss, but no perplexity",
+        ),
+    ],
+)
+def test_what_would_have_no_effect_or_no_figure_is_refused(
+    recipe: Path, head: str, space: str, settings: tuple[str, ...], problem: str
+) -> None:
+    done = tfm("search", search(Path("bad.toml"), f"trials = 2\n{head}", f"[search.space]\n{space}\n"), *settings)
+    assert done.code == 2
+    assert problem in done.err
+    assert not Path("runs").exists()
+
+
+def test_beside_a_run_no_search_begins(recipe: Path) -> None:
+    Path("runs/tiny/dataset").mkdir(parents=True)
+    done = tfm("search", search(Path("tiny-search.toml"), 'name = "tiny"\ntrials = 2'))
+    assert done.code == 73
+    assert "runs/tiny: holds a run (dataset); give the search another name (search.name)" in done.err
+    assert [each.name for each in Path("runs/tiny").iterdir()] == ["dataset"]
+
+
+def test_what_training_finds_out_is_a_result(recipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that cannot be built, and one that has learned for a while."""
+    space = '[search.space]\n"training.clip_norm" = { values = [1, 2] }\n'
+    file = search(Path("late.toml"), 'method = "grid"', space)
+    errors = iter((RecipeError("tie: one vocabulary\nis needed"), DataError("loss was not finite")))
+
+    def fails(*_: object, reporter: Reporter, **__: object) -> None:
+        with reporter.bar("training", 10, "steps") as bar:
+            bar.advance(3)
+            raise next(errors)
+
+    monkeypatch.setattr("tfm.pipeline.tuning.trial.train", fails)
+    assert tfm("search", file, *QUICK).code == 0
+    found = [(each["ended"], each["reason"], each["updates"]) for each in trials_of("late")]
+    assert found == [("impossible", "tie: one vocabulary", 3), ("failed", "loss was not finite", 3)]
+    assert all(float(str(each["seconds"])) > 0 for each in trials_of("late"))
+
+
+def test_a_device_that_is_not_there_is_no_result(recipe: Path) -> None:
+    file = search(Path("here.toml"), "trials = 2")
+    done = tfm("search", file, *QUICK, "--set", "training.device=mps")
+    assert done.code == 2
+    assert 'device "mps" is not available here' in done.err
+    assert not Path("runs/here/search").exists()
 
 
 def test_a_window_needs_an_order(recipe: Path) -> None:

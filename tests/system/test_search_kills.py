@@ -40,10 +40,10 @@ def prepare(folder: Path, trials: int) -> None:
     (folder / "s.toml").write_text(FILE.format(trials=trials), encoding="utf-8")
 
 
-def start(folder: Path, *words: str) -> "subprocess.Popen[bytes]":
+def start(folder: Path, *words: str, stdout: int = subprocess.DEVNULL) -> "subprocess.Popen[bytes]":
     command = [sys.executable, "-m", "tfm.cli.app", "search", "s.toml", *SETS, *words]
     environment = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "PATH": "/usr/bin:/bin"}
-    return subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    return subprocess.Popen(command, cwd=folder, env=environment, stdout=stdout, stderr=subprocess.PIPE)
 
 
 def finish(folder: Path, *words: str) -> list[dict[str, Any]]:
@@ -99,4 +99,7 @@ def test_two_workers_share_the_trials_and_one_may_die(tmp_path: Path) -> None:
 
 def test_workers_of_one_command(tmp_path: Path) -> None:
     prepare(tmp_path, 4)
-    assert len(finish(tmp_path, "--workers", "2")) == 4
+    process = start(tmp_path, "--workers", "2", "--json", stdout=subprocess.PIPE)
+    out, err = process.communicate(timeout=600)
+    assert process.returncode == 0, err.decode()
+    assert len(json.loads(out)["trials"]) == 4  # one document: the workers print none

@@ -84,6 +84,8 @@ HEAD = '[search]\nbase = "b.toml"\ntrials = 3\n'
         (HEAD + "[search.space]\na = { values = [1, 1] }", "values has one of them twice"),
         (HEAD + "[search.space]\na = { low = 2, high = 1 }", "low must be given and below high"),
         (HEAD + "[search.space]\na = { low = 0, high = 1, log = true }", r"low \(0\) must be above 0 for a logarithm"),
+        (HEAD + "[search.space]\na = { low = 1, high = inf, step = 1 }", r"search\.space\.a\.high"),
+        (HEAD + "[search.space]\na = { low = nan, high = 1 }", r"search\.space\.a\.low"),
         (HEAD + "[search.space]\na = { values = [1], log = true }", "step, factor and log belong to low and high"),
         (HEAD + "[search.space]\na = { values = [1], only_if = { b = 2 } }", "b is no other key of the space"),
         (HEAD + 'method = "luck"\n[search.space]\na = { values = [1] }', r'method = "luck" is not allowed'),

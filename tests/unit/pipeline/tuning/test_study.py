@@ -1,5 +1,7 @@
 """Who runs which trial: claims, what another left, limits, journals whose writer died, databases."""
 
+import errno
+import os
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -7,7 +9,7 @@ from typing import Any
 import pytest
 from optuna.trial import TrialState
 
-from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.errors import CannotWrite, DataError, RecipeError
 from tfm.pipeline.tuning.config import SearchConfig
 from tfm.pipeline.tuning.space import drawn, parameters_of
 from tfm.pipeline.tuning.study import Trials, open_trials
@@ -87,12 +89,88 @@ def test_a_line_that_its_writer_could_not_finish_is_cut(tmp_path: Path) -> None:
     assert journal.read_bytes().startswith(whole)
 
 
+def test_a_line_that_a_dead_worker_could_not_finish_spoils_nothing_of_those_alive(tmp_path: Path) -> None:
+    alive, late = opened(tmp_path / "s"), opened(tmp_path / "s")
+    with open(tmp_path / "s" / "trials.journal", "ab") as stream:
+        stream.write(b'{"op_code": 8, "worker')
+    with alive.claim() as mine:
+        assert mine is not None
+        alive.study.tell(mine.trial, 0.5)
+    assert [each.value for each in late.all()] == [0.5]
+    assert [each.value for each in opened(tmp_path / "s").all()] == [0.5]
+
+
+@pytest.mark.parametrize(
+    "method",
+    ["random", "window", "evolution", "tpe"],  # gp draws all keys at once, from what it knows of running trials too
+)
+def test_a_worker_that_dies_between_two_keys_leaves_what_it_would_have_drawn(method: str, tmp_path: Path) -> None:
+    space = {
+        "a": {"values": list(range(30))},
+        "b": {"low": 0.0, "high": 1.0},
+        "c": {"values": [1]},
+        "d": {"values": list(range(30))},
+    }
+    found: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
+    for dies, seen in found.items():
+        for number in range(13 if method == "tpe" else 5):  # it draws at random before the tenth
+            trials = opened(tmp_path / str(dies), space=space, method=method, trials=99)  # as a new process does
+            if dies:
+                with trials.claim() as mine:
+                    assert mine is not None
+                    for parameter in trials.parameters[: number % 4]:
+                        parameter.suggested(mine.trial)
+            with trials.claim() as mine:
+                assert mine is not None
+                seen.append(drawn(trials.parameters, mine.trial))
+                trials.study.tell(mine.trial, float(seen[-1]["a"]))
+    assert found[True] == found[False]
+
+
 def test_another_search_and_no_database_are_refused(tmp_path: Path) -> None:
     opened(tmp_path / "s")
     with pytest.raises(DataError, match="holds the trials of another search, which differs in seed"):
         opened(tmp_path / "s", seed=9)
     with pytest.raises(RecipeError, match="--storage nonsense: cannot be opened"):
         opened(tmp_path / "s", "nonsense")
+
+
+def test_a_search_that_was_renamed_has_its_trials(tmp_path: Path) -> None:
+    with opened(tmp_path / "s").claim() as mine:
+        assert mine is not None
+    (tmp_path / "s").rename(tmp_path / "t")
+    assert len(opened(tmp_path / "t", name="t").all()) == 1
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CannotWrite, match="file/s: cannot be written: Not a directory"):
+        opened(tmp_path / "file" / "s")
+    (tmp_path / "s" / ".claim.lock").mkdir(parents=True)
+    with pytest.raises(CannotWrite, match="s: cannot be written: Is a directory"):
+        opened(tmp_path / "s")
+
+
+def test_a_full_disk_spoils_no_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error is the system's, and the next worker finds all that was written before it."""
+    found = opened(tmp_path / "s")
+    with found.claim() as mine:
+        assert mine is not None
+        with monkeypatch.context() as patch:
+            patch.setattr("optuna.storages.journal._file.os.fsync", _full)
+            with pytest.raises(OSError, match="No space left"):
+                mine.trial.set_user_attr("updates", 3)
+    journal = tmp_path / "s" / "trials.journal"
+    journal.write_bytes(journal.read_bytes()[:-9])  # what did not find room
+    with opened(tmp_path / "s").claim() as again:
+        assert again is not None
+        assert again.number == 0
+        assert "updates" not in again.earlier
+        assert again.earlier["began"] > 0
+
+
+def _full(descriptor: int) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def test_a_grid_is_there_from_the_start(tmp_path: Path) -> None:

@@ -1,0 +1,36 @@
+"""The reporter of a trial: its lines go into a file in its folder, as nobody can read those of many trials."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+from tfm.pipeline.runtime.progress import Bar, Quiet
+
+
+class TrialLog(Quiet):
+    """Writes lines down, and counts updates. updates: those of the training that ran last."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+        self.updates = 0
+
+    def line(self, text: str) -> None:
+        self._file.write(text + "\n")
+        self._file.flush()
+
+    def warn(self, text: str) -> None:
+        self.line(f"warning: {text}")
+
+    @contextmanager
+    def bar(self, label: str, total: int | None, unit: str, done: int = 0) -> Iterator[Bar]:
+        """A bar that shows nothing; that of training moves by updates."""
+        if label == "training":
+            self.updates = done
+            yield self
+        else:
+            with super().bar(label, total, unit, done) as quiet:
+                yield quiet
+
+    def advance(self, amount: int = 1, note: str = "") -> None:
+        """Count updates."""
+        self.updates += amount

@@ -1,0 +1,242 @@
+"""What a trial keeps of its validations, when it is pruned, what stays of it on disk. The trainings are played."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import optuna
+import pytest
+
+from tfm.pipeline.training.early_stopping import Validation
+from tfm.pipeline.tuning.config import SearchConfig
+from tfm.pipeline.tuning.space import parameters_of
+from tfm.pipeline.tuning.study import SAME, Claimed, Trials, open_trials
+from tfm.pipeline.tuning.trial import BEHIND, FINISHED, PRUNED, Account, _Pruned, bound_disk
+
+LAST = 9  # validations of a training that is not pruned
+STEPS = 10  # updates from one to the next
+
+
+def played(folder: Path, **settings: Any) -> Trials:
+    """A search whose trials are kept in memory."""
+    given = {"name": "s", "base": "b", "method": "random", "trials": 99, "space": {"a": {"values": list(range(40))}}}
+    config = SearchConfig.model_validate(given | settings)
+    folder.mkdir(exist_ok=True)
+    maximize = config.metric in ("accuracy", "bleu")
+    study = optuna.create_study(study_name="s", direction="maximize" if maximize else "minimize")
+    return Trials(config, parameters_of(config.space), folder, study, shares_folder=True)
+
+
+def validation(number: int, loss: float, accuracy: float = 0.0) -> Validation:
+    return Validation(step=STEPS * number, epoch=1, loss=loss, accuracy=accuracy)
+
+
+def train(trials: Trials, claimed: Claimed, losses: Sequence[float]) -> str:
+    """Play a training with these losses of validation, and tell the study how it ended."""
+    account = Account(trials, claimed)
+    account.begin("0", is_first=True)
+    try:
+        account.go_on()
+        for number, loss in enumerate(losses, 1):
+            account.hear(validation(number, loss), number == len(losses))
+    except _Pruned:
+        trials.study.tell(claimed.trial, state=optuna.trial.TrialState.PRUNED)
+        return PRUNED
+    trials.study.tell(claimed.trial, losses[-1])
+    return FINISHED
+
+
+def losses_of(quality: int) -> list[float]:
+    """Curves that never cross: the lower the quality is, the better is the trial, at each validation."""
+    return [quality + 2 / number for number in range(1, LAST + 1)]
+
+
+QUALITIES = [(17 * number) % 40 for number in range(40)]  # each of 0 to 39 once
+
+
+def played_through(trials: Trials) -> list[tuple[str, int]]:
+    """How each trial ended, and after how many validations."""
+    found = []
+    for quality in QUALITIES:
+        with trials.claim() as claimed:
+            assert claimed is not None
+            ended = train(trials, claimed, losses_of(quality))
+            found.append((ended, len(trials.all()[claimed.number].intermediate_values)))
+    return found
+
+
+def test_median_ends_what_is_behind_the_median_of_those_that_finished(tmp_path: Path) -> None:
+    found, finished = played_through(played(tmp_path, pruning="median")), []
+    for quality, got in zip(QUALITIES, found, strict=True):
+        behind = len(finished) >= 5 and quality > median(finished)
+        assert got == ((PRUNED, 2) if behind else (FINISHED, LAST))
+        if not behind:
+            finished.append(quality)
+    assert min(finished) == 0
+
+
+def test_hyperband_ends_trials_at_its_rungs_and_never_the_best(tmp_path: Path) -> None:
+    """With 9 validations there are three brackets, which judge first after 1, after 3, and after 9: the end."""
+    found = played_through(played(tmp_path, pruning="hyperband"))
+    assert found[0] == (FINISHED, LAST)  # until one has finished nobody knows how long a training is
+    assert {number for ended, number in found if ended == PRUNED} == {1, 3}
+    assert {number for ended, number in found if ended == FINISHED} == {LAST}
+    assert found[QUALITIES.index(0)] == (FINISHED, LAST)
+    assert sum(number for _, number in found) < 0.7 * LAST * len(found)
+    finished = [quality for quality, (ended, _) in zip(QUALITIES, found, strict=True) if ended == FINISHED]
+    pruned = [quality for quality, (ended, _) in zip(QUALITIES, found, strict=True) if ended == PRUNED]
+    assert median(finished) < median(pruned)
+
+
+@pytest.mark.parametrize("pruning", ["median", "hyperband"])
+def test_new_processes_prune_as_one_does(pruning: str, tmp_path: Path) -> None:
+    one, found = played_through(played(tmp_path / "one", pruning=pruning)), []
+    other = played(tmp_path / "other", pruning=pruning)
+    for quality in QUALITIES:
+        again = Trials(other.config, other.parameters, other.folder, other.study, shares_folder=True)
+        again.study.pruner = again.study.sampler = None  # type: ignore[assignment]  # those of a process are its own
+        with again.claim() as claimed:
+            assert claimed is not None
+            ended = train(again, claimed, losses_of(quality))
+            found.append((ended, len(again.all()[claimed.number].intermediate_values)))
+    assert found == one
+
+
+def test_a_trial_that_has_done_all_is_not_pruned(tmp_path: Path) -> None:
+    trials = played(tmp_path, pruning="median")
+    for loss in (1.0, 1.0, 1.0, 1.0, 1.0, 5.0):
+        with trials.claim() as claimed:
+            assert claimed is not None
+            assert train(trials, claimed, [loss, loss]) == FINISHED  # the second is the end: nothing would be saved
+
+
+def test_a_worker_killed_between_decision_and_end_leaves_a_trial_that_is_pruned(tmp_path: Path) -> None:
+    trials = played(tmp_path, pruning="median")
+    for _ in range(5):
+        with trials.claim() as claimed:
+            assert claimed is not None
+            train(trials, claimed, [1.0, 1.0, 1.0])
+    with trials.claim() as claimed:
+        assert claimed is not None
+        account = Account(trials, claimed)
+        account.begin("0", is_first=True)
+        account.hear(validation(1, 2.0), False)
+        with pytest.raises(_Pruned):
+            account.hear(validation(2, 2.0), False)
+    with trials.claim() as again:  # nobody had told the study
+        assert again is not None
+        assert (again.number, again.earlier[BEHIND]) == (5, True)
+        assert train(trials, again, [0.0, 0.0, 0.0]) == PRUNED
+
+
+def test_a_worker_killed_before_the_decision_leaves_it_to_the_next(tmp_path: Path) -> None:
+    trials = played(tmp_path, pruning="median")
+    for _ in range(5):
+        with trials.claim() as claimed:
+            assert claimed is not None
+            train(trials, claimed, [1.0, 1.0, 1.0])
+    with trials.claim() as claimed:
+        assert claimed is not None
+        claimed.trial.report(2.0, 1)
+        claimed.trial.set_user_attr(
+            "validated", [STEPS, 2 * STEPS]
+        )  # and died; the checkpoint is from before the validation
+    with trials.claim() as again:
+        assert again is not None
+        assert train(trials, again, [2.0, 2.5, 0.0]) == PRUNED
+    assert trials.all()[5].intermediate_values == {1: 2.0, 2: 2.5}
+
+
+def test_validations_are_counted_once_and_those_without_a_figure_left_out(tmp_path: Path) -> None:
+    trials = played(tmp_path)
+    with trials.claim() as claimed:
+        assert claimed is not None
+        account = Account(trials, claimed)
+        account.begin("0-4", is_first=True)
+        for number, loss in ((1, 3.0), (2, float("nan")), (3, 2.0), (3, 2.0)):
+            account.hear(validation(number, loss), False)
+    with trials.claim() as again:  # killed, and gone on with from the checkpoint before the third
+        assert again is not None
+        account = Account(trials, again)
+        account.begin("0-4", is_first=True)
+        account.hear(validation(3, 2.0), False)
+        account.hear(validation(4, 1.0), True)
+        account.begin("0-5", is_first=False)
+        account.hear(validation(1, 9.0), False)
+        account.spend(7)  # fewer than it had: of a training that is already published nothing is heard
+    kept = trials.all()[0]
+    assert kept.intermediate_values == {1: 3.0, 3: 2.0, 4: 1.0}
+    assert (kept.user_attrs["updates"], kept.user_attrs["updates_of"]) == (50, {"0-4": 40, "0-5": 10})
+
+
+def test_what_is_not_among_the_best_leaves_no_model(tmp_path: Path) -> None:
+    trials = played(tmp_path, keep=2, repeats=2)
+    (tmp_path / "trials").mkdir()
+    names = ("0000-1", "0000-2", "0001-1", "0002", "0003-1", "00010-1", "10000")
+    for name in names:
+        (tmp_path / "trials" / name / "model").mkdir(parents=True)
+        (tmp_path / "trials" / name / "log.txt").write_text("said")
+    for number, value in enumerate((3.0, 1.0, 1.0, 2.0)):
+        with trials.claim() as claimed:
+            assert claimed is not None
+            if number == 1:  # took the figure of a trial that another worker finished before it, but which is later
+                claimed.trial.set_user_attr(SAME, 2)
+            trials.study.tell(claimed.trial, value)
+    assert [each.number for each in trials.finished()] == [2, 1, 3, 0]
+    bound_disk(trials)
+    left = {name for name in names if (tmp_path / "trials" / name / "model").exists()}
+    assert left == {"0002", "0003-1", "00010-1", "10000"}
+    assert all((tmp_path / "trials" / name / "log.txt").exists() for name in names)
+
+
+def test_a_search_that_finds_nothing_new_ends(tmp_path: Path) -> None:
+    trials = played(tmp_path, trials=None, hours=1.0)
+    for number in range(101):
+        with trials.claim() as claimed:
+            assert claimed is not None
+            claimed.trial.set_user_attr("updates", 0 if number else 5)
+            trials.study.tell(claimed.trial, state=optuna.trial.TrialState.FAIL)
+        assert (trials.over() is None) == (number < 100)
+    assert trials.over() == "100 trials in a row without an update"
+
+
+def test_optuna_alone_opens_the_study(tmp_path: Path) -> None:
+    """A clean process that knows nothing of tfm; the other half is `open_trials` here."""
+    space = {"model.norm": {"choices": ["pre", "post"]}, "training.schedule.peak": {"values": [0.1, 0.2, 0.4]}}
+    config = SearchConfig.model_validate(
+        {"name": "mine", "base": "b", "method": "random", "trials": 2, "space": space, "metric": "accuracy"}
+    )
+    trials = open_trials(config, {"seed": 1}, parameters_of(config.space), tmp_path / "mine", None)
+    with trials.claim() as claimed:
+        assert claimed is not None
+        norm = claimed.trial.suggest_categorical("model.norm", ["pre", "post"])
+        place = claimed.trial.suggest_int("training.schedule.peak", 0, 2)
+        claimed.trial.set_user_attr("updates", 30)
+        claimed.trial.report(0.5, 1)
+        trials.study.tell(claimed.trial, 0.75)
+    program = """
+import json, sys, optuna
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
+study = optuna.load_study(study_name="mine", storage=JournalStorage(JournalFileBackend(sys.argv[1])))
+(trial,) = study.trials
+assert not [name for name in sys.modules if name.split(".")[0] == "tfm"]
+print(json.dumps([trial.params, trial.value, trial.state.name, trial.user_attrs, trial.intermediate_values,
+    study.direction.name, study.user_attrs, study.best_trial.number]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "mine" / "trials.journal")],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    params, value, state, attributes, between, direction, about, best = json.loads(done.stdout)
+    assert params == {"model.norm": norm, "training.schedule.peak": place}
+    assert (value, state, attributes["updates"], between) == (0.75, "COMPLETE", 30, {"1": 0.5})
+    assert attributes["began"] > 0
+    assert (direction, about, best) == ("MAXIMIZE", {"search": {"seed": 1}}, 0)
