@@ -131,7 +131,7 @@ def test_the_script_for_comet_calls_its_package_as_that_wants(tmp_path: Path, mo
     (tmp_path / "torch").mkdir()
     (tmp_path / "torch" / "cuda.py").write_text("def is_available(): return False\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    comet = ExternalMetric(name="comet", command=(sys.executable, str(COMET), "--batch-size", "4"))
+    comet = ExternalMetric(name="comet", command=(sys.executable, "-S", str(COMET), "--batch-size", "4"))
     references = [["abc", "a", "ab"], ["abcd", "", "a"]]
     found = external_scores([comet], "test", ["ab", "", "ק"], ["a", "bc", ""], references, Quiet())
     assert list(found.numbers["comet"]) == pytest.approx([2.14, 0.21, 1.02], rel=1e-12)
