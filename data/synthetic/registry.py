@@ -9,6 +9,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tfm.data.config import PARAMETERS, CorpusConfig
 
 # Built-in corpora are the same for every seed of training, so that scores compare.
@@ -52,13 +55,20 @@ def parsed_sentences(name: str) -> Iterator[list[tuple[str, str, int | None, str
         yield [*pronouns.parsed(example)]
 
 
+def scenes(split: str, size: int, skip: int = 0) -> Iterator[tuple[NDArray[np.uint8], tuple[str, ...]]]:
+    """The images (48, 48, 3) of the built-in corpus `scenes`, each with its captions: `size` after those to skip."""
+    from tfm.data.synthetic.scenes.corpus import example
+
+    return (example(split, number, SEED) for number in range(skip, skip + size))
+
+
 @cache
 def version(name: str) -> str:
     """The seed of a built-in corpus, and sha256 of the code that makes it: of all that its modules import here.
 
     Names of files, imports and docstrings do not affect the version.
     """
-    waiting = list(_generator(name)[0])
+    waiting = list(_modules(name))
     found = set(waiting)
     while waiting:
         for value in list(vars(waiting.pop()).values()):
@@ -83,6 +93,15 @@ def code_of(source: str) -> str:
             left_out.update(range(node.lineno, node.end_lineno + 1))  # type: ignore[attr-defined]
     lines = enumerate(source.splitlines(keepends=True), 1)
     return "".join(line for number, line in lines if number not in left_out and line.strip())
+
+
+def _modules(name: str) -> tuple[ModuleType, ...]:
+    """The modules that make a built-in corpus."""
+    if name == "scenes":
+        from tfm.data.synthetic.scenes import corpus
+
+        return (corpus,)
+    return _generator(name)[0]
 
 
 def _generator(name: str) -> tuple[tuple[ModuleType, ...], Callable[..., Iterator[tuple[str, str]]]]:

@@ -1,0 +1,81 @@
+"""Training images varied at random: shifted, flipped, cropped; a pure function of (seed, step, row).
+
+Each change says, of each row and each column of pixels of the result, which row and column of the image it is; so that
+all of them together are one look-up, exact, in bytes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tfm.data.images.decoding import Pixels
+
+Ints = NDArray[np.int64]
+Words = NDArray[np.uint64]
+NUM_DRAWS = 6  # a place each for what is drawn of an image, so that one change does not move another's
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    """How images are varied; the default is not at all.
+
+    shift: by up to so many pixels to each side; what comes in repeats the pixels of the edge. flip: left and right
+    exchanged, every second time; captions that say left or right are then no longer true. crop: the smallest share of
+    each side that is kept: a window whose share is uniform from `crop` to 1, at a uniform place, scaled up to the whole
+    image (the nearest pixel's value); of 1: no crop.
+    """
+
+    shift: int = 0
+    flip: bool = False
+    crop: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.shift < 0:
+            raise ValueError(f"`shift` must be 0 pixels or more: {self.shift}")
+        if not 0 < self.crop <= 1:
+            raise ValueError(f"`crop` must be above 0, and 1 at most: {self.crop}")
+
+    def __call__(self, pixels: Pixels, seed: int, step: int, rows: Ints | Sequence[int]) -> Pixels:
+        """The images (B, height, width, channels) of these rows, varied. What a row gets hangs on no other row."""
+        if self == Augmentation():
+            return pixels
+        num, height, width, _ = pixels.shape
+        draws = uniform(seed, step, np.asarray(rows, np.int64))
+        share = self.crop + (1 - self.crop) * draws[:, 0]
+        from_row = self._places(height, share, draws[:, 1], draws[:, 2])
+        from_column = self._places(width, share, draws[:, 3], draws[:, 4])
+        if self.flip:
+            from_column = np.where(draws[:, 5:] < 0.5, from_column[:, ::-1], from_column)
+        return pixels[np.arange(num)[:, None, None], from_row[:, :, None], from_column[:, None, :]]
+
+    def _places(
+        self, size: int, share: NDArray[np.float64], place: NDArray[np.float64], by: NDArray[np.float64]
+    ) -> Ints:
+        """Which of `size` pixels each pixel of the result is: (B, size).
+
+        share, place: (B,) of the window, where place 0 is the first that fits and 1 the last. by: (B,) of the shift.
+        """
+        begin = place * (size - share * size)
+        kept = begin[:, None] + (np.arange(size) + 0.5) * share[:, None]
+        shifts = np.floor(by * (2 * self.shift + 1)).astype(np.int64) - self.shift
+        places: Ints = (np.floor(kept).astype(np.int64) + shifts[:, None]).clip(0, size - 1)
+        return places
+
+
+def uniform(seed: int, step: int, rows: Ints) -> NDArray[np.float64]:
+    """(rows, NUM_DRAWS) numbers from 0 to below 1: hashes of (seed, step, row, place), without a generator's state."""
+    state = np.full((len(rows), NUM_DRAWS), seed % 2**64, np.uint64)
+    of_row, of_place = rows.astype(np.uint64)[:, None], np.arange(NUM_DRAWS, dtype=np.uint64)
+    for number in (np.uint64(step), of_row, of_place):
+        state = _mixed(_mixed(state) + number)
+    return (_mixed(state) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def _mixed(state: Words) -> Words:
+    """splitmix64 (Steele et al. 2014); whole numbers of 64 bits wrap around."""
+    state = state + np.uint64(0x9E3779B97F4A7C15)
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return state ^ (state >> np.uint64(31))

@@ -1,0 +1,54 @@
+"""Mean and standard deviation of each channel of the training images, from sums of whole numbers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from tfm.data.images.decoding import Pixels
+
+
+@dataclass(frozen=True)
+class ChannelStatistics:
+    """Of each channel the sum of its values and of their squares, over `count` pixels: exact, in any order."""
+
+    count: int
+    sums: tuple[int, ...]
+    squares: tuple[int, ...]
+
+    @classmethod
+    def none(cls, channels: int) -> "ChannelStatistics":
+        """Of no pixels."""
+        return cls(0, (0,) * channels, (0,) * channels)
+
+    @classmethod
+    def of(cls, pixels: Pixels) -> "ChannelStatistics":
+        """Of pixels (..., channels), from how often each of the 256 values occurs."""
+        values = np.arange(256)
+        channels = [np.bincount(pixels[..., each].reshape(-1), minlength=256) for each in range(pixels.shape[-1])]
+        sums = tuple(int(counts @ values) for counts in channels)
+        return cls(pixels[..., 0].size, sums, tuple(int(counts @ values**2) for counts in channels))
+
+    def __add__(self, other: "ChannelStatistics") -> "ChannelStatistics":
+        return ChannelStatistics(
+            self.count + other.count, _added(self.sums, other.sums), _added(self.squares, other.squares)
+        )
+
+    @property
+    def means(self) -> tuple[float, ...]:
+        """E[x] of each channel, on the scale 0 to 255; divided once."""
+        return tuple(each / self.count for each in self.sums)
+
+    @property
+    def deviations(self) -> tuple[float, ...]:
+        """The square root of E[x^2] - E[x]^2 of each channel, on the scale 0 to 255.
+
+        The difference is of whole numbers, so that nothing cancels; 0 where all values are the same.
+        """
+        both = zip(self.sums, self.squares, strict=True)
+        return tuple(sqrt((square * self.count - total**2) / self.count**2) for total, square in both)
+
+
+def _added(one: Sequence[int], other: Sequence[int]) -> tuple[int, ...]:
+    return tuple(a + b for a, b in zip(one, other, strict=True))

@@ -1,0 +1,178 @@
+"""Image files to pixels of one shape, decoded by Pillow: nothing that a file says is believed before it is checked.
+
+What is not plain is converted, and the report says so: palettes, transparency (on white), CMYK, 16 bits, a rotation in
+EXIF, another size. What has no one meaning, is damaged, or would fill the memory is refused.
+"""
+
+import io
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import (
+    Image,
+    ImageFile,
+    ImageOps,
+    TiffImagePlugin,  # noqa: F401  Pillow does not know these two formats unless they are imported
+    UnidentifiedImageError,
+    WebPImagePlugin,  # noqa: F401
+)
+
+from tfm.data.errors import DataError, printable
+
+Pixels: TypeAlias = NDArray[np.uint8]
+
+# Those whose decoders run no other program, as that of EPS does.
+FORMATS = ("PNG", "JPEG", "GIF", "BMP", "PPM", "TIFF", "WEBP")
+ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".pbm")
+MOST_PIXELS = 89_478_485  # as Pillow has it: a quarter of a gigabyte at three bytes each
+MOST_BYTES = 2**28
+MODES = {"1", "L", "LA", "La", "P", "PA", "RGB", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "LAB", "HSV", "I"}
+ORIENTATION = 0x0112  # the EXIF tag
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The one shape of all images of a dataset, in pixels. channels: 1 (grey) or 3 (red, green, blue)."""
+
+    height: int
+    width: int
+    channels: int
+
+    def __post_init__(self) -> None:
+        if not (0 < self.height <= 4096 and 0 < self.width <= 4096):
+            raise ValueError(f"`size` must be from 1 to 4096 pixels: {self.height} x {self.width}")
+        if self.channels not in (1, 3):
+            raise ValueError(f"`channels` must be 1 (grey) or 3 (colour): {self.channels}")
+
+    @property
+    def mode(self) -> str:
+        """The name that Pillow has for it."""
+        return "L" if self.channels == 1 else "RGB"
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """pixels: (height, width, channels). conversions: what was done to get there, each in a few words."""
+
+    pixels: Pixels
+    conversions: tuple[str, ...] = ()
+
+
+def decoded(content: Path | bytes | Pixels, name: str, shape: Shape) -> Decoded:
+    """The pixels of an image file, of its bytes, or of grey values (H, W), in this shape.
+
+    The whole of the shape is filled: the image is scaled until it covers it, and what hangs over on two sides is cut
+    off evenly. An image of that size is left as it is. Raises DataError, which names the file, where it is refused.
+    """
+    with _refusing(name) as warned:
+        if isinstance(content, np.ndarray):
+            return _shaped(Image.fromarray(content), shape, [])
+        stream = io.BytesIO(_bytes_of(content, name))
+        with Image.open(stream, formats=FORMATS) as image:
+            conversions = _checked(image, name)
+            plain = _plain(image, name, conversions)
+            # Pillow warns of what it mends, such as damaged EXIF.
+            conversions += [f"Pillow: {printable(str(each.message).strip()):.100}" for each in warned[:1]]
+            return _shaped(plain, shape, conversions)
+
+
+def _bytes_of(content: Path | bytes, name: str) -> bytes:
+    if isinstance(content, Path):
+        if not content.is_file():
+            raise DataError("no such file" if not content.exists() else "is not a regular file", file=name)
+        with open(content, "rb") as file:
+            content = file.read(MOST_BYTES + 1)
+    if not content:
+        raise DataError("is empty", file=name)
+    if len(content) > MOST_BYTES:
+        raise DataError(f"is larger than {MOST_BYTES >> 20} MiB", file=name)
+    return content
+
+
+@contextmanager
+def _refusing(name: str) -> Iterator[list[warnings.WarningMessage]]:
+    """Within, whatever a decoder raises is a DataError; what it warns of is in the list."""
+    try:
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            yield warned
+    except DataError:
+        raise
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        raise DataError(f"has more than {MOST_PIXELS:,} pixels: scale it down", file=name) from None
+    except UnidentifiedImageError:
+        raise DataError(f"is not an image of a format that can be read ({', '.join(FORMATS)})", file=name) from None
+    except OSError as error:
+        if error.errno is not None:
+            raise  # it is the disk; of a damaged file Pillow raises one without a number
+        raise DataError(f"is damaged: {printable(str(error)):.100}", file=name) from error
+    except Exception as error:  # decoders raise what comes: SyntaxError, struct.error, IndexError, zlib.error ...
+        raise DataError(f"is damaged: {type(error).__name__} {printable(str(error)):.100}", file=name) from error
+
+
+def _checked(image: Image.Image, name: str) -> list[str]:
+    """What the header alone asks for, as a list of conversions. Raises DataError where it is refused."""
+    width, height = image.size
+    if width * height > MOST_PIXELS:
+        raise DataError(f"has more than {MOST_PIXELS:,} pixels ({width} x {height}): scale it down", file=name)
+    several = bool(getattr(image, "is_animated", False))
+    if several and image.format != "MPO":
+        raise DataError("is animated, or has several pages: save the picture that is meant", file=name)
+    if image.mode not in MODES and not image.mode.startswith("I;16"):
+        raise DataError(f"has pixels of mode {image.mode}, whose black and white are not known", file=name)
+    if image.mode == "I" and image.format == "TIFF":
+        raise DataError("has pixels of 32 bits, whose black and white are not known", file=name)
+    return ["first picture of several (MPO)"] if several else []
+
+
+def _plain(file: ImageFile.ImageFile, name: str, conversions: list[str]) -> Image.Image:
+    """The image upright, opaque, of 8 bits, in mode L or RGB."""
+    is_grey = file.mode in ("1", "L", "LA", "La")
+    is_deep = file.mode.startswith("I")
+    if is_deep or ";16" in str(file.tile):
+        conversions.append("16 bits to 8")
+    file.load()
+    image: Image.Image = file
+    see_through = image.mode in ("LA", "La", "PA", "RGBA", "RGBa") or "transparency" in image.info
+    if image.getexif().get(ORIENTATION, 1) in range(2, 9):
+        conversions.append("turned as EXIF says")
+        image = ImageOps.exif_transpose(image)
+    if is_deep and see_through:
+        raise DataError("has 16 bits and transparency: save it with 8 bits", file=name)
+    if is_deep:
+        return _eight_bits(image)
+    if see_through:
+        conversions.append("transparency to white")
+        white = Image.new("RGBA", image.size, (255, 255, 255, 255))
+        return Image.alpha_composite(white, image.convert("RGBA")).convert("L" if is_grey else "RGB")
+    if image.mode not in ("L", "RGB"):
+        conversions.append(f"mode {image.mode}")
+        return image.convert("L" if is_grey else "RGB")
+    return image
+
+
+def _eight_bits(image: Image.Image) -> Image.Image:
+    """Of 16-bit grey the nearest 8-bit grey: 65,535 is white."""
+    values = np.asarray(image).astype(np.int64).clip(0, 65_535)
+    return Image.fromarray(((values * 255 + 32_767) // 65_535).astype(np.uint8))
+
+
+def _shaped(image: Image.Image, shape: Shape, conversions: list[str]) -> Decoded:
+    if image.mode != shape.mode:
+        conversions.append("colour to grey" if shape.channels == 1 else "grey to colour")
+        image = image.convert(shape.mode)
+    if image.size != (shape.width, shape.height):
+        width, height = image.size
+        conversions.append("scaled up" if width < shape.width or height < shape.height else "scaled down")
+        if width * shape.height != height * shape.width:
+            conversions.append("cropped")
+        image = ImageOps.fit(image, (shape.width, shape.height), Image.Resampling.BICUBIC)
+    pixels = np.asarray(image, np.uint8).reshape(shape.height, shape.width, shape.channels)
+    return Decoded(pixels, tuple(conversions))

@@ -1,0 +1,72 @@
+"""IDX files, the format of MNIST: images in one file, their labels as numbers in another; each may end in .gz.
+
+A header of big-endian numbers (two zero bytes, the type of an item, how many dimensions there are, the dimensions of 4
+bytes each), and the items (yann.lecun.com/exdb/mnist).
+"""
+
+import struct
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tfm.data.errors import DataError
+from tfm.data.images.captioned_image import CaptionedImage
+from tfm.data.images.decoding import MOST_PIXELS
+from tfm.data.lines import opened
+
+UNSIGNED_BYTE = 8
+READ_AT_ONCE = 1 << 20  # bytes
+
+
+def read_idx(images: Path, labels: Path, classes: Sequence[str] = ()) -> Iterator[CaptionedImage]:
+    """The grey images (count, height, width) of a file, each with its label: of label i the class i, else its number.
+
+    Raises DataError naming the file, and the image (counted from 1) where it is one.
+    """
+    (count, height, width), (num_labels,) = _dimensions(images, 3), _dimensions(labels, 1)
+    if count != num_labels:
+        raise DataError(f"holds {num_labels:,} labels, but {images} holds {count:,} images", file=labels)
+    if not 0 < height * width <= MOST_PIXELS:
+        raise DataError(f"its images are of {height} x {width} pixels", file=images)
+    of_images, of_labels = _items(images, 3, count, height * width), _items(labels, 1, count, 1)
+    for number, (values, label) in enumerate(zip(of_images, of_labels, strict=True), 1):
+        if classes and label[0] >= len(classes):
+            problem = f"label {number} is {label[0]}, but there are {len(classes)} classes, counted from 0"
+            raise DataError(problem, file=labels)
+        text = classes[label[0]] if classes else str(label[0])
+        yield CaptionedImage(
+            f"{images}, image {number}", np.frombuffer(values, np.uint8).reshape(height, width), (text,)
+        )
+
+
+def _dimensions(path: Path, expected: int) -> tuple[int, ...]:
+    """What the header of a file says of its items: how many, and of what height and width."""
+    with opened(path) as file:
+        head = file.read(4 + 4 * expected)
+    if len(head) < 4 or head[:2] != b"\0\0":
+        raise DataError("is not an IDX file: it does not begin with two zero bytes", file=path)
+    if head[2] != UNSIGNED_BYTE:
+        raise DataError(f"holds items of type {head[2]:#04x}; only bytes (0x08) are images or labels", file=path)
+    if head[3] != expected:
+        what = "images (3 dimensions)" if expected == 3 else "labels (1 dimension)"
+        raise DataError(f"has {head[3]} dimensions, so it does not hold {what}", file=path)
+    if len(head) < 4 + 4 * expected:
+        raise DataError("ends within its header", file=path)
+    return struct.unpack(f">{expected}I", head[4:])
+
+
+def _items(path: Path, dimensions: int, count: int, size: int) -> Iterator[bytes]:
+    """The items of a file, each of `size` bytes; no more is held in memory than READ_AT_ONCE, or one item."""
+    at_once = max(1, READ_AT_ONCE // size)
+    with opened(path) as file:
+        file.read(4 + 4 * dimensions)
+        for begin in range(0, count, at_once):
+            wanted = min(at_once, count - begin) * size
+            block = file.read(wanted)
+            if len(block) < wanted:
+                got = begin + len(block) // size
+                raise DataError(f"is cut off: its header says {count:,} items, and it holds {got:,}", file=path)
+            yield from (block[start : start + size] for start in range(0, wanted, size))
+        if file.read(1):
+            raise DataError(f"holds more than the {count:,} items that its header says", file=path)

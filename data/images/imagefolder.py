@@ -1,0 +1,94 @@
+"""Folders of images in the `imagefolder` convention of Hugging Face `datasets`.
+
+Either a table says of each file (column `file_name`, relative to the table) its captions or label: metadata.csv,
+metadata.jsonl or metadata.parquet, in the folder or in folders below it. Or there is no table, and an image's label is
+the name of the folder in which it lies.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
+
+from tfm.data.config import CorpusConfig
+from tfm.data.corpora.sources import rows
+from tfm.data.errors import DataError, listed
+from tfm.data.images.captioned_image import CaptionedImage
+from tfm.data.images.decoding import ENDINGS
+
+FILE_NAME = "file_name"
+TABLES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
+
+
+def read_imagefolder(folder: Path, columns: Sequence[str] = ()) -> tuple[list[CaptionedImage], list[str]]:
+    """The images of a folder with their captions, and the names of files in it that are none of them.
+
+    columns: those of the table that hold captions, or the label. Further captions of an image are further columns,
+    further rows with its file name or, in jsonl and parquet, a list in one cell; their order is kept. Without a table
+    the images come in the order of their paths. Raises DataError naming table and row.
+    """
+    if not folder.is_dir():
+        raise DataError("no such folder" if not folder.exists() else "is a file, not a folder", file=folder)
+    files = sorted(_visible(folder), key=lambda file: file.relative_to(folder).as_posix())
+    tables = [file for file in files if file.name in TABLES]
+    found = _of_tables(tables, columns) if tables else _of_folders(folder, files, columns)
+    used = {*tables, *(image.content for image in found)}
+    left_out = [file.relative_to(folder).as_posix() for file in files if file not in used]
+    if not found:
+        problem = "its tables name no image" if tables else f"holds no image ({', '.join(ENDINGS)})"
+        raise DataError(problem, file=folder)
+    return found, left_out
+
+
+def _visible(folder: Path) -> Iterator[Path]:
+    """The files in a folder and in those below it, but for what systems leave there (.DS_Store and the like)."""
+    for file in folder.rglob("*"):
+        if file.is_file() and not any(part.startswith(".") for part in file.relative_to(folder).parts):
+            yield file
+
+
+def _of_tables(tables: Sequence[Path], columns: Sequence[str]) -> list[CaptionedImage]:
+    if not columns:
+        raise DataError("say which of its columns hold the captions, or the label", file=tables[0])
+    beside: dict[Path, Path] = {}
+    for table in tables:
+        if (other := beside.setdefault(table.parent, table)) != table:
+            raise DataError(f"there is {other.name} beside it: keep one of the two", file=table)
+    captions: dict[Path, list[str]] = {}
+    for table in tables:
+        for number, (name, *texts) in enumerate(_rows(table, columns), 1):
+            captions.setdefault(_named(table, number, name), []).extend(texts)
+    return [CaptionedImage(str(file), file, tuple(texts)) for file, texts in captions.items()]
+
+
+def _rows(table: Path, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """The rows of a table: file name and captions."""
+    first, *more = columns
+    kind = table.suffix.removeprefix(".")
+    about = {
+        "format": kind,
+        "path": str(table),
+        "source": FILE_NAME,
+        "target": first,
+        "references": tuple(more) or None,
+    }
+    return rows(CorpusConfig.model_validate({**about, "lists": None if kind == "csv" else "references"}))
+
+
+def _named(table: Path, number: int, name: str) -> Path:
+    """The image file that a row names."""
+    place = PurePosixPath(name)
+    if not name or "\0" in name or place.is_absolute() or ".." in place.parts:
+        raise DataError(f"row {number}: {FILE_NAME} must be a path below the table: {listed([name])!r}", file=table)
+    file = table.parent / place
+    if not file.is_file():
+        raise DataError(f"row {number}: there is no file {listed([name])}", file=table)
+    return file
+
+
+def _of_folders(folder: Path, files: Sequence[Path], columns: Sequence[str]) -> list[CaptionedImage]:
+    images = [file for file in files if file.suffix.lower() in ENDINGS]
+    if alone := [file.name for file in images if file.parent == folder]:
+        problem = f"{listed(alone, most=80)} has no label: put it into a folder of its class, or write metadata.csv"
+        raise DataError(problem, file=folder)
+    if columns and list(columns) != ["label"]:
+        raise DataError(f"there is no metadata.csv, so no column {listed(columns)}: labels are folders", file=folder)
+    return [CaptionedImage(str(file), file, (file.parent.name,)) for file in images]

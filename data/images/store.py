@@ -1,0 +1,199 @@
+"""The images of one split on disk: a memory-mapped array of bytes, and which image each text of the split is of.
+
+images.json   shape, number of images, sums of the channels, what was converted or refused
+pixels.npy    uint8 (images, height, width, channels)
+rows.npy      int64 (rows,): the image of each row of texts
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BufferedWriter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tfm.data.errors import DataError
+from tfm.data.images.captioned_image import CaptionedImage
+from tfm.data.images.channel_statistics import ChannelStatistics
+from tfm.data.images.decoding import Pixels, Shape, decoded
+from tfm.data.images.image_report import ImageReport
+from tfm.data.json_documents import read_json
+
+IMAGES_FILE = "images.json"
+PIXELS_FILE = "pixels.npy"
+ROWS_FILE = "rows.npy"
+Ints = NDArray[np.int64]
+
+
+class ImageWriter:
+    """Appends images to the files of one split; see `write_images`."""
+
+    def __init__(self, stream: BufferedWriter, shape: Shape):
+        self.shape = shape
+        self.report = ImageReport()
+        self.statistics = ChannelStatistics.none(shape.channels)
+        self.rows: Ints | None = None
+        self._stream = stream
+        self._count = 0
+
+    def write(self, pixels: Pixels) -> int:
+        """Append an image (height, width, channels); its number, from 0."""
+        if pixels.shape != (self.shape.height, self.shape.width, self.shape.channels) or pixels.dtype != np.uint8:
+            raise ValueError(f"{pixels.dtype} {pixels.shape} is not of {self.shape}")
+        self._stream.write(np.ascontiguousarray(pixels).tobytes())
+        self.statistics += ChannelStatistics.of(pixels)
+        self._count += 1
+        return self._count - 1
+
+    def decode(self, images: Iterable[CaptionedImage], *, drop: bool) -> Iterator[tuple[int, tuple[str, ...]]]:
+        """Decode and append images; of each its number and its captions.
+
+        drop: whether those that are refused are left out and reported, as of training data; otherwise the first ends
+        all with a DataError, since a test set must not shrink unseen.
+        """
+        for image in images:
+            try:
+                found = decoded(image.content, image.name, self.shape)
+            except DataError as error:
+                if not drop:
+                    raise
+                self.report.refuse(str(error))
+                continue
+            self.report.add(image.name, found.conversions)
+            yield self.write(found.pixels), image.captions
+
+    @property
+    def count(self) -> int:
+        """How many images there are so far."""
+        return self._count
+
+
+@contextmanager
+def write_images(folder: Path, shape: Shape) -> Iterator[ImageWriter]:
+    """Write the images of one split into a folder, one by one, without holding them in memory.
+
+    Before the end, `rows` of the writer must be set: the image of each row of texts. Raises DataError if there is none.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / PIXELS_FILE, "wb") as stream:
+        head = _write_head(stream, shape, 0)
+        writer = ImageWriter(stream, shape)
+        yield writer
+        stream.seek(0)
+        # numpy leaves room for the number of rows to grow.
+        assert _write_head(stream, shape, writer.count) == head
+    if writer.count == 0:
+        first = f": {writer.report.refused[0]}" if writer.report.refused else ""
+        raise DataError(f"there is no image that can be read{first}", file=folder)
+    if writer.rows is None or not _are_images(writer.rows, writer.count):
+        raise ValueError("`rows` must be set to the number of an image for each row")
+    np.save(folder / ROWS_FILE, writer.rows.astype(np.int64))
+    statistics = writer.statistics
+    about = {
+        "images": writer.count,
+        "height": shape.height,
+        "width": shape.width,
+        "channels": shape.channels,
+        "sums": statistics.sums,
+        "squares": statistics.squares,
+        "means": statistics.means,
+        "deviations": statistics.deviations,
+        "report": writer.report.as_json(),
+    }
+    (folder / IMAGES_FILE).write_text(json.dumps(about, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class ImageStore:
+    """The images of one split, read from a memory-mapped file as they are asked for.
+
+    pixels: (images, height, width, channels) uint8. rows: (rows,) the image of each row of texts. statistics: of all
+    pixels of this split; the training split's are those that every split is normalised by.
+    """
+
+    pixels: Pixels
+    rows: Ints
+    statistics: ChannelStatistics
+    report: dict[str, Any]
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of each image."""
+        return Shape(*self.pixels.shape[1:])
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, rows: Ints | Sequence[int]) -> Pixels:
+        """The images of some rows of texts, in that order: (len(rows), height, width, channels), a copy."""
+        return np.asarray(self.pixels[self.rows[rows]])
+
+    def rows_of(self, image: int) -> Ints:
+        """The rows of texts that are of one image, in order: its captions."""
+        return np.flatnonzero(self.rows == image)
+
+
+def load_images(folder: Path) -> ImageStore:
+    """Open the images that `write_images` wrote. Raises DataError where the files are not what it writes."""
+    try:
+        about = read_json(folder / IMAGES_FILE)
+    except FileNotFoundError:
+        raise DataError(f"there are no images (no {IMAGES_FILE}): make the dataset anew", file=folder) from None
+    try:
+        shape = Shape(*(_whole(about, name) for name in ("height", "width", "channels")))
+        expected = (_whole(about, "images"), shape.height, shape.width, shape.channels)
+        pixels = np.load(folder / PIXELS_FILE, mmap_mode="r", allow_pickle=False)
+        rows = np.load(folder / ROWS_FILE, allow_pickle=False)
+        if pixels.dtype != np.uint8 or pixels.shape != expected or not pixels.flags.c_contiguous:
+            raise ValueError(f"{PIXELS_FILE} holds {pixels.dtype} {pixels.shape}, not uint8 {expected}")
+        if rows.dtype != np.int64 or rows.ndim != 1 or not _are_images(rows, len(pixels)):
+            raise ValueError(f"{ROWS_FILE} does not hold the numbers of images")
+        statistics = ChannelStatistics(
+            pixels[..., 0].size, *(_wholes(about, name, shape.channels) for name in ("sums", "squares"))
+        )
+        if not _can_be(statistics):
+            raise ValueError("no pixels have these sums")
+        return ImageStore(pixels, rows, statistics, about["report"])
+    except (ValueError, OSError, EOFError, KeyError, MemoryError) as error:
+        reason = " ".join(str(error).split())
+        raise DataError(f"is not made by tfm ({reason:.200}): make the dataset again", file=folder) from error
+
+
+def _write_head(stream: BufferedWriter, shape: Shape, count: int) -> int:
+    about = {"descr": "|u1", "fortran_order": False, "shape": (count, shape.height, shape.width, shape.channels)}
+    np.lib.format.write_array_header_1_0(stream, about)
+    return stream.tell()
+
+
+def _are_images(rows: Ints, count: int) -> bool:
+    """Whether each row has one of `count` images."""
+    return len(rows) == 0 or bool(rows.min() >= 0 and rows.max() < count)
+
+
+def _whole(about: dict[str, Any], name: str) -> int:
+    value = about.get(name)
+    if type(value) is not int or not 0 < value < 2**40:
+        raise ValueError(f"{name} is {value!r}")
+    return value
+
+
+def _wholes(about: dict[str, Any], name: str, channels: int) -> tuple[int, ...]:
+    values = about.get(name)
+    if not isinstance(values, list) or len(values) != channels or not all(type(each) is int for each in values):
+        raise ValueError(f"{name} is {values!r}"[:80])
+    return tuple(values)
+
+
+def _can_be(statistics: ChannelStatistics) -> bool:
+    """Whether there are bytes with these sums: sum^2 <= count * squares, and squares <= 255 sum (Cauchy-Schwarz)."""
+    both = zip(statistics.sums, statistics.squares, strict=True)
+    return all(
+        0 <= total <= 255 * statistics.count
+        and total**2 <= statistics.count * square
+        and total <= square <= 255 * total
+        for total, square in both
+    )

@@ -1,0 +1,1 @@
+"""The built-in corpus `scenes`: drawn shapes with captions."""

@@ -1,0 +1,62 @@
+"""What can be said of a scene: paraphrases that all say the same, and of no other scene.
+
+    a big red circle is above a small blue ring
+    below a big red circle there is a small blue ring
+
+Each names everything that is in the scene, with size, colour and shape, and where it is: one thing in the image, two
+beside one another, three in a line.
+"""
+
+from collections.abc import Callable
+
+from tfm.data.synthetic.scenes.scene import Scene, Thing
+
+ROWS = ("at the top", "in the middle", "at the bottom")
+COLUMNS = ("on the left", "in the middle", "on the right")
+LINES = {True: ("left", "right", "on the"), False: ("top", "bottom", "at the")}
+
+
+def captions(scene: Scene) -> list[str]:
+    """Every caption of a scene that the grammar has: three of one thing, six of two or of three."""
+    of: tuple[Callable[..., list[str]], ...] = (_of_one, _of_two, _of_three)
+    return of[len(scene.things) - 1](*scene.things)
+
+
+def _named(thing: Thing) -> str:
+    return f"a {thing.size} {thing.colour} {thing.shape}"
+
+
+def _of_one(thing: Thing) -> list[str]:
+    corner = " and ".join(dict.fromkeys((ROWS[thing.row], COLUMNS[thing.column])))
+    name = _named(thing)
+    return [f"{name} {corner}", f"there is {name} {corner}", f"{corner} there is {name}"]
+
+
+def _of_two(one: Thing, other: Thing) -> list[str]:
+    found = []
+    for first, second in ((one, other), (other, one)):
+        what, of, where = _named(first), _named(second), _relation(first, second)
+        found += [f"{what} is {where} {of}", f"{what} {where} {of}", f"{where} {of} there is {what}"]
+    return found
+
+
+def _relation(one: Thing, other: Thing) -> str:
+    """Where one thing is, seen from another: "above" alone says that they share a column."""
+    vertical = {-1: "above", 0: "", 1: "below"}[_sign(one.row - other.row)]
+    horizontal = {-1: "to the left of", 0: "", 1: "to the right of"}[_sign(one.column - other.column)]
+    return " and ".join(filter(None, (vertical, horizontal)))
+
+
+def _sign(number: int) -> int:
+    return (number > 0) - (number < 0)
+
+
+def _of_three(first: Thing, middle: Thing, last: Thing) -> list[str]:
+    """Of things in a row from left to right, or in a column from top to bottom."""
+    begin, end, at = LINES[first.row == last.row]
+    one, between, other = map(_named, (first, middle, last))
+    found = [f"from {begin} to {end}: {one}, {between}, {other}", f"from {end} to {begin}: {other}, {between}, {one}"]
+    for a, side, b, opposite in ((one, begin, other, end), (other, end, one, begin)):
+        ends = f"{a} {at} {side} and {b} {at} {opposite}"
+        found += [f"{between} is between {ends}", f"between {ends} there is {between}"]
+    return found

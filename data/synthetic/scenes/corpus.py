@@ -1,0 +1,35 @@
+"""Scenes by split and number. No two splits share what a scene's captions say; `combinations` shows, in every scene, a
+colour and a shape that the other splits never show together."""
+
+from random import Random
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tfm.data.errors import DataError
+from tfm.data.synthetic.scenes.captions import captions
+from tfm.data.synthetic.scenes.drawing import drawn
+from tfm.data.synthetic.scenes.scene import Scene, draw_scene
+from tfm.data.synthetic.string_tasks import split_of
+
+SPLITS = ("train", "valid", "test", "combinations")
+
+
+def scene(split: str, number: int, seed: int) -> Scene:
+    """Scene `number` of a split, a pure function of the arguments."""
+    if split not in SPLITS:
+        raise DataError(f"the built-in corpus `scenes` has no split {split!r}; choose one of {', '.join(SPLITS)}")
+    random = Random(f"scenes {seed} {split} {number}")
+    while True:
+        found = draw_scene(random)
+        # The first of all its captions by the alphabet stands for what they say.
+        if split == ("combinations" if found.is_held_out else split_of(min(captions(found)))):
+            return found
+
+
+def example(split: str, number: int, seed: int) -> tuple[NDArray[np.uint8], tuple[str, ...]]:
+    """The image (48, 48, 3) of a scene and all its captions, in an order of its own: the first few are any few."""
+    found = scene(split, number, seed)
+    order = Random(f"captions {seed} {split} {number}")
+    ranked = sorted((order.random(), caption) for caption in captions(found))
+    return drawn(found), tuple(caption for _, caption in ranked)

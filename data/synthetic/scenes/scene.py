@@ -1,0 +1,87 @@
+"""What may be in a scene: one to three things in the cells of a 3 x 3 grid, each of a size, a colour and a shape."""
+
+from dataclasses import dataclass
+from random import Random
+
+GRID = 3
+SIZES = ("small", "big")
+COLOURS = {
+    "red": (205, 40, 45),
+    "green": (40, 150, 60),
+    "blue": (40, 80, 200),
+    "yellow": (235, 205, 30),
+    "purple": (140, 50, 160),
+    "orange": (240, 130, 20),
+}
+SHAPES = ("circle", "square", "triangle", "diamond", "cross", "ring")
+# Each colour and each shape once, so that both are seen in training, but never the one with the other.
+HELD_OUT = {
+    ("red", "triangle"),
+    ("green", "ring"),
+    ("blue", "circle"),
+    ("yellow", "cross"),
+    ("purple", "square"),
+    ("orange", "diamond"),
+}
+COUNTS = (1, 1, 2, 2, 2, 2, 2, 3, 3, 3)  # how many things a scene has, of ten scenes
+JITTER = 12  # of a centre, in eighths of a pixel
+SHADE = 15  # of a colour, in its 256 steps
+BACKGROUNDS = (200, 250)  # greys
+
+
+@dataclass(frozen=True)
+class Thing:
+    """row, column: its cell. down, right: how far its centre is off the cell's, in eighths of a pixel. paint: RGB."""
+
+    size: str
+    colour: str
+    shape: str
+    row: int
+    column: int
+    down: int
+    right: int
+    paint: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """No two things share a cell, nor both colour and shape. Of three things, the second is between the others.
+
+    background: a grey.
+    """
+
+    things: tuple[Thing, ...]
+    background: int
+
+    @property
+    def is_held_out(self) -> bool:
+        """Whether it has a colour and a shape that training never shows together."""
+        return any((thing.colour, thing.shape) in HELD_OUT for thing in self.things)
+
+
+def draw_scene(random: Random) -> Scene:
+    """Any scene."""
+
+    def choose(number: int) -> int:
+        return int(random.random() * number)  # random() alone is the same on every version of Python
+
+    count = COUNTS[choose(len(COUNTS))]
+    if count == 3:
+        line, is_row = choose(GRID), choose(2) == 0
+        cells = [(line, place) if is_row else (place, line) for place in range(GRID)]
+    else:
+        first = choose(GRID**2)
+        second = (first + 1 + choose(GRID**2 - 1)) % GRID**2
+        cells = [divmod(cell, GRID) for cell in (first, second)][:count]
+    kinds: list[tuple[str, str]] = []
+    while len(kinds) < count:
+        kind = (tuple(COLOURS)[choose(len(COLOURS))], SHAPES[choose(len(SHAPES))])
+        kinds += [kind] if kind not in kinds else []
+    things = []
+    for (row, column), (colour, shape) in zip(cells, kinds, strict=True):
+        size = SIZES[choose(len(SIZES))]
+        down, right = (choose(2 * JITTER + 1) - JITTER for _ in range(2))
+        paint = tuple(min(255, max(0, each + choose(2 * SHADE + 1) - SHADE)) for each in COLOURS[colour])
+        things.append(Thing(size, colour, shape, row, column, down, right, paint))
+    low, high = BACKGROUNDS
+    return Scene(tuple(things), low + choose(high - low + 1))

@@ -1,0 +1,80 @@
+"""Hugging Face datasets with a column of images, saved to disk."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import datasets
+import numpy as np
+import pytest
+from PIL import Image
+
+from tfm.data.errors import DataError
+from tfm.data.images import image_column
+from tfm.data.images.decoding import Shape, decoded
+from tfm.data.images.image_column import read_image_column
+
+
+def png(value: int) -> bytes:
+    stream = io.BytesIO()
+    Image.new("RGB", (4, 3), (value, 0, 0)).save(stream, "PNG")
+    return stream.getvalue()
+
+
+def saved(folder: Path, columns: dict[str, list[Any]], **features: Any) -> str:
+    features = {"image": datasets.Image(), **features}
+    datasets.Dataset.from_dict(columns, datasets.Features(features)).save_to_disk(str(folder / "set"))
+    return str(folder / "set")
+
+
+CELLS = [{"bytes": png(7), "path": None}, {"bytes": png(8), "path": "x.png"}]
+TEXT = datasets.Value("string")
+
+
+def test_captions_are_texts_or_lists_of_them(tmp_path: Path) -> None:
+    columns = {"image": CELLS, "one": ["ein Haus", None], "more": [["a", "b\nc"], []]}
+    path = saved(tmp_path, columns, one=TEXT, more=datasets.List(TEXT))
+    found = list(read_image_column(path, None, "image", ["one", "more"]))
+    assert [each.captions for each in found] == [("ein Haus", "a", "b c"), ("",)]
+    assert [each.name for each in found] == [f"{path}, row 1", f"{path}, row 2"]
+    pixels = [decoded(each.content, each.name, Shape(3, 4, 3)).pixels for each in found]
+    assert [int(each[0, 0, 0]) for each in pixels] == [7, 8]
+
+
+def test_a_class_is_its_name(tmp_path: Path) -> None:
+    names = datasets.ClassLabel(names=["CAT", "собака"])
+    path = saved(tmp_path, {"image": CELLS, "label": [1, 0]}, label=names)
+    assert [each.captions for each in read_image_column(path, "train", "image", ["label"])] == [("собака",), ("CAT",)]
+    path = saved(tmp_path / "b", {"image": CELLS, "label": [1, -1]}, label=names)
+    with pytest.raises(DataError, match="set, row 2: has no class in 'label'"):
+        list(read_image_column(path, None, "image", ["label"]))
+
+
+def test_images_may_lie_in_files(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(png(9))
+    path = saved(tmp_path, {"image": [{"bytes": None, "path": str(tmp_path / "a.png")}], "text": ["x"]}, text=TEXT)
+    (found,) = read_image_column(path, None, "image", ["text"])
+    assert np.array_equal(decoded(found.content, "a", Shape(3, 4, 3)).pixels[0, 0], [9, 0, 0])
+
+
+def test_a_damaged_image_is_no_matter_of_datasets(tmp_path: Path) -> None:
+    path = saved(tmp_path, {"image": [{"bytes": b"no image", "path": None}], "text": ["x"]}, text=TEXT)
+    (found,) = read_image_column(path, None, "image", ["text"])
+    with pytest.raises(DataError, match="set, row 1: is not an image"):
+        decoded(found.content, found.name, Shape(3, 4, 3))
+
+
+def test_what_is_not_there_is_said(tmp_path: Path) -> None:
+    columns = {"image": [*CELLS, None], "text": ["x"] * 3, "number": [1, 2, 3]}
+    path = saved(tmp_path, columns, text=TEXT, number=datasets.Value("int64"))
+    for image, caption, said in (
+        ("picture", "text", "there is no column 'picture'; it has image, text, number"),
+        ("image", "caption", "there is no column 'caption'"),
+        ("text", "text", "column 'text' does not hold images"),
+        ("image", "number", "row 1: 'number' holds 1, not text"),
+        ("image", "text", "row 3: has no image"),
+    ):
+        with pytest.raises(DataError, match=said):
+            list(read_image_column(path, None, image, [caption]))
+    with pytest.raises(DataError, match="row 1: its image is not on this machine: https://example"):
+        image_column._content({"bytes": None, "path": "https://example.org/a.png"}, "set, row 1")

@@ -1,0 +1,135 @@
+"""Image folders as Hugging Face `datasets` reads them: captions from a table, or labels from folders."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from tfm.data.errors import DataError
+from tfm.data.images.imagefolder import read_imagefolder
+
+
+def draw(folder: Path, *names: str) -> None:
+    for number, name in enumerate(names):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (4, 3), (number, 0, 0)).save(folder / name, "PNG")
+
+
+def found(folder: Path, columns: Sequence[str] = ()) -> list[tuple[str, tuple[str, ...]]]:
+    images, _ = read_imagefolder(folder, columns)
+    return [(Path(image.name).relative_to(folder).as_posix(), image.captions) for image in images]
+
+
+def refused(folder: Path, columns: Sequence[str] = ("text",)) -> str:
+    with pytest.raises(DataError) as caught:
+        read_imagefolder(folder, columns)
+    assert str(caught.value).startswith(str(folder))
+    return str(caught.value).removeprefix(str(folder)).removeprefix("/")
+
+
+def test_folders_are_labels(tmp_path: Path) -> None:
+    draw(tmp_path, "Hund/2.png", "Hund/1.PNG", "猫/x.png", "Ab/tief/y.png")
+    (tmp_path / "README.md").write_text("about")
+    (tmp_path / ".DS_Store").write_text("")
+    images, left_out = read_imagefolder(tmp_path)
+    assert [(image.content, image.captions) for image in images] == [
+        (tmp_path / "Ab/tief/y.png", ("tief",)),
+        (tmp_path / "Hund/1.PNG", ("Hund",)),
+        (tmp_path / "Hund/2.png", ("Hund",)),
+        (tmp_path / "猫/x.png", ("猫",)),
+    ]
+    assert left_out == ["README.md"]
+    assert found(tmp_path, ["label"]) == found(tmp_path)
+
+
+def test_labels_are_those_that_datasets_reads(tmp_path: Path) -> None:
+    draw(tmp_path, "dog/2.png", "dog/1.png", "cat/x.png")
+    theirs = datasets.load_dataset(
+        "imagefolder", data_dir=str(tmp_path), split="train", cache_dir=str(tmp_path / ".cache")
+    )
+    names = theirs.features["label"].names
+    read = {(row["image"].getpixel((0, 0))[0], names[row["label"]]) for row in theirs}
+    assert read == {
+        (Image.open(image.content).getpixel((0, 0))[0], *image.captions)  # type: ignore[arg-type, index]
+        for image in read_imagefolder(tmp_path)[0]
+    }
+
+
+def test_a_table_has_captions_of_each_file(tmp_path: Path) -> None:
+    draw(tmp_path, "1.png", "2.png", "a b/3.png", "4.png")
+    (tmp_path / "metadata.csv").write_text(
+        'file_name,text,other\n2.png,"ein Haus, ""alt""",x\n1.png,بيت قديم,y\na b/3.png,,z\n2.png,a house,w\n',
+        encoding="utf-8",
+    )
+    assert found(tmp_path, ["text"]) == [
+        ("2.png", ('ein Haus, "alt"', "a house")),
+        ("1.png", ("بيت قديم",)),
+        ("a b/3.png", ("",)),
+    ]
+    assert found(tmp_path, ["text", "other"])[0] == ("2.png", ('ein Haus, "alt"', "x", "a house", "w"))
+    assert read_imagefolder(tmp_path, ["text"])[1] == ["4.png"]
+
+
+def test_lists_are_several_captions(tmp_path: Path) -> None:
+    draw(tmp_path, "1.png", "2.png")
+    rows = [{"file_name": "2.png", "text": ["a", "b\nc"]}, {"file_name": "1.png", "text": "d"}]
+    (tmp_path / "metadata.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert found(tmp_path, ["text"]) == [("2.png", ("a", "b c")), ("1.png", ("d",))]
+
+
+def test_tables_may_lie_deeper_and_be_parquet(tmp_path: Path) -> None:
+    draw(tmp_path, "a/1.png", "b/1.png")
+    pq.write_table(pa.table({"file_name": ["1.png"], "text": [["x", "y"]]}), tmp_path / "a" / "metadata.parquet")
+    (tmp_path / "b" / "metadata.csv").write_text("file_name,text\n1.png,z\n")
+    assert found(tmp_path, ["text"]) == [("a/1.png", ("x", "y")), ("b/1.png", ("z",))]
+
+
+def test_captions_are_those_that_datasets_reads(tmp_path: Path) -> None:
+    draw(tmp_path, "1.png", "2.png")
+    rows = [{"file_name": "2.png", "text": "two"}, {"file_name": "1.png", "text": "one"}]
+    (tmp_path / "metadata.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    theirs = datasets.load_dataset(
+        "imagefolder", data_dir=str(tmp_path), split="train", cache_dir=str(tmp_path / ".cache")
+    )
+    read = {(row["image"].getpixel((0, 0))[0], row["text"]) for row in theirs}
+    assert read == {(1, "two"), (0, "one")}
+    assert {(int(name[0]) - 1, *texts) for name, texts in found(tmp_path, ["text"])} == read
+
+
+@pytest.mark.parametrize("name", ["../1.png", "/etc/1.png", "", "a/../../1.png"])
+def test_a_table_does_not_lead_out_of_its_folder(tmp_path: Path, name: str) -> None:
+    draw(tmp_path, "in/2.png", "1.png")
+    (tmp_path / "in" / "metadata.csv").write_text(f"file_name,text\n2.png,x\n{name},x\n")
+    assert refused(tmp_path / "in").startswith("metadata.csv: row 2: file_name must be a path below the table: ")
+
+
+def test_what_is_not_in_order_is_said(tmp_path: Path) -> None:
+    assert refused(tmp_path / "gone") == ": no such folder"
+    assert (
+        refused(tmp_path, ())
+        == ": holds no image (.png, .jpg, .jpeg, .gif, .bmp, .tif, .tiff, .webp, .ppm, .pgm, .pbm)"
+    )
+    draw(tmp_path, "1.png", "a/2.png")
+    assert refused(tmp_path, ()).startswith(": 1.png has no label: put it into a folder of its class")
+    table = tmp_path / "metadata.csv"
+    table.write_text("file_name,text\n")
+    assert refused(tmp_path) == ": its tables name no image"
+    table.write_text("file_name,text\n1.png,x\n3.png,y\n")
+    assert refused(tmp_path) == "metadata.csv: row 2: there is no file 3.png"
+    assert (
+        refused(tmp_path, ["caption"])
+        == "metadata.csv, line 1: there is no column 'caption'; its header names: file_name, text"
+    )
+    assert refused(tmp_path, ()) == "metadata.csv: say which of its columns hold the captions, or the label"
+    (tmp_path / "metadata.jsonl").write_text("")
+    assert refused(tmp_path) == "metadata.jsonl: there is metadata.csv beside it: keep one of the two"
+
+
+def test_labels_of_folders_are_no_captions(tmp_path: Path) -> None:
+    draw(tmp_path, "a/2.png")
+    assert refused(tmp_path, ["text"]) == ": there is no metadata.csv, so no column text: labels are folders"
