@@ -12,6 +12,7 @@ from tfm.pipeline.artifacts.files import beginning
 from tfm.pipeline.errors import CannotWrite, DataError, RecipeError
 from tfm.pipeline.recipes import chain
 from tfm.pipeline.recipes.error_messages import field_at
+from tfm.pipeline.recipes.final_scores import score_finally
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.stages.train import NOT_OF_VALIDATION
@@ -23,7 +24,6 @@ from tfm.pipeline.tuning.space import Parameter, parameters_of
 from tfm.pipeline.tuning.study import Trials, open_trials, waiting_for
 from tfm.pipeline.tuning.trial import recipe_of
 
-FINAL = "final"
 OTHER_TEXTS = "figures of different texts do not compare"
 WHERE = "it does not change what is learned"
 KEPT = {
@@ -148,25 +148,28 @@ def publish_results(search: Search, command: Sequence[str], reporter: Reporter) 
     return found
 
 
-def finish(search: Search, command: Sequence[str], reporter: Reporter) -> Path:
-    """Make the best trial a whole run in the folder `final`: trained on where asked for, its tests scored once.
+def finish(search: Search, command: Sequence[str], reporter: Reporter, *, again: bool = False) -> Path:
+    """Make the best trial a whole run, NAME-final, beside the search, and score its tests; the folder of that run.
 
-    Raises DataError where no trial is finished.
+    Raises DataError where no trial is finished, RecipeError where a ledger says that these tests were scored so before,
+    unless `again`.
     """
     found = results(search.trials)
     if found.best is None:
         raise DataError("no trial is finished: there is no best one", file=search.folder)
     best = found.best
     reporter.line(f"final: trial {best.number}, {search.config.metric} {best.value:.4f} of validation")
-    recipe = recipe_of(search.trials, search.base, search.sets, best.configuration, FINAL)
+    sets = [*search.sets, 'evaluation.tests="final"']
+    recipe = recipe_of(search.trials, search.base, sets, best.configuration, f"{search.config.name}-final")
     made = search.trials.place(best.number)
     first = made.with_name(f"{made.name}-{recipe.seed}") if search.config.repeats > 1 else made
-    target = search.folder / FINAL
+    target = search.folder.with_name(recipe.name)
     if search.config.folds is None and not target.exists() and (first / "model").exists():  # else trained on all folds
-        draft = target.with_name(f".{FINAL}.draft")
+        draft = target.with_name(f".{target.name}.draft")
         with beginning(target):
             shutil.rmtree(draft, ignore_errors=True)
             shutil.copytree(first, draft)
             draft.rename(target)
-    chain.run(recipe, root=search.folder, command=command, reporter=reporter)
+    chain.run(recipe, root=target.parent, command=command, reporter=reporter)
+    score_finally([target], again=again, command=command, reporter=reporter, device=recipe.training.device)
     return target

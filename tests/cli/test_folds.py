@@ -136,9 +136,9 @@ def test_a_search_chooses_by_the_mean_over_folds_and_its_final_is_trained_on_all
     assert "Nadeau and Bengio 2003" in page
     done = tfm("search", "s.toml", *QUICK, "--final")
     assert done.code == 0, done.err
-    data = load_dataset(Path("runs/s/final/dataset"))
+    data = load_dataset(Path("runs/s-final/dataset"))
     assert (len(data.train), len(data.valid)) == (200, 20)
-    assert Path("runs/s/final/scores/scores.json").exists()
+    assert Path("runs/s-final/scores/scores.json").exists()
 
 
 @pytest.mark.slow

@@ -104,12 +104,22 @@ def test_the_best_is_finished_and_its_tests_scored(recipe: Path) -> None:
     assert tfm("search", file, *QUICK).code == 0
     done = tfm("search", file, *QUICK, "--final")
     assert done.code == 0, done.err
-    assert (Path("runs/last/final/scores/scores.json")).exists()
-    made = open_artifact(Path("runs/last/final/model")).figures["validation"]
+    assert (Path("runs/last-final/scores/scores.json")).exists()
+    made = open_artifact(Path("runs/last-final/model")).figures["validation"]
     assert made["loss"] == min(each["value"] for each in trials_of("last"))  # type: ignore[index,call-overload,type-var]
     assert "training: continues" not in done.err  # the best trial's model was taken over, not trained again
     assert tfm("search", file, *QUICK, "--report").code == 0
+    # the tests' own ledger, beside all runs, has one look; what is done is no other, and a new choice would be
+    looked = [json.loads(line) for line in Path("runs/ledger.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [(each["run"], each["chosen"][:7]) for each in looked] == [("last-final", "final: ")]
+    assert tfm("search", file, *QUICK, "--final").code == 0
+    Path("runs/last-final").rename("moved")
+    refused = tfm("search", file, *QUICK, "--final")
+    assert refused.code == 2
+    assert "was scored by --final once already" in refused.err
+    assert tfm("search", file, *QUICK, "--final", "--again").code == 0
     assert tfm("search", file, *QUICK, "--report", "--final").code == 2
+    assert tfm("search", file, *QUICK, "--again").code == 2
 
 
 @pytest.mark.parametrize(

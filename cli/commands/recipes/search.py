@@ -24,8 +24,10 @@ def search(
     ] = 1,
     report: Annotated[bool, typer.Option("--report", help="Run no trial: the report of those there are.")] = False,
     final: Annotated[
-        bool, typer.Option("--final", help="Run no trial: finish the best one, and score its test sets, once.")
+        bool,
+        typer.Option("--final", help="Run no trial: finish the best one as NAME-final, and score its tests, once."),
     ] = False,
+    again: Annotated[bool, typer.Option("--again", help="With --final: though the tests were used before.")] = False,
     folds: Annotated[
         int | None,
         typer.Option(
@@ -46,6 +48,8 @@ def search(
     """Search for the settings of a recipe that validate best; the same command goes on where it stopped."""
     if report and final:
         raise typer.BadParameter("give either --report or --final", param_hint="--final")
+    if again and not final:
+        raise typer.BadParameter("is for --final", param_hint="--again")
     try:
         from tfm.pipeline.tuning.search import finish, open_search, publish_results
         from tfm.pipeline.tuning.worker import Work, work, work_together
@@ -66,7 +70,7 @@ def search(
         else:
             work(job)
     if final:
-        finish(found, argv(), talk)
+        finish(found, argv(), talk, again=again)
     results = publish_results(found, argv(), talk)
     if as_json:
         print(json.dumps(results.as_json(), ensure_ascii=False, indent=1))

@@ -301,8 +301,10 @@ def test_training_stops_early(dataset: Path, tmp_path: Path) -> None:
         early_stopping={"patience": 2},
         validation=NO_BLEU,
     )
-    run(dataset, tmp_path, config)
+    heard: list[tuple[int, bool]] = []
+    run(dataset, tmp_path, config, heard=lambda found, is_last: heard.append((found.step, is_last)))
     assert [line["step"] for line in metrics(tmp_path, "valid")] == [5, 10, 15]
+    assert heard == [(5, False), (10, False), (15, True)]
 
 
 @pytest.mark.parametrize("accumulate", [1, 4])
