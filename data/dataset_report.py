@@ -151,7 +151,8 @@ def tables(report: Mapping[str, Any]) -> list[Table]:
     return [
         _size_table(splits, sides),
         _length_table(splits, sides),
-        _dropped_table(splits["train"]),
+        _dropped_table(splits["train"], "training pairs"),
+        *([_dropped_table(splits["valid"], "pairs of the fold")] if splits["valid"]["dropped"] else []),
         _overlap_table(report, sides),
         *_unwritable_table(splits),
     ]
@@ -192,10 +193,10 @@ def _length_table(splits: Mapping[str, Any], sides: Sequence[str]) -> Table:
     return f"lengths in tokens, {' | '.join(sides)}", ["tokens", *splits], rows
 
 
-def _dropped_table(train: Mapping[str, Any]) -> Table:
-    read = train["read"]
-    rows: list[list[object]] = [[reason, f"{n:,}", f"{n / read:.2%}"] for reason, n in train["dropped"].items()]
-    return f"dropped from the {read:,} training pairs read", ["reason", "pairs", "share"], rows
+def _dropped_table(split: Mapping[str, Any], what: str) -> Table:
+    read = split["read"]
+    rows: list[list[object]] = [[reason, f"{n:,}", f"{n / read:.2%}"] for reason, n in split["dropped"].items()]
+    return f"dropped from the {read:,} {what} read", ["reason", "pairs", "share"], rows
 
 
 def _overlap_table(report: Mapping[str, Any], sides: Sequence[str]) -> Table:

@@ -45,9 +45,10 @@ def plan(data: DataConfig, tokenizer: Path, out: Path) -> Plan:
 def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequence[str], reporter: Reporter) -> None:
     """Check, split, encode and measure the corpora of a recipe; publish the dataset at `out`.
 
-    Drops from training data what `data.limits` says, and nothing from validation and test data; `report.json` and
-    the tables that are printed say what was found. Raises DataError before any work where a corpus is not in
-    order, and where a training pair that was not dropped exceeds `data.batch_tokens`.
+    Drops from training data what `data.limits` says, and nothing from validation and test data, unless validation is on
+    a fold of the training data; `report.json` and the tables that are printed say what was found. Raises DataError
+    before any work where a corpus is not in order, and where a training pair that was not dropped exceeds
+    `data.batch_tokens`.
     """
     todo = plan(data, tokenizer, out)
     if is_fresh(todo, reporter):
@@ -102,12 +103,13 @@ def _encode(
     bar: Bar,
     files: ExitStack,
 ) -> SplitCount:
-    """Encode and write one split. Only training data is sieved; only the others keep their texts.
+    """Encode and write one split. Only training data and a fold of it are sieved; only the others keep their texts.
 
     Temporary files of what is counted are closed with `files`.
     """
     training = name == "train"
-    sieve = PairFilter(data.limits) if training else None
+    is_fold = name == "valid" and data.fold is not None
+    sieve = PairFilter(data.limits) if training or is_fold else None
     pairs_seen, sources_seen, targets_seen = (
         Keys(files.enter_context(TemporaryFile(dir=folder.parent)))  # noqa: SIM115
         for _ in range(3)

@@ -124,6 +124,30 @@ def test_nothing_is_dropped_from_validation_and_test(corpora, tokenizer, tmp_pat
     assert len(found.valid) == len(found.tests["test"]) == 4
 
 
+def test_the_folds_together_are_what_is_trained_on_without_them(corpora, tokenizer, tmp_path):
+    odd = [("a " * 30, "a"), ("", "b"), ("b", " "), *TRAIN[:5], ("A b  X", "B a"), ("a b x", "c")]
+    limits = {"max_length": 20, "duplicates": "drop"}
+    data = DataConfig.model_validate({**corpora(train=TRAIN + odd, valid=TRAIN[:1], test=TRAIN[:1]), "limits": limits})
+    preprocess(data, tokenizer, tmp_path / "whole", command=["test"], reporter=Quiet())
+    expected = len(load_dataset(tmp_path / "whole").train)
+    found, dropped = [], []
+    for number in range(1, 4):
+        loud, folder = Loud(), tmp_path / f"fold-{number}"
+        one = DataConfig.model_validate({**data.model_dump(), "fold": {"number": number, "of": 3}})
+        preprocess(one, tokenizer, folder, command=["test"], reporter=loud)
+        made = load_dataset(folder)
+        assert len(made.train) + len(made.valid) == expected
+        found += zip(*made.valid.texts(), strict=True)
+        report = json.loads((folder / "report.json").read_text())
+        assert report["overlap"]["valid"]["sources"] == 0
+        dropped.append(sum(report["splits"]["valid"]["dropped"].values()))
+        assert any(title.endswith("pairs of the fold read") for title in loud.tables)
+    assert len(found) == expected
+    assert len(set(found)) == expected
+    assert sum(dropped) == len(TRAIN) + len(odd) - expected == 8
+    assert not any(len(source.split()) > 20 or not source for source, _ in found)
+
+
 def test_missing_splits_are_drawn_at_random_and_kept_apart(corpora, tokenizer, tmp_path):
     found = run(corpora(train=TRAIN * 3), tokenizer, tmp_path / "one")
     assert len(found.train) + len(found.valid) + len(found.tests["test"]) == 3 * len(TRAIN)
