@@ -91,6 +91,11 @@ def evened(text: str) -> str:
     return normalize("NFC", " ".join(text.split()))
 
 
+def one_line(text: str) -> str:
+    """A cell's text on one line, as everything after this expects: line breaks within it become spaces."""
+    return text.replace("\n", " ") if "\n" in text else text
+
+
 def portions(rows: Iterable[Row], most_rows: int, ready: Callable[[], bool] | None = None) -> Iterator[list[Row]]:
     """The rows in lists of `most_rows` and, where texts are so long, of PORTION_CHARACTERS at most or of one row.
 

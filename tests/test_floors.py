@@ -31,7 +31,7 @@ FOLDERS = {
         *("masks", "layout", "config", "config_checks", "config_fields"),
     ),
     "data": (
-        *("dataset_report", "batching", "dataset", "images", "corpora", "formats", "synthetic", "artifact_tokenizers"),
+        *("dataset_report", "batching", "dataset", "corpora", "images", "formats", "synthetic", "artifact_tokenizers"),
         *("scripts", "lines", "json_documents", "config", "errors"),
     ),
 }

@@ -18,12 +18,12 @@ from tfm.data.corpora.live_input import Incoming
 from tfm.data.corpora.portions import Corpus, Portion
 from tfm.data.corpora.references import Row, merged
 from tfm.data.corpora.splits import Splits, resolve
-from tfm.data.corpora.table_cells import all_of, damage_told, one_line, one_of, sides_of, table_rows, top_columns
+from tfm.data.corpora.table_cells import all_of, one_of, sides_of, table_rows, top_columns
 from tfm.data.errors import DataError, listed
 from tfm.data.formats import huggingface
 from tfm.data.formats.conllu import read_conllu
 from tfm.data.formats.fasttext import read_labelled
-from tfm.data.lines import check_lines, open_lines, opened, stream_lines
+from tfm.data.lines import check_lines, one_line, open_lines, opened, stream_lines
 from tfm.data.synthetic import registry
 
 __all__ = [
@@ -67,7 +67,7 @@ def identity(corpus: Corpus, *, online: bool = False) -> list[tuple[str, Path | 
         return [(describe(corpus), None, f"{describe(corpus)} {registry.version(_path(corpus))}")]
     if corpus.format == "huggingface":
         dataset = huggingface.open_split(_path(corpus), corpus.split, online=online)
-        with damage_told(_path(corpus), "whole dataset"):
+        with huggingface.damage_told(_path(corpus), "whole dataset"):
             return [(describe(corpus), None, huggingface.digest(dataset, top_columns(corpus, dataset.column_names)))]
     return [(str(path), path, _sha256(path)) for path in files(corpus)]
 
@@ -213,7 +213,7 @@ def _text_of(value: object, column: str, path: Path, line: int) -> str:
 
 def _parquet(corpus: CorpusConfig, online: bool) -> Rows:
     for path in files(corpus):
-        with opened(path) as stream, damage_told(path, "Parquet file"):
+        with opened(path) as stream, huggingface.damage_told(path, "Parquet file"):
             file = pq.ParquetFile(stream)
             columns = top_columns(corpus, file.schema_arrow.names)
             num_rows = 0
@@ -227,7 +227,7 @@ def _parquet(corpus: CorpusConfig, online: bool) -> Rows:
 def _huggingface(corpus: CorpusConfig, online: bool) -> Rows:
     path = _path(corpus)
     dataset = huggingface.open_split(path, corpus.split, online=online)
-    with damage_told(path, "whole dataset"):
+    with huggingface.damage_told(path, "whole dataset"):
         for table in dataset.with_format("arrow").iter(batch_size=10_000):
             yield from table_rows(table, corpus, path)
 

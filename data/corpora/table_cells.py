@@ -1,7 +1,6 @@
 """Cells to texts: columns of Arrow tables, lists of texts in a cell, and which are source and references."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import cast
@@ -11,7 +10,7 @@ import pyarrow as pa
 from tfm.data.config import CorpusConfig
 from tfm.data.corpora.references import Row
 from tfm.data.errors import DataError, listed
-from tfm.data.formats import huggingface
+from tfm.data.lines import one_line
 
 
 def sides_of(corpus: CorpusConfig) -> list[str | None]:
@@ -41,17 +40,6 @@ def top_columns(corpus: CorpusConfig, names: Sequence[str]) -> list[str]:
     """Which columns of a table contain what a corpus names, directly or in a field (see `_table_column`)."""
     wanted = {*(each.split(".")[0] for each in sides_of(corpus) if each), "translation"}
     return [name for name in names if {name, name.split(".")[0]} & wanted]
-
-
-@contextmanager
-def damage_told(path: Path | str, what: str) -> Iterator[None]:
-    """Within, what Arrow raises at a damaged file is a DataError."""
-    try:
-        yield
-    except huggingface.DAMAGE as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise  # it is the disk; of a damaged file Arrow raises one without a number
-        raise DataError(f"not a {what}: {listed(str(error).split(), ' ')}", file=path) from error
 
 
 def table_rows(table: pa.Table, corpus: CorpusConfig, path: str) -> Iterator[Row]:
@@ -88,8 +76,3 @@ def _table_column(table: pa.Table, name: str | None, path: str) -> list[str] | l
     if is_list:
         return [[one_line(each or "") for each in value or ()] for value in column.to_pylist()]
     return [one_line(value or "") for value in column.to_pylist()]
-
-
-def one_line(text: str) -> str:
-    """A cell's text on one line, as everything after this expects: line breaks within it become spaces."""
-    return text.replace("\n", " ") if "\n" in text else text

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, listed
 
 # What `datasets` and Arrow raise when they meet a file that is not what they wrote.
 AT_ONCE = 1000
@@ -79,6 +79,17 @@ def digest(dataset: Any, columns: Collection[str]) -> str:
                     stream.write_table(plain)
                 found.update(sink.getvalue())
     return found.hexdigest()
+
+
+@contextmanager
+def damage_told(path: Path | str, what: str) -> Iterator[None]:
+    """Within, what Arrow raises at a damaged file is a DataError."""
+    try:
+        yield
+    except DAMAGE as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # it is the disk; of a damaged file Arrow raises one without a number
+        raise DataError(f"not a {what}: {listed(str(error).split(), ' ')}", file=path) from error
 
 
 def _open(datasets: Any, path: str) -> Mapping[str, Any]:

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tfm.data.corpora.table_cells import damage_told, one_line
 from tfm.data.errors import DataError, listed
 from tfm.data.formats import huggingface
 from tfm.data.images.captioned_image import CaptionedImage
+from tfm.data.lines import one_line
 
 
 def read_image_column(
@@ -25,7 +25,7 @@ def read_image_column(
     if not isinstance(dataset.features[image], datasets.Image):
         raise DataError(f"column {image!r} does not hold images, but {dataset.features[image]}"[:200], file=path)
     features = {column: dataset.features[column] for column in columns}
-    with damage_told(path, "whole dataset"):
+    with huggingface.damage_told(path, "whole dataset"):
         # Not decoded by `datasets`: that would believe every file.
         table = dataset.select_columns([image, *columns]).cast_column(image, datasets.Image(decode=False))
         for number, row in enumerate(table, 1):

@@ -5,31 +5,35 @@ metadata.jsonl or metadata.parquet, in the folder or in folders below it. Or the
 the name of the folder in which it lies.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
+from typing import TypeAlias
 
 from tfm.data.config import CorpusConfig
-from tfm.data.corpora.sources import rows
 from tfm.data.errors import DataError, listed
 from tfm.data.images.captioned_image import CaptionedImage
 from tfm.data.images.decoding import ENDINGS
 
 FILE_NAME = "file_name"
+TableReader: TypeAlias = Callable[[CorpusConfig], Iterator[tuple[str, ...]]]
 TABLES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
 
 
-def read_imagefolder(folder: Path, columns: Sequence[str] = ()) -> tuple[list[CaptionedImage], list[str]]:
+def read_imagefolder(
+    folder: Path, columns: Sequence[str], read_table: TableReader
+) -> tuple[list[CaptionedImage], list[str]]:
     """The images of a folder with their captions, and the names of files in it that are none of them.
 
     columns: those of the table that hold captions, or the label. Further captions of an image are further columns,
-    further rows with its file name or, in jsonl and parquet, a list in one cell; their order is kept. Without a table
-    the images come in the order of their paths. Raises DataError naming table and row.
+    further rows with its file name or, in jsonl and parquet, a list in one cell; their order is kept. None: there is
+    no table, and images come in the order of their paths. read_table: `data.corpora.sources.rows`. Raises DataError
+    naming table and row.
     """
     if not folder.is_dir():
         raise DataError("no such folder" if not folder.exists() else "is a file, not a folder", file=folder)
     files = sorted(_visible(folder), key=lambda file: file.relative_to(folder).as_posix())
     tables = [file for file in files if file.name in TABLES]
-    found = _of_tables(tables, columns) if tables else _of_folders(folder, files, columns)
+    found = _of_tables(tables, columns, read_table) if tables else _of_folders(folder, files, columns)
     used = {*tables, *(image.content for image in found)}
     left_out = [file.relative_to(folder).as_posix() for file in files if file not in used]
     if not found:
@@ -45,7 +49,7 @@ def _visible(folder: Path) -> Iterator[Path]:
             yield file
 
 
-def _of_tables(tables: Sequence[Path], columns: Sequence[str]) -> list[CaptionedImage]:
+def _of_tables(tables: Sequence[Path], columns: Sequence[str], read_table: TableReader) -> list[CaptionedImage]:
     if not columns:
         raise DataError("say which of its columns hold the captions, or the label", file=tables[0])
     beside: dict[Path, Path] = {}
@@ -54,13 +58,13 @@ def _of_tables(tables: Sequence[Path], columns: Sequence[str]) -> list[Captioned
             raise DataError(f"there is {other.name} beside it: keep one of the two", file=table)
     captions: dict[Path, list[str]] = {}
     for table in tables:
-        for number, (name, *texts) in enumerate(_rows(table, columns), 1):
+        for number, (name, *texts) in enumerate(read_table(_as_corpus(table, columns)), 1):
             captions.setdefault(_named(table, number, name), []).extend(texts)
     return [CaptionedImage(str(file), file, tuple(texts)) for file, texts in captions.items()]
 
 
-def _rows(table: Path, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """The rows of a table: file name and captions."""
+def _as_corpus(table: Path, columns: Sequence[str]) -> CorpusConfig:
+    """A table as a corpus of texts: the sources are file names, the targets captions."""
     first, *more = columns
     kind = table.suffix.removeprefix(".")
     about = {
@@ -70,7 +74,7 @@ def _rows(table: Path, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
         "target": first,
         "references": tuple(more) or None,
     }
-    return rows(CorpusConfig.model_validate({**about, "lists": None if kind == "csv" else "references"}))
+    return CorpusConfig.model_validate({**about, "lists": None if kind == "csv" else "references"})
 
 
 def _named(table: Path, number: int, name: str) -> Path:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from io import BufferedWriter
 from pathlib import Path
 from typing import Any
@@ -84,8 +85,8 @@ def write_images(folder: Path, shape: Shape) -> Iterator[ImageWriter]:
         writer = ImageWriter(stream, shape)
         yield writer
         stream.seek(0)
-        # numpy leaves room for the number of rows to grow.
-        assert _write_head(stream, shape, writer.count) == head
+        if _write_head(stream, shape, writer.count) != head:
+            raise ValueError("this version of numpy leaves no room in a header for the number of images to grow")
     if writer.count == 0:
         first = f": {writer.report.refused[0]}" if writer.report.refused else ""
         raise DataError(f"there is no image that can be read{first}", file=folder)
@@ -134,7 +135,15 @@ class ImageStore:
 
     def rows_of(self, image: int) -> Ints:
         """The rows of texts that are of one image, in order: its captions."""
-        return np.flatnonzero(self.rows == image)
+        order, images = self._by_image
+        begin, end = np.searchsorted(images, [image, image + 1])
+        return order[begin:end]
+
+    @cached_property
+    def _by_image(self) -> tuple[Ints, Ints]:
+        """All rows, those of an image side by side, and the image of each."""
+        order = np.argsort(self.rows, kind="stable")
+        return order, self.rows[order]
 
 
 def load_images(folder: Path) -> ImageStore:

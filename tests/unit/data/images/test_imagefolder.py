@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+from tfm.data.corpora.sources import rows
 from tfm.data.errors import DataError
 from tfm.data.images.imagefolder import read_imagefolder
 
@@ -21,13 +22,13 @@ def draw(folder: Path, *names: str) -> None:
 
 
 def found(folder: Path, columns: Sequence[str] = ()) -> list[tuple[str, tuple[str, ...]]]:
-    images, _ = read_imagefolder(folder, columns)
+    images, _ = read_imagefolder(folder, columns, rows)
     return [(Path(image.name).relative_to(folder).as_posix(), image.captions) for image in images]
 
 
 def refused(folder: Path, columns: Sequence[str] = ("text",)) -> str:
     with pytest.raises(DataError) as caught:
-        read_imagefolder(folder, columns)
+        read_imagefolder(folder, columns, rows)
     assert str(caught.value).startswith(str(folder))
     return str(caught.value).removeprefix(str(folder)).removeprefix("/")
 
@@ -36,7 +37,7 @@ def test_folders_are_labels(tmp_path: Path) -> None:
     draw(tmp_path, "Hund/2.png", "Hund/1.PNG", "猫/x.png", "Ab/tief/y.png")
     (tmp_path / "README.md").write_text("about")
     (tmp_path / ".DS_Store").write_text("")
-    images, left_out = read_imagefolder(tmp_path)
+    images, left_out = read_imagefolder(tmp_path, [], rows)
     assert [(image.content, image.captions) for image in images] == [
         (tmp_path / "Ab/tief/y.png", ("tief",)),
         (tmp_path / "Hund/1.PNG", ("Hund",)),
@@ -56,7 +57,7 @@ def test_labels_are_those_that_datasets_reads(tmp_path: Path) -> None:
     read = {(row["image"].getpixel((0, 0))[0], names[row["label"]]) for row in theirs}
     assert read == {
         (Image.open(image.content).getpixel((0, 0))[0], *image.captions)  # type: ignore[arg-type, index]
-        for image in read_imagefolder(tmp_path)[0]
+        for image in read_imagefolder(tmp_path, [], rows)[0]
     }
 
 
@@ -72,13 +73,13 @@ def test_a_table_has_captions_of_each_file(tmp_path: Path) -> None:
         ("a b/3.png", ("",)),
     ]
     assert found(tmp_path, ["text", "other"])[0] == ("2.png", ('ein Haus, "alt"', "x", "a house", "w"))
-    assert read_imagefolder(tmp_path, ["text"])[1] == ["4.png"]
+    assert read_imagefolder(tmp_path, ["text"], rows)[1] == ["4.png"]
 
 
 def test_lists_are_several_captions(tmp_path: Path) -> None:
     draw(tmp_path, "1.png", "2.png")
-    rows = [{"file_name": "2.png", "text": ["a", "b\nc"]}, {"file_name": "1.png", "text": "d"}]
-    (tmp_path / "metadata.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    lines = [{"file_name": "2.png", "text": ["a", "b\nc"]}, {"file_name": "1.png", "text": "d"}]
+    (tmp_path / "metadata.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lines))
     assert found(tmp_path, ["text"]) == [("2.png", ("a", "b c")), ("1.png", ("d",))]
 
 
@@ -91,8 +92,8 @@ def test_tables_may_lie_deeper_and_be_parquet(tmp_path: Path) -> None:
 
 def test_captions_are_those_that_datasets_reads(tmp_path: Path) -> None:
     draw(tmp_path, "1.png", "2.png")
-    rows = [{"file_name": "2.png", "text": "two"}, {"file_name": "1.png", "text": "one"}]
-    (tmp_path / "metadata.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    lines = [{"file_name": "2.png", "text": "two"}, {"file_name": "1.png", "text": "one"}]
+    (tmp_path / "metadata.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lines))
     theirs = datasets.load_dataset(
         "imagefolder", data_dir=str(tmp_path), split="train", cache_dir=str(tmp_path / ".cache")
     )
