@@ -1,8 +1,15 @@
 """A WordNet of a few words, as a folder of database files."""
 
+import shutil
+import warnings
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+
+import nltk
+import pytest
+from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
 LICENCE = "  1 This is no WordNet of Princeton's.  \n  2 WordNet 3.0 Copyright nobody.  \n"
 SYNSETS: Mapping[str, Sequence[str]] = {
@@ -37,10 +44,21 @@ def write_wordnet(folder: Path, synsets: Mapping[str, Sequence[str]] = SYNSETS) 
     return folder
 
 
-def write_nltk_wordnet(root: Path, synsets: Mapping[str, Sequence[str]] = SYNSETS) -> Path:
-    """The same where nltk looks for it below its data folder `root`, with the further files that its reader opens."""
-    folder = write_wordnet(root / "corpora" / "wordnet", synsets)
-    (folder / "lexnames").write_text("00\tadj.all\t3\n")
+@contextmanager
+def nltk_reader(root: Path, folder: Path) -> Iterator[WordNetCorpusReader]:
+    """nltk's own reader of the WordNet in a folder.
+
+    It reads what lies below its data folder, here `root`, and opens further files, which Debian's package lacks.
+    """
+    copied = root / "corpora" / "wordnet"
+    shutil.copytree(folder, copied)
+    (copied / "lexnames").write_text("00\tadj.all\t3\n")
     for name in ("index.sense", "cntlist.rev"):
-        (folder / name).write_text("")
-    return folder
+        (copied / name).write_text("")
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        patch.setattr(nltk.data, "path", [str(root)])
+        warnings.simplefilter("ignore")  # of languages other than English
+        reader = WordNetCorpusReader(str(copied), None)
+        yield reader
+        for file in reader._data_file_map.values():  # which it leaves open
+            file.close()

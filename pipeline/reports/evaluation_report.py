@@ -3,11 +3,10 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
 from tfm.pipeline.artifacts.artifact import Input
-from tfm.pipeline.page_frame import framed
+from tfm.pipeline.page_frame import as_html, framed, text_as_html
 from tfm.pipeline.scoring.breakdown import Sample
 from tfm.pipeline.scoring.evaluation import Evaluation
 from tfm.pipeline.scoring.label_tables import label_tables
@@ -93,13 +92,13 @@ def _inline(svg: str) -> str:
 
 def _scores(evaluation: Evaluation, looks: str) -> str:
     rows = "".join(
-        f'<tr><td>{escape(name)}</td><td class="number">{escape(score)}</td>'
-        f"<td><code>{escape(signature)}</code></td></tr>"
+        f'<tr><td>{as_html(name)}</td><td class="number">{as_html(score)}</td>'
+        f"<td><code>{as_html(signature)}</code></td></tr>"
         for name, score, signature in score_rows(evaluation)
     )
     return (
-        f"<h2>Scores on {escape(evaluation.name)}</h2>\n"
-        f'<p class="note">{evaluation.num_segments:,} segments; ↓ lower is better{looks and "; "}{escape(looks)}</p>\n'
+        f"<h2>Scores on {as_html(evaluation.name)}</h2>\n"
+        f'<p class="note">{evaluation.num_segments:,} segments; ↓ lower is better{looks and "; "}{as_html(looks)}</p>\n'
         f'<table><tr><th>metric</th><th class="number">score</th><th>signature</th></tr>{rows}</table>'
     )
 
@@ -108,15 +107,15 @@ def _labels(evaluation: Evaluation) -> str:
     """Scores by label, and which are taken for which, where labels are scored."""
     text = ""
     for title, columns, rows in label_tables(evaluation.labels, MOST_COLUMNS) if evaluation.labels else ():
-        heads = "".join(f'<th class="number">{escape(head)}</th>' for head in columns[1:])
+        heads = "".join(f'<th class="number">{text_as_html(head)}</th>' for head in columns[1:])
         lines = "".join(
-            f"<tr><td>{escape(name)}</td>"
-            + "".join(f'<td class="number">{escape(cell)}</td>' for cell in cells)
+            f"<tr><td>{text_as_html(name)}</td>"
+            + "".join(f'<td class="number">{text_as_html(cell)}</td>' for cell in cells)
             + "</tr>"
             for name, *cells in rows
         )
-        text += f"<h2>{escape(title.capitalize())} on {escape(evaluation.name)}</h2>\n"
-        text += f"<table><tr><th>{escape(columns[0])}</th>{heads}</tr>{lines}</table>"
+        text += f"<h2>{as_html(title.capitalize())} on {as_html(evaluation.name)}</h2>\n"
+        text += f"<table><tr><th>{as_html(columns[0])}</th>{heads}</tr>{lines}</table>"
     return text
 
 
@@ -133,10 +132,10 @@ def _lengths(evaluation: Evaluation) -> str:
             + f'<td class="bar"><div style="width: {width:.1f}%"></div></td></tr>'
         )
     heads = [_head(name, evaluation) for name in names]
-    columns = "".join(f'<th class="number">{escape(head)}</th>' for head in heads)
-    bar = f"{escape(heads[0])} of 100" if heads else ""
+    columns = "".join(f'<th class="number">{as_html(head)}</th>' for head in heads)
+    bar = f"{as_html(heads[0])} of 100" if heads else ""
     return (
-        f"<h2>Quality by {escape(evaluation.length_of)} length on {escape(evaluation.name)}</h2>\n"
+        f"<h2>Quality by {as_html(evaluation.length_of)} length on {as_html(evaluation.name)}</h2>\n"
         f'<table><tr><th class="number">words</th><th class="number">segments</th>{columns}<th>{bar}</th></tr>'
         f"{rows}</table>"
     )
@@ -152,11 +151,11 @@ def _head(name: str, evaluation: Evaluation) -> str:
 def _samples(evaluation: Evaluation) -> str:
     text = ""
     if evaluation.worst:
-        text += f"<h2>Worst samples of {escape(evaluation.name)}</h2>\n"
+        text += f"<h2>Worst samples of {as_html(evaluation.name)}</h2>\n"
         by = "chrF" if evaluation.worst[0].accuracy is None else "share of right labels"
         text += f'<p class="note">lowest {by} of the segment first</p>' + "".join(map(_sample, evaluation.worst))
     if evaluation.random:
-        text += f"<h2>Random samples of {escape(evaluation.name)}</h2>\n" + "".join(map(_sample, evaluation.random))
+        text += f"<h2>Random samples of {as_html(evaluation.name)}</h2>\n" + "".join(map(_sample, evaluation.random))
     return text
 
 
@@ -164,7 +163,7 @@ def _sample(sample: Sample) -> str:
     entries = [] if sample.source is None else [("source", sample.source)]
     entries += [("hypothesis", sample.hypothesis)] + [("reference", text) for text in sample.references]
     # dir=auto: a right-to-left language reads from its own side
-    inner = "".join(f'<dt>{name}</dt><dd dir="auto">{escape(text)}</dd>' for name, text in entries)
+    inner = "".join(f'<dt>{name}</dt><dd dir="auto">{text_as_html(text)}</dd>' for name, text in entries)
     score = f"chrF {sample.chrf:.1f}" if sample.accuracy is None else f"{100 * sample.accuracy:.0f} % of labels right"
     return f'<div class="sample"><p>line {sample.line}, {score}</p><dl>{inner}</dl></div>\n'
 
@@ -175,4 +174,4 @@ def _lineage(name: str, entry: Mapping[str, Any]) -> str:
     words = [name] + ([f"made by {made['stage']}"] if made else []) + ([entry["path"]] if entry["path"] else [])
     inner = "".join(_lineage(label, made["inputs"][label]) for label in sorted(made["inputs"])) if made else ""
     nested = f"<ul>{inner}</ul>" if inner else ""
-    return f"<li>{escape(' · '.join(words))} <code>{escape(entry['fingerprint'])}</code>{nested}</li>"
+    return f"<li>{as_html(' · '.join(words))} <code>{as_html(entry['fingerprint'])}</code>{nested}</li>"

@@ -104,7 +104,14 @@ def _f2(counts: list[list[int]]) -> float:
 
 def rouge(order: int | None, hypotheses: Sequence[Tokens], references: Sequence[Tokens]) -> float:
     """Mean F1 of Lin 2004: of shared runs of `order` tokens, or (none) of the longest common subsequence."""
-    values = []
+    return rouge_parts(order, hypotheses, references)[0]
+
+
+def rouge_parts(
+    order: int | None, hypotheses: Sequence[Tokens], references: Sequence[Tokens]
+) -> tuple[float, float, float]:
+    """The means of F1, of recall (the share of the reference's) and of precision (the share of the hypothesis's)."""
+    f1, recall, precision = 0.0, 0.0, 0.0
     for hypothesis, reference in zip(hypotheses, references, strict=True):
         if order is None:
             both, mine, wanted = longest_common(hypothesis, reference), len(hypothesis), len(reference)
@@ -112,8 +119,10 @@ def rouge(order: int | None, hypotheses: Sequence[Tokens], references: Sequence[
             given, asked = ngrams(hypothesis, order), ngrams(reference, order)
             both = sum(min(count, asked.get(run, 0)) for run, count in given.items())
             mine, wanted = sum(given.values()), sum(asked.values())
-        values.append(2 * both / (mine + wanted) if both else 0.0)
-    return 100 * sum(values) / len(values)
+        if both:
+            f1, recall, precision = f1 + 2 * both / (mine + wanted), recall + both / wanted, precision + both / mine
+    share = 100 / len(references)
+    return share * f1, share * recall, share * precision
 
 
 def longest_common(one: Tokens, other: Tokens) -> int:

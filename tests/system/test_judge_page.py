@@ -40,8 +40,15 @@ def opened(browser: Browser, of: Campaign, folder: Path) -> Browser:
     """The page of the first judge, with nothing kept of an earlier test."""
     file = folder / "judge-1.html"
     file.write_text(page_of(of, of.judges[0]), encoding="utf-8")
-    browser.open(file)
+    load(browser, file)
     return browser
+
+
+def load(browser: Browser, file: Path) -> None:
+    """Open the page, and wait until it has begun: it shows where it is."""
+    browser.open(file)
+    begun = "(done => { (function look() { by('where').textContent ? done() : requestAnimationFrame(look); })(); })"
+    browser.value(f"new Promise({begun})")
 
 
 def fifty(kind: Kind, texts: Sequence[str] = (), **wanted: Any) -> Campaign:
@@ -105,7 +112,7 @@ def test_fifty_items_by_keyboard_with_a_reload_in_the_middle(browser: Browser, t
     typed: list[object] = []
     for number in range(50):
         if number == 23:
-            page.open(tmp_path / "judge-1.html")
+            load(page, tmp_path / "judge-1.html")
         assert page.value(HEADING) == f"Item {number + 1} of 50, {number} answered"
         typed.append(ANSWERS[kind](page, number))
     assert page.texts("#ended") == ["All 50 items are answered. Thank you!"]
@@ -121,7 +128,7 @@ def test_fifty_items_by_keyboard_with_a_reload_in_the_middle(browser: Browser, t
         page.value("new Promise(done => setTimeout(done, 50))")
     assert json.loads(saved.read_text("utf-8")) == content
     assert len(read_answers(of, [saved])) == 50
-    page.open(tmp_path / "judge-1.html")
+    load(page, tmp_path / "judge-1.html")
     assert json.loads(page.value("answers.value")) == content, "closed and opened again it still gives the file"
 
 
@@ -256,7 +263,7 @@ def test_where_nothing_can_be_kept_it_says_so_and_works(browser: Browser, tmp_pa
         page.value("onbeforeunload = null")
     finally:
         browser.ask("Page.removeScriptToEvaluateOnNewDocument", identifier=script["identifier"])
-    page.open(tmp_path / "judge-1.html")
+    load(page, tmp_path / "judge-1.html")
     assert page.texts("#warning:not([hidden])") == []
 
 

@@ -104,7 +104,7 @@ function finish() {
   by('end').hidden = false;
 }
 
-document.addEventListener('keydown', event => {
+function pressed(event) {
   if (event.ctrlKey || event.altKey || event.metaKey || at >= items.length) return;
   const typed = event.target.matches('textarea, [type=number]');
   const acts = event.target.matches('button, a, summary, textarea, [role=button]');  // has a use for Enter itself
@@ -112,20 +112,27 @@ document.addEventListener('keydown', event => {
   else if (event.key === 'Enter' && !acts) next();
   else if (typed || !/^[1-9]$/.test(event.key) || !kind.key(event, by('item'))) return;
   event.preventDefault();
-});
-by('back').onclick = back;
-by('next').onclick = next;
-by('stop').onclick = () => { clock(); keep(); finish(); by('ended').focus(); };
-addEventListener('visibilitychange', () => {
-  if (document.hidden) { clock(); keep(); running = false; } else { since = performance.now(); running = true; }
-});
-addEventListener('pagehide', () => { clock(); keep(); });
-addEventListener('storage', event => {  // the same page in another window
-  if (event.key === KEY && event.newValue) { recall(); draw(); }
-});
+}
 
-recall();
-const fresh = answered().length === 0;  // whoever begins reads what to do, from the top
-by('how').open = fresh;
-show(first_open(), !fresh);
+function begin() {
+  recall();
+  document.addEventListener('keydown', pressed);
+  by('back').onclick = back;
+  by('next').onclick = next;
+  by('stop').onclick = () => { clock(); keep(); finish(); by('ended').focus(); };
+  addEventListener('visibilitychange', () => {
+    if (document.hidden) { clock(); keep(); running = false; } else { since = performance.now(); running = true; }
+  });
+  addEventListener('pagehide', () => { clock(); keep(); });
+  addEventListener('storage', event => {  // the same page in another window
+    if (event.key === KEY && event.newValue) { recall(); draw(); }
+  });
+  const fresh = answered().length === 0;  // whoever begins reads what to do, from the top
+  by('how').open = fresh;
+  show(first_open(), !fresh);
+}
+
+// While it loads a file on a busy machine, Chromium may give it an empty localStorage, which it forgets afterwards with
+// all that is written to it (30 of 160 loads); two frames later it never did. Until then nothing is read or written.
+requestAnimationFrame(() => requestAnimationFrame(begin));
 """

@@ -3,19 +3,15 @@
 import json
 import random
 import socket
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import nltk
 import pytest
-from nltk.corpus.reader.wordnet import WordNetCorpusReader
 from nltk.translate.meteor_score import meteor_score
 
 from tests.cli.user import tfm
-from tests.tiny_wordnet import SYNSETS, write_nltk_wordnet, write_wordnet
+from tests.tiny_wordnet import SYNSETS, nltk_reader, write_wordnet
 from tfm.data.errors import DataError
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.recipes import chain
@@ -39,18 +35,6 @@ def wordnet(tmp_path: Path) -> Path:
 
 def with_wordnet(folder: Path) -> EvaluationConfig:
     return EvaluationConfig(metrics=("meteor",), wordnet=str(folder))
-
-
-@contextmanager
-def nltk_reader(root: Path, synsets: Any) -> Iterator[WordNetCorpusReader]:
-    """nltk's own reader of such a WordNet, for which it has to be below a folder of nltk's."""
-    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
-        patch.setattr(nltk.data, "path", [str(root)])
-        warnings.simplefilter("ignore")  # of languages other than English
-        reader = WordNetCorpusReader(str(write_nltk_wordnet(root, synsets)), None)
-        yield reader
-        for file in reader._data_file_map.values():  # which it leaves open
-            file.close()
 
 
 def corpus(num_references: int, size: int = 80) -> tuple[list[str], list[list[str]]]:
@@ -83,7 +67,7 @@ def test_it_is_nltk_s_on_the_same_tokens(tmp_path: Path, num_references: int, sy
     hypotheses, references = corpus(num_references)
     synsets: Any = SYNSETS if synonyms else {part: [] for part in SYNSETS}
     words = UnicodeWords().tokenize
-    with nltk_reader(tmp_path / "nltk_data", synsets) as reader:
+    with nltk_reader(tmp_path / "nltk_data", write_wordnet(tmp_path / "theirs", synsets)) as reader:
         values = [
             meteor_score([words(text) for text in segment], words(hypothesis), wordnet=reader)
             for hypothesis, *segment in zip(hypotheses, *references, strict=True)
@@ -98,7 +82,7 @@ def test_synonyms_are_those_that_nltk_reads(tmp_path: Path) -> None:
     words = [word for texts in SYNSETS.values() for text in texts for word in text.lower().split()]
     num_found = 0
     forms = {*words, "galore", "ran", "men", "", "zz", *(word + end for word in words for end in ("s", "ed", "er"))}
-    with nltk_reader(tmp_path / "theirs", SYNSETS) as theirs:
+    with nltk_reader(tmp_path / "nltk_data", write_wordnet(tmp_path / "theirs")) as theirs:
         for word in forms:
             names = [[lemma.name() for lemma in synset.lemmas()] for synset in mine.synsets(word)]
             assert names == [[lemma.name() for lemma in synset.lemmas()] for synset in theirs.synsets(word)], word
