@@ -12,26 +12,38 @@ from tfm.pipeline.scoring.ledger import Look, in_words, looks, of_texts
 
 @dataclass(frozen=True)
 class LookedAt:
-    """The entries of one test set in the ledger of a folder of runs."""
+    """The entries of one test set in the ledger of a folder of runs.
+
+    unlisted: runs compared here that were scored on it and whose models the ledger does not know: they were scored
+    before it was begun, or elsewhere, and the numbers are too small.
+    """
 
     test: str
     folder: Path
     entries: tuple[Look, ...]
+    unlisted: tuple[str, ...] = ()
 
     @property
     def num_models(self) -> int:
         return len({look.model for look in self.entries})
 
     def __str__(self) -> str:
-        return f"{self.test}: this test set was looked at {in_words(self.entries)} ({self.folder})"
+        more = f", and by {', '.join(self.unlisted)}, which the ledger does not have" if self.unlisted else ""
+        return f"{self.test}: this test set was looked at {in_words(self.entries)}{more} ({self.folder})"
 
 
 def looked_at(runs: Iterable[Trained], systems: dict[str, System]) -> list[LookedAt]:
     """The looks at the main test sets of some runs, by the ledgers beside their folders; of those that have some."""
-    asked: dict[tuple[Path, str], str] = {}
+    asked: dict[tuple[Path, str], list[Trained]] = {}
     for run in runs:
         system = systems.get(run.name)
         if run.folder is not None and system is not None and system.main and system.known_by:
-            asked.setdefault((Path(os.path.abspath(run.folder)).parent, system.known_by), system.main)
-    found = [LookedAt(test, root, tuple(of_texts(looks(root), texts))) for (root, texts), test in asked.items()]
-    return [each for each in found if each.entries]
+            asked.setdefault((Path(os.path.abspath(run.folder)).parent, system.known_by), []).append(run)
+    found = []
+    for (root, texts), together in asked.items():
+        if entries := tuple(of_texts(looks(root), texts)):
+            models = {look.model for look in entries}
+            scored = [run for run in together if any(name.startswith("test.") for name in run.figures)]
+            unlisted = tuple(run.name for run in scored if run.model.fingerprint not in models)
+            found.append(LookedAt(systems[together[0].name].main or "", root, entries, unlisted))
+    return found

@@ -9,7 +9,7 @@ from tfm.pipeline.comparison.differences.html import as_list, cell, head, on_tes
 from tfm.pipeline.comparison.differences.overview import Differences, differences
 from tfm.pipeline.comparison.metric_tests import Outcome
 from tfm.pipeline.comparison.runs import Comparison
-from tfm.pipeline.comparison.tables.columns import Cell, Column, heading, name_of
+from tfm.pipeline.comparison.tables.columns import Cell, Column, heading, name_of, shown_as
 from tfm.pipeline.comparison.tables.columns import differences as differences_from_baseline
 from tfm.pipeline.comparison.tables.legend import legend, of_people
 from tfm.pipeline.page_frame import as_html, framed
@@ -89,16 +89,16 @@ def render(
 def scores(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[Column]:
     """A row for each score of the main test set that has an interval, metric by metric; no columns where none has."""
     rows = [
-        (heading(found, metric), name_of(row), measured)
+        (heading(found, metric), shown_as(found, metric), name_of(row), measured)
         for metric in metrics
         for row in found.rows
         if (measured := tested.rows.get(metric, {}).get(row.name)) is not None
     ]
     columns = [
-        Column("run", [Cell(name) for _, name, _ in rows], numeric=False),
-        Column("metric", [Cell(metric) for metric, _, _ in rows], numeric=False),
-        Column("score", [Cell(f"{each.value:,.2f}") for _, _, each in rows]),
-        Column("95 % interval", [Cell(f"{each.low:,.2f} to {each.high:,.2f}") for _, _, each in rows]),
+        Column("run", [Cell(name) for _, _, name, _ in rows], numeric=False),
+        Column("metric", [Cell(metric) for metric, *_ in rows], numeric=False),
+        Column("score", [Cell(shown(each.value)) for _, shown, _, each in rows]),
+        Column("95 % interval", [Cell(f"{shown(each.low)} to {shown(each.high)}") for _, shown, _, each in rows]),
     ]
     return columns if rows else []
 

@@ -61,7 +61,9 @@ def test_meteor_without_synonyms(script: Script, tmp_path: Path, record_property
 def sentences(seed: int) -> list[str]:
     """Texts of words that a small WordNet has, in forms that it has to find the base of; one is empty."""
     draw = random.Random(seed)
-    return [" ".join(draw.choice(FORMS)(draw.choice(WORDS)) for _ in range(draw.randint(2, 9))) for _ in "x" * 60] + [""]
+    return [" ".join(draw.choice(FORMS)(draw.choice(WORDS)) for _ in range(draw.randint(2, 9))) for _ in "x" * 60] + [
+        ""
+    ]
 
 
 def test_meteor_with_synonyms(tmp_path: Path, record_property: Any) -> None:

@@ -70,7 +70,9 @@ def test_scores_are_those_of_plain_code(case: Case, test: str, record_property: 
             assert names[NAMES[name]][2] == score["signature"]
             checked += 1
         if name in ROUGE:
-            mine = dict(zip(("score", "recall", "precision"), rouge_parts(name, score, hypotheses, references), strict=True))
+            mine = dict(
+                zip(("score", "recall", "precision"), rouge_parts(name, score, hypotheses, references), strict=True)
+            )
             assert {part: score[part] for part in mine} == pytest.approx(mine, abs=1e-9), name
             row = names[f"{NAMES[name]} recall"]
             assert number(row[1]) == pytest.approx(score["recall"], abs=0.005 + 1e-9)

@@ -28,7 +28,13 @@ def as_json(found: Comparison, tested: Outcome) -> dict[str, Any]:
         "test": {"name": tested.test, "segments": tested.num_segments},
         "tests": settings_of_tests(),
         "looked_at": [
-            {"test": each.test, "folder": str(each.folder), "times": num_looks(each.entries), "models": each.num_models}
+            {
+                "test": each.test,
+                "folder": str(each.folder),
+                "times": num_looks(each.entries),
+                "models": each.num_models,
+                "unlisted": list(each.unlisted),
+            }
             for each in tested.looked_at
         ],
         "runs": [_run(found, tested, run) for run in found.runs],

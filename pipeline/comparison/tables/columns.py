@@ -105,12 +105,12 @@ def table(found: Comparison, tested: Outcome, metrics: Sequence[str], *, duratio
 def score_columns(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[Column]:
     """A column for each metric of the main test set."""
     return [
-        Column(heading(found, metric), figures(found, tested, f"test.{metric}", _shown(found, metric)))
+        Column(heading(found, metric), figures(found, tested, f"test.{metric}", shown_as(found, metric)))
         for metric in metrics
     ]
 
 
-def _shown(found: Comparison, metric: str, sign: str = "") -> Shown:
+def shown_as(found: Comparison, metric: str, sign: str = "") -> Shown:
     """How scores of a metric are shown: with two digits, those that are no percentages and all small with four."""
     values = [abs(value) for row in found.rows for value in row.values(f"test.{metric}")]
     digits = 2 if metric in METRICS or max(values, default=0) >= SMALL else 4
@@ -188,7 +188,7 @@ def differences(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> l
             measured = tested.rows.get(metric, {}).get(row.name)
             if measured is not None and measured.versus is not None:
                 lines.append((row, metric, measured.versus))
-    signed = [(_shown(found, metric, sign="+"), each) for _, metric, each in lines]
+    signed = [(shown_as(found, metric, sign="+"), each) for _, metric, each in lines]
     columns = [
         Column("run", [Cell(name_of(row)) for row, _, _ in lines], numeric=False),
         Column("metric", [Cell(heading(found, metric)) for _, metric, _ in lines], numeric=False),

@@ -14,6 +14,7 @@ from scipy import stats
 
 from tests.tiny_artifact import rewritten
 from tests.tiny_runs import add_texts, make_run
+from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.comparison import metric_tests
 from tfm.pipeline.comparison.metric_tests import Outcome, run_tests
 from tfm.pipeline.comparison.runs import compare_runs
@@ -21,6 +22,7 @@ from tfm.pipeline.comparison.seeds import apart, fold
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.scoring.evaluation import Segments
+from tfm.pipeline.scoring.ledger import Look, enter, fingerprint
 from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.significance.paired_tests import Difference
 from tfm.pipeline.significance.seeds import SeedDifference
@@ -283,6 +285,24 @@ def test_another_test_set_and_the_validation_split_are_tested_when_asked_for(tmp
         RecipeError, match=r"--test x: no run was scored on it: a was not scored on x, but on test, هارد 2"
     ):
         compare_runs(runs, test="x")
+
+
+def test_scored_runs_that_the_ledger_does_not_have_are_named(tmp_path: Path) -> None:
+    """Scored before it was begun, or elsewhere: "looked at once" alone would be wrong."""
+    runs = [run_of(tmp_path / name, said(0.5, place), norm=name) for place, name in enumerate(("pre", "post"))]
+    assert list(outcome(runs).looked_at) == [], "where there is no ledger nothing is known"
+    model = open_artifact(runs[0] / "model").fingerprint
+    enter(tmp_path, [Look(fingerprint(REFERENCES), "test", model, "pre", "recipe")], Quiet())
+    (look,) = outcome(runs).looked_at
+    assert (look.num_models, look.unlisted) == (1, ("post",))
+    assert "looked at once, by 1 model of this folder, and by post, which the ledger does not have (" in str(look)
+    enter(
+        tmp_path,
+        [Look(fingerprint(REFERENCES), "test", open_artifact(runs[1] / "model").fingerprint, "post", "")],
+        Quiet(),
+    )
+    (look,) = outcome(runs).looked_at
+    assert (look.num_models, look.unlisted) == (2, ())
 
 
 def test_a_wrong_seed_of_the_tests_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

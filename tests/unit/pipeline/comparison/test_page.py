@@ -12,7 +12,7 @@ from tfm.pipeline.comparison.differences.changed_sentences import changes
 from tfm.pipeline.comparison.differences.html import LEAST_SCALE
 from tfm.pipeline.comparison.differences.overview import Differences
 from tfm.pipeline.comparison.metric_tests import run_tests
-from tfm.pipeline.comparison.page import NOTHING_SAID, render, write_page
+from tfm.pipeline.comparison.page import NOTHING_SAID, render, scores, write_page
 from tfm.pipeline.comparison.page import page as comparison_page
 from tfm.pipeline.comparison.runs import compare_runs
 from tfm.pipeline.comparison.tables.columns import Cell, Column, table
@@ -20,6 +20,7 @@ from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import CannotWrite
 from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.scoring.evaluation import Segments
+from tfm.pipeline.scoring.metrics.score import Score
 
 NASTY = "</td><script>alert('1')</script> & \u202edrow\u202c $title {x} " + "longer_than_a_phone_" * 5
 SHOWN = NASTY.replace("\u202e", "\\u202e").replace("\u202c", "\\u202c")
@@ -110,6 +111,19 @@ def test_the_page_of_runs_has_their_tables_and_intervals(tmp_path: Path) -> None
     empty = Elements(comparison_page(alone, nothing, [], table(alone, nothing, [], duration=str), Quiet()))
     assert empty.texts["h2"] == ["Figures", "Notes"]
     assert NOTHING_SAID.format("bare") in empty.texts["li"]
+
+
+def test_small_scores_have_as_many_digits_as_in_the_table(tmp_path: Path) -> None:
+    """COMET and bits a character differ in the third digit."""
+    texts = Segments("main", None, ["a", "b", "c"], [["a", "b", "c"]])
+    for name, values in (("one", (0.81, 0.82, 0.83)), ("two", (0.812, 0.823, 0.834))):
+        extra = {"comet": Score(sum(values) / 3, "external:comet|command:x")}
+        rows = [{"split": "main", "line": line, "log_prob": None, "pieces": None, "words": None} for line in (1, 2, 3)]
+        noted = [{**row, "external": {"comet": value}} for row, value in zip(rows, values, strict=True)]
+        add_texts(make_run(tmp_path / name), {"main": texts}, noted=noted, extra=extra)
+    found = compare_runs([tmp_path / "one", tmp_path / "two"])
+    shown = [column.cells[1].text for column in scores(found, run_tests(found, ["comet"], Quiet()), ["comet"])]
+    assert shown == ["two", "comet", "0.8230", "0.8120 to 0.8340"]
 
 
 def test_it_is_written_whole_or_not_at_all(tmp_path: Path) -> None:

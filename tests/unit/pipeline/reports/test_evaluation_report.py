@@ -82,6 +82,16 @@ def test_the_page_is_whole_and_needs_nothing_else() -> None:
         assert score.signature in page.words
 
 
+def test_a_text_turns_nothing_around_it_and_its_own_joiners_stay() -> None:
+    """An override (U+202E) without its end would turn the rest of the line; Persian needs the joiner in می‌روم."""
+    texts = ["\u202eabc", "من می\u200cروم\u00a0!"]
+    found = assess(Segments("t\u202e", texts, texts, [texts]), EvaluationConfig(), seed=1, reporter=Quiet())
+    shown = render("t", [found], curves=None, inputs={})
+    assert "\u202e" not in shown
+    assert shown.count("\\u202eabc") >= 3  # source, hypothesis, reference
+    assert shown.count(texts[1]) >= 3
+
+
 def test_what_is_not_there_has_no_heading() -> None:
     segments = Segments("test", None, ["a"], [["a"]])
     bare = assess(segments, EvaluationConfig(metrics=("bleu",), samples=0), seed=1, reporter=Quiet())
