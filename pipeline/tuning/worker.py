@@ -1,13 +1,16 @@
 """The workers of a search: each takes one trial after another until a limit is reached."""
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Any
 
 from tfm.pipeline.artifacts.files import beginning
 from tfm.pipeline.errors import Stopped, TfmError
@@ -18,6 +21,7 @@ from tfm.pipeline.tuning.trial import Outcome, bound_disk, run_trial
 from tfm.pipeline.tuning.trial_log import TrialLog
 
 SECONDS_BETWEEN_LOOKS = 0.5
+BAR = "searching"
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ def work(of: Work) -> None:
     """Run trials until no more are to begin. Raises Stopped when asked to stop; the trial is gone on with later."""
     total = of.trials.config.trials
     done = sum(each.state.is_finished() for each in of.trials.all())
-    with of.reporter.bar("searching", total, "trials", done=done) as bar:
+    with of.reporter.bar(BAR, total, "trials", done=done) as bar:
         while True:
             with of.trials.claim() as claimed:
                 if claimed is None:
@@ -90,8 +94,8 @@ def work_together(of: Work, num_workers: int, arguments: Sequence[str]) -> None:
     command = [sys.executable, "-m", "tfm.cli.app", *arguments]
     total, done = of.trials.config.trials, sum(each.state.is_finished() for each in of.trials.all())
     with (
-        of.reporter.bar("searching", total, "trials", done=done) as bar,
-        _processes(command, environment, num_workers) as all_of_them,
+        of.reporter.bar(BAR, total, "trials", done=done) as bar,
+        _processes(command, environment, num_workers, of.reporter) as all_of_them,
     ):
         while any(each.poll() is None for each in all_of_them):
             time.sleep(SECONDS_BETWEEN_LOOKS)
@@ -108,16 +112,47 @@ def work_together(of: Work, num_workers: int, arguments: Sequence[str]) -> None:
 
 @contextmanager
 def _processes(
-    command: Sequence[str], environment: dict[str, str], number: int
-) -> Iterator[list["subprocess.Popen[bytes]"]]:
-    # data go to stdout once, from the process that started the workers
-    started = [subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) for _ in range(number)]
+    command: Sequence[str], environment: Mapping[str, str], number: int, reporter: Reporter
+) -> Iterator[list["subprocess.Popen[str]"]]:
+    """Within, so many processes run a command, and what they say is shown. Where the body fails they are asked to stop.
+
+    They are no part of the terminal's group, as Ctrl-C is passed on to them, and of a second signal they would die at
+    once. What they write to stdout is dropped: data go there once, from this process.
+    """
+    pipes: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+    started = [subprocess.Popen(command, env=environment, process_group=0, **pipes) for _ in range(number)]
+    listeners = [threading.Thread(target=_pass_on, args=(each.stderr, reporter), daemon=True) for each in started]
+    for each in listeners:
+        each.start()
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:  # nobody else tells them that the terminal was closed
+        signal.signal(signal.SIGHUP, signal.default_int_handler)
     try:
         yield started
     except BaseException:
-        for each in started:
-            each.terminate()
+        _ask_to_stop(started)
         raise
     finally:
-        for each in started:
-            each.wait()
+        try:
+            _wait(started, listeners)
+        except KeyboardInterrupt:  # once more: at once
+            _ask_to_stop(started)
+            _wait(started, listeners)
+            raise
+
+
+def _ask_to_stop(processes: Sequence["subprocess.Popen[str]"]) -> None:
+    for each in processes:
+        each.terminate()
+
+
+def _wait(processes: Sequence["subprocess.Popen[str]"], listeners: Sequence[threading.Thread]) -> None:
+    for each in (*(process.wait for process in processes), *(listener.join for listener in listeners)):
+        each()
+
+
+def _pass_on(stream: IO[str], reporter: Reporter) -> None:
+    """Show the lines of a worker, but for those of its bar, which counts what ours counts."""
+    with stream:
+        for line in stream:
+            if not line.startswith(f"{BAR}: "):
+                reporter.line(line.rstrip("\n"))

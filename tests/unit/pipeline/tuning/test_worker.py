@@ -1,0 +1,60 @@
+"""The workers that one command starts: what they say, and how they are stopped."""
+
+import os
+import signal
+import sys
+
+import pytest
+
+from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.tuning.worker import _processes
+
+# Says that it listens, and then of each signal that it came; ends a while after the first.
+PROGRAM = """
+import signal, sys, time
+heard = []
+for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, lambda number, frame: heard.append(number))
+print("searching: 1/9 trials", "listens", sep="\\n", file=sys.stderr, flush=True)
+print("data")
+while not heard:
+    time.sleep(0.01)
+time.sleep(0.1)
+print("heard", *map(int, heard), file=sys.stderr)
+sys.exit(75)
+"""
+
+
+class Heard(Quiet):
+    def __init__(self, number: int) -> None:
+        self.lines: list[str] = []
+        self.number = number
+
+    def line(self, text: str) -> None:
+        self.lines.append(text)
+        if self.lines.count("listens") == self.number and text == "listens":
+            os.kill(os.getpid(), signal.SIGINT)  # as Ctrl-C reaches the group of the terminal
+
+
+def test_ctrl_c_is_passed_on_once_and_all_are_waited_for(capfd: pytest.CaptureFixture[str]) -> None:
+    heard, before = Heard(2), signal.getsignal(signal.SIGHUP)
+    try:
+        with (
+            pytest.raises(KeyboardInterrupt),
+            _processes([sys.executable, "-c", PROGRAM], os.environ, 2, heard) as processes,
+        ):
+            signal.pause()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert [each.returncode for each in processes] == [75, 75]
+    assert sorted(heard.lines) == ["heard 15", "heard 15", "listens", "listens"]
+    assert capfd.readouterr().out == ""
+    assert all(os.getpgrp() != each.pid for each in processes)
+
+
+def test_what_they_say_is_shown_to_the_end() -> None:
+    heard = Heard(9)
+    program = "import sys; print('one', 'two', sep='\\n', file=sys.stderr); sys.exit(3)"
+    with _processes([sys.executable, "-c", program], os.environ, 1, heard) as processes:
+        pass
+    assert (heard.lines, processes[0].returncode) == (["one", "two"], 3)
