@@ -15,8 +15,8 @@ Device = Literal["auto", "cpu", "cuda", "mps"]
 LengthNorm = Literal["none", "average", "wu"]
 Strategy = Literal["search", "sample"]
 EvaluationMetric = Literal[
-    "bleu", "chrf", "chrf++", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "meteor", "exact_match", "accuracy",
-    "macro_f1", "perplexity",
+    "bleu", "chrf", "chrf++", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "meteor", "cider_d", "exact_match",
+    "accuracy", "macro_f1", "perplexity",
 ]  # fmt: skip
 OTHER_FIGURES = ("loss", "token_accuracy", "word_perplexity", "bits_per_character")  # of test sets, without a key
 Scored = Literal["tests", "valid"]  # what is translated and scored: all test sets, or the validation split

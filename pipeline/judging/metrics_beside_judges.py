@@ -27,7 +27,7 @@ from tfm.pipeline.scoring.metrics.left_out import left_out
 
 METRICS: tuple[EvaluationMetric, ...] = (
     *("bleu", "chrf", "chrf++", "ter"),
-    *("rouge1", "rouge2", "rougeL", "meteor", "exact_match"),
+    *("rouge1", "rouge2", "rougeL", "meteor", "cider_d", "exact_match"),
 )
 WITHOUT_REFERENCES = "the campaign has no references, so there are no metrics beside the judges: give --reference"
 FEW_SYSTEMS = 5

@@ -11,7 +11,7 @@ from tfm.pipeline.scoring.breakdown import Sample
 from tfm.pipeline.scoring.evaluation import Evaluation
 from tfm.pipeline.scoring.label_tables import label_tables
 from tfm.pipeline.scoring.metrics.meteor import WITHOUT_WORDNET
-from tfm.pipeline.scoring.metrics.score import lower_is_better
+from tfm.pipeline.scoring.metrics.score import FOUR_DIGITS, lower_is_better
 
 NAMES: Mapping[str, str] = {
     "bleu": "BLEU",
@@ -23,6 +23,7 @@ NAMES: Mapping[str, str] = {
     "rougeL": "ROUGE-L",
     "rougeLsum": "ROUGE-Lsum",
     "meteor": "METEOR",
+    "cider_d": "CIDEr-D",
     "exact_match": "exact match",
     "accuracy": "accuracy",
     "macro_f1": "macro F1",
@@ -43,7 +44,8 @@ def score_rows(evaluation: Evaluation) -> list[tuple[str, str, str]]:
     rows = []
     for name, score in evaluation.scores.items():
         named = label(name, score.signature)
-        places = 4 if score.signature.startswith("external:") else 2  # many of them lie between 0 and 1
+        # many external ones lie between 0 and 1
+        places = 4 if name in FOUR_DIGITS or score.signature.startswith("external:") else 2
         rows.append((named, f"{score.score:.{places}f}" if math.isfinite(score.score) else "∞", score.signature))
         if score.recall is not None:
             rows.append((f"{named} recall", f"{score.recall:.2f}", score.signature.replace("mean-f1", "mean-recall")))

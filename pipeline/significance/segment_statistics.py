@@ -12,6 +12,11 @@ from numpy.typing import NDArray
 
 from tfm.data.errors import DataError
 from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.scoring.metrics.cider import (
+    cider_d_of_segments,
+    document_frequencies,
+    references_of_segments,
+)
 from tfm.pipeline.scoring.metrics.labels import label_pairs
 from tfm.pipeline.scoring.metrics.meteor import meteor_of_segments
 from tfm.pipeline.scoring.metrics.registry import (
@@ -79,7 +84,7 @@ def segment_statistics(
 
 
 def means(values: Sequence[float], *, higher_is_better: bool = True) -> SegmentStatistics:
-    """Of a score that is the mean of one number a segment: METEOR, an external metric, people's ratings."""
+    """Of a score that is the mean of one number a segment: METEOR, CIDEr-D, an external metric, people's ratings."""
     return ratios(values, [1.0] * len(values), higher_is_better=higher_is_better)
 
 
@@ -134,6 +139,14 @@ def _meteor(
     return means([100 * value for value in meteor_of_segments(hypotheses, references, config)])
 
 
+def _cider_d(
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
+) -> SegmentStatistics:
+    """Of parts of the segments it is their mean with the document frequencies of all: resamples keep the weights."""
+    segments = references_of_segments(references)
+    return means(cider_d_of_segments(hypotheses, segments, document_frequencies(segments)))
+
+
 def _exact_match(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
 ) -> SegmentStatistics:
@@ -150,6 +163,7 @@ def _accuracy(
 
 BY_SEGMENT: Mapping[str, Callable[[Sequence[str], Sequence[Sequence[str]], EvaluationConfig], SegmentStatistics]] = {
     "meteor": _meteor,
+    "cider_d": _cider_d,
     "exact_match": _exact_match,
     "accuracy": _accuracy,
 }

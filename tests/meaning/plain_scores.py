@@ -125,6 +125,36 @@ def rouge_parts(
     return share * f1, share * recall, share * precision
 
 
+def cider_d(hypotheses: Sequence[Tokens], segments: Sequence[Sequence[Tokens]]) -> list[float]:
+    """CIDEr-D of Vedantam et al. 2015 of each segment, beside its references, as long as any of them has tokens.
+
+    Raw counts, ln(documents / documents with it), σ = 6; what would be 0 / 0 is 0.
+    """
+    documents = [[each for each in references if each] for references in segments]
+    num_documents = len([1 for references in documents if references])
+    values = []
+    for hypothesis, references in zip(hypotheses, documents, strict=True):
+        sum_of_orders = 0.0
+        for order in range(1, 5):
+            for reference in references:
+                mine, wanted = ngrams(hypothesis, order), ngrams(reference, order)
+                product, square, other_square = 0.0, 0.0, 0.0
+                for run in {*mine, *wanted}:
+                    num_with = 0
+                    for each in documents:
+                        num_with += any(run in ngrams(text, order) for text in each)
+                    weight = math.log(num_documents) - math.log(num_with if num_with > 0 else 1)
+                    g_c, g_s = mine.get(run, 0) * weight, wanted.get(run, 0) * weight
+                    product += min(g_c, g_s) * g_s
+                    square, other_square = square + g_c**2, other_square + g_s**2
+                if square * other_square > 0:
+                    apart = len(hypothesis) - len(reference)
+                    cosine = product / (math.sqrt(square) * math.sqrt(other_square))
+                    sum_of_orders += math.e ** (-(apart**2) / 72) * cosine / len(references)
+        values.append(10 * sum_of_orders / 4)
+    return values
+
+
 def longest_common(one: Tokens, other: Tokens) -> int:
     """The length of the longest common subsequence."""
     row = [0] * (len(other) + 1)

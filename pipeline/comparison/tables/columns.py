@@ -13,6 +13,7 @@ from tfm.pipeline.comparison.seeds import Row
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.evaluation_report import label
 from tfm.pipeline.scoring.metrics.registry import METRICS
+from tfm.pipeline.scoring.metrics.score import FOUR_DIGITS
 from tfm.pipeline.significance.paired_tests import Difference
 from tfm.pipeline.significance.seeds import SeedDifference
 
@@ -113,7 +114,8 @@ def score_columns(found: Comparison, tested: Outcome, metrics: Sequence[str]) ->
 def shown_as(found: Comparison, metric: str, sign: str = "") -> Shown:
     """How scores of a metric are shown: with two digits, those that are no percentages and all small with four."""
     values = [abs(value) for row in found.rows for value in row.values(f"test.{metric}")]
-    digits = 2 if metric in METRICS or max(values, default=0) >= SMALL else 4
+    is_large = metric in METRICS or max(values, default=0) >= SMALL
+    digits = 2 if is_large and metric not in FOUR_DIGITS else 4
 
     def shown(value: float) -> str:
         if not math.isfinite(value):

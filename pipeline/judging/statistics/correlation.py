@@ -141,29 +141,35 @@ def metric_scores(
     """A metric of `METRICS` on texts by (segment, system) beside references by segment; `config` is resolved.
 
     A text's score is that of a corpus of this text alone; BLEU's with n-grams as long as the text has (effective
-    order), since BLEU of a short sentence is 0 otherwise.
+    order), since BLEU of a short sentence is 0 otherwise; CIDEr-D's with the document frequencies of all segments.
     """
     units = list(texts)
+    segments = list(dict.fromkeys(segment for segment, _ in units))
+    place = {segment: row for row, segment in enumerate(segments)}
+    wanted = columns([references[segment] for segment in segments])
     by_unit: dict[Unit, float] = {}
     by_system: dict[str, float] = {}
     for system in dict.fromkeys(system for _, system in units):
         own = [unit for unit in units if unit[1] == system]
-        hypotheses, wanted = [texts[unit] for unit in own], [references[segment] for segment, _ in own]
-        (counted,) = segment_statistics(metric, [hypotheses], columns(wanted), config)
+        # of all segments, whether or not the system's texts were judged there
+        hypotheses = [texts.get((segment, system), "") for segment in segments]
+        (counted,) = segment_statistics(metric, [hypotheses], wanted, config)
+        rows = counted.rows[[place[segment] for segment, _ in own]]
         sign = 1 if counted.higher_is_better else -1
-        values: Sequence[float] = counted.score(counted.rows).tolist()
+        values: Sequence[float] = counted.score(rows).tolist()
         if metric == "bleu":
             bleu = make_bleu(config, effective_order=True)
             values = [
-                bleu.sentence_score(text, [first, *filter(None, further)]).score
-                for text, (first, *further) in zip(hypotheses, wanted, strict=True)
+                bleu.sentence_score(texts[segment, system], [first, *filter(None, further)]).score
+                for segment, _ in own
+                for first, *further in [references[segment]]
             ]
         by_unit |= {unit: sign * value for unit, value in zip(own, values, strict=True)}
-        by_system[system] = sign * counted.value
+        by_system[system] = sign * float(counted.score(rows.sum(0)))
     if counted.sacrebleu is not None:
         signature = counted.sacrebleu.get_signature().format()
-    else:  # it depends on the config and the number of references alone
-        signature = METRICS[metric](hypotheses[:1], [column[:1] for column in columns(wanted)], config).signature
+    else:  # it depends on the config and the references alone
+        signature = METRICS[metric]([""] * len(segments), wanted, config).signature
     return MetricScores(signature, by_unit, by_system)
 
 

@@ -1,4 +1,4 @@
-"""Metrics that do not apply to a text, and why: it is too long for them, or their tokens do not cover it.
+"""Metrics that do not apply to a text, and why: it is too long for them, or their tokens or weights say nothing of it.
 
 Otherwise they would be 0.00 next to an exact match of 94 %, or take hours.
 """
@@ -10,6 +10,7 @@ import regex
 from tfm.data.scripts import SPACELESS, has_spaceless
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolved
+from tfm.pipeline.scoring.metrics.cider import without_weights
 from tfm.pipeline.scoring.metrics.tokenization import ROUGE_TOKENIZERS, Split, UnicodeWords, make_bleu, make_ter
 
 # What a metric can compare, in characters (BLEU, chrF) or tokens of a segment: what it takes grows with the square of a
@@ -22,10 +23,19 @@ LONGEST: Mapping[str, int] = {
     "rougeL": 5000,
     "rougeLsum": 5000,
     "meteor": 5000,
+    "cider_d": 50_000,
 }
 BY_CHARACTERS = ("bleu", "chrf", "chrf++")
 
-ORDERS: Mapping[str, int] = {"bleu": 4, "rouge1": 1, "rouge2": 2, "rougeL": 1, "rougeLsum": 1, "meteor": 1}
+ORDERS: Mapping[str, int] = {
+    "bleu": 4,
+    "rouge1": 1,
+    "rouge2": 2,
+    "rougeL": 1,
+    "rougeLsum": 1,
+    "meteor": 1,
+    "cider_d": 1,
+}
 """How many tokens in a row a metric compares at most; with fewer in every reference it can only be 0."""
 HELD_AT_LEAST = 0.2
 """The share of the references' letters that a metric's tokens must hold."""
@@ -45,6 +55,8 @@ def left_out(
     for name in config.metrics:
         if name not in reasons and (why := _unreadable(name, references, config)):
             reasons[name] = why
+    if "cider_d" in config.metrics and "cider_d" not in reasons and (why := without_weights(references)):
+        reasons["cider_d"] = why
     return {name: reasons[name] for name in config.metrics if name in reasons}
 
 
@@ -86,7 +98,9 @@ def _unreadable(name: str, references: Sequence[Sequence[str]], config: Evaluati
     order = ORDERS.get(name, 1)
     if texts and not any(len(split(text)) >= order for text in texts):
         return f"no reference has {order} tokens ({tokenizer}): it could only be 0"
-    if all(text.isascii() for text in texts) or not (name.startswith(("rouge", "meteor")) or has_spaceless(texts)):
+    if all(text.isascii() for text in texts) or not (
+        name.startswith(("rouge", "meteor", "cider_d")) or has_spaceless(texts)
+    ):
         return None
     num_letters = sum(len(_LETTER.findall(text)) for text in texts)
     num_held = sum(_num_held(token) for text in texts for token in split(text))
@@ -110,6 +124,6 @@ def _split(name: str, references: Sequence[Sequence[str]], config: EvaluationCon
         return (lambda text: ter.tokenizer(text).split()), f"tok:tercom, asian:{'yes' if ter.asian_support else 'no'}"
     if name == "chrf++":
         return str.split, "between spaces"
-    if name == "meteor":
+    if name in ("meteor", "cider_d"):
         return UnicodeWords().tokenize, "tok:unicode-words"
     return ROUGE_TOKENIZERS[config.rouge_tokenize].tokenize, f"tok:{config.rouge_tokenize}"

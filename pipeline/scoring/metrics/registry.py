@@ -14,6 +14,7 @@ from sacrebleu.metrics.ter import TER
 from tfm.data.errors import DataError
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolved
+from tfm.pipeline.scoring.metrics.cider import cider_d
 from tfm.pipeline.scoring.metrics.labels import accuracy, macro_f1
 from tfm.pipeline.scoring.metrics.left_out import LONGEST, left_out
 from tfm.pipeline.scoring.metrics.meteor import meteor
@@ -106,6 +107,7 @@ METRICS: Mapping[str, Metric] = {
     "rougeL": partial(rouge, "rougeL"),
     "rougeLsum": partial(rouge, "rougeLsum"),
     "meteor": meteor,
+    "cider_d": cider_d,
     "exact_match": exact_match,
     "accuracy": accuracy,
     "macro_f1": macro_f1,

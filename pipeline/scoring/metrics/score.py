@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
 
 LOWER = "better:lower"  # in the signature of a metric that is not of ours and of which the lower is the better
+FOUR_DIGITS = ("cider_d",)
+"""Metrics of ours whose scores are no percentages but small numbers, and shown with more digits."""
 
 
 @dataclass(frozen=True)

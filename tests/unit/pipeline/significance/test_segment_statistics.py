@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.meaning import plain_scores as plain
+from tests.meaning.plain_tokens import tokens_of_words
 from tests.tiny_wordnet import write_wordnet
 from tfm.data.errors import DataError
 from tfm.pipeline.config import EvaluationConfig
@@ -73,7 +75,7 @@ def test_lower_case_is_kept_in_mind() -> None:
         assert (mixed < 100, lower) == (True, pytest.approx(100))
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", [name for name in METRICS if name != "cider_d"])
 def test_part_of_the_rows_gives_the_score_of_these_segments(metric: str) -> None:
     """What a resample needs: also a segment twice, and of macro F1 without some labels."""
     systems, references = corpus("Latin", 2)
@@ -86,6 +88,20 @@ def test_part_of_the_rows_gives_the_score_of_these_segments(metric: str) -> None
     # several sums at once, as the tests ask for them
     both = found.score(np.stack([found.rows[rows].sum(0), found.rows.sum(0)])[None])
     assert both == pytest.approx(np.array([[expected, found.value]]), abs=1e-9)
+
+
+def test_part_of_the_rows_of_cider_d_keeps_the_frequencies_of_all_segments() -> None:
+    systems, references = corpus("Latin", 2)
+    rows = [3, 9, 9, 12, 14, 15]
+    found = segment_statistics("cider_d", systems, references, EvaluationConfig())[1]
+    documents = [
+        [tokens_of_words(text) for text in (first, *filter(None, further))]
+        for first, *further in zip(*references, strict=True)
+    ]
+    expected = plain.cider_d([*map(tokens_of_words, systems[1])], documents)
+    assert found.value == pytest.approx(sum(expected) / len(expected), abs=1e-9)
+    part = sum(expected[row] for row in rows) / len(rows)
+    assert float(found.score(found.rows[rows].sum(0))) == pytest.approx(part, abs=1e-9)
 
 
 def test_labels_of_one_system_have_a_column_in_all() -> None:

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from sacrebleu import corpus_bleu, sentence_bleu, sentence_chrf
 
+from tests.meaning import plain_scores as plain
+from tests.meaning.plain_tokens import tokens_of_words
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.judging.statistics.correlation import (
     KENDALL,
@@ -115,13 +117,32 @@ def test_metrics_are_those_of_texts_alone_and_of_a_system() -> None:
     assert exact.by_unit == {("t:1", "a"): 100}
 
 
-@pytest.mark.parametrize("metric", ["bleu", "chrf++", "ter", "rouge1", "rouge2", "rougeL", "meteor", "exact_match"])
+@pytest.mark.parametrize(
+    "metric", ["bleu", "chrf++", "ter", "rouge1", "rouge2", "rougeL", "meteor", "cider_d", "exact_match"]
+)
 def test_more_is_better(metric: str) -> None:
     scores = metric_scores(
         metric, {**TEXTS, ("t:1", "c"): REFERENCES["t:1"][0]}, REFERENCES, EvaluationConfig(bleu_tokenize="13a")
     )
     assert scores.by_unit["t:1", "c"] > scores.by_unit["t:1", "b"]
     assert scores.by_unit.keys() == {*TEXTS, ("t:1", "c")}
+
+
+def test_cider_d_has_the_document_frequencies_of_all_segments_for_each_system() -> None:
+    """Also for a system of which one text alone was judged."""
+    references = {**REFERENCES, "t:3": ["Ein Hund spielt.", "Zwei Männer warten hier."]}
+    texts = {**TEXTS, ("t:3", "a"): "Ein Hund wartet.", ("t:3", "c"): "Zwei Männer warten."}
+    scores = metric_scores("cider_d", texts, references, EvaluationConfig())
+    documents = [[tokens_of_words(text) for text in each] for each in references.values()]
+    for system in "abc":
+        given = [tokens_of_words(texts.get((segment, system), "")) for segment in references]
+        values = dict(zip(references, plain.cider_d(given, documents), strict=True))
+        own = {segment: values[segment] for segment, name in texts if name == system}
+        assert {s: value for (s, name), value in scores.by_unit.items() if name == system} == pytest.approx(own)
+        assert scores.by_system[system] == pytest.approx(sum(own.values()) / len(own))
+    assert scores.by_unit["t:3", "c"] > 0
+    assert "|nrefs:2" in f"|{scores.signature}"
+    assert "|documents:3|" in scores.signature
 
 
 def test_scripts_without_spaces_are_read() -> None:
