@@ -126,12 +126,13 @@ def rouge_parts(
 
 
 def cider_d(hypotheses: Sequence[Tokens], segments: Sequence[Sequence[Tokens]]) -> list[float]:
-    """CIDEr-D of Vedantam et al. 2015 of each segment, beside its references, as long as any of them has tokens.
+    """CIDEr-D of Vedantam et al. 2015 of each segment; a reference without tokens is none.
 
     Raw counts, ln(documents / documents with it), σ = 6; what would be 0 / 0 is 0.
     """
     documents = [[each for each in references if each] for references in segments]
     num_documents = len([1 for references in documents if references])
+    runs = [{run for each in texts for order in range(1, 5) for run in ngrams(each, order)} for texts in documents]
     values = []
     for hypothesis, references in zip(hypotheses, documents, strict=True):
         sum_of_orders = 0.0
@@ -140,9 +141,7 @@ def cider_d(hypotheses: Sequence[Tokens], segments: Sequence[Sequence[Tokens]]) 
                 mine, wanted = ngrams(hypothesis, order), ngrams(reference, order)
                 product, square, other_square = 0.0, 0.0, 0.0
                 for run in {*mine, *wanted}:
-                    num_with = 0
-                    for each in documents:
-                        num_with += any(run in ngrams(text, order) for text in each)
+                    num_with = sum(run in each for each in runs)
                     weight = math.log(num_documents) - math.log(num_with if num_with > 0 else 1)
                     g_c, g_s = mine.get(run, 0) * weight, wanted.get(run, 0) * weight
                     product += min(g_c, g_s) * g_s

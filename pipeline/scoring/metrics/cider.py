@@ -1,4 +1,4 @@
-"""CIDEr-D (Vedantam, Zitnick and Parikh 2015, https://arxiv.org/abs/1411.5726, section 4 and "CIDEr-D" in section 6).
+"""CIDEr-D (Vedantam, Zitnick and Parikh 2015, https://arxiv.org/abs/1411.5726): captions beside several references.
 
 Texts are vectors of their n-grams' counts, weighted by how few segments' references have the n-gram. A segment's set of
 references is a document; the documents are those of the corpus that is scored.

@@ -20,6 +20,7 @@ from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import CannotWrite
 from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.scoring.evaluation import Segments
+from tfm.pipeline.scoring.metrics.cider import cider_d
 from tfm.pipeline.scoring.metrics.score import Score
 
 NASTY = "</td><script>alert('1')</script> & \u202edrow\u202c $title {x} " + "longer_than_a_phone_" * 5
@@ -124,6 +125,18 @@ def test_small_scores_have_as_many_digits_as_in_the_table(tmp_path: Path) -> Non
     found = compare_runs([tmp_path / "one", tmp_path / "two"])
     shown = [column.cells[1].text for column in scores(found, run_tests(found, ["comet"], Quiet()), ["comet"])]
     assert shown == ["two", "comet", "0.8230", "0.8120 to 0.8340"]
+
+
+def test_cider_d_is_in_0_to_10_and_has_four_digits(tmp_path: Path) -> None:
+    lines = ["a dog runs over a field", "two men sit", "a child plays with a ball"]
+    for name, said in (("one", lines), ("two", [*lines[:2], "a child has a ball"])):
+        segments = Segments("main", None, said, [lines])
+        add_texts(make_run(tmp_path / name), {"main": segments}, metrics=["cider_d"])
+    found = compare_runs([tmp_path / "one", tmp_path / "two"])
+    shown = [column.cells for column in scores(found, run_tests(found, ["cider_d"], Quiet()), ["cider_d"])]
+    assert [cells[0].text for cells in shown[:3]] == ["one", "CIDEr-D", "9.1667"]
+    value = cider_d(["a dog runs over a field", "two men sit", "a child has a ball"], [lines], EvaluationConfig()).score
+    assert shown[2][1].text == f"{value:.4f}"
 
 
 def test_it_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
