@@ -116,6 +116,17 @@ class TrainingConfig(BaseModel):
     )
     accumulate: int = Field(1, ge=1, description="batches per update (gradient accumulation)")
     label_smoothing: float = Field(0.1, ge=0, lt=1)
+    bpe_dropout: float | None = Field(
+        None,
+        gt=0,
+        lt=1,
+        description="other pieces at each update: the share of merges left out (Provilkov et al. 2020); kind bpe",
+    )
+    unigram_alpha: float | None = Field(
+        None,
+        gt=0,
+        description="other pieces at each update, drawn from P(pieces)^alpha (Kudo 2018); kind unigram",
+    )
     optimizer: OptimizerConfig = OptimizerConfig()
     schedule: ScheduleConfig = ScheduleConfig()
     clip_norm: float | None = Field(1.0, gt=0, description="maximum gradient norm; none: no clipping")
@@ -169,6 +180,8 @@ class TrainingConfig(BaseModel):
             return f"{why}: it needs one process, not {num_processes}"
         if self.layout == "flat":
             return f'{why} and no others: training.layout = "flat" adds filler rows'
+        if self.bpe_dropout is not None or self.unigram_alpha is not None:
+            return f"{why}, at once: with training.bpe_dropout or unigram_alpha a batch may be read in parts"
         return None
 
 

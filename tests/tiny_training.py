@@ -32,6 +32,7 @@ from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.train import train as train_tokenizer
 
 WORDS = "one two three four five six seven eight nine ten"
+WHOLE_WORDS = TokenizerConfig(kind="word", vocab_size=20, min_frequency=1)
 STACK = StackConfig(layers=1, dim=16, heads=2, feed_forward_dim=24)
 MODEL = ModelConfig(encoder=STACK, decoder=STACK, max_length=32, dropout=DropoutConfig(residual=0.2, embedding=0.1))
 TRAINING: dict[str, Any] = {
@@ -49,11 +50,18 @@ def training(**changes: Any) -> TrainingConfig:
     return TrainingConfig.model_validate({**TRAINING, **changes})
 
 
-def write_dataset(folder: Path, *, num_train: int = 60, batch_tokens: int = 64, words: str = WORDS) -> Path:
+def write_dataset(
+    folder: Path,
+    *,
+    num_train: int = 60,
+    batch_tokens: int = 64,
+    words: str = WORDS,
+    pieces: TokenizerConfig = WHOLE_WORDS,
+) -> Path:
     """An artifact as `tfm preprocess` makes it: copying words."""
     draw = random.Random(5)
     lines = [" ".join(draw.choices(words.split(), k=draw.randint(1, 7))) for _ in range(num_train + 12)]
-    tokenizer = train_tokenizer(lines, TokenizerConfig(kind="word", vocab_size=20, min_frequency=1))
+    tokenizer = train_tokenizer(lines, pieces)
     plan = Plan(stage="preprocess", folder=folder, config={}, inputs={}, seed=1)
     with publish(plan, command=["test"]) as draft:
         for name, texts in (("train", lines[:num_train]), ("valid", lines[num_train:])):

@@ -10,9 +10,10 @@ from tokenizers.models import WordLevel, WordPiece
 from tfm.tokenizer.config import LabelKind
 from tfm.tokenizer.labels import kind_of
 from tfm.tokenizer.normalization import spellable
+from tfm.tokenizer.sampled import BpeDropout, Sampler, UnigramSampling
 from tfm.tokenizer.special import SPECIALS, UNK_ID
 from tfm.tokenizer.word_pieces import WordPieces, Words
-from tfm.tokenizer.words import FlatIds, WordIds, cuts_at_spaces, encode_lists, flat
+from tfm.tokenizer.words import FlatIds, WordIds, cuts_at_spaces, encode_lists, flat, model_of_words
 
 SHARED, SOURCE, TARGET = "tokenizer.json", "source.json", "target.json"
 MAX_BYTES = 64 * 2**20
@@ -89,6 +90,16 @@ class Tokenizer:
     def names(self) -> LabelKind | None:
         """Whether its pieces are names (`tokenizer.labels`): a label a text, or the tags of a text; None: neither."""
         return kind_of(self._whole)
+
+    def sampler(self, *, bpe_dropout: float | None = None, unigram_alpha: float | None = None) -> Sampler | None:
+        """What draws other pieces of the same text; None where its kind is none of those that a value is given for."""
+        model = model_of_words(self._whole)
+        pieces = [self.piece(number) for number in range(self.vocab_size)]
+        if bpe_dropout is not None and model is not None and model["type"] == "BPE":
+            return BpeDropout(pieces, [(left, right) for left, right in model["merges"]], bpe_dropout)
+        if unigram_alpha is not None and model is not None and model["type"] == "Unigram":
+            return UnigramSampling(pieces, [score for _, score in model["vocab"]], unigram_alpha)
+        return None
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; control tokens, including the unknown token, are omitted."""

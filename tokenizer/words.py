@@ -124,6 +124,17 @@ def cuts_at_spaces(whole: tokenizers.Tokenizer) -> bool:
     )
 
 
+def model_of_words(whole: tokenizers.Tokenizer) -> dict[str, Any] | None:
+    """The model of a tokenizer as tokenizer.json has it, if it splits texts into words as the kinds `bpe` and
+    `unigram` do and its pieces are the letters of words, each as it is; else None."""
+    document: dict[str, Any] = json.loads(whole.to_str())
+    model: dict[str, Any] = document["model"]
+    others = ("continuing_subword_prefix", "end_of_word_suffix", "byte_fallback", "ignore_merges", "dropout")
+    is_plain = not any(model.get(each) for each in others) and model.get("merges") != []
+    ours = document["pre_tokenizer"] == _spelled(KINDS["bpe"].pre_tokenizer)
+    return model if is_plain and ours and cuts_at_spaces(whole) else None
+
+
 def _spelled(part: Any) -> Any:
     """A part of a tokenizer as tokenizer.json has it."""
     return json.loads(part.__getstate__())

@@ -140,7 +140,37 @@ MODEL = (
     ),
 )
 
+RESEGMENTS = ("training.bpe_dropout", "training.unigram_alpha")
+
 TRAINING = (
+    Unused(
+        {"model.task": one_of("tagging", "word_vectors")},
+        RESEGMENTS,
+        "tags and word vectors belong to words, whose pieces stay as they are",
+    ),
+    Unused(
+        {"model.block": none_of(None)}, RESEGMENTS, "windows are of one running text, whose pieces stay as they are"
+    ),
+    Unused(
+        {
+            "tokenizer.kind": none_of("bpe"),
+            "tokenizer.target_kind": none_of("bpe"),
+            "tokenizer.file": one_of(None),
+            "tokenizer.source_from": one_of(None),
+        },
+        ("training.bpe_dropout",),
+        'it is for kind = "bpe"',
+    ),
+    Unused(
+        {
+            "tokenizer.kind": none_of("unigram"),
+            "tokenizer.target_kind": none_of("unigram"),
+            "tokenizer.file": one_of(None),
+            "tokenizer.source_from": one_of(None),
+        },
+        ("training.unigram_alpha",),
+        'it is for kind = "unigram"',
+    ),
     Unused(
         NO_TRANSLATION,
         ("training.validation.bleu", "training.validation.beam"),

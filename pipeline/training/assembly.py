@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from tfm.data.artifact_tokenizers import load_pair
+from tfm.data.batching.resegmentation import Resegmentation
 from tfm.data.dataset.split import Dataset
 from tfm.model.build import Model, build, num_parameters
 from tfm.model.config import ModelConfig
@@ -46,6 +47,9 @@ from tfm.pipeline.training.update import Gradients
 from tfm.tokenizer.tokenizer import Tokenizer
 
 SECONDS_BETWEEN_CURVES = 30.0
+NOT_RESEGMENTED = (
+    "tags belong to words whose pieces are counted, word vectors to words, and windows (model.block) to one text"
+)
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,7 @@ class Course:
     task: Task
     batches: Epochs
     total_steps: int
+    resegmentation: Resegmentation | None
 
 
 def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint | None) -> Trainer:
@@ -180,7 +185,27 @@ def course_from(session: Session, start: Start, about: TaskContext) -> Course:
     total_steps = agree_on_end(
         progress, session.config, batches.num_batches, before=start.before, folder=session.folder
     )
-    return Course(task, batches, total_steps)
+    return Course(task, batches, total_steps, resegmentation_of(about, session.seed))
+
+
+def resegmentation_of(about: TaskContext, seed: int) -> Resegmentation | None:
+    """How texts get other pieces at each update, where that is asked for; labels never do.
+
+    Raises RecipeError where neither side's tokenizer can give other pieces.
+    """
+    wanted = {"bpe_dropout": about.config.bpe_dropout, "unigram_alpha": about.config.unigram_alpha}
+    given = {name: value for name, value in wanted.items() if value is not None}
+    for name, value in given.items():
+        if about.model.task in ("tagging", "word_vectors") or about.model.block is not None:
+            raise RecipeError(f"training.{name}: {NOT_RESEGMENTED}: omit it")
+        if not any(side.sampler(**{name: value}) for side in (about.source, about.target)):
+            kind = name.partition("_")[0]
+            raise RecipeError(f"training.{name} = {value}: neither side has a tokenizer of kind {kind}: omit it")
+    if not given:
+        return None
+    source = about.source.sampler(**given)
+    target = source if about.target is about.source else about.target.sampler(**given)
+    return Resegmentation(source, target, seed, min(about.model.max_length, about.batch_tokens), about.batch_tokens)
 
 
 def announce(session: Session, start: Start, course: Course) -> None:
@@ -213,7 +238,9 @@ def trainer_of(
     return Trainer(
         config=config,
         state=state,
-        gradients=Gradients(state.model, course.task, session.data.train, config, session.seed, world),
+        gradients=Gradients(
+            state.model, course.task, session.data.train, config, session.seed, world, course.resegmentation
+        ),
         batches=course.batches,
         validator=validator,
         checkpoints=checkpoints,

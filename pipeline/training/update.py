@@ -5,13 +5,15 @@ what the GPU was given to do since.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from tfm.data.batching.resegmentation import Resegmentation
 from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.runtime.distributed import World
@@ -107,7 +109,10 @@ class Begun:
 
 @dataclass
 class Gradients:
-    """Computes the gradients of updates into the parameters of a model."""
+    """Computes the gradients of updates into the parameters of a model.
+
+    resegmentation: how texts get other pieces at each update; none: they keep those of the dataset.
+    """
 
     model: Any
     task: Task
@@ -115,6 +120,7 @@ class Gradients:
     config: TrainingConfig
     seed: int
     world: World
+    resegmentation: Resegmentation | None = None
 
     def __post_init__(self) -> None:
         self.parameters: list[nn.Parameter] = [p for p in self.model.parameters() if p.requires_grad]
@@ -175,13 +181,21 @@ class Gradients:
 
         Dropout is drawn by the batch's place in the update, whichever process has it.
         """
-        batch = self.task.batch(self.split, rows)
-        self.model.noise.begin(self.seed, step, place, 0)
-        loss = self.task.loss(self.model, batch.to(self.world.device))
-        loss.sum.backward()  # type: ignore[no-untyped-call]
-        sums[0] += loss.sum.detach()
-        sums[1] += loss.nll
-        sums[2] += loss.count
+        for part, batch in enumerate(self._batches(rows, step)):
+            self.model.noise.begin(self.seed, step, place, part)
+            loss = self.task.loss(self.model, batch.to(self.world.device))
+            loss.sum.backward()  # type: ignore[no-untyped-call]
+            sums[0] += loss.sum.detach()
+            sums[1] += loss.nll
+            sums[2] += loss.count
+
+    def _batches(self, rows: Rows, step: int) -> Iterator[Any]:
+        """The batch of some rows at an update; the parts of it where other pieces make it too large."""
+        if self.resegmentation is None:
+            yield self.task.batch(self.split, rows)
+            return
+        for part in self.resegmentation.parts(self.split, rows, step):
+            yield self.task.batch(part, np.arange(len(part)))
 
     def _finish(self, tokens: Tensor) -> Tensor:
         """Divide by the tokens, add the penalties, clip; the norm before clipping."""

@@ -159,6 +159,8 @@ SHOWN: dict[str, str] = {
     "model.target_vectors": "tests/unit/pipeline/model_io/test_pretrained_vectors.py",
     "model.freeze_vectors": "tests/unit/pipeline/model_io/test_pretrained_vectors.py",
     "training": "tests/unit/pipeline/training/test_loop.py",
+    "training.bpe_dropout": "tests/unit/tokenizer/test_sampled.py",
+    "training.unigram_alpha": "tests/unit/tokenizer/test_sampled.py",
     "training.label_smoothing": "tests/unit/pipeline/tasks/test_losses.py",
     "training.device": "tests/unit/pipeline/runtime/test_devices.py",
     "training.precision": "tests/unit/pipeline/runtime/test_devices.py",
@@ -426,6 +428,8 @@ def test_keys_of_scores_are_used_by_a_metric_or_refused(
         ("data.train.0.split=train", ONE_SIDED),
         ("data.valid.weight=2", ONE_SIDED),
         ("tokenizer.criterion=likelihood", ONE_SIDED),
+        ("training.unigram_alpha=0.2", ONE_SIDED),
+        ("training.bpe_dropout=0.1", ONE_SIDED + '[tokenizer]\nkind = "unigram"'),
         ("tokenizer.min_score=0.1", ONE_SIDED + '[tokenizer]\nkind = "wordpiece"'),
         ("data.limits.max_ratio=2", ONE_SIDED.replace('target = "a"', 'source = "none", target = "a"')),
         (

@@ -1,0 +1,73 @@
+"""Batches whose texts are segmented anew at each update (`tokenizer.sampled`), within the limits of the plain ones.
+
+What rows come together is decided by their plain lengths. A text that gets longer than a model may read keeps its plain
+pieces, and a batch that gets larger than the budget is read in parts.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tfm.data.dataset.split import Column, Ints, Split
+from tfm.tokenizer.sampled import Sampler, hashed
+
+
+@dataclass(frozen=True)
+class Resegmentation:
+    """How the texts of training batches are segmented anew.
+
+    source, target: draws the pieces of a side; None: that side stays as it is. seed: of all draws. longest: the most
+    tokens of a text, end token included. budget: the most rows times longest text of a part of a batch.
+    """
+
+    source: Sampler | None
+    target: Sampler | None
+    seed: int
+    longest: int
+    budget: int
+
+    def parts(self, split: Split, rows: Ints, step: int) -> Iterator[Split]:
+        """The examples of `rows` with the pieces that they have at this update, in parts within the budget.
+
+        A pure function of (seed, step, row) for each of them.
+        """
+        sides = (split.source, split.target)
+        source, target = (
+            column if sampler is None else self._drawn(column, rows, sampler, (step, side))
+            for side, (column, sampler) in enumerate(zip(sides, (self.source, self.target), strict=True))
+        )
+        source_rows, target_rows = (
+            rows if sampler is None else np.arange(len(rows)) for sampler in (self.source, self.target)
+        )
+        larger = np.maximum(source.lengths[source_rows], target.lengths[target_rows]) + 1
+        for part in within(larger, self.budget):
+            of_source, of_target = (
+                Column(each.values, each.starts[some[part]], each.lengths[some[part]])
+                for each, some in ((source, source_rows), (target, target_rows))
+            )
+            yield Split(of_source, of_target, np.ones(len(part)))
+
+    def _drawn(self, column: Column, rows: Ints, sampler: Sampler, number: tuple[int, int]) -> Column:
+        """The texts of some rows with new pieces, or, where they would be too long, their old ones."""
+        ids, lengths = column.take(rows)
+        key = np.array([self.seed], np.uint64)
+        for each in number:
+            key = hashed(key, np.array([each]))
+        new_ids, new_lengths = sampler(ids, lengths, hashed(np.repeat(key, len(rows)), rows))
+        too_long = new_lengths + 1 > self.longest
+        starts = np.where(too_long, np.cumsum(lengths) - lengths, len(ids) + np.cumsum(new_lengths) - new_lengths)
+        return Column(np.concatenate([ids, new_ids]), starts, np.where(too_long, lengths, new_lengths))
+
+
+def within(larger: Ints, budget: int) -> list[Ints]:
+    """The places of texts of these lengths, in as few parts of about equal numbers as keep to the budget; a text longer
+    than it stands alone. One part keeps the order."""
+    if len(larger) * int(larger.max(initial=0)) <= budget:
+        return [np.arange(len(larger))]
+    order = np.argsort(larger, kind="stable")
+    for count in range(2, len(larger)):
+        found = np.array_split(order, count)
+        if all(len(part) * int(larger[part[-1]]) <= budget for part in found):
+            return found
+    return np.array_split(order, len(larger))

@@ -1,0 +1,240 @@
+"""Segmentations drawn at random, as regularisation in training: the pieces of a text change, the text does not.
+
+BPE-dropout (Provilkov et al. 2020, algorithm 1): at each step of a word every possible merge is left out with
+probability p, and of the others the one learned first is done; a word is ready when none is left.
+
+Unigram sampling (Kudo 2018, section 3): a segmentation x of a word is drawn with P(x)^a / sum over x' of P(x')^a, among
+all that there are (forward filtering, backward sampling).
+
+Both start from ids, whose pieces spell the text. Draws are hashes of a key for each row, with no generator: what a row
+becomes does not depend on the rows beside it. Shapes: R rows, W words, N ids of all rows.
+"""
+
+import math
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tfm.tokenizer.special import UNK_ID
+from tfm.tokenizer.words import FlatIds
+
+Ints = NDArray[np.int64]
+Keys = NDArray[np.uint64]
+UNKNOWN = 10  # the "letter" of an unknown piece: a line break, which normalised text has none of
+MAX_STATES = 1 << 20
+_GOLDEN, _FIRST, _SECOND = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
+_NONE = np.iinfo(np.int64).max
+
+
+class Sampler(Protocol):
+    """Draws other ids (N',) and lengths (R,) for ids (N,) and lengths (R,) of rows, each with its key (R,)."""
+
+    def __call__(self, ids: NDArray[np.int32], lengths: Ints, keys: Keys) -> FlatIds: ...
+
+
+def hashed(keys: Keys, numbers: Ints | Keys) -> Keys:
+    """Well-spread 64 bits of each key with each number (splitmix64, Steele et al. 2014)."""
+    mixed: Keys = keys + (numbers.astype(np.uint64) + np.uint64(1)) * _GOLDEN
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * _FIRST
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * _SECOND
+    mixed ^= mixed >> np.uint64(31)
+    return mixed
+
+
+@dataclass(frozen=True)
+class WordsOfRows:
+    """The words of some rows: letters (code points) of all end to end, and of each word (W,) where it begins, its
+    length, its row and its key."""
+
+    letters: Ints
+    begins: Ints
+    lengths: Ints
+    rows: Ints
+    keys: Keys
+
+
+class Spelling:
+    """What the pieces of a vocabulary spell, and so which words ids are of.
+
+    Words are those of the kinds `bpe` and `unigram`: " ?letters+ | ?digits+ | ?anything else".
+    """
+
+    def __init__(self, pieces: Sequence[str]) -> None:
+        spelled = [chr(UNKNOWN) if number == UNK_ID else piece for number, piece in enumerate(pieces)]
+        self._lengths = np.array([len(each) for each in spelled], np.int64)
+        self._starts = np.cumsum(self._lengths) - self._lengths
+        self._letters = np.array([ord(letter) for each in spelled for letter in each], np.int64)
+        # 0: a letter or its mark, 1: a digit, 2: a space, 3: anything else
+        self._kinds = np.zeros(int(self._letters.max(initial=0)) + 1, np.int8)
+        for letter in np.unique(self._letters).tolist():
+            of_letter = {"L": 0, "M": 0, "N": 1}.get(unicodedata.category(chr(letter))[0], 3)
+            self._kinds[letter] = {ord(" "): 2, UNKNOWN: 0}.get(letter, of_letter)
+
+    def words(self, ids: NDArray[np.int32], lengths: Ints, keys: Keys) -> WordsOfRows:
+        """The words of ids (N,), lengths (R,); the key of a word is made of its row's (R,) and its place there."""
+        sizes = self._lengths[ids]
+        ends = np.cumsum(sizes)
+        letters = self._letters[np.arange(sizes.sum()) + np.repeat(self._starts[ids] - (ends - sizes), sizes)]
+        row_of = np.repeat(np.repeat(np.arange(len(lengths)), lengths), sizes)
+        kinds = self._kinds[letters]
+        before, begin = kinds[:-1], np.ones(len(letters), np.bool_)
+        apart = (kinds[1:] == 2) | ((before != 2) & ((before != kinds[1:]) | (before == 3)))
+        begin[1:] = apart | (row_of[1:] != row_of[:-1])
+        begins = np.flatnonzero(begin)
+        rows = row_of[begins]
+        place = np.arange(len(begins)) - np.searchsorted(rows, rows)
+        return WordsOfRows(letters, begins, np.diff(begins, append=len(letters)), rows, hashed(keys[rows], place))
+
+
+class BpeDropout:
+    """BPE in which every possible merge is left out with probability `drop`, each time that it could be done."""
+
+    def __init__(self, pieces: Sequence[str], merges: Sequence[tuple[str, str]], drop: float) -> None:
+        number = {piece: place for place, piece in enumerate(pieces)}
+        self._spelling, self._size, self._drop = Spelling(pieces), len(pieces), np.uint64(int(drop * 2**64))
+        self._letter_ids = {ord(piece): place for piece, place in number.items() if len(piece) == 1}
+        self._letter_ids[UNKNOWN] = UNK_ID
+        pairs = np.array([number[left] * self._size + number[right] for left, right in merges], np.int64)
+        self._ranks = np.argsort(pairs, kind="stable")
+        self._pairs = pairs[self._ranks]
+        self._made = np.array([number[left + right] for left, right in merges], np.int64)
+        self._ids = np.full(max(self._letter_ids) + 1, UNK_ID, np.int64)
+        self._ids[list(self._letter_ids)] = list(self._letter_ids.values())
+
+    def __call__(self, ids: NDArray[np.int32], lengths: Ints, keys: Keys) -> FlatIds:
+        words = self._spelling.words(ids, lengths, keys)
+        pieces, counts = self._ids[words.letters], words.lengths.copy()
+        # words of about the same length are rows of one table
+        for least in (2**power for power in range(1, int(words.lengths.max(initial=1)).bit_length())):
+            those = np.flatnonzero((words.lengths >= least) & (words.lengths < 2 * least))
+            if len(those):
+                columns = np.arange(min(2 * least - 1, int(words.lengths[those].max())))
+                places = words.begins[those, None] + columns
+                inside = columns < words.lengths[those, None]
+                table = np.where(inside, pieces[np.minimum(places, len(pieces) - 1)], -1)
+                self._merge(table, words.keys[those])
+                pieces[places[inside]] = table[inside]
+                counts[those] = (table >= 0).sum(1)
+        kept = np.arange(len(pieces)) - np.repeat(words.begins, words.lengths) < np.repeat(counts, words.lengths)
+        return pieces[kept].astype(np.int32), np.bincount(words.rows, counts, len(lengths)).astype(np.int64)
+
+    def _merge(self, table: Ints, keys: Keys) -> None:
+        """Merge the letters of each row (-1: nothing more) of a table in place, all words at once, step by step."""
+        active, current = np.arange(len(table)), table.copy()
+        ranks = np.full(table.shape, _NONE)
+        ranks[:, :-1] = self._rank(current[:, :-1], current[:, 1:])
+        columns, step = np.arange(table.shape[1]), 0
+        while len(active):
+            rows, places = np.nonzero(ranks != _NONE)
+            left_out = hashed(keys[active[rows]], (step << 32) + places) < self._drop
+            possible = ranks.copy()
+            possible[rows[left_out], places[left_out]] = _NONE
+            place = possible.argmin(1)
+            rank = possible[np.arange(len(active)), place]
+            ready = rank == _NONE
+            table[active[ready]] = current[ready]
+            active, current, ranks, place, rank = (each[~ready] for each in (active, current, ranks, place, rank))
+            self._merge_at(current, ranks, place, rank, columns)
+            step += 1
+
+    def _merge_at(self, current: Ints, ranks: Ints, place: Ints, rank: Ints, columns: Ints) -> None:
+        """One merge in each row, at its place."""
+        rows = np.arange(len(current))
+        moved = np.minimum(columns + (columns > place[:, None]), len(columns) - 1)
+        current[:], ranks[:] = np.take_along_axis(current, moved, 1), np.take_along_axis(ranks, moved, 1)
+        current[:, -1], ranks[:, -1] = -1, _NONE
+        current[rows, place] = self._made[rank]
+        ranks[rows, place] = self._rank(current[rows, place], current[rows, place + 1])
+        ranks[rows, place - 1] = np.where(
+            place > 0, self._rank(current[rows, place - 1], current[rows, place]), ranks[rows, place - 1]
+        )
+
+    def _rank(self, left: Ints, right: Ints) -> Ints:
+        """When each pair was learned to be merged; _NONE if it was not."""
+        pairs = np.where(right < 0, -1, left * self._size + right)
+        found = np.minimum(np.searchsorted(self._pairs, pairs), len(self._pairs) - 1)
+        return np.where(self._pairs[found] == pairs, self._ranks[found], _NONE)
+
+
+class UnigramSampling:
+    """Segmentations drawn by their probability to the power of `alpha`."""
+
+    def __init__(self, pieces: Sequence[str], scores: Sequence[float], alpha: float) -> None:
+        self._spelling = Spelling(pieces)
+        self._ids = {piece: number for number, piece in enumerate(pieces) if number > 3}
+        self._ids[chr(UNKNOWN)] = UNK_ID
+        self._scores = [alpha * score for score in scores]
+        self._scores[UNK_ID] = 0.0
+        self._longest = max(map(len, self._ids))
+        self._forget()
+
+    def _forget(self) -> None:
+        """A state is a place in a distinct word, after its first letters; its edges are the pieces that may end there.
+
+        `_until` has the probabilities of a state's edges added up, on top of the state's number.
+        """
+        self._ends: dict[str, int] = {}  # the state at the end of each word
+        self._num_states = 0
+        self._until, self._piece, self._from = np.empty(0), np.empty(0, np.int64), np.empty(0, np.int64)
+
+    def __call__(self, ids: NDArray[np.int32], lengths: Ints, keys: Keys) -> FlatIds:
+        words = self._spelling.words(ids, lengths, keys)
+        text = words.letters.astype("<u4").tobytes().decode("utf-32-le")
+        ends = zip(words.begins.tolist(), (words.begins + words.lengths).tolist(), strict=True)
+        state = self._states([text[begin:end] for begin, end in ends])
+        active = np.arange(len(state))
+        drawn: list[tuple[Ints, Ints]] = []
+        while len(active):
+            # 32 bits: with the number of a state before them, exact in float64
+            draw = (hashed(words.keys[active], np.full(len(active), len(drawn))) >> np.uint64(32)) / 2**32
+            edge = np.searchsorted(self._until, state + draw, side="right")
+            drawn.append((active, self._piece[edge]))
+            state = self._from[edge]
+            active, state = active[state >= 0], state[state >= 0]
+        counts = np.zeros(len(words.begins), np.int64)
+        for those, _ in drawn:
+            counts[those] += 1
+        pieces, last = np.empty(counts.sum(), np.int32), np.cumsum(counts) - 1
+        for back, (those, piece) in enumerate(drawn):
+            pieces[last[those] - back] = piece
+        return pieces, np.bincount(words.rows, counts, len(lengths)).astype(np.int64)
+
+    def _states(self, words: list[str]) -> Ints:
+        """The state at the end of each word (W,)."""
+        if self._num_states > MAX_STATES:
+            self._forget()
+        new = [word for word in dict.fromkeys(words) if word not in self._ends]
+        if new:
+            edges = [edge for word in new for edge in self._lattice(word)]
+            until, piece, before = zip(*edges, strict=True)
+            self._until = np.concatenate([self._until, until])
+            self._piece = np.concatenate([self._piece, np.array(piece, np.int64)])
+            self._from = np.concatenate([self._from, np.array(before, np.int64)])
+        return np.fromiter(map(self._ends.__getitem__, words), np.int64, len(words))
+
+    def _lattice(self, word: str) -> list[tuple[float, int, int]]:
+        """The edges of a word's states: (probabilities added up, piece, the state before it; -1: the beginning).
+
+        log f(e) = log of the sum over all segmentations of the first e letters of their P^alpha.
+        """
+        first, log_f, edges = self._num_states, [0.0], []
+        for end in range(1, len(word) + 1):
+            found = []
+            for begin in range(max(0, end - self._longest), end):
+                number = self._ids.get(word[begin:end])
+                if number is not None and log_f[begin] > -math.inf:
+                    found.append((log_f[begin] + self._scores[number], number, begin))
+            top = max((each for each, _, _ in found), default=-math.inf)
+            total = sum(math.exp(each - top) for each, _, _ in found)
+            log_f.append(top + math.log(total) if found else -math.inf)
+            added = 0.0
+            for place, (each, number, begin) in enumerate(found, 1):
+                added = 1.0 if place == len(found) else added + math.exp(each - top) / total
+                edges.append((first + end - 1 + min(added, 1.0), number, first + begin - 1 if begin else -1))
+        self._num_states += len(word)
+        self._ends[word] = self._num_states - 1
+        return edges
