@@ -56,6 +56,10 @@ Prefix = Annotated[
 Prefixes = Annotated[
     Path | None, typer.Option("--prefixes", metavar="FILE", help="Line n is the beginning of line n's translation.")
 ]
+To = Annotated[
+    str | None,
+    typer.Option("--to", metavar="LANGUAGE", help="Of a model of several languages: translate into it (deu)."),
+]
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
 Device = Annotated[DeviceName | None, typer.Option("--device", help="Device to compute on (auto).")]
 

@@ -1,8 +1,11 @@
 """The [data] part of a recipe: where sentence pairs come from and how they are batched."""
 
+import re
 from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+
+from tfm.tokenizer.special import LANGUAGE_CODE
 
 Format = Literal["text", "tsv", "csv", "jsonl", "parquet", "labelled", "conllu", "huggingface", "generated"]
 Generator = Literal["grammar", "it", "languages", "copy", "reverse", "sort", "addition", "programs"]
@@ -57,6 +60,12 @@ class CorpusConfig(BaseModel):
     split: str | None = None
     size: int | None = Field(None, ge=1, description="maximum number of pairs, from the beginning")
     skip: int = Field(0, ge=0, description="number of pairs to skip at the beginning")
+    source_language: str | None = Field(
+        None, description="the source's language, as ISO 639-3 codes it (eng); with target_language"
+    )
+    target_language: str | None = Field(
+        None, description="the target's language: its token, >>deu<<, is before each source"
+    )
     weight: float = Field(1.0, gt=0, description="how often an example of this corpus occurs in an epoch")
     epochs: tuple[Epoch, Epoch] | None = Field(
         None, description="training: the first and the last epoch that use it, counted from 1; none: all"
@@ -71,6 +80,12 @@ class CorpusConfig(BaseModel):
     def has_source(self) -> bool:
         """Whether these are pairs; otherwise they are texts, each a target."""
         return self.source is not None
+
+    @property
+    def languages(self) -> tuple[str, str] | None:
+        """The languages of source and target, if they are said."""
+        both = self.source_language, self.target_language
+        return None if both[0] is None or both[1] is None else (both[0], both[1])
 
     @property
     def has_references(self) -> bool:
@@ -99,6 +114,13 @@ class CorpusConfig(BaseModel):
         if isinstance(given, (list, tuple)):
             return tuple(map(cls._columns, given))
         return str(given) if type(given) is int else given
+
+    @field_validator("source_language", "target_language")
+    @classmethod
+    def _code(cls, code: str | None) -> str | None:
+        if code is not None and not re.fullmatch(LANGUAGE_CODE, code):
+            raise ValueError(f'"{code}" is no code of ISO 639-3, which has three small letters: "deu", "eng"')
+        return code
 
     @field_validator("epochs", mode="before")
     @classmethod
@@ -138,6 +160,18 @@ class CorpusConfig(BaseModel):
                 if side is not None and side not in BUILT_IN_LANGUAGES:
                     those = ", ".join(BUILT_IN_LANGUAGES)
                     raise ValueError(f'`{name}` of the built-in corpus "languages" is one of {those}, not "{side}"')
+        return self
+
+    @model_validator(mode="after")
+    def _languages_fit(self) -> "CorpusConfig":
+        if (self.source_language is None) != (self.target_language is None):
+            raise ValueError("give both `source_language` and `target_language`, or neither")
+        if self.languages is not None and not self.has_source:
+            raise ValueError("texts without a source are not translated: omit `source_language` and `target_language`")
+        if self.languages is not None and self.format == "generated" and self.path == "languages":
+            for name, code in (("source", self.source_language), ("target", self.target_language)):
+                if code != getattr(self, name):
+                    raise ValueError(f'`{name}_language` is "{code}", but `{name}` is "{getattr(self, name)}"')
         return self
 
     @model_validator(mode="after")
@@ -225,6 +259,13 @@ class DataConfig(BaseModel):
     fold: FoldConfig | None = Field(
         None, description="cross-validation: training leaves out a fold of its data, and validation is on that fold"
     )
+    temperature: float = Field(
+        1.0,
+        ge=1,
+        le=1000,
+        description="T: training corpora of n_i pairs are seen in proportion to n_i^(1/T); 1: as they are, 5: small "
+        "ones more often",
+    )
     limits: LimitsConfig = LimitsConfig()
     batch_tokens: int = Field(4096, ge=16, description="maximum padded tokens of a batch, on its larger side")
     online: bool = Field(False, description="allow `datasets` to download; otherwise only local data is used")
@@ -247,6 +288,23 @@ class DataConfig(BaseModel):
         return self
 
     @model_validator(mode="after")
+    def _languages_fit(self) -> "DataConfig":
+        held_out = {"valid": self.valid, **{f"tests.{name}": test for name, test in self.tests.items()}}
+        named = {**{f"train.{number}": corpus for number, corpus in enumerate(self.train)}, **held_out}
+        given = {name: corpus.languages for name, corpus in named.items() if corpus is not None}
+        without = [name for name, languages in given.items() if languages is None]
+        if without and len(without) < len(given):
+            keys = "source_language and target_language"
+            raise ValueError(f"{without[0]} has no {keys}, and others have: give them for every corpus, or for none")
+        targets = {corpus.target_language for corpus in self.train}
+        for name, languages in given.items():
+            if languages is not None and languages[1] not in targets:
+                raise ValueError(f'{name}: no training corpus has the target_language "{languages[1]}"')
+        if self.temperature != 1 and any(corpus.weight != 1 for corpus in self.train):
+            raise ValueError("give either `temperature` or a `weight` of corpora: both say how often pairs occur")
+        return self
+
+    @model_validator(mode="after")
     def _epochs_fit(self) -> "DataConfig":
         for name, corpus in {
             "valid": self.valid,
@@ -258,6 +316,12 @@ class DataConfig(BaseModel):
         if (idle := self.idle_epoch(last)) is not None:
             raise ValueError(f"no training corpus is used in epoch {idle}; see `epochs` of data.train")
         return self
+
+    @property
+    def target_languages(self) -> tuple[str, ...]:
+        """The languages that training translates into, each once; none where it does not say."""
+        codes = (corpus.target_language for corpus in self.train)
+        return tuple(sorted({code for code in codes if code is not None}))
 
     def idle_epoch(self, last: int) -> int | None:
         """The first epoch, up to `last`, in which no training corpus is used."""

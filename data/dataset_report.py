@@ -1,5 +1,6 @@
 """A report on a dataset: sizes, lengths, unknown tokens, dropped and repeated pairs, and the cost of padding."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -61,10 +62,13 @@ class CorpusCount:
     corpus: Corpus
     read: int = 0
     rows: int = 0
+    factor: float = 1.0  # of `data.temperature`, beside the weight
+    lengths: Lengths = field(default_factory=Lengths)  # of the first epoch
 
     def as_json(self) -> dict[str, Any]:
-        """For dataset.json: rows, weight and, if it is not used in all, epochs."""
+        """For dataset.json: rows, weight, factor where there is one and, if it is not used in all, epochs."""
         about = {"rows": self.rows, "weight": self.corpus.weight}
+        about |= {} if self.factor == 1 else {"factor": self.factor}
         return about if self.corpus.epochs is None else {**about, "epochs": list(self.corpus.epochs)}
 
 
@@ -72,7 +76,7 @@ class CorpusCount:
 class SplitCount:
     """What became of one split.
 
-    pairs, sources, targets: keys of those that are kept. lengths: of those of the first epoch.
+    pairs, sources, targets: keys of those that are kept.
     unwritable: of validation and test data. cut: how many sources were, of those that were read.
     """
 
@@ -83,7 +87,6 @@ class SplitCount:
     dropped: dict[str, int] = field(default_factory=dict)
     source: SideCount = field(default_factory=SideCount)
     target: SideCount = field(default_factory=SideCount)
-    lengths: Lengths = field(default_factory=Lengths)
     unwritable: Unwritable | None = None
     cut: int = 0
 
@@ -92,6 +95,15 @@ class SplitCount:
         """Pairs kept."""
         return sum(corpus.rows for corpus in self.corpora)
 
+    @property
+    def lengths(self) -> Lengths:
+        """Lengths of the pairs of the first epoch."""
+        found = Lengths()
+        for each in self.corpora:
+            for weight, counts in each.lengths.counts.items():
+                found.counts.setdefault(weight * each.factor, Counter()).update(counts)
+        return found
+
     def add(self, chunk: Chunk) -> None:
         """Count what is kept of a chunk, to the last corpus."""
         self.corpora[-1].rows += len(chunk)
@@ -99,7 +111,7 @@ class SplitCount:
         self.target.add(chunk.target)
         corpus = self.corpora[-1].corpus
         if corpus.epochs is None or corpus.epochs[0] == 1:
-            self.lengths.add(chunk.source.lengths + 1, chunk.target.lengths + 1, corpus.weight)
+            self.corpora[-1].lengths.add(chunk.source.lengths + 1, chunk.target.lengths + 1, corpus.weight)
         source, target = chunk.source.keys(), chunk.target.keys()
         self.pairs.add(joined(source, target))
         self.sources.add(source[chunk.source.lengths > 0])

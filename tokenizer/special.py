@@ -5,3 +5,10 @@ PAD, UNK, BOS, EOS = "<pad>", "<unk>", "<s>", "</s>"
 SPECIALS = (PAD, UNK, BOS, EOS)
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = range(4)
 CONTINUES = "##"
+
+LANGUAGE_CODE = r"[a-z]{3}"  # of ISO 639-3
+
+
+def token_of(language: str) -> str:
+    """The control token of a language, by its code; see `tokenizer.languages`."""
+    return f">>{language}<<"

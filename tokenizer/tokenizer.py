@@ -1,5 +1,6 @@
 """Text to ids and back, by a `tokenizer.json` in Hugging Face's own format."""
 
+import copy
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -9,6 +10,7 @@ from tokenizers.models import WordLevel, WordPiece
 
 from tfm.tokenizer.config import LabelKind
 from tfm.tokenizer.labels import kind_of
+from tfm.tokenizer.languages import add_languages, languages_of
 from tfm.tokenizer.normalization import spellable
 from tfm.tokenizer.sampled import BpeDropout, Sampler, UnigramSampling
 from tfm.tokenizer.special import SPECIALS, UNK_ID
@@ -37,6 +39,7 @@ class Tokenizer:
         whole.no_padding()
         whole.no_truncation()  # a text is encoded as it is, and whole
         self._whole = whole
+        self._lead: tuple[int, ...] = ()  # the language's token, before each text that has pieces
         self.vocab_size = len(vocabulary)
 
     @classmethod
@@ -66,17 +69,38 @@ class Tokenizer:
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of many texts, in parallel."""
-        return encode_lists(self._whole, texts)
+        found = encode_lists(self._whole, texts)
+        return [[*self._lead, *ids] if ids else ids for ids in found] if self._lead else found
 
     def encode_flat(self, texts: Sequence[str]) -> FlatIds:
         """The same ids end to end and (texts,) the number of each text's: the fast way for much text."""
-        if self._by_words is not None:
+        if self._by_words is not None and not self._lead:
             return self._by_words.encode(texts)
         return flat(self.encode_batch(texts))
 
     def encode_words(self, texts: Sequence[str]) -> list[Words]:
         """The ids of each word of many texts; what a word is, the text says, not the tokenizer. No word has none."""
         return self._word_pieces.encode(texts)
+
+    @cached_property
+    def languages(self) -> dict[str, int]:
+        """The ids of the languages that its texts may be translated into, by code; none where it knows of none."""
+        return languages_of(self._whole)
+
+    def towards(self, language: str) -> "Tokenizer":
+        """The same tokenizer for sources to be translated into a language: its token is before each text with pieces.
+
+        Raises KeyError where it does not have the language.
+        """
+        other = copy.copy(self)
+        other._lead = (self.languages[language],)
+        return other
+
+    def with_languages(self, *languages: str) -> "Tokenizer":
+        """The same tokenizer with tokens of these languages, behind its pieces."""
+        whole = tokenizers.Tokenizer.from_str(self._whole.to_str())
+        add_languages(whole, languages)
+        return Tokenizer(whole)
 
     @cached_property
     def _word_pieces(self) -> WordPieces:

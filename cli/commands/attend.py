@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tfm.cli.options import Device, Sets, model_folder, part, refuse
+from tfm.cli.options import Device, Sets, To, model_folder, part, refuse
 
 if TYPE_CHECKING:
     from tfm.pipeline.attention_page.head_statistics import HeadReport
@@ -58,6 +58,7 @@ def attend(
     beam: Annotated[
         int | None, typer.Option("--beam", metavar="W", help="Beam width for the model's own translation.")
     ] = None,
+    to: To = None,
     device: Device = None,
     sets: Sets = None,
 ) -> None:
@@ -80,7 +81,7 @@ def attend(
 
     talk = reporter(tables_on_stdout=True)
     decoding = part(DecodingConfig, sets, {"decoding.beam": beam})
-    loaded = load_model(model_folder(model), device or "auto")
+    loaded = load_model(model_folder(model), device or "auto").towards(to)
     read = None if sentence is None else attend_to(loaded, sentence, target, decoding)
     view = None if read is None else view_of(read, kind, layer, head)
     report = measure(loaded, head_report, decoding, talk) if head_report else None

@@ -15,6 +15,7 @@ from tfm.cli.options import (
     RecipeFile,
     Seed,
     Sets,
+    To,
     argv,
     model_folder,
     part,
@@ -71,6 +72,7 @@ def evaluate(
     forced: Forced = None,
     prefix: Prefix = None,
     prefixes: Prefixes = None,
+    to: To = None,
     choices: Annotated[
         str | None,
         typer.Option("--choices", metavar="FILE", help="JSON lines: which choice is likeliest after its context?"),
@@ -104,6 +106,7 @@ def evaluate(
     """
     files = {"--model": model, "--source": source, "--hypotheses": hypotheses, "--reference": reference}
     search = {"--ensemble": ensemble, "--beam": beam, "--forced": forced, "--prefix": prefix, "--prefixes": prefixes}
+    search["--to"] = to
     flags: dict[str, object] = {"evaluation.metrics": metric or None, "evaluation.lowercase": lowercase}
     flags |= {"evaluation.wordnet": None if wordnet is None else str(wordnet), "evaluation.stride": stride}
     scoring = {"--metric": metric, "--lowercase": lowercase, "--wordnet": wordnet, "--stride": stride, "--seed": seed}
@@ -115,10 +118,19 @@ def evaluate(
     elif runs or by or again:
         refuse({"RUN": runs, "--by": by, "--again": again}, "is for --final; otherwise give a model with --model")
     elif choices is not None or contrast is not None:
-        others = {"--recipe": recipe, **files, "--model": None, **search, "--ensemble": None, **scoring, "--set": sets}
+        others = {
+            "--recipe": recipe,
+            **files,
+            "--model": None,
+            **search,
+            "--ensemble": None,
+            "--to": None,
+            **scoring,
+            "--set": sets,
+        }
         option = "--choices" if contrast is None else "--contrast"
         refuse({**others, "--choices": choices and contrast}, f"not allowed with {option}, which compares given texts")
-        scores = _alternatives(choices, contrast, model, ensemble or [], device, out, as_json)
+        scores = _alternatives(choices, contrast, model, ensemble or [], device, to, out, as_json)
     elif recipe is not None:
         refuse({**files, **search}, "not allowed with --recipe, which scores the recipe's translations")
         scores = _tests(recipe, sets, {**flags, "seed": seed, "training.device": device}, out, as_json)
@@ -156,6 +168,7 @@ def evaluate(
                 prefix=prefix,
                 prefixes=prefixes,
                 forced=forced,
+                to=to,
                 **about,
             )
     if as_json:
@@ -192,6 +205,7 @@ def _alternatives(
     model: Path | None,
     ensemble: list[Path],
     device: Device,
+    to: str | None,
     out: Path | None,
     as_json: bool,
 ) -> dict[str, Any]:
@@ -210,6 +224,7 @@ def _alternatives(
         command=argv(),
         reporter=reporter(tables_on_stdout=not as_json),
         device=device or "auto",
+        to=to,
     )
 
 

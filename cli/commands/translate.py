@@ -28,6 +28,7 @@ from tfm.cli.options import (
     RecipeFile,
     Sets,
     Temperature,
+    To,
     TopK,
     TopP,
     argv,
@@ -101,6 +102,7 @@ def translate(
     ] = None,
     prefix: Prefix = None,
     prefixes: Prefixes = None,
+    to: To = None,
     jsonl: Annotated[
         bool, typer.Option("--jsonl", help="Print one JSON object per line: source, translations, scores.")
     ] = False,
@@ -130,6 +132,7 @@ def translate(
     }
     if recipe is not None:
         alone = {"MODEL": model, "--ensemble": ensemble, "--prefix": prefix, "--prefixes": prefixes, "--forced": forced}
+        alone["--to"] = to
         refuse(
             {**alone, "--step": step, "--jsonl": jsonl},
             "not allowed with --recipe, which sets the model and the test sets",
@@ -148,17 +151,17 @@ def translate(
                 {"--ensemble": ensemble, "--out": out},
                 "not allowed with --step, which translates with one checkpoint to stdout",
             )
-            load = partial(_checkpoint, first, step, device or "auto")
+            load = partial(_checkpoint, first, step, device or "auto", to)
             _to_stdout(load, text, decoding, _starts(prefix, prefixes), _lines_of(forced), jsonl)
             return
         models = [model_folder(each) for each in (first, *(ensemble or ()))]
         if out is None:
-            load = partial(_models, models, device or "auto")
+            load = partial(_models, models, device or "auto", to)
             _to_stdout(load, text, decoding, _starts(prefix, prefixes), _lines_of(forced), jsonl)
             return
         refuse({"--jsonl": jsonl}, "not needed with --out, which writes text and JSON")
         refuse({"--prefix": prefix}, "with --out use --prefixes FILE")
-        _into_folder(models, text, decoding, (prefixes, forced), out, device or "auto")
+        _into_folder(models, text, decoding, (prefixes, forced), out, device or "auto", to)
 
 
 # What is probably a file name; a text has spaces, or characters or punctuation that file names seldom have.
@@ -179,18 +182,18 @@ def _text(file: Path | None, model: Path, held: ExitStack) -> Path:
     return text
 
 
-def _models(folders: list[Path], device: DeviceName) -> "LoadedModel":
+def _models(folders: list[Path], device: DeviceName, to: str | None) -> "LoadedModel":
     from tfm.pipeline.model_io.ensemble import load_ensemble
 
-    return load_ensemble(folders, device)
+    return load_ensemble(folders, device).towards(to)
 
 
-def _checkpoint(run: Path, step: str, device: DeviceName) -> "LoadedModel":
+def _checkpoint(run: Path, step: str, device: DeviceName, to: str | None) -> "LoadedModel":
     from tfm.pipeline.training.checkpoints.unfinished_model import LAST, load_checkpoint
 
     if step != LAST and not step.isdecimal():
         raise typer.BadParameter("give a step number, or last", param_hint="--step")
-    return load_checkpoint(run, None if step == LAST else int(step), device)
+    return load_checkpoint(run, None if step == LAST else int(step), device).towards(to)
 
 
 def _into_folder(
@@ -200,6 +203,7 @@ def _into_folder(
     beside: tuple[Path | None, Path | None],
     out: Path,
     device: DeviceName,
+    to: str | None,
 ) -> None:
     """Translate one text into an artifact; beside: the files of prefixes and of forced words."""
     from tfm.cli.console import reporter
@@ -221,6 +225,7 @@ def _into_folder(
             ensemble=models[1:],
             prefixes=beside[0],
             forced=beside[1],
+            to=to,
         )
 
 

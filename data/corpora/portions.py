@@ -63,6 +63,11 @@ class Portion:
         return any(corpus.has_source for corpus in self.corpora)
 
     @property
+    def languages(self) -> tuple[str, str] | None:
+        """The languages of source and target, if they are said; see `apart`."""
+        return self.corpora[0].languages
+
+    @property
     def epochs(self) -> tuple[int, int] | None:
         """The first and the last epoch that use its pairs."""
         return self.corpora[0].epochs
@@ -80,6 +85,15 @@ class Portion:
 
 
 Corpus: TypeAlias = CorpusConfig | Portion
+
+
+def apart(corpora: Iterable[Corpus]) -> Iterator[Corpus]:
+    """The same pairs in the same order; a portion of several corpora is a portion of each."""
+    for corpus in corpora:
+        if isinstance(corpus, Portion):
+            yield from (Portion((each,), corpus.part) for each in apart(corpus.corpora))
+        else:
+            yield corpus
 
 
 def draw(text: str, seed: int) -> float:

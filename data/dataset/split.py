@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tfm.data.corpora.references import read_further
 from tfm.data.dataset.curriculum import CorpusEpochs, weights_of
+from tfm.data.dataset.directions import Directions
 
 Ids = NDArray[np.int32]
 Ints = NDArray[np.int64]
@@ -119,3 +120,4 @@ class Dataset:
     tests: dict[str, Split]
     batch_tokens: int
     tokenizer_folder: Path
+    directions: Directions = field(default_factory=dict)

@@ -19,6 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tfm.data.dataset.curriculum import read_turns
+from tfm.data.dataset.directions import Directions, read_directions
 from tfm.data.dataset.split import Column, Dataset, Ids, Ints, Split
 from tfm.data.errors import DataError
 from tfm.data.formats.arrow_stream import read_stream
@@ -111,13 +112,31 @@ def load_dataset(folder: Path) -> Dataset:
     """Open every split of a `dataset/` folder that `tfm preprocess` wrote."""
     about = read_about(folder)
     train = load_split(folder / "train", texts=False)
+    turns = read_turns(about["train_corpora"], len(train), folder / DATASET_FILE)
+    weights = train.weights * _factors(about["train_corpora"], len(train), folder / DATASET_FILE)
     return Dataset(
-        train=replace(train, turns=read_turns(about["train_corpora"], len(train), folder / DATASET_FILE)),
+        train=replace(train, turns=turns, weights=weights),
         valid=load_split(folder / "valid", texts=True),
         tests={name: load_split(folder / name, texts=True) for name in about["tests"]},
         batch_tokens=about["batch_tokens"],
         tokenizer_folder=folder / TOKENIZER_FOLDER,
+        directions=read_directions(about, folder / DATASET_FILE),
     )
+
+
+def _factors(corpora: Sequence[dict[str, Any]], num_rows: int, file: Path) -> NDArray[np.float64] | float:
+    """(rows,) what `data.temperature` makes of the weights; 1 where it makes nothing of them."""
+    if all("factor" not in each for each in corpora):
+        return 1.0
+    try:
+        factors = np.repeat(
+            [float(each.get("factor", 1.0)) for each in corpora], [int(each["rows"]) for each in corpora]
+        )
+    except (TypeError, ValueError, KeyError):
+        factors = np.empty(0)
+    if len(factors) != num_rows or not (np.isfinite(factors) & (factors > 0)).all():
+        raise DataError("has no valid `train_corpora`", file=file)
+    return factors
 
 
 def check_ids(data: Dataset, source_vocab: int, target_vocab: int) -> None:
@@ -149,7 +168,12 @@ def read_about(folder: Path) -> dict[str, Any]:
 
 
 def write_about(
-    folder: Path, *, tests: Sequence[str], batch_tokens: int, train_corpora: Sequence[dict[str, Any]]
+    folder: Path,
+    *,
+    tests: Sequence[str],
+    batch_tokens: int,
+    train_corpora: Sequence[dict[str, Any]],
+    directions: Directions | None = None,
 ) -> None:
     """Write dataset.json, which `load_dataset` reads."""
     about = {
@@ -158,6 +182,10 @@ def write_about(
         "batch_tokens": batch_tokens,
         "train_corpora": list(train_corpora),
     }
+    if directions:
+        about["directions"] = {
+            split: [[each.source, each.target, each.rows] for each in some] for split, some in directions.items()
+        }
     _write_json(folder / DATASET_FILE, about)
 
 

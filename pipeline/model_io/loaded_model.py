@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -36,6 +36,24 @@ class LoadedModel:
     target_tokenizer: Tokenizer
     config: ModelConfig
     folder: Path
+
+    def towards(self, language: str | None) -> "LoadedModel":
+        """The model that translates into a language: its sources begin with the language's token.
+
+        Raises DataError where it has other languages, or none and one is given; or where it has some and none is given.
+        """
+        known = list(self.source_tokenizer.languages)
+        if language is None and not known:
+            return self
+        if language in known:
+            return replace(self, source_tokenizer=self.source_tokenizer.towards(str(language)))
+        if not known:
+            problem = f"was not trained with languages, so it cannot be asked for {language}: omit --to"
+        elif language is None:
+            problem = f"translates into several languages: say which, --to {' or '.join(known)}"
+        else:
+            problem = f"does not translate into {language}; it translates into {', '.join(known)}"
+        raise DataError(problem, file=self.folder)
 
 
 def save_model(folder: Path, config: ModelConfig, weights: dict[str, Tensor], tokenizer_folder: Path) -> None:

@@ -85,6 +85,8 @@ class Recipe(BaseModel):
         if training.layout == "flat" and not abilities.flat_layout:
             able = " and ".join(tasks_that(lambda each: each.flat_layout))
             raise ValueError(f'training.layout = "flat" is for {able}, not "{task}"')
+        if self.data.target_languages and not abilities.translates:
+            raise ValueError(f'`target_language` of corpora: nothing is translated with model.task = "{task}"')
         if training.early_stopping.metric == "bleu" and not abilities.translates:
             raise ValueError(f'early_stopping.metric = "bleu": there are no translations with model.task = "{task}"')
         if self.model.word_vectors.negatives is not None:

@@ -290,6 +290,11 @@ TEXT = (
         ("data.limits.cut_sources",),
         "each word of a sentence has its tag, so that none is cut",
     ),
+    Unused(
+        {"data.train": lambda corpora: len(corpora) < 2},
+        ("data.temperature",),
+        "there is one training corpus, which is seen as often whatever the temperature",
+    ),
     Unused({"data.path": one_of(None)}, ("data.source", "data.target"), "they are for data.path; a corpus has its own"),
     Unused(
         {"data.path": one_of(None), "data.valid": none_of(None), "data.tests": none_of({})},

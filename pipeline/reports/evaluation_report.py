@@ -2,13 +2,13 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tfm.pipeline.artifacts.artifact import Input
 from tfm.pipeline.page_frame import as_html, framed, text_as_html
 from tfm.pipeline.scoring.breakdown import Sample
-from tfm.pipeline.scoring.evaluation import Evaluation
+from tfm.pipeline.scoring.evaluation import Evaluation, means_of
 from tfm.pipeline.scoring.label_tables import label_tables
 from tfm.pipeline.scoring.metrics.meteor import WITHOUT_WORDNET
 from tfm.pipeline.scoring.metrics.score import FOUR_DIGITS, lower_is_better
@@ -28,6 +28,7 @@ NAMES: Mapping[str, str] = {
     "accuracy": "accuracy",
     "macro_f1": "macro F1",
     "token_accuracy": "accuracy by token",
+    "wrong_language": "wrong language",
     "perplexity": "perplexity",
     "word_perplexity": "perplexity by word",
     "bits_per_character": "bits a character",
@@ -50,6 +51,14 @@ def score_rows(evaluation: Evaluation) -> list[tuple[str, str, str]]:
         if score.recall is not None:
             rows.append((f"{named} recall", f"{score.recall:.2f}", score.signature.replace("mean-f1", "mean-recall")))
     return rows + [(label(name), "–", why) for name, why in evaluation.missing.items()]
+
+
+def mean_tables(evaluations: Sequence[Evaluation]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Where test sets are of several languages, the means of their scores: a title, and names with numbers."""
+    for name, scores in means_of(evaluations).items():
+        signatures = {score.signature for score in scores.values()}
+        title = f"mean of {name} directions ({', '.join(signatures)})"
+        yield title, [(label(metric), f"{score.score:.2f}") for metric, score in scores.items()]
 
 
 def label(name: str, signature: str = "") -> str:
@@ -77,6 +86,7 @@ def render(
     """
     seen = looks or {}
     parts = [part for each in evaluations for part in (_scores(each, seen.get(each.name, "")), _labels(each))]
+    parts += [_means(*table) for table in mean_tables(evaluations)]
     if curves is not None:
         parts.append(f"<h2>Training</h2>\n<figure>{_inline(curves)}</figure>")
     parts += [_lengths(evaluation) for evaluation in evaluations if evaluation.lengths]
@@ -103,6 +113,12 @@ def _scores(evaluation: Evaluation, looks: str) -> str:
         f'<p class="note">{evaluation.num_segments:,} segments; ↓ lower is better{looks and "; "}{as_html(looks)}</p>\n'
         f'<table><tr><th>metric</th><th class="number">score</th><th>signature</th></tr>{rows}</table>'
     )
+
+
+def _means(title: str, rows: Sequence[tuple[str, str]]) -> str:
+    lines = "".join(f'<tr><td>{as_html(name)}</td><td class="number">{score}</td></tr>' for name, score in rows)
+    head = '<tr><th>metric</th><th class="number">mean</th></tr>'
+    return f"<h2>{as_html(title.capitalize())}</h2>\n<table>{head}{lines}</table>"
 
 
 def _labels(evaluation: Evaluation) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.artifact import Draft, Plan, is_fresh, publish
 from tfm.pipeline.artifacts.canonical_json import plain, sha256_of_json
-from tfm.pipeline.reports.evaluation_report import render, score_rows
+from tfm.pipeline.reports.evaluation_report import mean_tables, render, score_rows
 from tfm.pipeline.reports.training_curves import read_metrics, svg
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.evaluation import Evaluation, as_json, by_segment, from_json, reading_scores
@@ -132,3 +132,5 @@ def _show_scores(evaluations: Sequence[Evaluation], reporter: Reporter) -> None:
         reporter.table(title, ("metric", "score", "signature"), score_rows(evaluation))
         for named, columns, rows in label_tables(evaluation.labels, MOST_COLUMNS) if evaluation.labels else ():
             reporter.table(f"{evaluation.name}: {named}", columns, rows)
+    for title, means in mean_tables(evaluations):
+        reporter.table(title, ("metric", "mean"), means)

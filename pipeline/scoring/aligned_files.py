@@ -46,11 +46,13 @@ def splits_scored(data: Dataset, scored: Scored) -> dict[str, Split]:
 def translated(dataset: Path, translations: Path, scored: Scored) -> list[Segments]:
     """Every test set of the dataset, or its validation split, beside its translations, the main one first."""
     tests = []
-    for name, split in splits_scored(load_dataset(dataset), scored).items():
+    data = load_dataset(dataset)
+    for name, split in splits_scored(data, scored).items():
         numbers = range(1, 2 + len(split.further_references()))
         files = {"source": f"{name}.source.txt", "hypotheses": f"{name}.txt"}
         files |= {f"reference {number}": reference_file(name, number) for number in numbers}
         lines = aligned({kind: translations / file for kind, file in files.items()})
         references = [lines[f"reference {number}"] for number in numbers]
-        tests.append(Segments(name, lines["source"], lines["hypotheses"], references))
+        directions = data.directions.get(name, ())
+        tests.append(Segments(name, lines["source"], lines["hypotheses"], references, directions))
     return tests

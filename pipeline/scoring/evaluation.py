@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tfm.data.dataset.directions import Direction
 from tfm.data.errors import DataError
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.runtime.progress import Reporter
@@ -36,11 +37,15 @@ class Segments:
     sources: Sequence[str] | None
     hypotheses: Sequence[str]
     references: Sequence[Sequence[str]]
+    directions: Sequence[Direction] = ()  # the languages of its rows, of a dataset that says them
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """All that was found on one test set. `length_of` says what `lengths` measures: "source" or "reference"."""
+    """All that was found on one test set. `length_of` says what `lengths` measures: "source" or "reference".
+
+    direction: the languages that are translated from and into; zero_shot: which training has no pair of.
+    """
 
     name: str
     num_segments: int
@@ -56,6 +61,8 @@ class Evaluation:
     # of each segment, for segments.jsonl alone: log probabilities, and the numbers of external metrics by their names
     likelihoods: Likelihoods | None = field(default=None, compare=False)
     external: Mapping[str, Sequence[float]] = field(default_factory=dict, compare=False)
+    direction: tuple[str, str] | None = None
+    zero_shot: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """The evaluation as scores.json has it."""
@@ -68,8 +75,10 @@ class Evaluation:
             }
             for group in self.lengths
         ]
+        languages = {} if self.direction is None else {"direction": [*self.direction], "zero_shot": self.zero_shot}
         return {
             "split": self.name,
+            **languages,
             "texts": self.texts,
             "metrics": _metrics_json(self.scores),
             "missing": dict(self.missing),
@@ -148,7 +157,36 @@ def by_segment(evaluation: Evaluation) -> SegmentScores:
 def as_json(evaluations: Sequence[Evaluation]) -> dict[str, Any]:
     """The content of scores.json: the first evaluation at the top, the rest by name under "others"."""
     first, *others = [evaluation.as_json() for evaluation in evaluations]
-    return {**first, "others": {other["split"]: other for other in others}}
+    content = {**first, "others": {other["split"]: other for other in others}}
+    means = {name: _metrics_json(scores) for name, scores in means_of(evaluations).items()}
+    return content if not means else {**content, "means": means}
+
+
+NOT_AVERAGED = ("perplexity", "word_perplexity", "bits_per_character")  # of test sets of different languages
+
+
+def means_of(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, Score]]:
+    """The mean of each score over the test sets whose languages are known: over all, those that training has pairs of,
+    and the others (zero-shot), where there are several. A score that a test set lacks has no mean."""
+    directed = [each for each in evaluations if each.direction is not None]
+    groups = {
+        "all": directed,
+        "trained": [each for each in directed if not each.zero_shot],
+        "zero-shot": [each for each in directed if each.zero_shot],
+    }
+    found = {}
+    for name, group in groups.items():
+        if len(group) < 2 or (name != "all" and len(group) == len(directed)):
+            continue
+        shared = [each for each in group[0].scores if all(each in other.scores for other in group)]
+        found[name] = {
+            metric: Score(
+                math.fsum(each.scores[metric].score for each in group) / len(group), f"mean-of:{len(group)}-test-sets"
+            )
+            for metric in shared
+            if metric not in NOT_AVERAGED
+        }
+    return found
 
 
 def from_json(content: Mapping[str, Any]) -> list[Evaluation]:
@@ -186,6 +224,8 @@ def _evaluation(entry: Mapping[str, Any]) -> Evaluation:
         missing=entry["missing"],
         labels=_labels(entry.get("labels")),
         texts=entry.get("texts"),  # which scores.json of former times do not have
+        direction=(entry["direction"][0], entry["direction"][1]) if "direction" in entry else None,
+        zero_shot=entry.get("zero_shot", False),
         **samples,
     )
 

@@ -3,10 +3,12 @@
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
+from tfm.data.dataset.directions import Direction
 from tfm.data.errors import DataError
 from tfm.pipeline.decoding.teacher_forcing import forced_log_probs, forced_log_probs_by_steps
 from tfm.pipeline.model_io.ensemble import Ensemble
@@ -79,20 +81,33 @@ def perplexity_scores(log_prob: float, counts: Counts, vocab_size: int) -> dict[
     }
 
 
+def _source_ids(loaded: LoadedModel, sources: Sequence[str], directions: Sequence[Direction]) -> list[list[int]]:
+    if not directions:
+        return loaded.source_tokenizer.encode_batch(sources)
+    rest = iter(sources)
+    return [
+        ids
+        for each in directions
+        for ids in loaded.towards(each.target).source_tokenizer.encode_batch(list(islice(rest, each.rows)))
+    ]
+
+
 def perplexity(
     loaded: LoadedModel,
     sources: Sequence[str],
     references: Sequence[Sequence[str]],
     *,
     reporter: Reporter,
+    directions: Sequence[Direction] = (),
 ) -> tuple[dict[str, Score], Likelihoods]:
     """Perplexity of all references under `loaded`: by token, by word, and in bits a character; and what it sums up.
 
     A source beyond the model's length is cut, as in translating. A reference without a piece or beyond the model's
     length has no perplexity: it is left out, and the signature counts it. Raises DataError where none is left.
+    directions: the languages of the sources, row by row, for a model of several.
     """
     limit = loaded.model.max_length - 1  # one row is the end token's
-    source_ids = loaded.source_tokenizer.encode_batch(sources)
+    source_ids = _source_ids(loaded, sources, directions)
     pairs: list[Pair] = []
     num_empty = num_long = 0
     for reference in references:

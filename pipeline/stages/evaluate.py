@@ -1,9 +1,13 @@
 """The evaluate stage: scores with signatures and a report, from translations or from files alone."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tfm.data.artifact_tokenizers import load_pair
+from tfm.data.dataset.directions import Direction, targets_of
 from tfm.data.dataset.store import load_dataset
 from tfm.pipeline.artifacts.artifact import Input, Manifest, Plan, open_artifact, read_artifact
 from tfm.pipeline.artifacts.compatibility import check_made_from, check_tokenizer, task_of
@@ -19,6 +23,7 @@ from tfm.pipeline.scoring.metrics.external import external_scores, inputs_of
 from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.scoring.metrics.tokenization import check_installed
 from tfm.pipeline.scoring.metrics.wordnet import check_folder, fingerprint, folder_of
+from tfm.pipeline.scoring.metrics.wrong_language import LanguageIdentifier, identifier_of, wrong_language
 from tfm.pipeline.tasks.abilities import ABILITIES, evaluation_of
 
 if TYPE_CHECKING:
@@ -95,7 +100,13 @@ def evaluate_tests(
         tests = read_artifact(
             translations, lambda _: translated(dataset, translations, scored), known=todo.inputs[input_name(scored)]
         )
-        return [_assess(segments, config, loaded, True, seed=seed, reporter=reporter) for segments in tests]
+        judge = partial(_assess, config=config, loaded=loaded, asked=True, seed=seed, reporter=reporter)
+        if not any(segments.directions for segments in tests):
+            return [judge(segments) for segments in tests]
+        data = read_artifact(dataset, lambda _: load_dataset(dataset), known=todo.inputs["dataset"])
+        trained = data.directions["train"]
+        identifier = identifier_of(data.train, trained, *load_pair(data.tokenizer_folder))
+        return [_in_languages(judge(segments, identifier=identifier), segments, trained) for segments in tests]
 
     looker = looker_of(model, todo.inputs["model"].fingerprint, chosen) if scored == "tests" else None
     content = published_scores(todo, work, training, command, reporter, looker)
@@ -122,13 +133,14 @@ def evaluate_files(
     command: Sequence[str] = (),
     reporter: Reporter,
     device: Device = "auto",
+    to: str | None = None,
 ) -> dict[str, Any]:
     """Scores the hypotheses in a file, or those that `model` gives for `source`, against one or more references.
 
     Perplexity needs both `model` and `source`. `ensemble`, `prefixes` and `forced` are those of `tfm translate`, and
-    `prefix` is one for all lines. With `out`, an artifact is published there, with the hypotheses if the model made
-    them. Returns the content of scores.json. Raises DataError where line counts differ, RecipeError where nothing gives
-    hypotheses.
+    `prefix` is one for all lines; `to` is the language, of a model of several. With `out`, an artifact is published
+    there, with the hypotheses if the model made them. Returns the content of scores.json. Raises DataError where line
+    counts differ, RecipeError where nothing gives hypotheses.
     """
     if not references:
         raise RecipeError("there is no reference: give --reference FILE")
@@ -148,7 +160,7 @@ def evaluate_files(
 
     def work(folder: Path | None) -> list[Evaluation]:
         # without a source the model has nothing to do
-        loaded = None if model is None or source is None else _load(model, device, ensemble=ensemble)
+        loaded = None if model is None or source is None else _load(model, device, ensemble=ensemble).towards(to)
         if loaded is not None and hypotheses is None:
             if not ABILITIES[loaded.config.task].gives_hypotheses:
                 how = "omit --source, and the model says how probable it finds the text in --reference"
@@ -184,6 +196,8 @@ def evaluate_files(
         resolved["decoding"] = decoding.model_dump(mode="json")
     if prefix is not None:
         resolved["prefix"] = prefix
+    if to is not None:
+        resolved["to"] = to
     todo = Plan(stage="evaluate", folder=out, config=resolved, inputs=inputs, seed=seed)
     content = published_scores(todo, work, None, command, reporter, looker)
     _warn_of_failed(content, config, out, reporter)
@@ -238,12 +252,16 @@ def _assess(
     *,
     seed: int,
     reporter: Reporter,
+    identifier: LanguageIdentifier | None = None,
 ) -> Evaluation:
     """All scores of `segments`, perplexity among them where there is a model and a source, and external metrics.
 
-    `asked`: whether perplexity was requested, so that its absence is reported.
+    `asked`: whether perplexity was requested, so that its absence is reported. `identifier`: tells the languages of
+    hypotheses, where the segments have some.
     """
     extra: dict[str, Score] = {}
+    if identifier is not None:
+        extra["wrong_language"] = wrong_language(segments.hypotheses, targets_of(segments.directions), identifier)
     missing: dict[str, str] = {}
     likelihoods = None
     if "perplexity" in config.metrics:
@@ -253,7 +271,9 @@ def _assess(
             # here, not at the top: scoring files alone needs no torch
             from tfm.pipeline.scoring.perplexity import perplexity
 
-            extra, likelihoods = perplexity(loaded, segments.sources, segments.references, reporter=reporter)
+            texts_scored = segments.sources, segments.references
+            of_model, likelihoods = perplexity(loaded, *texts_scored, reporter=reporter, directions=segments.directions)
+            extra |= of_model
         elif asked:
             missing["perplexity"] = "needs a model and a source: give --model DIR and --source FILE"
     texts = segments.sources, segments.hypotheses, segments.references
@@ -268,6 +288,15 @@ def _assess(
         likelihoods=likelihoods,
         external=others.numbers,
     )
+
+
+def _in_languages(found: Evaluation, segments: Segments, trained: Sequence[Direction]) -> Evaluation:
+    """The evaluation of a test set with its languages, where they are the same in all rows."""
+    pairs = {each.pair for each in segments.directions}
+    if len(pairs) != 1:
+        return found
+    (pair,) = pairs
+    return replace(found, direction=pair, zero_shot=pair not in {each.pair for each in trained})
 
 
 def _load(model: Path, device: Device, known: Input | None = None, *, ensemble: Sequence[Path] = ()) -> "LoadedModel":

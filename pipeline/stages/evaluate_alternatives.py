@@ -8,6 +8,7 @@ from typing import Any
 from tfm.data.json_documents import parse_json, read_bounded
 from tfm.data.synthetic import registry
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, open_artifact, publish
+from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.config import Device
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.alternative_files import (
@@ -36,12 +37,13 @@ def evaluate_alternatives(
     command: Sequence[str] = (),
     reporter: Reporter,
     device: Device = "auto",
+    to: str | None = None,
 ) -> dict[str, Any]:
     """How often `model`, or its ensemble with others, finds the right text the likeliest, for the items of a file.
 
     source: the file, of a contrast set also the name of a built-in one. With `out` an artifact is published there: the
-    scores, and the items with the figures of each text. Returns the scores as JSON has them. Raises DataError for a
-    line that is none, or a model that gives texts no probability.
+    scores, and the items with the figures of each text. `to`: the language, of a model of several. Returns the scores
+    as JSON has them. Raises DataError for a line that is none, or a model that gives texts no probability.
     """
     built_in = is_built_in(source, kind)
     sets = built_in_sets(source) if built_in else [read_alternatives(Path(source), kind)]
@@ -49,7 +51,7 @@ def evaluate_alternatives(
     looker = looker_of_models(models, "files")
 
     def work() -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        found, lines = _scored(kind, sets, [model, *ensemble], device, reporter)
+        found, lines = _scored(kind, sets, [model, *ensemble], device, to, reporter)
         if looker is not None:
             enter(looker.root, [looker.look(each.name, _texts(each, kind)) for each in sets], reporter)
         return found, lines
@@ -62,7 +64,8 @@ def evaluate_alternatives(
         version = f"{registry.CONTRASTS} of {registry.version(source)}" if built_in else ""
         inputs[kind] = Input.of_value(version, source) if built_in else Input.of_file(Path(source))
         # not what the stage "evaluate" makes: the scores of a run cannot be lost to these
-        plan = Plan(stage=kind, folder=out, config={"kind": kind}, inputs=inputs, seed=None)
+        config: dict[str, JSON] = {"kind": kind} if to is None else {"kind": kind, "to": to}
+        plan = Plan(stage=kind, folder=out, config=config, inputs=inputs, seed=None)
         found = _published(plan, work, command, reporter)
     entries = [] if looker is None else looks(looker.root)
     for each in sets:
@@ -107,14 +110,19 @@ def _published(
 
 
 def _scored(
-    kind: Kind, sets: Sequence[AlternativeSet], models: Sequence[Path], device: Device, reporter: Reporter
+    kind: Kind,
+    sets: Sequence[AlternativeSet],
+    models: Sequence[Path],
+    device: Device,
+    to: str | None,
+    reporter: Reporter,
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """The scores of some sets as JSON has them, and every item with its figures."""
     # here, not at the top: what is up to date needs no torch
     from tfm.pipeline.model_io.ensemble import load_ensemble
     from tfm.pipeline.scoring.alternatives import score_alternatives
 
-    loaded = load_ensemble(models, device)
+    loaded = load_ensemble(models, device).towards(to)
     found, lines = [], []
     for each in sets:
         scored, told = score_alternatives(loaded, each, kind, reporter)

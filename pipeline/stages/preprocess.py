@@ -1,7 +1,7 @@
 """The preprocess stage: corpora and a tokenizer to a dataset of encoded examples, and a report on it."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -11,11 +11,12 @@ import numpy as np
 
 from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.config import DataConfig
-from tfm.data.corpora.portions import Corpus, Portion
+from tfm.data.corpora.portions import Corpus, Portion, apart
 from tfm.data.corpora.preflight import over_budget, preflight
 from tfm.data.corpora.references import Row, write_further
 from tfm.data.corpora.sources import describe, identity, resolve, rows
 from tfm.data.corpora.splits import unused_note
+from tfm.data.dataset.directions import Direction, Directions, factors
 from tfm.data.dataset.duplicate_keys import Keys
 from tfm.data.dataset.examples import Chunk, PairFilter, encode
 from tfm.data.dataset.store import TOKENIZER_FOLDER, load_split, write_about, write_split
@@ -27,6 +28,7 @@ from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish, read
 from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.progress import Bar, Reporter
+from tfm.tokenizer.special import token_of
 from tfm.tokenizer.tokenizer import Tokenizer, save_pair
 
 
@@ -69,6 +71,9 @@ def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequenc
                 name: _encode(name, corpora, data, tokenizers, draft.folder / name, bar, files)
                 for name, corpora in splits.all().items()
             }
+        of_train = counts["train"].corpora
+        for each, factor in zip(of_train, factors([each.rows for each in of_train], data.temperature), strict=True):
+            each.factor = factor if data.temperature != 1 else 1.0
         (draft.folder / TOKENIZER_FOLDER).mkdir()
         save_pair(*tokenizers, draft.folder / TOKENIZER_FOLDER)
         write_about(
@@ -76,6 +81,7 @@ def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequenc
             tests=list(splits.tests),
             batch_tokens=data.batch_tokens,
             train_corpora=[each.as_json() for each in counts["train"].corpora],
+            directions=_directions(counts),
         )
         report = make_report(counts, budget=data.batch_tokens, seed=data.split_seed)
         text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
@@ -120,10 +126,11 @@ def _encode(
     count = SplitCount(pairs_seen, sources_seen, targets_seen, dropped=dropped, unwritable=unwritable)
     further: list[Row] = []
     with write_split(folder, texts=not training, words=tokenizers[1].names == "tags") as writer:
-        for corpus in corpora:
+        for corpus in apart(corpora) if data.target_languages else corpora:
             count.corpora.append(CorpusCount(corpus))
             several = not isinstance(corpus, Portion) and corpus.has_references
-            for chunk in encode(rows(corpus, online=data.online), *tokenizers, several=several):
+            encoders = _towards(corpus, tokenizers[0]), tokenizers[1]
+            for chunk in encode(rows(corpus, online=data.online), *encoders, several=several):
                 count.corpora[-1].read += len(chunk)
                 bar.advance(len(chunk))
                 if data.limits.cut_sources:
@@ -143,6 +150,26 @@ def _encode(
         why = ", ".join(f"{reason}: {pairs:,}" for reason, pairs in count.dropped.items() if pairs)
         raise DataError(f"no pair is left in the {name} split; dropped: {why or 'none'}; see data.limits")
     return count
+
+
+def _towards(corpus: Corpus, source: Tokenizer) -> Tokenizer:
+    """What encodes the sources of a corpus: with the token of its target's language before each, if it has one."""
+    if corpus.languages is None:
+        return source
+    language = corpus.languages[1]
+    if language not in source.languages:
+        problem = f"the tokenizer has no token {token_of(language)}: make one with a recipe that has this language"
+        raise DataError(problem, file=describe(corpus))
+    return source.towards(language)
+
+
+def _directions(counts: Mapping[str, SplitCount]) -> Directions:
+    """The languages of each split's rows, if they are said."""
+    found = {
+        name: tuple(Direction(*each.corpus.languages, each.rows) for each in count.corpora if each.corpus.languages)
+        for name, count in counts.items()
+    }
+    return found if any(found.values()) else {}
 
 
 def _check_tags(chunk: Chunk, corpus: Corpus) -> None:

@@ -73,7 +73,11 @@ def tokenize(
         tokenizers = _take(config)
         if "shared" not in tokenizers:
             rows = (row for corpus in splits.train for row in pairs(corpus, online=data.online))
-            tokenizers = _learn(config, tokenizers, rows, reporter)
+            learned = _with_room(config, len(data.target_languages))
+            tokenizers = _learn(learned, tokenizers, rows, reporter)
+        if data.target_languages:  # a source says which of them it is to be translated into
+            side = next(iter(tokenizers))
+            tokenizers[side] = tokenizers[side].with_languages(*data.target_languages)
         held_out = pairs(splits.valid, online=data.online)
         measures = _measure(tokenizers, held_out, reporter)
         _finish(draft, tokenizers, measures, describe(splits.valid), reporter)
@@ -175,6 +179,11 @@ def _learn(
     return tokenizers
 
 
+def _with_room(config: TokenizerConfig, num_languages: int) -> TokenizerConfig:
+    """The config for the pieces alone, where the tokens of languages count among them."""
+    return config.model_copy(update={"vocab_size": max(config.vocab_size - num_languages, len(SPECIALS) + 4)})
+
+
 def _is_taken(config: TokenizerConfig) -> bool:
     """Whether nothing is learned."""
     return config.file is not None and config.shared
@@ -260,7 +269,10 @@ def _finish(
 
 
 def _longest(tokenizer: Tokenizer) -> list[str]:
-    pieces = {tokenizer.surface(number) for number in range(len(SPECIALS), tokenizer.vocab_size)}
+    languages = set(tokenizer.languages.values())
+    pieces = {
+        tokenizer.surface(number) for number in range(len(SPECIALS), tokenizer.vocab_size) if number not in languages
+    }
     return sorted(pieces, key=lambda piece: (-len(piece), piece))[:NUM_LONGEST]
 
 

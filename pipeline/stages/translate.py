@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from itertools import tee
+from itertools import islice, tee
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tfm.data.dataset.directions import Direction
 from tfm.data.dataset.store import load_dataset
 from tfm.data.lines import open_lines
 from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, open_artifact, publish, read_artifact
@@ -20,7 +21,7 @@ from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.aligned_files import splits_scored
 
 if TYPE_CHECKING:
-    pass
+    from tfm.pipeline.model_io.loaded_model import LoadedModel
 
 # torch is imported where it is needed: a stage that is up to date reports so without it
 
@@ -45,6 +46,7 @@ def plan_file(
     prefixes: Path | None = None,
     forced: Path | None = None,
     ensemble: Sequence[Path] = (),
+    to: str | None = None,
 ) -> Plan:
     """What `translate_file` will make, from what."""
     inputs = {"model": Input.of_artifact(model, "train"), "source": Input.of_file(source)}
@@ -52,7 +54,8 @@ def plan_file(
     for name, file in (("prefixes", prefixes), ("forced", forced)):
         if file is not None:
             inputs[name] = Input.of_file(file)
-    return _plan(inputs, config, out, seed)
+    made = _plan(inputs, config, out, seed)
+    return made if to is None else replace(made, config={**made.config, "to": to})
 
 
 def _plan(inputs: dict[str, Input], config: DecodingConfig, out: Path, seed: int) -> Plan:
@@ -91,8 +94,23 @@ def translate_tests(
                 with open(draft.folder / reference_file(name, number), "w", encoding="utf-8", newline="\n") as file:
                     file.writelines(one_line(reference) + "\n" for reference in column)
             with reporter.bar(f"translating {name}", len(sources), "sentences") as bar:
-                found = partial(translate_lines, loaded, config=config, reporter=reporter, on_done=bar.advance)
-                _write(draft, name, f"{name}.source", sources, found, reporter)
+                found = partial(translate_lines, config=config, reporter=reporter, on_done=bar.advance)
+                directed = partial(_directed, found, loaded, data.directions.get(name, ()))
+                _write(draft, name, f"{name}.source", sources, directed, reporter)
+
+
+def _directed(
+    translate: Callable[["LoadedModel", Iterable[str]], Iterator[list[Translation]]],
+    loaded: "LoadedModel",
+    directions: Sequence[Direction],
+    sources: Iterable[str],
+) -> Iterator[list[Translation]]:
+    """The translations of a split's sources, of each row into the language that the split says."""
+    if not directions:
+        yield from translate(loaded.towards(None), sources)
+    sources = iter(sources)
+    for each in directions:
+        yield from translate(loaded.towards(each.target), islice(sources, each.rows))
 
 
 def translate_file(
@@ -108,19 +126,21 @@ def translate_file(
     prefixes: Path | None = None,
     forced: Path | None = None,
     ensemble: Sequence[Path] = (),
+    to: str | None = None,
 ) -> None:
     """Translates a text file into `out`: hypotheses.txt, hypotheses.jsonl with scores, and source.txt.
 
     `prefixes`: a file that says, line by line, what each translation begins with. `forced`: one that says, between
-    tabs, what must come up in it. `ensemble`: models that translate together with the first.
+    tabs, what must come up in it. `ensemble`: models that translate together with the first. `to`: the language, of a
+    model of several.
     """
-    todo = plan_file(model, source, config, out, seed=seed, prefixes=prefixes, forced=forced, ensemble=ensemble)
+    todo = plan_file(model, source, config, out, seed=seed, prefixes=prefixes, forced=forced, ensemble=ensemble, to=to)
     if is_fresh(todo, reporter):
         return
     from tfm.pipeline.model_io.ensemble import load_ensemble
 
     with publish(todo, command=command) as draft:
-        loaded = load_ensemble([model, *ensemble], device)
+        loaded = load_ensemble([model, *ensemble], device).towards(to)
         starts, words = (None if file is None else open_lines(file) for file in (prefixes, forced))
         with reporter.bar("translating", None, "sentences") as bar:
             found = partial(

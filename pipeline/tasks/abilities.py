@@ -13,7 +13,7 @@ from tfm.tokenizer.config import LabelKind
 
 DEFAULT_TASK = "translation"
 """The task of a config that names none."""
-LOWER_IS_BETTER = frozenset({"loss", "perplexity", "word_perplexity", "bits_per_character", "ter"})
+LOWER_IS_BETTER = frozenset({"loss", "perplexity", "word_perplexity", "bits_per_character", "ter", "wrong_language"})
 """The figures, of whatever task, of which the lower is the better."""
 
 

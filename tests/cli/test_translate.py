@@ -118,3 +118,9 @@ def test_a_damaged_checkpoint_is_refused_by_name(stages: Stages, corpora: Path, 
     none = tfm("translate", run / "model", corpora / "test.de", "--step", "last")
     assert none.code == 65
     assert "holds no checkpoint yet" in none.err
+
+
+def test_a_model_without_languages_cannot_be_asked_for_one(stages: Stages) -> None:
+    asked = tfm("translate", stages.folder, "eins zwei", "--to", "deu", *SEARCH)
+    assert asked.code == 65
+    assert "was not trained with languages, so it cannot be asked for deu: omit --to" in " ".join(asked.err.split())

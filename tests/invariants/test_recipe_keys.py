@@ -151,6 +151,7 @@ SHOWN: dict[str, str] = {
     "data.fold": "tests/unit/data/corpora/test_portions.py",
     "data.limits": "tests/unit/data/dataset/test_examples.py",
     "data.limits.cut_sources": "tests/unit/pipeline/stages/test_preprocess.py",
+    "data.temperature": "tests/unit/pipeline/stages/test_languages.py",
     "data.online": "tests/unit/data/corpora/test_sources.py",
     "data.batch_tokens": "tests/unit/pipeline/stages/test_preprocess.py",
     "model.architecture": "tests/unit/pipeline/tasks/test_tasks.py",

@@ -108,7 +108,7 @@ IMPOSSIBLE = {
     "there is no training data": ("data.source = 'de'", "data.path or data.train"),
     "a path of two files": ("data.train = { path = 'a', source = 'b', target = 'c' }", "no `path`"),
     "a table without a path": ("data.train = { format = 'tsv' }", "needs `path`"),
-    "no such generator": ("data.train = { format = 'generated', path = 'gramar' }", "grammar, it, copy"),
+    "no such generator": ("data.train = { format = 'generated', path = 'gramar' }", "grammar, it, languages, copy"),
     "a generator without a size": ("data.train = { format = 'generated', path = 'copy' }", "`split` and `size`"),
     "programs without a length": (
         "data.train = { format = 'generated', path = 'programs', split = 'train', size = 9, nesting = 1 }",

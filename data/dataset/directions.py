@@ -1,0 +1,63 @@
+"""Which language is translated into which, row by row of a split; and how often each corpus is seen."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tfm.data.errors import DataError
+from tfm.tokenizer.special import LANGUAGE_CODE
+
+
+@dataclass(frozen=True)
+class Direction:
+    """So many rows, one after the other, from one language into another; their codes in ISO 639-3."""
+
+    source: str
+    target: str
+    rows: int
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """The two languages."""
+        return self.source, self.target
+
+
+Directions = Mapping[str, tuple[Direction, ...]]
+"""Of each split, in the order of its rows; empty where a dataset has no languages."""
+
+
+def factors(rows: Sequence[int], temperature: float) -> list[float]:
+    """How often a row of each corpus occurs in an epoch, so that p_i ∝ n_i^(1/T) (Arivazhagan et al. 2019).
+
+    rows: n_i. The sum of rows times factors is the sum of the rows, so an epoch is as long as it was.
+    """
+    powers = [count ** (1 / temperature) for count in rows]
+    return [
+        power / sum(powers) * sum(rows) / count if count else 1.0 for power, count in zip(powers, rows, strict=True)
+    ]
+
+
+def read_directions(about: Mapping[str, Any], file: Path) -> dict[str, tuple[Direction, ...]]:
+    """What dataset.json says of languages. Raises DataError where it is not what `tfm preprocess` writes."""
+    try:
+        found = {
+            split: tuple(Direction(source, target, rows) for source, target, rows in each)
+            for split, each in about.get("directions", {}).items()
+        }
+        for each in (direction for directions in found.values() for direction in directions):
+            if (
+                type(each.rows) is not int
+                or each.rows < 0
+                or not all(re.fullmatch(LANGUAGE_CODE, code) for code in each.pair)
+            ):
+                raise ValueError(each)
+    except (TypeError, ValueError, AttributeError):
+        raise DataError("has no valid `directions`", file=file) from None
+    return found
+
+
+def targets_of(directions: Sequence[Direction]) -> list[str]:
+    """The language that each row is translated into."""
+    return [each.target for each in directions for _ in range(each.rows)]

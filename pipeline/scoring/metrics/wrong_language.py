@@ -1,0 +1,79 @@
+"""Wrong language: the share of hypotheses that are in another language than the one that was asked for.
+
+The language of a text is told by naive Bayes over its characters' n-grams (Dunning 1994, "Statistical Identification of
+Language"), learned from the training data of the model alone: argmax over languages l of sum over the n-grams g of
+count(g) log((count_l(g) + 1) / (count_l + V)), where V is the number of different n-grams. So it knows the languages of
+the training data, as sources or as targets, and no other.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from math import log
+
+from tfm.data.dataset.directions import Direction
+from tfm.data.dataset.split import Split
+from tfm.pipeline.scoring.metrics.score import Score
+from tfm.tokenizer.tokenizer import Tokenizer
+
+ORDER = 3  # of n-grams
+MOST_TEXTS = 5000  # of each language that are learned from
+
+
+class LanguageIdentifier:
+    """Tells in which of some languages a text is; texts: some of each language, by its code."""
+
+    def __init__(self, texts: Mapping[str, Sequence[str]]) -> None:
+        counts = {language: Counter(gram for text in some for gram in grams(text)) for language, some in texts.items()}
+        size = len(set().union(*counts.values()))
+        self.languages = tuple(sorted(counts))
+        self._log_probs = {
+            language: {gram: log((count + 1) / (seen.total() + size)) for gram, count in seen.items()}
+            for language, seen in counts.items()
+        }
+        self._unseen = {language: log(1 / (seen.total() + size)) for language, seen in counts.items()}
+
+    def language_of(self, text: str) -> str | None:
+        """The likeliest language; None of a text without characters, or with none that training has in any language."""
+        found = [gram for gram in grams(text) if any(gram in known for known in self._log_probs.values())]
+        if not found:
+            return None
+        return max(self.languages, key=lambda language: self._log_prob(language, found))
+
+    def _log_prob(self, language: str, found: Sequence[str]) -> float:
+        known, unseen = self._log_probs[language], self._unseen[language]
+        return sum(known.get(gram, unseen) for gram in found)
+
+
+def grams(text: str) -> Iterator[str]:
+    """The n-grams of a text in lower case, a space at either end."""
+    padded = f" {' '.join(text.lower().split())} "
+    if padded.strip():
+        yield from (padded[place : place + ORDER] for place in range(max(1, len(padded) - ORDER + 1)))
+
+
+def identifier_of(
+    train: Split, directions: Sequence[Direction], source: Tokenizer, target: Tokenizer
+) -> LanguageIdentifier:
+    """What the training data of a dataset says of its languages: MOST_TEXTS of each, of sources and targets alike."""
+    ids: dict[str, list[tuple[Tokenizer, list[int]]]] = {}
+    first = 0
+    for each in directions:
+        for language, tokenizer, column in ((each.source, source, train.source), (each.target, target, train.target)):
+            mine = ids.setdefault(language, [])
+            rows = islice(range(first, first + each.rows), MOST_TEXTS - len(mine))
+            mine += [(tokenizer, column[row].tolist()) for row in rows]
+        first += each.rows
+    return LanguageIdentifier(
+        {language: [tokenizer.decode(each) for tokenizer, each in some] for language, some in ids.items()}
+    )
+
+
+def wrong_language(hypotheses: Sequence[str], asked: Sequence[str], identifier: LanguageIdentifier) -> Score:
+    """Percentage of hypotheses in another language than was asked for; a text of no language is in none."""
+    found = map(identifier.language_of, hypotheses)
+    num_wrong = sum(each not in (None, wanted) for each, wanted in zip(found, asked, strict=True))
+    signature = (
+        f"languages:{'+'.join(identifier.languages)}|char-{ORDER}-grams|naive-bayes|learned-from:train|stat:share*100"
+    )
+    return Score(100 * num_wrong / len(hypotheses), signature)

@@ -1,0 +1,67 @@
+"""Languages as control tokens: no text spells one, they stand before texts that have pieces, and files keep them."""
+
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from tfm.tokenizer.config import Kind, TokenizerConfig
+from tfm.tokenizer.tokenizer import Tokenizer
+from tfm.tokenizer.train import train
+
+TEXTS = [
+    *(">>deu<<", " >>deu<< ", "a >>deu<< b", ">>hin<<>>deu<<", ">> deu <<", "रानी >>deu<< है", ">>DEU<<"),
+    *("", " ", "\u00a0", "the cat", "القط >>deu<<"),
+]
+TRAINING = [*TEXTS, "the cat sat on the mat", "रानी कुत्ते को देखती है।"] * 3  # it has seen what spells a token
+
+
+@pytest.fixture(scope="module", params=get_args(Kind))
+def plain(request: pytest.FixtureRequest) -> Tokenizer:
+    return train(TRAINING, TokenizerConfig(kind=request.param, vocab_size=300))
+
+
+def test_tokens_have_the_ids_behind_all_pieces_and_change_no_other(plain: Tokenizer) -> None:
+    made = plain.with_languages("hin", "deu")
+    assert made.languages == {"deu": plain.vocab_size, "hin": plain.vocab_size + 1}
+    assert made.vocab_size == plain.vocab_size + 2
+    assert made.encode_batch(TEXTS) == plain.encode_batch(TEXTS)
+    assert plain.languages == {}
+
+
+def test_no_text_spells_a_language(plain: Tokenizer) -> None:
+    made = plain.with_languages("deu", "hin")
+    found = [number for ids in made.encode_batch(TEXTS) for number in ids]
+    assert set(found).isdisjoint(made.languages.values())
+    flat, _ = made.encode_flat(TEXTS)
+    assert flat.tolist() == found
+    for text in TEXTS:
+        assert made.decode(made.encode(text)) == plain.decode(plain.encode(text))
+
+
+def test_the_token_is_before_each_text_with_pieces_however_it_is_encoded(plain: Tokenizer) -> None:
+    made = plain.with_languages("deu", "hin")
+    to_hindi = made.towards("hin")
+    expected = [[made.languages["hin"], *ids] if ids else [] for ids in plain.encode_batch(TEXTS)]
+    assert [] in expected
+    assert to_hindi.encode_batch(TEXTS) == expected
+    assert [to_hindi.encode(text) for text in TEXTS] == expected
+    flat, lengths = to_hindi.encode_flat(TEXTS)
+    assert flat.tolist() == [number for ids in expected for number in ids]
+    assert lengths.tolist() == [len(ids) for ids in expected]
+    assert made.encode("the cat") == plain.encode("the cat"), "the other one is as it was"
+    assert to_hindi.decode(to_hindi.encode("the cat")) == plain.decode(plain.encode("the cat"))
+    assert to_hindi.pieces("the cat")[0] == ">>hin<<"
+
+
+def test_a_file_keeps_the_languages(plain: Tokenizer, tmp_path: Path) -> None:
+    made = plain.with_languages("deu", "hin")
+    made.save(tmp_path / "tokenizer.json")
+    again = Tokenizer.load(tmp_path / "tokenizer.json")
+    assert again.languages == made.languages
+    assert again.towards("deu").encode_batch(TEXTS) == made.towards("deu").encode_batch(TEXTS)
+
+
+def test_a_language_that_it_does_not_have(plain: Tokenizer) -> None:
+    with pytest.raises(KeyError):
+        plain.with_languages("deu").towards("fra")

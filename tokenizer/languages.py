@@ -1,0 +1,27 @@
+"""Languages that a model translates into: each is a control token, which stands before a source.
+
+The tokens are spelled as OPUS-MT spells them: `>>deu<<`, with the code of ISO 639-3. No text can spell one: as with all
+control tokens, a text of these characters is encoded as any other text.
+"""
+
+import re
+from collections.abc import Iterable
+
+import tokenizers
+
+from tfm.tokenizer.special import LANGUAGE_CODE, token_of
+
+
+def add_languages(whole: tokenizers.Tokenizer, languages: Iterable[str]) -> None:
+    """Add the tokens of these languages behind all other pieces, in the order of their codes."""
+    tokens = [token_of(language) for language in sorted(set(languages))]
+    whole.add_special_tokens([tokenizers.AddedToken(each, special=True, normalized=False) for each in tokens])
+
+
+def languages_of(whole: tokenizers.Tokenizer) -> dict[str, int]:
+    """The languages of a tokenizer: their ids by their codes, in the order of the ids."""
+    added = sorted(whole.get_added_tokens_decoder().items())
+    spelled = (
+        (number, re.fullmatch(f">>({LANGUAGE_CODE})<<", token.content)) for number, token in added if token.special
+    )
+    return {found.group(1): number for number, found in spelled if found is not None}
