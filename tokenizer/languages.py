@@ -7,9 +7,13 @@ control tokens, a text of these characters is encoded as any other text.
 import re
 from collections.abc import Iterable
 
+import numpy as np
 import tokenizers
+from numpy.typing import NDArray
 
+from tfm.tokenizer.sampled import Ints, Keys, Sampler
 from tfm.tokenizer.special import LANGUAGE_CODE, token_of
+from tfm.tokenizer.words import FlatIds
 
 
 def add_languages(whole: tokenizers.Tokenizer, languages: Iterable[str]) -> None:
@@ -25,3 +29,22 @@ def languages_of(whole: tokenizers.Tokenizer) -> dict[str, int]:
         (number, re.fullmatch(f">>({LANGUAGE_CODE})<<", token.content)) for number, token in added if token.special
     )
     return {found.group(1): number for number, found in spelled if found is not None}
+
+
+class AfterLanguage:
+    """Draws other pieces (`tokenizer.sampled`) of what comes after the language at the beginning of a row, if one does.
+
+    first: the id of the first language; languages lie behind all pieces.
+    """
+
+    def __init__(self, sampler: Sampler, first: int) -> None:
+        self._sampler, self._first = sampler, first
+
+    def __call__(self, ids: NDArray[np.int32], lengths: Ints, keys: Keys) -> FlatIds:
+        begins = np.cumsum(lengths) - lengths
+        led = np.zeros(len(lengths), np.bool_)
+        rows = np.flatnonzero(lengths)
+        led[rows] = ids[begins[rows]] >= self._first
+        new, new_lengths = self._sampler(np.delete(ids, begins[led]), lengths - led, keys)
+        new_begins = np.cumsum(new_lengths) - new_lengths
+        return np.insert(new, new_begins[led], ids[begins[led]]).astype(np.int32), new_lengths + led

@@ -10,7 +10,7 @@ from tokenizers.models import WordLevel, WordPiece
 
 from tfm.tokenizer.config import LabelKind
 from tfm.tokenizer.labels import kind_of
-from tfm.tokenizer.languages import add_languages, languages_of
+from tfm.tokenizer.languages import AfterLanguage, add_languages, languages_of
 from tfm.tokenizer.normalization import spellable
 from tfm.tokenizer.sampled import BpeDropout, Sampler, UnigramSampling
 from tfm.tokenizer.special import SPECIALS, UNK_ID
@@ -118,12 +118,13 @@ class Tokenizer:
     def sampler(self, *, bpe_dropout: float | None = None, unigram_alpha: float | None = None) -> Sampler | None:
         """What draws other pieces of the same text; None where its kind is none of those that a value is given for."""
         model = model_of_words(self._whole)
-        pieces = [self.piece(number) for number in range(self.vocab_size)]
+        pieces = [self.piece(number) for number in range(self.vocab_size - len(self.languages))]
+        found: Sampler | None = None
         if bpe_dropout is not None and model is not None and model["type"] == "BPE":
-            return BpeDropout(pieces, [(left, right) for left, right in model["merges"]], bpe_dropout)
+            found = BpeDropout(pieces, [(left, right) for left, right in model["merges"]], bpe_dropout)
         if unigram_alpha is not None and model is not None and model["type"] == "Unigram":
-            return UnigramSampling(pieces, [score for _, score in model["vocab"]], unigram_alpha)
-        return None
+            found = UnigramSampling(pieces, [score for _, score in model["vocab"]], unigram_alpha)
+        return found if found is None or not self.languages else AfterLanguage(found, len(pieces))
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; control tokens, including the unknown token, are omitted."""

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import get_args
 
+import numpy as np
 import pytest
 
 from tfm.tokenizer.config import Kind, TokenizerConfig
@@ -65,3 +66,20 @@ def test_a_file_keeps_the_languages(plain: Tokenizer, tmp_path: Path) -> None:
 def test_a_language_that_it_does_not_have(plain: Tokenizer) -> None:
     with pytest.raises(KeyError):
         plain.with_languages("deu").towards("fra")
+
+
+@pytest.mark.parametrize("draw", [{"bpe_dropout": 0.5}, {"unigram_alpha": 0.2}])
+def test_other_pieces_are_drawn_after_the_language_as_without_it(plain: Tokenizer, draw: dict[str, float]) -> None:
+    made = plain.with_languages("deu", "hin")
+    keys = np.arange(len(TEXTS)).astype(np.uint64)
+    sampler, without = made.sampler(**draw), plain.sampler(**draw)
+    assert (sampler is None) == (without is None)
+    if sampler is None or without is None:
+        return
+    to_hindi = sampler(*made.towards("hin").encode_flat(TEXTS), keys)
+    as_ever = without(*plain.encode_flat(TEXTS), keys)
+    rows, expected = (np.split(ids, np.cumsum(lengths)[:-1]) for ids, lengths in (to_hindi, as_ever))
+    for row, pieces in zip(rows, expected, strict=True):
+        assert row.tolist() == ([made.languages["hin"], *pieces.tolist()] if len(pieces) else [])
+    alone = sampler(*made.encode_flat(TEXTS), keys)  # targets have no language
+    assert [each.tolist() for each in alone] == [each.tolist() for each in as_ever]
