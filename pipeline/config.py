@@ -117,15 +117,10 @@ class TrainingConfig(BaseModel):
     accumulate: int = Field(1, ge=1, description="batches per update (gradient accumulation)")
     label_smoothing: float = Field(0.1, ge=0, lt=1)
     bpe_dropout: float | None = Field(
-        None,
-        gt=0,
-        lt=1,
-        description="other pieces at each update: the share of merges left out (Provilkov et al. 2020); kind bpe",
+        None, gt=0, lt=1, description="kind bpe: other pieces at each update, by leaving out this share of merges"
     )
     unigram_alpha: float | None = Field(
-        None,
-        gt=0,
-        description="other pieces at each update, drawn from P(pieces)^alpha (Kudo 2018); kind unigram",
+        None, gt=0, description="kind unigram: other pieces at each update, drawn from P(pieces)^alpha"
     )
     optimizer: OptimizerConfig = OptimizerConfig()
     schedule: ScheduleConfig = ScheduleConfig()

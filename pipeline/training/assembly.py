@@ -47,9 +47,7 @@ from tfm.pipeline.training.update import Gradients
 from tfm.tokenizer.tokenizer import Tokenizer
 
 SECONDS_BETWEEN_CURVES = 30.0
-NOT_RESEGMENTED = (
-    "tags belong to words whose pieces are counted, word vectors to words, and windows (model.block) to one text"
-)
+NOT_RESEGMENTED = "tags and word vectors belong to words, and windows (model.block) to one text, of given pieces"
 
 
 @dataclass(frozen=True)
