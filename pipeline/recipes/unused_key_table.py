@@ -144,7 +144,7 @@ RESEGMENTS = ("training.bpe_dropout", "training.unigram_alpha")
 
 TRAINING = (
     Unused(
-        {"model.task": one_of("tagging", "word_vectors")},
+        {"model.task": one_of(*tasks_that(lambda each: each.of_words))},
         RESEGMENTS,
         "tags and word vectors belong to words, whose pieces stay as they are",
     ),

@@ -194,7 +194,7 @@ def resegmentation_of(about: TaskContext, seed: int) -> Resegmentation | None:
     wanted = {"bpe_dropout": about.config.bpe_dropout, "unigram_alpha": about.config.unigram_alpha}
     given = {name: value for name, value in wanted.items() if value is not None}
     for name, value in given.items():
-        if about.model.task in ("tagging", "word_vectors") or about.model.block is not None:
+        if ABILITIES[about.model.task].of_words or about.model.block is not None:
             raise RecipeError(f"training.{name}: {NOT_RESEGMENTED}: omit it")
         if not any(side.sampler(**{name: value}) for side in (about.source, about.target)):
             kind = name.partition("_")[0]

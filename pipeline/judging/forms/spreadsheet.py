@@ -32,7 +32,7 @@ def as_table(campaign: Campaign, judge: Judge) -> str:
     stream.write("\ufeff")
     table = csv.writer(stream, quoting=csv.QUOTE_ALL)
     reference = ["reference"] if campaign.show_reference else []
-    table.writerow(["campaign", "judge", "item", "label", "source", *reference, "translation", *ASKED[campaign.kind]])
+    table.writerow(["campaign", "judge", "item", "label", "source", *reference, "hypothesis", *ASKED[campaign.kind]])
     empty = [""] * len(ASKED[campaign.kind])
     for name in judge.items:
         item = campaign.by_id[name]

@@ -45,7 +45,7 @@ def test_a_table_has_all_that_a_judge_is_shown_and_no_more(kind: Kind) -> None:
     of = campaign(kind, systems(3, 40), show_reference=kind == "esa")
     rows = rows_of(of)
     shown = [(item, each) for item in map(of.by_id.__getitem__, of.judges[0].items) for each in item.shown]
-    assert [(row["item"], row["label"], row["source"], row["translation"]) for row in rows] == [
+    assert [(row["item"], row["label"], row["source"], row["hypothesis"]) for row in rows] == [
         (item.id, each.label, item.source, each.text) for item, each in shown
     ]
     assert ("reference" in rows[0]) == (kind == "esa")
@@ -73,7 +73,7 @@ def test_errors_are_found_where_their_words_stand(tmp_path: Path) -> None:
     of = campaign("esa", systems(1, 40, texts=[text]), repeats=0, checks=0, segments=1, judges=1)
 
     def fill(row: dict[str, str], number: int) -> None:
-        assert row["translation"] == f"'{text}"
+        assert row["hypothesis"] == f"'{text}"
         row[column(row, "score")] = "70,0"
         row[column(row, "minor errors")] = "der Hund|der Hund\n[missing]"
         row[column(row, "major errors")] = "'-a 🐕"
