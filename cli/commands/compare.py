@@ -99,7 +99,7 @@ def _print(found: "Comparison", tested: "Outcome", metrics: Sequence[str], *, ma
 
     num_rows = len(found.rows)
     columns = table(found, tested, metrics, duration=duration)
-    tables = {f"{num_rows} {'rows' if len(found.runs) > num_rows else 'runs' if num_rows > 1 else 'run'}": columns}
+    tables = {f"{num_rows} {'row' if len(found.runs) > num_rows else 'run'}{'s' if num_rows > 1 else ''}": columns}
     if tests := differences(found, tested, metrics):
         tables[f"{tested.test}: {tested.num_segments:,} segments, differences from {found.baseline.name}"] = tests
     for number, (title, each) in enumerate(tables.items()):

@@ -136,43 +136,70 @@ def evaluate(
         scores = _tests(recipe, sets, {**flags, "seed": seed, "training.device": device}, out, as_json)
     else:
         references = require(reference or None, "--reference")
-        if hypotheses is None and model is None:
-            raise typer.BadParameter("give it, or --model and --source, or --recipe", param_hint="--hypotheses")
-        if hypotheses is not None:
-            refuse({**search, "--ensemble": None}, "not allowed with --hypotheses, when nothing is translated")
-        if model is None:
-            refuse({"--ensemble": ensemble}, "give --model as well")
-        refuse({"--prefixes": prefix and prefixes}, "give either --prefix or --prefixes")
-        from tfm.cli.console import reporter
-        from tfm.pipeline.config import DecodingConfig, EvaluationConfig
-
-        config = part(EvaluationConfig, sets, flags, beside=("decoding",))
-        about: Any = {"seed": seed_of(seed), "command": argv(), "device": device or "auto", "out": out}
-        about["reporter"] = reporter(tables_on_stdout=not as_json)
+        about: dict[str, Any] = {"seed": seed_of(seed), "command": argv(), "device": device or "auto", "out": out}
         if model is not None and hypotheses is None and source is None:
-            from tfm.pipeline.stages.evaluate_texts import evaluate_texts
-
             refuse(search, "give --source as well: without it a text is scored, and nothing is translated")
-            scores = evaluate_texts(model_folder(model), references, config, **about)
+            scores = _texts(model, references, sets, flags, as_json, about)
         else:
-            from tfm.pipeline.stages.evaluate import evaluate_files
-
-            scores = evaluate_files(
-                config,
-                hypotheses=hypotheses,
-                model=model_folder(model) if model is not None else None,
-                ensemble=[model_folder(each) for each in ensemble or ()],
-                source=source,
-                references=references,
-                decoding=part(DecodingConfig, sets, {"decoding.beam": beam}, beside=("evaluation",)),
-                prefix=prefix,
-                prefixes=prefixes,
-                forced=forced,
-                to=to,
-                **about,
-            )
+            if hypotheses is not None:
+                refuse({**search, "--ensemble": None}, "not allowed with --hypotheses, when nothing is translated")
+            refuse({"--prefixes": prefix and prefixes}, "give either --prefix or --prefixes")
+            about |= {"prefix": prefix, "prefixes": prefixes, "forced": forced, "to": to}
+            translated = hypotheses, model, ensemble or [], source
+            scores = _files(*translated, references, sets, flags, beam, as_json, about)
     if as_json:
         print(json.dumps(scores, ensure_ascii=False, indent=2))
+
+
+def _texts(
+    model: Path,
+    texts: list[Path],
+    sets: list[str] | None,
+    flags: dict[str, object],
+    as_json: bool,
+    about: dict[str, Any],
+) -> dict[str, Any]:
+    """Score how probable a model finds some texts; the content of scores.json."""
+    from tfm.cli.console import reporter
+    from tfm.pipeline.config import EvaluationConfig
+    from tfm.pipeline.stages.evaluate_texts import evaluate_texts
+
+    config = part(EvaluationConfig, sets, flags, beside=("decoding",))
+    return evaluate_texts(model_folder(model), texts, config, **about, reporter=reporter(tables_on_stdout=not as_json))
+
+
+def _files(
+    hypotheses: Path | None,
+    model: Path | None,
+    ensemble: list[Path],
+    source: Path | None,
+    references: list[Path],
+    sets: list[str] | None,
+    flags: dict[str, object],
+    beam: int | None,
+    as_json: bool,
+    about: dict[str, Any],
+) -> dict[str, Any]:
+    """Score the hypotheses of a file, or those of a model for the sources of a file; the content of scores.json."""
+    if hypotheses is None and model is None:
+        raise typer.BadParameter("give it, or --model and --source, or --recipe", param_hint="--hypotheses")
+    if model is None:
+        refuse({"--ensemble": ensemble}, "give --model as well")
+    from tfm.cli.console import reporter
+    from tfm.pipeline.config import DecodingConfig, EvaluationConfig
+    from tfm.pipeline.stages.evaluate import evaluate_files
+
+    return evaluate_files(
+        part(EvaluationConfig, sets, flags, beside=("decoding",)),
+        hypotheses=hypotheses,
+        model=None if model is None else model_folder(model),
+        ensemble=[model_folder(each) for each in ensemble],
+        source=source,
+        references=references,
+        decoding=part(DecodingConfig, sets, {"decoding.beam": beam}, beside=("evaluation",)),
+        **about,
+        reporter=reporter(tables_on_stdout=not as_json),
+    )
 
 
 def _final(

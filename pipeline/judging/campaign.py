@@ -17,7 +17,7 @@ from tfm.pipeline.errors import DataError
 
 MAX_BYTES = 256 * 2**20
 KEY_FILE = "campaign.json"
-ANOTHER = "is of another campaign: it names {given!r:.20}, not {wanted:.16}…"
+ANOTHER = "is of another campaign: it names {given!s:.16}…, not {wanted:.16}…"
 Kind: TypeAlias = Literal["likert", "esa", "pairwise", "best"]
 
 SCALES: Mapping[Kind, Mapping[str, tuple[int, int]]] = {

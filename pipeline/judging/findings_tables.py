@@ -11,6 +11,7 @@ from tfm.pipeline.judging.statistics.agreement import Alpha, Kappa
 from tfm.pipeline.judging.statistics.correlation import Correlation, Estimate
 from tfm.pipeline.judging.statistics.ratings import Mean
 from tfm.pipeline.reports.evaluation_report import label
+from tfm.pipeline.significance.holm import p_shown
 
 NOTHING = "–"
 
@@ -62,7 +63,7 @@ def _of_scale(findings: Findings, scale: Scale) -> Table:
 
 
 def _tests_of_scale(scale: Scale) -> Table:
-    columns = ("first", "second", "difference of z", "95 %", "test", "segments", "p", "p (Holm)", "significant")
+    columns = ("first", "second", "difference of z", "95 %", "test", "segments", "p", "p corrected", "significant")
     rows = [
         [
             test.first,
@@ -71,8 +72,8 @@ def _tests_of_scale(scale: Scale) -> Table:
             _between(test.low, test.high),
             "paired" if test.paired else "unpaired",
             str(test.num_first) if test.paired else f"{test.num_first} + {test.num_second}",
-            _p(test.p),
-            _p(test.p_holm),
+            p_shown(test.p),
+            p_shown(test.p_holm),
             "yes" if test.stands else "no",
         ]
         for test in scale.tests
@@ -93,15 +94,15 @@ def _of_choices(choices: Choices) -> Table:
 
 def _tests_of_choices(choices: Choices) -> Table:
     strength = {each.strength.system: each.strength.value for each in choices.systems}
-    columns = ("first", "second", "chance of first", "won", "tied", "lost", "p", "p (Holm)", "significant")
+    columns = ("first", "second", "chance of first", "won", "tied", "lost", "p", "p corrected", "significant")
     rows = [
         [
             test.first,
             test.second,
             f"{100 / (1 + math.exp(strength[test.second] - strength[test.first])):.1f} %",
             *(str(count) for count in (test.won, test.tied, test.lost)),
-            _p(test.p),
-            _p(test.p_holm),
+            p_shown(test.p),
+            p_shown(test.p_holm),
             "yes" if test.stands else "no",
         ]
         for test in choices.tests
@@ -173,10 +174,6 @@ def _interval(mean: Mean | Estimate | None) -> str:
 
 def _between(low: float | None, high: float | None) -> str:
     return NOTHING if low is None or high is None else f"{low:.2f} to {high:.2f}"
-
-
-def _p(value: float) -> str:
-    return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
 
 
 def _share(passed: Sequence[bool]) -> str:

@@ -18,3 +18,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
         largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
         corrected[place] = largest
     return corrected
+
+
+def p_shown(p: float) -> str:
+    """A p-value as tables show it: with four digits, and never as 0."""
+    return f"{p:.4f}" if p >= 0.00005 else "<0.0001"

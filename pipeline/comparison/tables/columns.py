@@ -14,6 +14,7 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.evaluation_report import label
 from tfm.pipeline.scoring.metrics.registry import METRICS
 from tfm.pipeline.scoring.metrics.score import FOUR_DIGITS
+from tfm.pipeline.significance.holm import p_shown
 from tfm.pipeline.significance.paired_tests import Difference
 from tfm.pipeline.significance.seeds import SeedDifference
 
@@ -213,4 +214,4 @@ def _p_values(versus: Difference | SeedDifference) -> dict[str, float]:
 
 
 def _p(value: float | None) -> str:
-    return NOTHING if value is None else f"{value:.4f}"
+    return NOTHING if value is None else p_shown(value)

@@ -5,7 +5,7 @@ from itertools import combinations
 
 import pytest
 
-from tfm.pipeline.significance.holm import holm
+from tfm.pipeline.significance.holm import holm, p_shown
 
 
 def test_equals_a_table_worked_by_hand() -> None:
@@ -37,3 +37,9 @@ def test_of_nothing_and_of_one() -> None:
     assert holm([]) == []
     assert holm([0.2]) == [0.2]
     assert holm([0.9, 0.9]) == [1.0, 1.0]
+
+
+def test_no_p_value_is_shown_as_0() -> None:
+    assert [p_shown(p) for p in (1.0, 0.04996, 9.999e-05, 4.9e-05, 1e-300)] == [
+        *("1.0000", "0.0500", "0.0001", "<0.0001", "<0.0001")
+    ]
