@@ -52,9 +52,10 @@ def nltk_reader(root: Path, folder: Path) -> Iterator[WordNetCorpusReader]:
     """
     copied = root / "corpora" / "wordnet"
     shutil.copytree(folder, copied)
-    (copied / "lexnames").write_text("00\tadj.all\t3\n")
-    for name in ("index.sense", "cntlist.rev"):
-        (copied / name).write_text("")
+    further = {"lexnames": "".join(f"{number:02d}\tof.{number}\t3\n" for number in range(45))}
+    for name, content in {**further, "index.sense": "", "cntlist.rev": ""}.items():
+        if not (copied / name).exists():
+            (copied / name).write_text(content)
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         patch.setattr(nltk.data, "path", [str(root)])
         warnings.simplefilter("ignore")  # of languages other than English
