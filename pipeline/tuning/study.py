@@ -272,12 +272,20 @@ def _drawn_as(configuration: Configuration, parameters: tuple[Parameter, ...]) -
 
 
 def _differences(before: Mapping[str, Any], now: Mapping[str, Any], key: str = "") -> Iterator[str]:
-    for name in before.keys() | now.keys():
-        old, new = before.get(name), now.get(name)
-        if isinstance(old, Mapping) and isinstance(new, Mapping):
-            yield from _differences(old, new, f"{key}{name}.")
-        elif old != new:
-            yield f"{key}{name}"
+    """The keys that differ; of the base recipe a key that one of them lacks is another version's, as in `tfm compare`."""
+    shared = before.keys() & now.keys() if key.startswith("recipe.") else before.keys() | now.keys()
+    for name in shared:
+        yield from _differ(before.get(name), now.get(name), f"{key}{name}")
+
+
+def _differ(old: Any, new: Any, key: str) -> Iterator[str]:
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        yield from _differences(old, new, f"{key}.")
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for number, pair in enumerate(zip(old, new, strict=True)):
+            yield from _differ(*pair, f"{key}.{number}")
+    elif old != new:
+        yield key
 
 
 def same_as(trials: Trials, number: int, configuration: Configuration) -> FrozenTrial | None:

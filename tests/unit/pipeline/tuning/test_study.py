@@ -173,6 +173,21 @@ def _full(descriptor: int) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
+def test_a_key_of_recipes_that_came_later_is_no_difference(tmp_path: Path) -> None:
+    config = opened(tmp_path / "s").config
+    parameters = parameters_of(config.space)
+
+    def open_with(recipe: dict[str, Any], **more: Any) -> Trials:
+        return open_trials(config, {"recipe": recipe, **more}, parameters, tmp_path / "t", None)
+
+    open_with({"model": {"dim": 3}, "train": [{"path": "a"}]})
+    open_with({"model": {"dim": 3, "later": 1}, "train": [{"path": "a", "later": None}], "seed": 1})
+    with pytest.raises(DataError, match=r"differs in recipe\.train\.0\.path"):
+        open_with({"model": {"dim": 3}, "train": [{"path": "b"}]})
+    with pytest.raises(DataError, match="differs in folds"):
+        open_with({"model": {"dim": 3}, "train": [{"path": "a"}]}, folds=3)
+
+
 def test_a_grid_is_there_from_the_start(tmp_path: Path) -> None:
     found = opened(tmp_path / "s", method="grid", trials=None)
     again = opened(tmp_path / "s", method="grid", trials=None)
