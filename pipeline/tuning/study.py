@@ -272,7 +272,7 @@ def _drawn_as(configuration: Configuration, parameters: tuple[Parameter, ...]) -
 
 
 def _differences(before: Mapping[str, Any], now: Mapping[str, Any], key: str = "") -> Iterator[str]:
-    """The keys that differ; of the base recipe a key that one of them lacks is another version's, as in `tfm compare`."""
+    """The keys that differ; of the base recipe one that only one of them has came with a later version."""
     shared = before.keys() & now.keys() if key.startswith("recipe.") else before.keys() | now.keys()
     for name in shared:
         yield from _differ(before.get(name), now.get(name), f"{key}{name}")
