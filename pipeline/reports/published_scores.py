@@ -61,6 +61,16 @@ def shown_scores(evaluations: Sequence[Evaluation], reporter: Reporter, looker: 
     return as_json(evaluations)
 
 
+def warn_of_failed(content: Mapping[str, Any], external: Sequence[str], out: Path, reporter: Reporter) -> None:
+    """Say how an external metric that failed is computed after all: that it works by now makes no scores stale.
+
+    content: of scores.json. external: the names of the external metrics that were asked for.
+    """
+    missing = {name for entry in (content, *content["others"].values()) for name in entry["missing"]}
+    if failed := [name for name in external if name in missing]:
+        reporter.warn(f"without {', '.join(failed)}: once its command works, remove {out} and evaluate again")
+
+
 def enter_looks(evaluations: Sequence[Evaluation], looker: Looker | None, reporter: Reporter) -> dict[str, str]:
     """Enters into the ledger that each of these test sets was looked at; how often by now, as `looks_at` says it."""
     if looker is not None:

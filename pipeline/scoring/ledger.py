@@ -14,7 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tfm.pipeline.artifacts.canonical_json import sha256_of_json
-from tfm.pipeline.artifacts.manifest import Manifest
+from tfm.pipeline.artifacts.manifest import Manifest, read_manifest
+from tfm.pipeline.errors import DataError
 from tfm.pipeline.runtime.progress import Reporter
 
 NAME = "ledger.jsonl"
@@ -87,6 +88,18 @@ def looker_of_models(models: Sequence[Manifest], chosen: str) -> Looker | None:
         return looker_of(models[0].path, models[0].fingerprint, chosen)
     together = sha256_of_json([each.fingerprint for each in models])
     return looker_of(models[0].path, together, f"{chosen}, as an ensemble")
+
+
+def looker_of_files(models: Sequence[Manifest], hypotheses: Path | None) -> Looker | None:
+    """Who looks at a test set by its files: the model, or an ensemble; else the model that the hypotheses are of."""
+    if models:
+        return looker_of_models(models, "files")
+    try:
+        made = None if hypotheses is None else read_manifest(hypotheses.parent, hypotheses.parent)
+    except (DataError, OSError):
+        return None  # not a file of an artifact
+    model = None if made is None else made.inputs.get("model")
+    return None if model is None or model.path is None else looker_of(Path(model.path), model.fingerprint, "files")
 
 
 def enter(root: Path, entries: Sequence[Look], reporter: Reporter) -> None:

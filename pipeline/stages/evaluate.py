@@ -1,6 +1,6 @@
 """The evaluate stage: scores with signatures and a report, from translations or from files alone."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.dataset.directions import Direction, targets_of
 from tfm.data.dataset.store import load_dataset
-from tfm.pipeline.artifacts.artifact import Input, Manifest, Plan, open_artifact, read_artifact
+from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact, read_artifact
 from tfm.pipeline.artifacts.compatibility import check_made_from, check_tokenizer, task_of
-from tfm.pipeline.artifacts.manifest import read_manifest
 from tfm.pipeline.config import DecodingConfig, Device, EvaluationConfig, Scored
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.reports.published_scores import published_scores, shown_scores
+from tfm.pipeline.reports.published_scores import published_scores, shown_scores, warn_of_failed
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.aligned_files import aligned, splits_scored, translated
 from tfm.pipeline.scoring.evaluation import Evaluation, Segments, assess
-from tfm.pipeline.scoring.ledger import Looker, looker_of, looker_of_models
+from tfm.pipeline.scoring.ledger import looker_of, looker_of_files
 from tfm.pipeline.scoring.metrics.external import external_scores, inputs_of
 from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.scoring.metrics.tokenization import check_installed
@@ -112,7 +111,7 @@ def evaluate_tests(
     content = published_scores(todo, work, training, command, reporter, looker)
     if scored == "valid":
         reporter.line("these are scores of the validation split; the test sets are for `tfm evaluate --final`")
-    _warn_of_failed(content, config, out, reporter)
+    warn_of_failed(content, [metric.name for metric in config.external], out, reporter)
     return content
 
 
@@ -185,35 +184,18 @@ def evaluate_files(
         return [_assess(segments, suited, loaded, asked, seed=seed, reporter=reporter)]
 
     members = [] if model is None else [open_artifact(each, "train") for each in (model, *ensemble)]
-    looker = _looker(members, hypotheses)
+    looker = looker_of_files(members, hypotheses)
     if out is None:
         return shown_scores(work(None), reporter, looker)
     inputs = {name: Input.of_file(file) for name, file in files.items() if file is not None}
     inputs |= {f"model {number}" if number > 1 else "model": each.as_input() for number, each in enumerate(members, 1)}
     inputs |= _inputs(config)
-    resolved = _resolved(config)
-    if hypotheses is None:
-        resolved["decoding"] = decoding.model_dump(mode="json")
-    if prefix is not None:
-        resolved["prefix"] = prefix
-    if to is not None:
-        resolved["to"] = to
+    given = {"prefix": prefix, "to": to, "decoding": decoding.model_dump(mode="json") if hypotheses is None else None}
+    resolved = _resolved(config) | {name: value for name, value in given.items() if value is not None}
     todo = Plan(stage="evaluate", folder=out, config=resolved, inputs=inputs, seed=seed)
     content = published_scores(todo, work, None, command, reporter, looker)
-    _warn_of_failed(content, config, out, reporter)
+    warn_of_failed(content, [metric.name for metric in config.external], out, reporter)
     return content
-
-
-def _looker(members: Sequence[Manifest], hypotheses: Path | None) -> Looker | None:
-    """Who looks at a test set by its files: the model, or an ensemble; else the model that the hypotheses are of."""
-    if members:
-        return looker_of_models(members, "files")
-    try:
-        made = None if hypotheses is None else read_manifest(hypotheses.parent, hypotheses.parent)
-    except (DataError, OSError):
-        return None  # not a file of an artifact
-    model = None if made is None else made.inputs.get("model")
-    return None if model is None or model.path is None else looker_of(Path(model.path), model.fingerprint, "files")
 
 
 def _check(config: EvaluationConfig) -> None:
@@ -223,13 +205,6 @@ def _check(config: EvaluationConfig) -> None:
         check_installed(config)
     if folder := folder_of(config):
         check_folder(folder)
-
-
-def _warn_of_failed(content: Mapping[str, Any], config: EvaluationConfig, out: Path, reporter: Reporter) -> None:
-    """Say how an external metric that failed is computed after all: that it works by now makes no scores stale."""
-    missing = {name for entry in (content, *content["others"].values()) for name in entry["missing"]}
-    if failed := [metric.name for metric in config.external if metric.name in missing]:
-        reporter.warn(f"without {', '.join(failed)}: once its command works, remove {out} and evaluate again")
 
 
 def _resolved(config: EvaluationConfig) -> dict[str, Any]:
