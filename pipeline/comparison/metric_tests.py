@@ -9,7 +9,7 @@ from tfm.pipeline.comparison.metric_statistics import Counted, Missing, count
 from tfm.pipeline.comparison.runs import Comparison
 from tfm.pipeline.comparison.systems import NO_TRANSLATIONS, System, read_system
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.runtime.progress import Quiet, Reporter
 from tfm.pipeline.significance.holm import LEVEL
 from tfm.pipeline.significance.paired_tests import Difference, Result, compare_systems
 from tfm.pipeline.significance.resampling import RESAMPLES, TRIALS, seed_of_tests
@@ -78,7 +78,7 @@ def run_tests(found: Comparison, metrics: Sequence[str], reporter: Reporter, *, 
     by_run: dict[str, dict[str, Measured]] = {}
     by_row: dict[str, dict[str, Measured]] = {}
     num_segments = 0
-    with reporter.bar("testing", len(metrics) * len(runs), "scores") as bar:
+    with (reporter if metrics else Quiet()).bar("testing", len(metrics) * len(runs), "scores") as bar:
         for metric in metrics:
             counted = count(metric, found, runs, systems)
             missing += counted.missing

@@ -97,6 +97,8 @@ def validated(recipe: Recipe, *, command: Sequence[str], reporter: Reporter) -> 
 def read_candidate(folder: Path) -> Candidate:
     """The run in a folder. Raises DataError where its model has no scores of its validation split."""
     run = Run(folder, "valid")
+    if not folder.is_dir():
+        raise DataError("there is no such folder", file=folder)
     if not run.scores.exists():
         raise DataError(f"there are no scores of the validation split here: {HOW}", file=run.scores)
     model, scores = open_artifact(run.model, "train"), open_artifact(run.scores, "evaluate")

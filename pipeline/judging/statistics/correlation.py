@@ -14,11 +14,11 @@ from scipy.stats import kendalltau
 
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.judging.statistics.agreement import Unit
+from tfm.pipeline.judging.statistics.ratings import NUM_DRAWS, drawn_segments
 from tfm.pipeline.scoring.metrics.registry import METRICS
 from tfm.pipeline.scoring.metrics.tokenization import make_bleu
 from tfm.pipeline.significance.segment_statistics import segment_statistics
 
-NUM_DRAWS, SEED = 1000, 12345
 MOST = 1500  # values whose pairs are held all at once
 
 Array = npt.NDArray[np.float64]
@@ -112,9 +112,7 @@ def over_segments(
     if value is None or len(segments) < 2:
         return Estimate(value)
     place = {segment: i for i, segment in enumerate(segments)}
-    random = np.random.default_rng(SEED)
-    drawn = random.multinomial(len(segments), np.full(len(segments), 1 / len(segments)), size=num_draws)
-    counts = drawn[:, [place[segment] for segment, _ in units]].astype(np.float64)
+    counts = drawn_segments(len(segments), num_draws)[:, [place[segment] for segment, _ in units]].astype(np.float64)
     again = coefficient.of_draws(counts, given, beside)
     again = again[~np.isnan(again)]
     if not again.size:

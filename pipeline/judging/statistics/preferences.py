@@ -10,14 +10,13 @@ import numpy.typing as npt
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import binomtest
 
+from tfm.pipeline.judging.statistics.ratings import NUM_DRAWS, drawn_segments
 from tfm.pipeline.significance.holm import LEVEL, holm
 
 Floats = npt.NDArray[np.float64]
 
 PRIOR = 1.0
 """Ties between every two systems, added to the data so that a system that always wins has a finite strength."""
-NUM_DRAWS = 1000
-SEED = 12345
 TOLERANCE = 1e-10
 MOST_STEPS = 100_000
 
@@ -119,8 +118,7 @@ def strengths(preferences: Sequence[Preference], systems: Sequence[str]) -> list
     values = bradley_terry(counts.sum(0))
     low, high = [None] * len(systems), [None] * len(systems)
     if len(groups(counts.sum(0), systems, "strong")) == 1:
-        random = np.random.default_rng(SEED)
-        drawn = random.multinomial(len(segments), np.full(len(segments), 1 / len(segments)), size=NUM_DRAWS)
+        drawn = drawn_segments(len(segments), NUM_DRAWS)
         low, high = np.percentile(bradley_terry(np.tensordot(drawn, counts, 1)), (2.5, 97.5), axis=0).tolist()
     found = []
     for i, system in enumerate(systems):

@@ -5,10 +5,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 from scipy.stats import t
 
 CONFIDENCE = 0.95
 """Of every interval."""
+NUM_DRAWS, SEED = 1000, 12345
+"""Of the segments, for intervals by bootstrap."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,12 @@ class Mean:
     low: float | None
     high: float | None
     num_segments: int
+
+
+def drawn_segments(num_segments: int, num_draws: int) -> npt.NDArray[np.int64]:
+    """How often each of some segments comes up (num_draws, num_segments) in bootstrap draws of as many (Efron 1979)."""
+    random = np.random.default_rng(SEED)
+    return random.multinomial(num_segments, np.full(num_segments, 1 / num_segments), size=num_draws)
 
 
 def by_segment(judgments: Iterable[Judgment]) -> dict[str, dict[str, float]]:

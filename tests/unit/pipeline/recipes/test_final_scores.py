@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.recipes.final_scores import Candidate, choose
+from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.recipes.final_scores import Candidate, choose, read_candidate
 from tfm.pipeline.scoring.evaluation import Evaluation
 from tfm.pipeline.scoring.metrics.score import LOWER, Score
 
@@ -57,3 +57,8 @@ def test_what_does_not_compare_is_refused_with_the_reason() -> None:
     ):
         with pytest.raises(RecipeError, match=reason):
             choose([bleu, other])
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"nowhere: there is no such folder$"):
+        read_candidate(tmp_path / "nowhere")
