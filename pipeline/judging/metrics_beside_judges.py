@@ -13,7 +13,6 @@ from tfm.pipeline.judging.campaign import Campaign
 from tfm.pipeline.judging.findings import Findings
 from tfm.pipeline.judging.statistics.agreement import Unit
 from tfm.pipeline.judging.statistics.correlation import (
-    NUM_DRAWS,
     Correlation,
     MetricScores,
     columns,
@@ -21,7 +20,7 @@ from tfm.pipeline.judging.statistics.correlation import (
     metric_scores,
     of_pairs,
 )
-from tfm.pipeline.judging.statistics.ratings import Judgment, by_segment
+from tfm.pipeline.judging.statistics.ratings import NUM_DRAWS, Judgment, by_segment
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolved
 from tfm.pipeline.scoring.metrics.left_out import left_out
 
