@@ -114,7 +114,7 @@ def load_dataset(folder: Path) -> Dataset:
     train = load_split(folder / "train", texts=False)
     turns = read_turns(about["train_corpora"], len(train), folder / DATASET_FILE)
     weights = train.weights * _factors(about["train_corpora"], len(train), folder / DATASET_FILE)
-    return Dataset(
+    data = Dataset(
         train=replace(train, turns=turns, weights=weights),
         valid=load_split(folder / "valid", texts=True),
         tests={name: load_split(folder / name, texts=True) for name in about["tests"]},
@@ -122,6 +122,12 @@ def load_dataset(folder: Path) -> Dataset:
         tokenizer_folder=folder / TOKENIZER_FOLDER,
         directions=read_directions(about, folder / DATASET_FILE),
     )
+    if data.directions:
+        splits = {"train": data.train, "valid": data.valid, **data.tests}
+        said = {name: sum(each.rows for each in some) for name, some in data.directions.items()}
+        if said != {name: len(split) for name, split in splits.items()}:
+            raise DataError("has no valid `directions`: not one for each row", file=folder / DATASET_FILE)
+    return data
 
 
 def _factors(corpora: Sequence[dict[str, Any]], num_rows: int, file: Path) -> NDArray[np.float64] | float:

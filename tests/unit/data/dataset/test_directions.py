@@ -1,0 +1,60 @@
+"""The languages in dataset.json: read as they were written, and not believed where they do not fit the rows."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.tiny_training import write_dataset
+from tfm.data.dataset.directions import Direction, targets_of
+from tfm.data.dataset.store import DATASET_FILE, load_dataset
+from tfm.data.errors import DataError
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_dataset(tmp_path / "dataset", num_train=4)
+
+
+def put(folder: Path, **content: object) -> None:
+    about = json.loads((folder / DATASET_FILE).read_text("utf-8"))
+    (folder / DATASET_FILE).write_text(json.dumps({**about, **content}))
+
+
+def test_a_dataset_without_languages_has_no_directions(folder: Path) -> None:
+    assert load_dataset(folder).directions == {}
+
+
+def test_directions_are_those_of_the_rows(folder: Path) -> None:
+    sizes = len(load_dataset(folder).train), len(load_dataset(folder).valid)
+    put(
+        folder,
+        directions={"train": [["eng", "deu", 1], ["eng", "hin", sizes[0] - 1]], "valid": [["deu", "eng", sizes[1]]]},
+    )
+    found = load_dataset(folder).directions
+    assert found["valid"] == (Direction("deu", "eng", sizes[1]),)
+    assert targets_of(found["train"]) == ["deu", *["hin"] * (sizes[0] - 1)]
+
+
+@pytest.mark.parametrize(
+    "directions",
+    [
+        *(7, [], ["eng"], {"train": 1}, {"train": [["eng", "deu"]]}, {"train": ["abc"]}, {"train": [["eng", 3, 4]]}),
+        *({"train": [["eng", "Deu", 4]]}, {"train": [["eng", "deu", -4]]}, {"train": [["eng", "deu", 4.0]]}),
+        *({"train": [["eng", "deu", True]]}, {"train": [["eng", "deu", 4]]}, {"x": [["eng", "deu", 4]]}),
+    ],
+)
+def test_what_is_no_direction_or_not_of_these_rows_is_refused(folder: Path, directions: object) -> None:
+    put(folder, directions=directions)
+    with pytest.raises(DataError, match="has no valid `directions`"):
+        load_dataset(folder)
+
+
+@pytest.mark.parametrize("factor", ["x", 0, -1, float("nan"), None, [2]])
+def test_a_factor_that_is_none_is_refused(folder: Path, factor: object) -> None:
+    rows = len(load_dataset(folder).train)
+    put(folder, train_corpora=[{"rows": rows, "weight": 1.0, "factor": factor}])
+    with pytest.raises(DataError, match="train_corpora"):
+        load_dataset(folder)
+    put(folder, train_corpora=[{"rows": rows, "weight": 1.0, "factor": 0.5}])
+    assert load_dataset(folder).train.weights.tolist() == [0.5] * rows
