@@ -14,6 +14,7 @@ from tfm.model.config import EMBEDS, LEARNS, Task
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.reports.evaluation_report import NAMES
 from tfm.pipeline.scoring.metrics.registry import METRICS
+from tfm.pipeline.scoring.metrics.wrong_language import LanguageIdentifier, wrong_language
 from tfm.pipeline.tasks.abilities import ABILITIES, LOWER_IS_BETTER, evaluation_of, tasks_that
 from tfm.pipeline.tasks.registry import TASKS
 
@@ -96,6 +97,10 @@ def test_what_is_better_is_so_by_the_metrics_themselves() -> None:
         assert best != worst, name
         if worst > best:
             worse_is_higher.add(name)
+    knows = LanguageIdentifier({"eng": [" ".join(good)], "deu": ["ein Hund läuft über die weite grüne Wiese"]})
+    right, wrong = (wrong_language([" ".join(good)], [asked], knows).score for asked in ("eng", "deu"))
+    if wrong > right:
+        worse_is_higher.add("wrong_language")
     assert worse_is_higher | {"loss", "perplexity", "word_perplexity", "bits_per_character"} == LOWER_IS_BETTER
 
 
