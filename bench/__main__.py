@@ -12,6 +12,7 @@ from bench.decode import decode
 from bench.preprocess import preprocess
 from bench.processes import Failed
 from bench.search import search
+from bench.search_seconds import search_seconds
 from bench.softmax import softmax
 from bench.startup import startup
 from bench.train import train
@@ -41,8 +42,8 @@ def told(bench: Callable[..., None]) -> Callable[..., None]:
     return handled
 
 
-for each in (train, decode, preprocess, startup, ceilings, complexity, softmax, search):
-    app.command(name=each.__name__)(told(each))
+for each in (train, decode, preprocess, startup, ceilings, complexity, softmax, search, search_seconds):
+    app.command(name=each.__name__.replace("_", "-"))(told(each))
 
 
 if __name__ == "__main__":

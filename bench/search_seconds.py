@@ -1,0 +1,95 @@
+"""`python -m bench search-seconds`: ways to search a real recipe, each with as many seconds, over several seeds."""
+
+import json
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, NamedTuple
+
+import typer
+
+from bench.options import Json
+
+WAYS: Mapping[str, tuple[str, str]] = {
+    "random": ("random", "none"),
+    "tpe": ("tpe", "none"),
+    "tpe, median": ("tpe", "median"),
+    "tpe, hyperband": ("tpe", "hyperband"),
+}
+"""Each way: method and pruning."""
+FILE = Path("recipes/search/small.toml")
+
+
+class Found(NamedTuple):
+    """What one search found: the best validation loss, of how many trials, of which so many were finished."""
+
+    loss: float
+    trials: int
+    finished: int
+
+
+def search_seconds(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A search, whose limit holds for each way.")] = FILE,
+    seeds: Annotated[int, typer.Option("--seeds", metavar="N", min=1)] = 5,
+    way: Annotated[list[str] | None, typer.Option("--way", metavar="NAME", help="Only this way; repeatable.")] = None,
+    as_json: Json = None,
+) -> None:
+    """Random search beside TPE, with and without pruning, at equal seconds of work: the best validation loss."""
+    ways = {name: WAYS[name] for name in way or WAYS}
+    found: dict[str, list[Found]] = {name: [] for name in ways}
+    with TemporaryDirectory() as folder:
+        for seed in range(1, seeds + 1):
+            for name, (method, pruning) in ways.items():  # in turn, so that a busy hour is everybody's
+                found[name].append(searched(file, method, pruning, seed, Path(folder)))
+                typer.echo(f"seed {seed}, {name}: {found[name][-1]}", err=True)
+    if as_json is not None:
+        as_json.write_text(json.dumps({name: [each._asdict() for each in some] for name, some in found.items()}) + "\n")
+    print("\n".join(table(found)))
+
+
+def searched(file: Path, method: str, pruning: str, seed: int, root: Path) -> Found:
+    """One search, from its beginning to its limit."""
+    from tfm.pipeline.runtime.progress import Quiet
+    from tfm.pipeline.tuning.config import load_search
+    from tfm.pipeline.tuning.results import results
+    from tfm.pipeline.tuning.search import open_search
+    from tfm.pipeline.tuning.worker import Work, work
+
+    content = load_search(file).model_dump(mode="json", exclude_none=True)
+    content |= {"base": str((file.parent / content["base"]).resolve()), "method": method, "pruning": pruning}
+    content |= {"seed": seed, "name": f"{method}-{pruning}-{seed}", "keep": 1}
+    copy = root / f"{content['name']}.toml"
+    copy.write_text(as_toml(content), encoding="utf-8")
+    search = open_search(copy, root=root / "runs")
+    work(Work(search.trials, search.base, search.sets, ("bench",), Quiet()))
+    ended = results(search.trials)
+    assert ended.best is not None
+    assert ended.best.value is not None
+    return Found(ended.best.value, len(ended.trials), len(ended.ranked))
+
+
+def as_toml(content: Mapping[str, object]) -> str:
+    """A search as its file: keys with values, and tables within tables in one line each."""
+    space = content["space"]
+    assert isinstance(space, Mapping)
+    keys = {key: value for key, value in content.items() if not isinstance(value, Mapping)}
+    lines = ["[search]", *(f"{key} = {_value(value)}" for key, value in keys.items()), "[search.space]"]
+    return "\n".join([*lines, *(f'"{key}" = {_value(value)}' for key, value in space.items())]) + "\n"
+
+
+def _value(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f'"{key}" = {_value(each)}' for key, each in value.items()) + " }"
+    return json.dumps(value)  # numbers, texts, lists, true and false are written as in JSON
+
+
+def table(found: Mapping[str, Sequence[Found]]) -> list[str]:
+    """One row a way: the best loss over seeds, and how many trials there were time for."""
+    rows = [f"{'':16}{'best loss':>10}{'lowest':>10}{'highest':>10}{'trials':>8}{'finished':>10}"]
+    for name, some in found.items():
+        losses = [each.loss for each in some]
+        middle = f"{statistics.fmean(losses):10.4f}{min(losses):10.4f}{max(losses):10.4f}"
+        counts = [statistics.fmean(each[place] for each in some) for place in (1, 2)]
+        rows.append(f"{name:16}{middle}{counts[0]:8.1f}{counts[1]:10.1f}")
+    return rows
