@@ -11,6 +11,7 @@ PROMISES = {
     "ranks": "Several processes stop together, die together and resume together",
     "killed": "A stage killed at any write leaves the old artifact or the new one, and runs again to the same bytes",
     "failed": "A stage whose write, sync, rename or removal fails (disk full, file too large) leaves no damage",
+    "search": "A search whose workers are killed loses updates since a checkpoint alone, and runs no trial twice",
     "place": "A place that cannot be written to is reported before any work",
     "damaged": "A file changed, truncated, removed or added is detected by the stage that would read it",
     "mixed": "Artifacts that do not belong together (tokenizer, dataset, model, format) are rejected before any work",

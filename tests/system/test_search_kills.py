@@ -13,7 +13,7 @@ import pytest
 
 from tests.cli.user import RECIPE, ROOT, write_corpora
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.promise("search")]
 KILLS = 20
 FILE = """
 [search]
@@ -65,7 +65,7 @@ def said(trials: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{key: each[key] for key in keys} for each in trials]
 
 
-def test_killed_twenty_times_it_finds_what_it_would_have_found(tmp_path: Path) -> None:
+def test_killed_twenty_times_it_finds_what_it_would_have_found(tmp_path: Path, record_property: Any) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
     for folder in (one, other):
         folder.mkdir()
@@ -82,6 +82,7 @@ def test_killed_twenty_times_it_finds_what_it_would_have_found(tmp_path: Path) -
         process.send_signal(signal.SIGKILL)
         process.communicate()
     assert said(finish(other)) == said(expected)
+    record_property("kills", KILLS)
 
 
 def test_two_workers_share_the_trials_and_one_may_die(tmp_path: Path) -> None:
