@@ -12,10 +12,10 @@ from bench.decode import decode
 from bench.preprocess import preprocess
 from bench.processes import Failed
 from bench.search import search
-from bench.search_seconds import search_seconds
 from bench.softmax import softmax
 from bench.startup import startup
 from bench.train import train
+from bench.trials import trials
 from tfm.pipeline.errors import TfmError
 
 app = typer.Typer(
@@ -42,8 +42,8 @@ def told(bench: Callable[..., None]) -> Callable[..., None]:
     return handled
 
 
-for each in (train, decode, preprocess, startup, ceilings, complexity, softmax, search, search_seconds):
-    app.command(name=each.__name__.replace("_", "-"))(told(each))
+for each in (train, decode, preprocess, startup, ceilings, complexity, softmax, search, trials):
+    app.command(name=each.__name__)(told(each))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from bench.__main__ import app
 from bench.processes import Failed, run
 
-BENCHES = ("train", "decode", "preprocess", "startup", "ceilings", "complexity", "softmax", "search")
+BENCHES = ("train", "decode", "preprocess", "startup", "ceilings", "complexity", "softmax", "search", "trials")
 ROOT = Path(__file__).parents[3]
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.search_seconds import FILE, Found, as_toml, table
+from bench.trials import FILE, Found, as_toml, table
 from tfm.pipeline.tuning.config import load_search
 from tfm.pipeline.tuning.search import open_search
 

@@ -1,4 +1,4 @@
-"""`python -m bench search-seconds`: ways to search a real recipe, each with as many seconds, over several seeds."""
+"""`python -m bench trials`: ways to search a real recipe, each with as many seconds, over several seeds."""
 
 import json
 import statistics
@@ -29,13 +29,13 @@ class Found(NamedTuple):
     finished: int
 
 
-def search_seconds(
+def trials(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A search, whose limit holds for each way.")] = FILE,
     seeds: Annotated[int, typer.Option("--seeds", metavar="N", min=1)] = 5,
     way: Annotated[list[str] | None, typer.Option("--way", metavar="NAME", help="Only this way; repeatable.")] = None,
     as_json: Json = None,
 ) -> None:
-    """Random search beside TPE, with and without pruning, at equal seconds of work: the best validation loss."""
+    """Random search beside TPE, pruned or not, at equal seconds."""
     ways = {name: WAYS[name] for name in way or WAYS}
     found: dict[str, list[Found]] = {name: [] for name in ways}
     with TemporaryDirectory() as folder:
