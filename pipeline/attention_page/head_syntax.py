@@ -20,7 +20,6 @@ from tfm.pipeline.attention_page.tagged_corpus import Sentence
 
 Shares: TypeAlias = NDArray[np.float64]
 Towards = Literal["governor", "dependent"]
-TOWARDS: tuple[Towards, ...] = ("governor", "dependent")
 FEWEST = 20  # words that ask, for a relation to stand in the table: of fewer a share says little
 NOWHERE = -1.0  # less than any share of attention
 
@@ -100,8 +99,8 @@ class SyntaxSums:
         attended = attention.max(2) > 0
         for key, word, right in questions(sentence):
             hits = np.isin(most[:, word], list(right)) & attended[:, word]
-            so_far = self._right[key].setdefault((kind, layer), np.zeros(len(attention), np.int64))
-            so_far += hits
+            so_far = self._right[key].get((kind, layer), np.zeros(len(attention), np.int64))
+            self._right[key][kind, layer] = so_far + hits
 
     def relations(self) -> Iterator[Relation]:
         """Each relation in both directions, the frequent first."""

@@ -13,7 +13,6 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.tuning.config import ParameterConfig, Value
 
 if TYPE_CHECKING:
-    from optuna.distributions import BaseDistribution
     from optuna.trial import Trial
 
 Configuration: TypeAlias = dict[str, Value]
@@ -37,16 +36,6 @@ class Parameter:
         """Whether the key has a value beside those of the keys before it."""
         return all(key in others and others[key] == value for key, value in self.only_if)
 
-    def distribution(self) -> "BaseDistribution":
-        """What Optuna draws from."""
-        from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-
-        if self.values is None:
-            return FloatDistribution(self.low, self.high, log=self.log)
-        if self.ordered:
-            return IntDistribution(0, len(self.values) - 1)
-        return CategoricalDistribution(self.values)
-
     def suggested(self, trial: "Trial") -> Value:
         """The value that a trial of Optuna has for this key, drawn by its sampler where it has none yet."""
         if self.values is None:
@@ -56,10 +45,6 @@ class Parameter:
         found = trial.suggest_categorical(self.key, self.values)
         assert found is not None
         return found
-
-    def value_of(self, drawn: Value) -> Value:
-        """The value that stands behind what Optuna keeps of it."""
-        return self.values[int(drawn)] if self.ordered and self.values is not None else drawn
 
     def in_words(self) -> str:
         """What the key may be, as a report says it."""

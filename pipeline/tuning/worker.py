@@ -120,13 +120,15 @@ def _processes(
     once. What they write to stdout is dropped: data go there once, from this process.
     """
     pipes: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
-    started = [subprocess.Popen(command, env=environment, process_group=0, **pipes) for _ in range(number)]
-    listeners = [threading.Thread(target=_pass_on, args=(each.stderr, reporter), daemon=True) for each in started]
-    for each in listeners:
-        each.start()
+    started: list[subprocess.Popen[str]] = []
+    listeners: list[threading.Thread] = []
     if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:  # nobody else tells them that the terminal was closed
         signal.signal(signal.SIGHUP, signal.default_int_handler)
     try:
+        for _ in range(number):
+            started.append(subprocess.Popen(command, env=environment, process_group=0, **pipes))
+            listeners.append(threading.Thread(target=_pass_on, args=(started[-1].stderr, reporter), daemon=True))
+            listeners[-1].start()
         yield started
     except BaseException:
         _ask_to_stop(started)

@@ -1,13 +1,29 @@
 """What our samplers share: draws that depend on seed, trial and key alone, and finished trials from best to worst."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from hashlib import sha256
+from typing import Any
 
 import numpy as np
-from optuna.distributions import FloatDistribution
+from optuna.distributions import BaseDistribution, FloatDistribution
+from optuna.samplers import BaseSampler
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
+
+
+class KeyByKey(BaseSampler):
+    """A sampler of Optuna's that draws each key by itself: it has `sample_independent` alone."""
+
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        """No key is drawn together with others."""
+        return {}
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: Mapping[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """No key is drawn together with others."""
+        return {}
 
 
 def generator(seed: int, number: int, name: str = "") -> np.random.Generator:

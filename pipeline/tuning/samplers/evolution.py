@@ -6,36 +6,24 @@ probability a key then mutates: a value with an order goes to a neighbour, a num
 step, a category becomes another one.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
-from optuna.samplers import BaseSampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
-from tfm.pipeline.tuning.samplers.draws import best_before, from_unit, generator, to_unit
+from tfm.pipeline.tuning.samplers.draws import KeyByKey, best_before, from_unit, generator, to_unit
 
 STEP = 0.1
 """Deviation of a mutation of a number without steps, as part of its range."""
 
 
-class EvolutionSampler(BaseSampler):
+class EvolutionSampler(KeyByKey):
     """population: trials of a generation; survivors: parents of the next; mutation: the probability of each key."""
 
     def __init__(self, population: int, survivors: int, mutation: float, seed: int) -> None:
         self.population, self.survivors, self.mutation, self.seed = population, survivors, mutation, seed
-
-    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        """None: each key is drawn by itself, from the same two parents."""
-        return {}
-
-    def sample_relative(
-        self, study: Study, trial: FrozenTrial, search_space: Mapping[str, BaseDistribution]
-    ) -> dict[str, Any]:
-        """Nothing: each key is drawn by itself."""
-        return {}
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution

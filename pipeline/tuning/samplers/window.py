@@ -5,33 +5,21 @@ a window is open, at first in the middle. In each round N' trials draw every key
 window moves so that the key's value in the best trial so far lies in its centre; at an edge it stays inside the range.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
-from optuna.samplers import BaseSampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
-from tfm.pipeline.tuning.samplers.draws import best_before, from_unit, generator, to_unit
+from tfm.pipeline.tuning.samplers.draws import KeyByKey, best_before, from_unit, generator, to_unit
 
 
-class WindowSampler(BaseSampler):
+class WindowSampler(KeyByKey):
     """size: values in the window of a key with steps; share: width of that of a key without, of its range; seed: the
     draws are a function of it and of the trial's number."""
 
     def __init__(self, size: int, share: float, trials_a_round: int, seed: int) -> None:
         self.size, self.share, self.trials_a_round, self.seed = size, share, trials_a_round, seed
-
-    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        """None: each key is drawn by itself."""
-        return {}
-
-    def sample_relative(
-        self, study: Study, trial: FrozenTrial, search_space: Mapping[str, BaseDistribution]
-    ) -> dict[str, Any]:
-        """Nothing: each key is drawn by itself."""
-        return {}
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
