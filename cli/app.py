@@ -31,8 +31,11 @@ from tfm.cli.commands.train import train
 from tfm.cli.commands.translate import translate
 from tfm.cli.options import IO_ERROR, argv
 from tfm.cli.streams import lead_nowhere
-from tfm.cli.torchrun_output import first_speaks, has_no_part, stderr_of
+from tfm.cli.torchrun_output import INTERRUPTED, first_speaks, has_no_part, stderr_of
 from tfm.pipeline.errors import Stopped, TfmError
+
+GO_ON = ("train", "run", "search")
+"""Commands that go on where they were stopped."""
 
 
 @dataclass
@@ -61,8 +64,10 @@ class ErrorHandler:
                 place = error.filename2 or error.filename or "stdin or stdout"
                 self._leave(f"{place}: {error.strerror or error}", IO_ERROR, error)
             except KeyboardInterrupt as error:
-                kept = "stopped; finished work is kept, and the same command resumes"
-                self._leave(f"{kept}{_again()}", Stopped.exit_code, error)
+                if command.__name__ in GO_ON:
+                    kept = "stopped; finished work is kept, and the same command resumes"
+                    self._leave(f"{kept}{_again()}", Stopped.exit_code, error)
+                self._leave(f"stopped; the same command begins again{_again()}", INTERRUPTED, error)
 
         return handled
 

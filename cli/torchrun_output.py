@@ -14,7 +14,8 @@ from tfm.pipeline.runtime.torchrun import rank_and_size
 TOGETHER = ("train", "run")
 """Commands in which all processes take part. All others run only in the first process."""
 SECONDS_FOR_THE_FIRST = 15.0
-_INTERRUPTED = 130  # typer's code for a Ctrl-C before a command begins
+INTERRUPTED = 130
+"""Exit code after a Ctrl-C where nothing is to be gone on with, and typer's before a command begins."""
 
 
 @contextmanager
@@ -30,7 +31,7 @@ def first_speaks() -> Iterator[None]:
             yield
     except SystemExit as end:
         # Exiting at once could end the first process before it has printed its error.
-        if end.code not in (None, 0, Stopped.exit_code, _INTERRUPTED):
+        if end.code not in (None, 0, Stopped.exit_code, INTERRUPTED):
             with suppress(KeyboardInterrupt):
                 time.sleep(SECONDS_FOR_THE_FIRST)
                 print(said.getvalue(), end="", file=sys.stderr)

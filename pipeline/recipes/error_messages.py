@@ -3,7 +3,7 @@
 import difflib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias, get_args
+from typing import Any, NamedTuple, TypeAlias, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -132,11 +132,13 @@ def model_of(annotation: Any) -> type[BaseModel] | None:
 
 
 def _keys(model: type[BaseModel], key: Key) -> Iterator[Key]:
+    """All keys, as `--set` takes them: of a list those of its first item, of a table with names of its own NAME's."""
     for name, field in model.model_fields.items():
         yield (*key, name)
         below = model_of(field.annotation)
         if below is not None:
-            yield from _keys(below, (*key, name))
+            item = {tuple: ("0",), dict: ("NAME",)}.get(get_origin(field.annotation), ())
+            yield from _keys(below, (*key, name, *item))
 
 
 def shown(value: object) -> str:

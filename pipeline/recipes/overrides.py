@@ -34,7 +34,7 @@ def put(raw: Any, setting: Setting, schema: type[BaseModel]) -> None:
     """Put one value over what a recipe says; of a list that it does not name the default is taken."""
     key, node = setting.key, raw
     for place in range(1, len(key)):
-        at = _place(node, key[:place], setting.label)
+        at = _place(node, key[:place], setting)
         inside = node[at] if isinstance(node, list) else node.get(at)
         items = _default_items(key[:place], schema) if key[place].isdigit() else None
         if items is not None and not isinstance(inside, list):
@@ -43,7 +43,7 @@ def put(raw: Any, setting: Setting, schema: type[BaseModel]) -> None:
             inside = {}
         node[at] = inside
         node = inside
-    node[_place(node, key, setting.label)] = setting.value
+    node[_place(node, key, setting)] = setting.value
 
 
 def _default_items(key: Key, schema: type[BaseModel]) -> list[Any] | None:
@@ -53,15 +53,18 @@ def _default_items(key: Key, schema: type[BaseModel]) -> list[Any] | None:
     return list(default) if isinstance(default, tuple) else None
 
 
-def _place(node: Any, key: Key, label: str) -> Any:
+def _place(node: Any, key: Key, setting: Setting) -> Any:
     """Where the last part of a key stands in a table, or in a list."""
     if not isinstance(node, list):
         return key[-1]
     name, part = ".".join(key[:-1]), key[-1]
     if not node:
-        raise RecipeError(f"{label}: {name} has no items here: give the whole list")
+        raise RecipeError(f"{setting.label}: {name} has no items here: give the whole list")
     if not part.isascii() or not part.isdigit() or int(part) >= len(node):
-        raise RecipeError(f"{label}: {name} has items 0 to {len(node) - 1}, and {part!r} is not one of them")
+        has = "one item, 0" if len(node) == 1 else f"items 0 to {len(node) - 1}"
+        meant = not part.isdigit() and key == setting.key and isinstance(node[0], dict)
+        hint = f"; did you mean {name}.0.{part}?" if meant else ""
+        raise RecipeError(f"{setting.label}: {name} has {has}, and {part!r} is not one of them{hint}")
     return int(part)
 
 

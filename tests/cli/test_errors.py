@@ -108,6 +108,28 @@ def test_a_reader_that_has_seen_enough(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "stopped_in", "code"),
+    [
+        (("run", "recipe.toml"), "tfm.pipeline.recipes.several_recipes.load_recipes", 75),
+        (("compare", "run"), "tfm.pipeline.comparison.runs.compare_runs", 130),
+        (("inspect", "run"), "tfm.pipeline.artifacts.artifact.inspect", 130),
+    ],
+)
+def test_ctrl_c_promises_to_go_on_only_where_something_does(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: tuple[str, ...], stopped_in: str, code: int
+) -> None:
+    def stop(*args: object, **kwargs: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(stopped_in, stop)
+    monkeypatch.chdir(tmp_path)
+    result = tfm(*words)
+    assert result.code == code
+    assert ("the same command resumes" in result.err) == (code == 75)
+    assert ("the same command begins again" in result.err) == (code == 130)
+
+
+@pytest.mark.parametrize(
     "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)], ids=["SIGINT", "SIGTERM"]
 )
 def test_training_stopped_by_a_signal_says_how_to_go_on(stages: Stages, tmp_path: Path, number: int) -> None:

@@ -97,6 +97,17 @@ def test_set_reaches_into_lists(tmp_path: Path) -> None:
     assert "'x' is not one of them" in problem(tmp_path, text, "data.train.x.weight=2")
 
 
+def test_what_an_unknown_key_is_said_to_be_can_be_set(tmp_path: Path) -> None:
+    text = '[[data.train]]\nformat = "generated"\npath = "grammar"\nsplit = "train"\nsize = 5\n'
+    for key in ("size", "data.size"):
+        assert "did you mean data.train.0.size or " in problem(tmp_path, text, f"{key}=9")
+    said = problem(tmp_path, text, "data.train.size=9")
+    assert said.endswith("has one item, 0, and 'size' is not one of them; did you mean data.train.0.size?")
+    assert load_recipe(write(tmp_path, text), ["data.train.0.size=9"]).data.train[0].size == 9
+    assert "did you mean" not in problem(tmp_path, text, "data.train.one.size=9")
+    assert "did you mean" not in problem(tmp_path, text, "data.train.1.size=9")
+
+
 def test_set_reaches_into_lists_that_the_recipe_does_not_name(tmp_path: Path) -> None:
     one = write(tmp_path, 'data.train = { source = "a", target = "b" }', "one.toml")
     sets = ["data.train.0.weight=2", "data.train.0.epochs=[1, 3]", "data.train.0.epochs.1=10"]
@@ -168,6 +179,9 @@ def test_several_problems_are_counted_and_the_unknown_key_comes_first(tmp_path: 
         ("training", ["--set training: ", "KEY=VALUE"]),
         ("a..b=1", ["--set a..b=1: ", "KEY=VALUE"]),
         ("name=../x", ["--set name=../x: ", "letters, digits"]),
+        # what is suggested can be set: items of a list have numbers, test sets have names
+        ("data.size=9", ["did you mean data.train.0.size or data.valid.size or data.tests.NAME.size?"]),
+        ("command=x", ["did you mean evaluation.external.0.command?"]),
     ],
 )
 def test_an_error_of_set_names_it(tmp_path: Path, override: str, parts: list[str]) -> None:
