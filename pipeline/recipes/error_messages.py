@@ -137,8 +137,9 @@ def _keys(model: type[BaseModel], key: Key) -> Iterator[Key]:
         yield (*key, name)
         below = model_of(field.annotation)
         if below is not None:
-            item = {tuple: ("0",), dict: ("NAME",)}.get(get_origin(field.annotation), ())
-            yield from _keys(below, (*key, name, *item))
+            kind = get_origin(field.annotation)
+            item = "0" if kind is tuple else "NAME" if kind is dict else None
+            yield from _keys(below, (*key, name) if item is None else (*key, name, item))
 
 
 def shown(value: object) -> str:

@@ -85,12 +85,12 @@ def _row(found: Comparison, tested: Outcome, row: Row) -> dict[str, Any]:
 
 
 def _tests(found: Comparison, figure: str, name: str, tests: Mapping[str, Mapping[str, Measured]]) -> dict[str, Any]:
-    """Interval and test of a figure, where there are any; spread: what a table has after ± (`Measured`)."""
+    """The 95 % interval (low, high) and the test of a figure, where there are any; spread: what a table has after ±."""
     part, _, metric = figure.partition(".")
     measured = tests.get(metric, {}).get(name) if part == "test" else None
     if measured is None:
         return {}
-    interval = {"interval": [plain(measured.low), plain(measured.high)], "spread": plain(measured.spread)}
+    interval = {"low": plain(measured.low), "high": plain(measured.high), "spread": plain(measured.spread)}
     if measured.versus is None:
         return interval
     people = people_agree(metric, signature(found, metric), measured.versus.difference)
@@ -98,13 +98,9 @@ def _tests(found: Comparison, figure: str, name: str, tests: Mapping[str, Mappin
 
 
 def _versus(versus: Difference | SeedDifference, people: Agreement | None) -> dict[str, Any]:
-    """A test as JSON: the fields of the test, and the chance that people agree."""
-    fields = asdict(versus)
-    interval = [fields.pop("low"), fields.pop("high")]
+    """A test as JSON: its fields, whether the difference stands, and the chance that people agree."""
     return {
-        "difference": plain(fields.pop("difference")),
-        "interval": plain(interval),
-        **{name: plain(value) for name, value in fields.items()},
+        **{name: plain(value) for name, value in asdict(versus).items()},
         "stands": versus.stands,
         "people_agree": None
         if people is None

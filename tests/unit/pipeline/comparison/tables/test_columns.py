@@ -100,12 +100,13 @@ def test_as_json_has_runs_and_rows_with_their_tests(tmp_path: Path) -> None:
     assert document["tests"] == {"resamples": 1000, "trials": 10000, "seed": 12345, "level": 0.05}
     figures = [run["figures"]["test.exact_match"] for run in document["runs"]]
     assert [figure["value"] for figure in figures] == [47.5, 45.0, 82.5, 80.0]
-    assert all(figure["interval"][0] <= figure["value"] <= figure["interval"][1] for figure in figures)
+    assert all(figure["low"] <= figure["value"] <= figure["high"] for figure in figures)
     assert "versus" not in figures[0]
     versus = figures[2]["versus"]
+    assert versus["low"] <= versus["difference"] <= versus["high"]
     assert versus["difference"] == 35.0
     assert versus["stands"] == (versus["p_holm"] < 0.05)
-    assert {"p_bootstrap", "p_randomisation", "interval", "better", "people_agree"} <= versus.keys()
+    assert {"p_bootstrap", "p_randomisation", "low", "high", "better", "people_agree"} <= versus.keys()
     row = document["rows"][1]
     assert (row["name"], row["runs"], row["seeds"]) == ("b", ["b-1", "b-2"], [1, 2])
     assert row["differs"] == {"model.norm": "post"}
