@@ -5,6 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+from tfm.model.build_images import IMAGE_MODELS
 from tfm.model.config import ModelConfig
 from tfm.model.layers.linear import Linear
 from tfm.model.recurrent.encoder_decoder import RecurrentEncoderDecoder
@@ -13,6 +14,7 @@ from tfm.model.transformer.decoder_only import DecoderOnly
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
 from tfm.model.transformer.encoder_only import POOLINGS, EncoderOnly, RowHead, SentenceHead
 from tfm.model.transformer.factory import Parts, embedding_table
+from tfm.model.vision.image_shape import ImageShape, no_fit
 from tfm.model.word_vectors import READINGS, WordVectors, table_of
 
 Model = EncoderDecoder | DecoderOnly | EncoderOnly | RecurrentEncoderDecoder | WordVectors
@@ -23,21 +25,31 @@ def build(
     *,
     source_vocab: int,
     target_vocab: int,
+    image: ImageShape | None = None,
     seed: int = 0,
     compute_dtype: torch.dtype = torch.float32,
 ) -> Model:
     """The network a configuration describes, its initial weights a pure function of the seed.
 
+    image: the shape of the source where it is an image (`config.vision`); `source_vocab` is then of no use.
     compute_dtype: precision of the operands of matrix products in training. Raises ValueError where the vocabularies
-    differ in size and the model has one for both.
+    differ in size and the model has one for both, or where it cannot read images of that shape.
     """
+    if (image is None) != (config.vision is None):
+        raise ValueError("images need [model.vision]" if image else "[model.vision] needs the shape of the images")
+    if config.vision is not None and image is not None and (problem := no_fit(config.vision, image)) is not None:
+        raise ValueError(problem)
     if config.one_vocabulary_for is not None and source_vocab != target_vocab:
         raise ValueError(
             f"{config.one_vocabulary_for} needs one vocabulary for source and target (tokenizer.shared = true)"
         )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = ARCHITECTURES[config.architecture](config, source_vocab, target_vocab, compute_dtype)
+        model: Model
+        if image is None:
+            model = ARCHITECTURES[config.architecture](config, source_vocab, target_vocab, compute_dtype)
+        else:
+            model = IMAGE_MODELS[config.architecture](config, image, target_vocab, compute_dtype)
     for side in config.frozen_sides:
         table_of(model, side).requires_grad_(False)
     return model

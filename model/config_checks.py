@@ -11,6 +11,7 @@ from tfm.model.config_fields import (
     LEARNS,
     ONE_STACK,
     SAYS_PIECES,
+    SEES,
     ModelFields,
     RecurrentConfig,
     StackConfig,
@@ -49,6 +50,53 @@ def block_of_language_models(config: ModelFields) -> str | None:
 def block_within_max_length(config: ModelFields) -> str | None:
     if config.block is not None and config.block > config.max_length:
         return f"block ({config.block}) exceeds max_length ({config.max_length})"
+    return None
+
+
+# Images
+
+
+def vision_of_a_task(config: ModelFields) -> str | None:
+    if config.vision is None or config.task in SEES.get(config.architecture, ()):
+        return None
+    able = ", ".join(f'"{architecture}" ("{task}")' for architecture, tasks in SEES.items() for task in tasks)
+    return (
+        f'architecture = "{config.architecture}" with task = "{config.task}" does not read images (model.vision); '
+        f"these do: {able}"
+    )
+
+
+def vision_without_shared_embeddings(config: ModelFields) -> str | None:
+    if config.vision is not None and config.architecture not in ONE_STACK and config.tie in ("embeddings", "all"):
+        return f'tie = "{config.tie}" shares the embeddings of the source, and an image has none: "output" or "none"'
+    return None
+
+
+def vision_without_source_vectors(config: ModelFields) -> str | None:
+    if config.vision is not None and config.source_vectors is not None:
+        return "source_vectors are of pieces of text, and the source is an image (model.vision)"
+    return None
+
+
+def vision_reads_at_once(config: ModelFields) -> str | None:
+    wanted = config.recurrent
+    if config.vision is not None and (wanted.bidirectional or wanted.reverse_source):
+        name = "bidirectional" if wanted.bidirectional else "reverse_source"
+        return f"recurrent.{name} is of an encoder that reads text; an image (model.vision) is not read in an order"
+    return None
+
+
+def vision_pooling(config: ModelFields) -> str | None:
+    if config.vision is not None and config.pooling == "first":
+        return 'pooling = "first" would take the upper left corner of an image (model.vision): "mean" or "max"'
+    return None
+
+
+def layers_of_a_stack(config: ModelFields) -> str | None:
+    if config.decoder.layers == 0:
+        return "decoder.layers must be 1 or more"
+    if config.encoder.layers == 0 and (config.vision is None or config.vision.encoder != "convolution"):
+        return 'encoder.layers must be 1 or more, but with vision.encoder = "convolution", which has layers of its own'
     return None
 
 
@@ -158,7 +206,10 @@ def score_of_positions(config: ModelFields) -> str | None:
 
 
 def rotary_pairs(config: ModelFields) -> str | None:
-    for side, stack in (("encoder", config.encoder), ("decoder", config.decoder)):
+    sides = {"encoder": config.encoder, "decoder": config.decoder}
+    if config.vision is not None:
+        del sides["encoder"]  # its positions are those of vision
+    for side, stack in sides.items():
         width = stack.key_dim or stack.dim // stack.heads
         if config.positions == "rotary" and width % 2:
             return f'positions = "rotary" rotates pairs of components, but heads of the {side} are {width} wide'
@@ -179,6 +230,8 @@ def rows_of_two_halves(config: ModelFields) -> str | None:
     for name, half in halves.items():
         if getattr(config, name) == half and min(config.encoder.dim, config.decoder.dim) < 2:
             return f'{name} = "{half}" splits rows into two halves: dim must be 2 or more'
+    if config.vision is not None and config.vision.positions == "sinusoidal" and config.encoder.dim < 2:
+        return 'vision.positions = "sinusoidal" splits rows into two halves: encoder.dim must be 2 or more'
     return None
 
 
@@ -240,7 +293,8 @@ def adaptive_widths(config: ModelFields) -> str | None:
     if config.adaptive is None:
         return None
     stacks = {"encoder_only": (config.encoder,), "decoder_only": (config.decoder,)}
-    for stack in stacks.get(config.architecture, (config.encoder, config.decoder)):
+    both = (config.encoder, config.decoder) if config.vision is None else (config.decoder,)
+    for stack in stacks.get(config.architecture, both):
         width, factor = config.embedding_dim or stack.dim, config.adaptive.factor
         if width < factor ** len(config.adaptive.cutoffs):
             return (
@@ -254,6 +308,12 @@ CHECKS: tuple[Check, ...] = (
     task_of_architecture,
     block_of_language_models,
     block_within_max_length,
+    vision_of_a_task,
+    vision_without_shared_embeddings,
+    vision_without_source_vectors,
+    vision_reads_at_once,
+    vision_pooling,
+    layers_of_a_stack,
     recurrent_table,
     recurrent_directions,
     recurrent_positions,

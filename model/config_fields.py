@@ -22,6 +22,8 @@ Score = Literal["scaled_dot", "dot", "general", "additive", "linear_additive"]
 Tie = Literal["none", "embeddings", "output", "all"]
 Cell = Literal["lstm", "gru"]
 RecurrentAttention = Literal["none", "bahdanau", "luong"]
+VisionEncoder = Literal["patches", "convolution"]
+GridPositions = Literal["none", "learned", "sinusoidal"]
 
 
 LEARNS: dict[Architecture, tuple[Task, ...]] = {
@@ -41,6 +43,12 @@ EMBEDS: dict[Architecture, tuple[str, ...]] = {
     "cbow": ("target",),
 }
 """Which side's texts an architecture with one embedding table reads; the others read both."""
+SEES: dict[Architecture, tuple[Task, ...]] = {
+    "transformer": ("translation",),
+    "encoder_only": ("classification",),
+    "recurrent": ("translation",),
+}
+"""Which tasks each architecture can learn where the source is an image."""
 SAYS_PIECES = ("translation", "language_model", "masked_language_model")
 CONVOLUTION_WINDOW = 3
 
@@ -50,7 +58,7 @@ class StackConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    layers: int = Field(6, ge=1, le=1000)
+    layers: int = Field(6, ge=0, le=1000, description="0: only of an image's encoder, after a convolution")
     dim: int = Field(512, ge=1, le=2**20, description="width D of the stack")
     heads: int = Field(8, ge=1, le=2**20)
     key_value_heads: int | None = Field(
@@ -112,6 +120,29 @@ class AdaptiveConfig(BaseModel):
         if any(this >= following for this, following in zip(self.cutoffs, self.cutoffs[1:], strict=False)):
             raise ValueError(f"cutoffs must ascend, not {', '.join(map(str, self.cutoffs))}")
         return self
+
+
+class VisionConfig(BaseModel):
+    """How an image becomes tokens, which the layers of `encoder` then read."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    encoder: VisionEncoder = Field(
+        "patches",
+        description="patches: squares of the image (Dosovitskiy et al. 2021); convolution: the cells of a residual "
+        "network's last map (He et al. 2016)",
+    )
+    patch: int = Field(8, ge=1, le=4096, description="patches: side of a square, in pixels")
+    channels: tuple[Annotated[int, Field(ge=1, le=2**16)], ...] = Field(
+        (32, 64, 128),
+        min_length=1,
+        max_length=12,
+        description="convolution: channels of each stage; each but the first halves height and width",
+    )
+    blocks: int = Field(1, ge=1, le=1000, description="convolution: residual blocks of each stage")
+    positions: GridPositions = Field(
+        "learned", description="what tells where a token is; sinusoidal: half of the vector its row, half its column"
+    )
 
 
 class WordVectorsConfig(BaseModel):
@@ -190,6 +221,11 @@ class ModelFields(BaseModel):
     word_vectors: WordVectorsConfig = Field(
         WordVectorsConfig(), description='only for architecture = "skip_gram" and "cbow"'
     )
+    vision: VisionConfig | None = Field(
+        None,
+        description="the source is an image, and how it becomes tokens; mixing, window and positions are then of the "
+        "decoder alone; none: the source is text",
+    )
     source_vectors: str | None = Field(
         None,
         description="what the embedding of source pieces starts from: a text file of word2vec or GloVe, or the model/ "
@@ -214,6 +250,11 @@ class ModelFields(BaseModel):
     @property
     def attending_sides(self) -> tuple[str, ...]:
         """The stacks that have attention of several heads."""
+        if self.vision is not None:
+            decoder = self.architecture == "transformer" or (
+                self.architecture == "recurrent" and self.recurrent.attention != "none"
+            )
+            return ("encoder",) * (self.encoder.layers > 0) + ("decoder",) * decoder
         if self.architecture == "recurrent":
             return () if self.recurrent.attention == "none" else ("decoder",)
         if self.architecture == "transformer":

@@ -14,6 +14,7 @@ from tfm.model.config import (
     Activation,
     Architecture,
     Cell,
+    GridPositions,
     Mixing,
     Norm,
     Normalization,
@@ -23,6 +24,7 @@ from tfm.model.config import (
     RecurrentAttention,
     Score,
     Task,
+    VisionEncoder,
 )
 from tfm.pipeline.config import Device, EvaluationMetric, LengthNorm, Optimizer, Schedule, Strategy
 from tfm.tokenizer.config import Kind
@@ -43,6 +45,8 @@ TABLES = [
     (Norm, "tfm.model.layers.residual", "NORMS"),
     (Normalization, "tfm.model.layers.normalization", "NORMALIZATIONS"),
     (Cell, "tfm.model.recurrent.cells", "CELLS"),
+    (VisionEncoder, "tfm.model.build_images", "VISION_ENCODERS"),
+    (GridPositions, "tfm.model.vision.positions", "GRID_POSITIONS"),
     (RecurrentAttention, "tfm.model.recurrent.factory", "DECODERS"),
     (Task, "tfm.pipeline.tasks.registry", "TASKS"),
     (Task, "tfm.pipeline.tasks.abilities", "ABILITIES"),

@@ -129,7 +129,7 @@ def _kernel() -> Any:
     return greedy_search
 
 
-def _stack(embedding: Embedding, layers: Any, last: nn.Module, max_length: int) -> Any:
+def _stack(embedding: Any, layers: Any, last: nn.Module, max_length: int) -> Any:
     kernel, first = _kernel(), layers[0]
     table, heads, residual = _array(embedding.table.weight), first.attention.heads, first.around_attention
     return kernel.Stack(
@@ -208,9 +208,10 @@ def _fits(model: EncoderDecoder) -> bool:
     )
 
 
-def _embeds_plainly(embedding: Embedding) -> bool:
+def _embeds_plainly(embedding: Any) -> bool:
     return (
-        type(embedding.table) is nn.Embedding
+        type(embedding) is Embedding  # not one of images
+        and type(embedding.table) is nn.Embedding
         and type(embedding.positions) in (NoInput, Sinusoidal, Learned)
         and type(embedding.widen) is nn.Identity
     )

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from tfm.model.layers.adaptive_softmax import Table
 from tfm.model.layers.dropout import Dropout
+from tfm.model.layout import Layout
 
 
 class Embedding(nn.Module):
@@ -23,3 +24,7 @@ class Embedding(nn.Module):
         """(N,), (N,) -> (N, D)."""
         rows = self.widen(self.table(tokens) * self.scale)
         return self.dropout(self.positions(rows, positions))  # type: ignore[no-any-return]
+
+    def layout(self, tokens: Tensor, lengths: Tensor) -> Layout:
+        """Of token ids (N,): one row each; texts are of these lengths (B,)."""
+        return Layout.of(lengths, tokens.device)

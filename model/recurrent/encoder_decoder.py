@@ -19,7 +19,9 @@ from tfm.model.layout import AnyLayout, Layout
 from tfm.model.recurrent.cells import Recurrent, States
 from tfm.model.recurrent.decoder import Decoder
 from tfm.model.recurrent.decoder_state import RecurrentState
+from tfm.model.recurrent.image_reader import ImageReader
 from tfm.model.recurrent.steps import Steps
+from tfm.model.vision.image_embedding import ImageEmbedding
 
 
 class Encoder(nn.Module):
@@ -77,8 +79,8 @@ class RecurrentEncoderDecoder(nn.Module):
     def __init__(
         self,
         *,
-        source_embedding: Embedding,
-        encoder: Encoder,
+        source_embedding: Embedding | ImageEmbedding,
+        encoder: Encoder | ImageReader,
         bridge: nn.Module,
         target_embedding: Embedding,
         decoder: Decoder,
@@ -93,8 +95,12 @@ class RecurrentEncoderDecoder(nn.Module):
         self.narrow, self.output = narrow, output
         self.noise, self.max_length = noise, max_length
 
+    def source_layout(self, source: Tensor, lengths: Tensor) -> Layout:
+        """Where each source begins and ends among its rows. lengths (B,): of texts; images (B, ...) have their own."""
+        return self.source_embedding.layout(source, lengths)
+
     def encode(self, source: Tensor, layout: Layout) -> tuple[list[States], Memory]:
-        """Source ids (N,) -> the first states (B, D) of each layer of the decoder, and the memory."""
+        """Source ids (N,) or images (B, C, H, W) -> first states (B, D) of the decoder's layers, and memory."""
         rows, ends = self.encoder(self.source_embedding(source, layout.positions), layout)
         return self.bridge(ends), self.decoder.remember(rows, layout)
 
@@ -108,7 +114,7 @@ class RecurrentEncoderDecoder(nn.Module):
         return F.pad(hidden, (0, 0, 0, given - len(hidden))) if len(hidden) < given else hidden
 
     def start(self, source: Tensor, layout: Layout) -> RecurrentState:
-        """Read source ids (N,); the state of one row a sentence."""
+        """Read source ids (N,) or images; the state of one row a sentence."""
         states, memory = self.encode(source, layout)
         return RecurrentState(tuple(states), memory)
 

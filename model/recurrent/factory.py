@@ -31,6 +31,11 @@ class RecurrentParts:
         encoder, decoder = self.config.encoder, self.config.decoder
         if (encoder.layers, encoder.dim) == (decoder.layers, decoder.dim):
             return SameStates()
+        return self.projection()
+
+    def projection(self) -> ProjectedStates:
+        """Each layer's first states from the last state of the encoder's last layer."""
+        encoder, decoder = self.config.encoder, self.config.decoder
         return ProjectedStates(
             encoder.dim,
             decoder.dim,

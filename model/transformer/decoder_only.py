@@ -41,6 +41,10 @@ class DecoderOnly(nn.Module):
         self.narrow, self.output = narrow, output
         self.noise, self.max_length = noise, max_length
 
+    def source_layout(self, source: Tensor, lengths: Tensor) -> Layout:
+        """Where each source begins and ends among its rows; of these lengths (B,)."""
+        return self.embedding.layout(source, lengths)
+
     def read(self, tokens: Tensor, layout: AnyLayout) -> Tensor:
         """Ids (N,) of texts, begin token first -> what enters the output layer (N, E)."""
         return self._finish(self._rows(tokens, layout))

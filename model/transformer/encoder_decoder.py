@@ -16,6 +16,7 @@ from tfm.model.layout import AnyLayout, Layout
 from tfm.model.masks import causal_mask, padding_mask
 from tfm.model.transformer.decoder_state import TransformerState
 from tfm.model.transformer.layers import DecoderLayer, EncoderLayer
+from tfm.model.vision.image_embedding import ImageEmbedding
 
 
 class EncoderDecoder(nn.Module):
@@ -27,7 +28,7 @@ class EncoderDecoder(nn.Module):
     def __init__(
         self,
         *,
-        source_embedding: Embedding,
+        source_embedding: Embedding | ImageEmbedding,
         encoder: list[EncoderLayer],
         encoder_norm: nn.Module,
         target_embedding: Embedding,
@@ -45,8 +46,12 @@ class EncoderDecoder(nn.Module):
         self.narrow, self.output = narrow, output
         self.noise, self.max_length = noise, max_length
 
+    def source_layout(self, source: Tensor, lengths: Tensor) -> Layout:
+        """Where each source begins and ends among its rows. lengths (B,): of texts; images (B, ...) have their own."""
+        return self.source_embedding.layout(source, lengths)
+
     def encode(self, source: Tensor, layout: AnyLayout) -> Tensor:
-        """Source ids (N,) -> memory (N, D)."""
+        """Source ids (N,) or images (B, C, height, width) -> memory (N, D)."""
         rows = self.source_embedding(source, layout.positions)
         mask = padding_mask(layout)
         for layer in self.encoder:
@@ -66,7 +71,7 @@ class EncoderDecoder(nn.Module):
         return self.decode(target, target_layout, self.encode(source, source_layout), source_layout)
 
     def start(self, source: Tensor, layout: Layout) -> TransformerState:
-        """Read source ids (N,); a state of one row a sentence."""
+        """Read source ids (N,) or images; a state of one row a sentence."""
         memory = self.encode(source, layout)
         return TransformerState(
             caches=tuple(KeysValues() for _ in self.decoder),

@@ -12,9 +12,10 @@ from tfm.model.layers.adaptive_softmax import OutputLayer
 from tfm.model.layers.dropout import DropoutRng
 from tfm.model.layers.embedding import Embedding
 from tfm.model.layers.linear import Linear
-from tfm.model.layout import AnyLayout
+from tfm.model.layout import AnyLayout, Layout
 from tfm.model.masks import padding_mask
 from tfm.model.transformer.layers import EncoderLayer
+from tfm.model.vision.image_embedding import ImageEmbedding
 
 
 class EncoderOnly(nn.Module):
@@ -27,7 +28,7 @@ class EncoderOnly(nn.Module):
     def __init__(
         self,
         *,
-        embedding: Embedding,
+        embedding: Embedding | ImageEmbedding,
         encoder: list[EncoderLayer],
         encoder_norm: nn.Module,
         head: "Head",
@@ -40,8 +41,12 @@ class EncoderOnly(nn.Module):
         self.head, self.output = head, output
         self.noise, self.max_length = noise, max_length
 
+    def source_layout(self, source: Tensor, lengths: Tensor) -> Layout:
+        """Where each source begins and ends among its rows. lengths (B,): of texts; images (B, ...) have their own."""
+        return self.embedding.layout(source, lengths)
+
     def encode(self, source: Tensor, layout: AnyLayout) -> Tensor:
-        """Source ids (N,) -> (N, D)."""
+        """Source ids (N,) or images (B, C, height, width) -> (N, D)."""
         rows = self.embedding(source, layout.positions)
         mask = padding_mask(layout)
         for layer in self.encoder:
@@ -49,7 +54,7 @@ class EncoderOnly(nn.Module):
         return self.encoder_norm(rows)  # type: ignore[no-any-return]
 
     def forward(self, source: Tensor, layout: AnyLayout) -> Tensor:
-        """Source ids (N,) -> what enters the output layer (N or B, E)."""
+        """Source ids (N,) or images -> what enters the output layer (N or B, E)."""
         return self.head(self.encode(source, layout), layout)  # type: ignore[no-any-return]
 
 

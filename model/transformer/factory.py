@@ -24,10 +24,13 @@ from tfm.model.transformer.token_mixing import Convolution, Mixing, RecurrentMix
 
 
 class Parts:
-    """Makes the parts of one network; they share its source of dropout masks."""
+    """Makes the parts of one network; they share its source of dropout masks.
 
-    def __init__(self, config: ModelConfig, compute_dtype: torch.dtype) -> None:
-        self.config, self.compute_dtype, self.noise = config, compute_dtype, DropoutRng()
+    noise: that source, where other parts of the network have it already.
+    """
+
+    def __init__(self, config: ModelConfig, compute_dtype: torch.dtype, noise: DropoutRng | None = None) -> None:
+        self.config, self.compute_dtype, self.noise = config, compute_dtype, noise or DropoutRng()
 
     def layer(self, stack: StackConfig, *, causal: bool = False) -> EncoderLayer:
         """A layer without cross-attention. causal: in a stack in which no row sees those after it."""

@@ -47,8 +47,12 @@ def _of_files(corpus: Any) -> bool:
 
 NO_ATTENTION = ("model.score", "model.qk_norm", "model.dropout.attention")
 HEADS = ("heads", "key_value_heads", "key_dim", "value_dim")
+OF_SEQUENCES = ("mixing", "window", "positions", "positions_join")
+OF_LAYERS = ("activation", "dropout.residual", "dropout.feed_forward")
 WORD_VECTORS = {"model.architecture": one_of("skip_gram", "cbow")}
 RECURRENT = {"model.architecture": one_of("recurrent")}
+OF_TEXT = {"model.vision": one_of(None)}
+OF_IMAGES = {"model.vision.encoder": one_of("patches", "convolution")}
 TRANSLATES = one_of(*tasks_that(lambda task: task.translates))
 NO_TRANSLATION = {"model.task": none_of(*tasks_that(lambda task: task.translates))}
 LABELS = one_of(*tasks_that(lambda task: task.labels))
@@ -68,21 +72,31 @@ MODEL = (
         "its one stack is [model.encoder]",
     ),
     Unused(
-        RECURRENT,
+        {**RECURRENT, **OF_TEXT},
         (
-            *("model.norm", "model.normalization", "model.activation", "model.positions"),
-            *("model.encoder.feed_forward_dim", "model.decoder.feed_forward_dim", "model.dropout.feed_forward"),
+            *("model.norm", "model.normalization", "model.activation"),
+            *("model.encoder.feed_forward_dim", "model.dropout.feed_forward"),
         ),
-        "it has no norms, feed-forward layers or positions, as the other architectures have",
+        "it has no norms or feed-forward layers, as the other architectures have",
     ),
     Unused(
         RECURRENT,
+        ("model.positions", "model.decoder.feed_forward_dim"),
+        "its decoder has no positions or feed-forward layers, as the other architectures have",
+    ),
+    Unused(
+        {**RECURRENT, **OF_TEXT},
         tuple(f"model.encoder.{name}" for name in HEADS),
         "its encoder has no attention; the heads of its decoder's attention are decoder.heads",
     ),
     Unused(
         RECURRENT,
-        ("model.mixing", "model.window", "model.qk_norm"),
+        ("model.mixing", "model.window"),
+        "it has no self-attention over texts, as the other architectures have",
+    ),
+    Unused(
+        {**RECURRENT, **OF_TEXT},
+        ("model.qk_norm",),
         "it has no self-attention, as the other architectures have",
     ),
     Unused(
@@ -92,8 +106,53 @@ MODEL = (
     ),
     Unused(
         {**RECURRENT, "model.recurrent.attention": one_of("none")},
-        ("model.score", "model.decoder.heads", "model.dropout.attention"),
+        ("model.decoder.heads",),
         'there is no attention; choose model.recurrent.attention = "luong" or "bahdanau" for it',
+    ),
+    Unused(
+        {**RECURRENT, **OF_TEXT, "model.recurrent.attention": one_of("none")},
+        ("model.score", "model.dropout.attention"),
+        'there is no attention; choose model.recurrent.attention = "luong" or "bahdanau" for it',
+    ),
+    Unused(
+        {**OF_IMAGES, "model.architecture": one_of("encoder_only")},
+        tuple(f"model.{name}" for name in (*OF_SEQUENCES, "embedding_dim", "scale_embedding", "max_length")),
+        "an image's tokens all attend to one another, and where they are is said by vision.positions",
+    ),
+    Unused(
+        {**OF_IMAGES, "model.encoder.layers": one_of(0)},
+        tuple(f"model.encoder.{name}" for name in ("feed_forward_dim", *HEADS)),
+        "the encoder has no layers after its convolution",
+    ),
+    Unused(
+        {**OF_IMAGES, "model.encoder.layers": one_of(0), "model.architecture": one_of("encoder_only")},
+        (*(f"model.{name}" for name in OF_LAYERS), *NO_ATTENTION),
+        "the encoder has no layers after its convolution",
+    ),
+    Unused(
+        {**OF_IMAGES, "model.encoder.layers": one_of(0), "model.architecture": one_of("recurrent")},
+        ("model.activation", "model.dropout.feed_forward", "model.qk_norm"),
+        "the encoder has no layers after its convolution",
+    ),
+    Unused(
+        {
+            **OF_IMAGES,
+            **RECURRENT,
+            "model.encoder.layers": one_of(0),
+            "model.recurrent.attention": one_of("none"),
+        },
+        ("model.score", "model.dropout.attention"),
+        "there is no attention: the encoder has no layers after its convolution, and the decoder sees its mean alone",
+    ),
+    Unused(
+        {"model.vision.encoder": one_of("patches")},
+        ("model.vision.channels", "model.vision.blocks"),
+        'they are for vision.encoder = "convolution"',
+    ),
+    Unused(
+        {"model.vision.encoder": one_of("convolution")},
+        ("model.vision.patch",),
+        'it is for vision.encoder = "patches"',
     ),
     Unused(
         WORD_VECTORS,
@@ -111,7 +170,7 @@ MODEL = (
         "the width of word vectors is embedding_dim, if it is given",
     ),
     Unused(
-        {"model.mixing": none_of("attention"), "model.architecture": one_of("transformer")},
+        {**OF_TEXT, "model.mixing": none_of("attention"), "model.architecture": one_of("transformer")},
         tuple(f"model.encoder.{name}" for name in HEADS),
         "no layer of the encoder has attention; those of the decoder still attend to the source",
     ),

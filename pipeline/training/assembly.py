@@ -131,9 +131,14 @@ def initial_model(session: Session, settings: Settings, source: Tokenizer, targe
 
     Raises RecipeError for what of it does not fit these vocabularies.
     """
-    sizes = {"source_vocab": source.vocab_size, "target_vocab": target.vocab_size}
     try:
-        model = build(session.model, **sizes, seed=session.seed, compute_dtype=PRECISIONS[settings.precision])
+        model = build(
+            session.model,
+            source_vocab=source.vocab_size,
+            target_vocab=target.vocab_size,
+            seed=session.seed,
+            compute_dtype=PRECISIONS[settings.precision],
+        )
     except ValueError as error:  # of what only the vocabularies show
         raise RecipeError(str(error)) from error
     return model.to(session.world.device)

@@ -159,6 +159,7 @@ SHOWN: dict[str, str] = {
     "model.source_vectors": "tests/unit/pipeline/model_io/test_pretrained_vectors.py",
     "model.target_vectors": "tests/unit/pipeline/model_io/test_pretrained_vectors.py",
     "model.freeze_vectors": "tests/unit/pipeline/model_io/test_pretrained_vectors.py",
+    "model.vision": "tests/unit/model/vision/test_vision_config.py",
     "training": "tests/unit/pipeline/training/test_loop.py",
     "training.bpe_dropout": "tests/unit/tokenizer/test_sampled.py",
     "training.unigram_alpha": "tests/unit/tokenizer/test_sampled.py",

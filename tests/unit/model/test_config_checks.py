@@ -13,6 +13,7 @@ from tfm.model.config_fields import ModelFields
 
 VECTORS = {"source_vectors": "vectors.txt"}
 NARROW = {"dim": 1, "heads": 1}
+SEES = {"vision": {}, "tie": "output"}
 TAILS = {"cutoffs": (100, 1000)}
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "task_of_architecture": ({"task": "tagging"}, 'is for "translation", not "tagging"'),
@@ -21,6 +22,21 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"architecture": "decoder_only", "task": "language_model", "block": 9, "max_length": 8},
         "block (9) exceeds max_length (8)",
     ),
+    "vision_of_a_task": (
+        {"architecture": "decoder_only", "vision": {}},
+        'architecture = "decoder_only" with task = "translation" does not read images',
+    ),
+    "vision_without_shared_embeddings": ({"vision": {}}, 'tie = "all" shares the embeddings of the source'),
+    "vision_without_source_vectors": ({**SEES, **VECTORS}, "source_vectors are of pieces of text"),
+    "vision_reads_at_once": (
+        {"architecture": "recurrent", **SEES, "recurrent": {"reverse_source": True}},
+        "recurrent.reverse_source is of an encoder that reads text",
+    ),
+    "vision_pooling": (
+        {"architecture": "encoder_only", "task": "classification", **SEES, "pooling": "first"},
+        "would take the upper left corner",
+    ),
+    "layers_of_a_stack": ({**SEES, "encoder": {"layers": 0}}, "encoder.layers must be 1 or more, but with"),
     "recurrent_table": ({"recurrent": {"bidirectional": True}}, 'model.recurrent is for architecture = "recurrent"'),
     "recurrent_directions": (
         {"architecture": "recurrent", "recurrent": {"bidirectional": True}, "encoder": {"dim": 7}},

@@ -1,0 +1,130 @@
+"""Builds the networks that read images: the decoders and output layers of texts, after an encoder of images."""
+
+from collections.abc import Callable
+
+import torch
+
+from tfm.model.config import ModelConfig, VisionConfig
+from tfm.model.layers.dropout import Dropout
+from tfm.model.layers.linear import Linear
+from tfm.model.recurrent.encoder_decoder import RecurrentEncoderDecoder
+from tfm.model.recurrent.factory import RecurrentParts
+from tfm.model.recurrent.image_reader import ImageReader
+from tfm.model.transformer.encoder_decoder import EncoderDecoder
+from tfm.model.transformer.encoder_only import POOLINGS, EncoderOnly, SentenceHead
+from tfm.model.transformer.factory import Parts
+from tfm.model.vision.convolution import Convolution
+from tfm.model.vision.image_embedding import ImageEmbedding
+from tfm.model.vision.image_shape import ImageShape
+from tfm.model.vision.patches import Patches
+
+ImageModel = EncoderDecoder | EncoderOnly | RecurrentEncoderDecoder
+
+
+def image_embedding(parts: Parts, image: ImageShape) -> ImageEmbedding:
+    """What makes tokens of an image, as `config.vision` says."""
+    assert parts.config.vision is not None
+    return VISION_ENCODERS[parts.config.vision.encoder](parts, parts.config.vision, image)
+
+
+def patches(parts: Parts, vision: VisionConfig, image: ImageShape) -> Patches:
+    """Dosovitskiy et al. 2021, figure 1."""
+    return Patches(
+        image,
+        vision.patch,
+        parts.config.encoder.dim,
+        positions=vision.positions,
+        dropout=Dropout(parts.config.dropout.embedding, parts.noise),
+        compute_dtype=parts.compute_dtype,
+    )
+
+
+def convolution(parts: Parts, vision: VisionConfig, image: ImageShape) -> Convolution:
+    """He et al. 2016, figure 2 and section 3.3."""
+    return Convolution(
+        image,
+        vision.channels,
+        vision.blocks,
+        parts.config.encoder.dim,
+        positions=vision.positions,
+        dropout=Dropout(parts.config.dropout.embedding, parts.noise),
+        compute_dtype=parts.compute_dtype,
+    )
+
+
+def encoder_parts(parts: Parts) -> Parts:
+    """Parts of an image's encoder: all tokens attend to one another, and where they are is said once, before."""
+    plain = {"mixing": "attention", "window": None, "positions": "none"}
+    return Parts(parts.config.model_copy(update=plain), parts.compute_dtype, parts.noise)
+
+
+def build_image_transformer(
+    config: ModelConfig, image: ImageShape, target_vocab: int, compute_dtype: torch.dtype
+) -> EncoderDecoder:
+    """Captions: an image's tokens are the memory that the decoder of Vaswani et al. 2017 attends to."""
+    parts = Parts(config, compute_dtype)
+    seeing, encoder, decoder = encoder_parts(parts), config.encoder, config.decoder
+    table = parts.table(target_vocab, config.embedding_dim or decoder.dim)
+    return EncoderDecoder(
+        source_embedding=image_embedding(parts, image),
+        encoder=[seeing.layer(encoder) for _ in range(encoder.layers)],
+        encoder_norm=seeing.final_norm(encoder),
+        target_embedding=parts.embedding(table, decoder),
+        decoder=[parts.decoder_layer() for _ in range(decoder.layers)],
+        decoder_norm=parts.final_norm(decoder),
+        narrow=parts.resize(decoder.dim, table.embedding_dim),
+        output=parts.output(table, target_vocab),
+        noise=parts.noise,
+        max_length=config.max_length,
+    )
+
+
+def build_image_classifier(
+    config: ModelConfig, image: ImageShape, target_vocab: int, compute_dtype: torch.dtype
+) -> EncoderOnly:
+    """Labels of images: the tokens are pooled, as Dosovitskiy et al. 2021 have it in appendix D.3."""
+    parts, stack = Parts(config, compute_dtype), config.encoder
+    seeing = encoder_parts(parts)
+    return EncoderOnly(
+        embedding=image_embedding(parts, image),
+        encoder=[seeing.layer(stack) for _ in range(stack.layers)],
+        encoder_norm=seeing.final_norm(stack),
+        head=SentenceHead(POOLINGS[config.pooling], Linear(stack.dim, stack.dim, compute_dtype=compute_dtype)),
+        output=Linear(stack.dim, target_vocab, bias=False, compute_dtype=compute_dtype),
+        noise=parts.noise,
+        max_length=config.max_length,
+    )
+
+
+def build_image_recurrent(
+    config: ModelConfig, image: ImageShape, target_vocab: int, compute_dtype: torch.dtype
+) -> RecurrentEncoderDecoder:
+    """Captions: Xu et al. 2015, figure 1; without attention Vinyals et al. 2015, Karpathy and Fei-Fei 2015."""
+    parts = Parts(config.model_copy(update={"positions": "none"}), compute_dtype)  # a recurrent model counts by itself
+    seeing, recurrent = encoder_parts(parts), RecurrentParts(config, parts.noise, compute_dtype)
+    encoder, decoder = config.encoder, config.decoder
+    table = parts.table(target_vocab, config.embedding_dim or decoder.dim)
+    return RecurrentEncoderDecoder(
+        source_embedding=image_embedding(parts, image),
+        encoder=ImageReader([seeing.layer(encoder) for _ in range(encoder.layers)], seeing.final_norm(encoder)),
+        bridge=recurrent.projection(),
+        target_embedding=parts.embedding(table, decoder),
+        decoder=recurrent.decoder(),
+        narrow=parts.resize(decoder.dim, table.embedding_dim),
+        output=parts.output(table, target_vocab),
+        noise=parts.noise,
+        max_length=config.max_length,
+    )
+
+
+VISION_ENCODERS: dict[str, Callable[[Parts, VisionConfig, ImageShape], ImageEmbedding]] = {
+    "patches": patches,
+    "convolution": convolution,
+}
+"""By name: what makes tokens of an image."""
+IMAGE_MODELS: dict[str, Callable[[ModelConfig, ImageShape, int, torch.dtype], ImageModel]] = {
+    "transformer": build_image_transformer,
+    "encoder_only": build_image_classifier,
+    "recurrent": build_image_recurrent,
+}
+"""By architecture: (config, image, target_vocab, compute_dtype) -> the network."""

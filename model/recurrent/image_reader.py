@@ -1,0 +1,30 @@
+"""The encoder of a recurrent model whose source is an image: its tokens are the memory, their mean the first state."""
+
+from collections.abc import Iterable
+
+from torch import Tensor, nn
+
+from tfm.model.layout import Layout
+from tfm.model.masks import padding_mask
+from tfm.model.recurrent.cells import States
+
+
+class ImageReader(nn.Module):
+    """tokens -> layers -> norm -> the memory a, and its mean, of which the decoder's first states are made.
+
+    A decoder without attention sees of the image only these states (Vinyals et al. 2015; Karpathy and Fei-Fei 2015);
+    one with attention also looks at each token (Xu et al. 2015, sec. 3.1.2: h_0 = f(mean of a)).
+    Legend: N rows · B images · D width.
+    """
+
+    def __init__(self, layers: Iterable[nn.Module], norm: nn.Module) -> None:
+        super().__init__()
+        self.layers, self.norm = nn.ModuleList(layers), norm
+
+    def forward(self, rows: Tensor, layout: Layout) -> tuple[Tensor, list[States]]:
+        """(N, D) -> (N, D), and of one layer one state (B, D). All images have as many tokens."""
+        mask = padding_mask(layout)
+        for layer in self.layers:
+            rows = layer(rows, layout, mask)
+        rows = self.norm(rows)
+        return rows, [(layout.pad(rows).mean(1),)]

@@ -1,0 +1,104 @@
+"""A small residual network; the cells of its last map are the tokens   (He et al. 2016).
+
+Each norm is of one image alone, so that an image reads the same in every batch.
+Legend: B images · C channels of a map · T cells of the last map · N = B T rows · D width.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import gcd
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tfm.model.layers.dropout import Dropout
+from tfm.model.layers.linear import LOW_PRECISION, Linear
+from tfm.model.layout import Layout
+from tfm.model.vision.image_layout import image_layout
+from tfm.model.vision.image_shape import ImageShape
+from tfm.model.vision.positions import GRID_POSITIONS
+
+MOST_GROUPS = 8
+
+
+class Conv(nn.Conv2d):
+    """A convolution without bias, padded so that stride 1 keeps the size and stride 2 halves it, rounded up."""
+
+    def __init__(self, in_channels: int, out_channels: int, kernel: int, stride: int = 1) -> None:
+        super().__init__(in_channels, out_channels, kernel, stride, padding=kernel // 2, bias=False)
+        nn.init.kaiming_normal_(self.weight, mode="fan_out", nonlinearity="relu")  # He et al. 2015
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(B, C, height, width) -> the same of other sizes, in the precision of the input."""
+        return F.conv2d(input, self.weight.to(input.dtype), None, self.stride, self.padding)
+
+
+def group_norm(channels: int) -> nn.GroupNorm:
+    """(x - mean) / sqrt(var + eps) * g + b, both of a group of channels of one image   (Wu and He 2018)."""
+    return nn.GroupNorm(gcd(MOST_GROUPS, channels), channels)
+
+
+class ResidualBlock(nn.Module):
+    """y = relu(shortcut(x) + norm(conv(relu(norm(conv(x))))))   (He et al. 2016, eq. 1 and 2)
+
+    shortcut: x itself, or, where the shape changes, norm(W_s x), of every `stride`-th row and column.
+    """
+
+    def __init__(self, in_channels: int, channels: int, stride: int) -> None:
+        super().__init__()
+        self.first, self.first_norm = Conv(in_channels, channels, 3, stride), group_norm(channels)
+        self.second, self.second_norm = Conv(channels, channels, 3), group_norm(channels)
+        same = in_channels == channels and stride == 1
+        self.shortcut: nn.Module = (
+            nn.Identity() if same else nn.Sequential(Conv(in_channels, channels, 1, stride), group_norm(channels))
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, C, height, width) -> (B, C', height', width')."""
+        added = self.second_norm(self.second(self.first_norm(self.first(x)).relu_()))
+        return (self.shortcut(x) + added).relu_()  # type: ignore[no-any-return]
+
+
+class Convolution(nn.Module):
+    """z_t = W m_t + b + position_t,   m_t: the C numbers of cell t of the last map, cells in reading order.
+
+    A first convolution, then `blocks` residual blocks for each of `channels`; each but the first halves the map.
+    """
+
+    def __init__(
+        self,
+        image: ImageShape,
+        channels: Sequence[int],
+        blocks: int,
+        dim: int,
+        *,
+        positions: str,
+        dropout: Dropout,
+        compute_dtype: torch.dtype,
+    ) -> None:
+        super().__init__()
+        self.dropout, self.compute_dtype = dropout, compute_dtype
+        self.stem = nn.Sequential(Conv(image.channels, channels[0], 3), group_norm(channels[0]), nn.ReLU())
+        parts = [ResidualBlock(channels[0], channels[0], 1) for _ in range(blocks)]
+        for before, after in pairwise(channels):
+            parts.append(ResidualBlock(before, after, 2))
+            parts += [ResidualBlock(after, after, 1) for _ in range(blocks - 1)]
+        self.blocks = nn.Sequential(*parts)
+        num_rows, num_columns = (-(-side // 2 ** (len(channels) - 1)) for side in (image.height, image.width))
+        self.num_tokens = num_rows * num_columns
+        self.product = Linear(channels[-1], dim, compute_dtype=compute_dtype)
+        self.positions = GRID_POSITIONS[positions](num_rows, num_columns, dim)
+
+    def layout(self, pixels: Tensor, lengths: Tensor) -> Layout:
+        """T rows of each image, whatever `lengths` says."""
+        return image_layout(pixels, self.num_tokens)
+
+    def forward(self, pixels: Tensor, positions: Tensor) -> Tensor:
+        """(B, C, height, width) -> (N, D). positions: of the layout, which are the same for each image."""
+        low = self.training and self.compute_dtype in LOW_PRECISION
+        maps = pixels.to(self.compute_dtype if low else pixels.dtype, memory_format=torch.channels_last)
+        maps = self.blocks(self.stem(maps))
+        cells = maps.permute(0, 2, 3, 1).reshape(-1, maps.shape[1]).to(pixels.dtype)
+        tokens = self.product(cells).view(len(pixels), self.num_tokens, -1)
+        return self.dropout(self.positions(tokens).flatten(0, 1))  # type: ignore[no-any-return]

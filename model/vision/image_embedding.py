@@ -1,0 +1,8 @@
+"""What makes rows of images, in the place where an embedding makes rows of token ids."""
+
+from typing import TypeAlias
+
+from tfm.model.vision.convolution import Convolution
+from tfm.model.vision.patches import Patches
+
+ImageEmbedding: TypeAlias = Patches | Convolution

@@ -1,0 +1,11 @@
+"""The layout of images as rows: every image has as many tokens as every other."""
+
+import torch
+from torch import Tensor
+
+from tfm.model.layout import Layout
+
+
+def image_layout(pixels: Tensor, num_tokens: int) -> Layout:
+    """Of images (B, channels, height, width) that are so many tokens each."""
+    return Layout.of(torch.full((len(pixels),), num_tokens), pixels.device)

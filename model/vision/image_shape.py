@@ -1,0 +1,24 @@
+"""The shape of a model's images, and what an encoder cannot read of it. Without torch: recipes are checked with it."""
+
+from dataclasses import dataclass
+
+from tfm.model.config_fields import VisionConfig
+
+
+@dataclass(frozen=True)
+class ImageShape:
+    """Of all images of a model, in pixels. channels: 1 (grey) or 3 (red, green, blue)."""
+
+    height: int
+    width: int
+    channels: int
+
+
+def no_fit(vision: VisionConfig, image: ImageShape) -> str | None:
+    """Why images of this shape are not for this encoder; None where they are."""
+    if vision.encoder == "patches" and (image.height % vision.patch or image.width % vision.patch):
+        return (
+            f"model.vision.patch = {vision.patch} does not divide images of {image.height} x {image.width} pixels: "
+            "choose another patch, or another size in [data.images]"
+        )
+    return None

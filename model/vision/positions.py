@@ -1,0 +1,59 @@
+"""Where in the image a token is: a vector for each cell of a grid, added to the cell's row.
+
+Legend: B images · R rows of cells · C columns of cells · T = R C tokens of an image · D width.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from tfm.model.attention.positions import sinusoids
+
+
+class NoPositions(nn.Module):
+    """Adds nothing."""
+
+    def __init__(self, num_rows: int, num_columns: int, dim: int) -> None:
+        super().__init__()
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(B, T, D) -> the same."""
+        return tokens
+
+
+class LearnedGrid(nn.Module):
+    """One trained vector a cell   (Dosovitskiy et al. 2021, eq. 1: E_pos)."""
+
+    def __init__(self, num_rows: int, num_columns: int, dim: int) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.empty(num_rows * num_columns, dim))
+        nn.init.normal_(self.table, std=dim**-0.5)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(B, T, D) -> (B, T, D)."""
+        return tokens + self.table
+
+
+class SinusoidalGrid(nn.Module):
+    """[PE(row) ; PE(column)], each of half the width   (PE: Vaswani et al. 2017, sec. 3.5)."""
+
+    table: Tensor
+
+    def __init__(self, num_rows: int, num_columns: int, dim: int) -> None:
+        super().__init__()
+        of_row, of_column = sinusoids(dim // 2, num_rows), sinusoids(dim - dim // 2, num_columns)
+        table = torch.cat([of_row.repeat_interleave(num_columns, 0), of_column.repeat(num_rows, 1)], dim=1)
+        self.register_buffer("table", table.float(), persistent=False)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(B, T, D) -> (B, T, D)."""
+        return tokens + self.table.to(tokens.dtype)
+
+
+GRID_POSITIONS: dict[str, Callable[[int, int, int], nn.Module]] = {
+    "none": NoPositions,
+    "learned": LearnedGrid,
+    "sinusoidal": SinusoidalGrid,
+}
+"""By name: (rows of cells, columns of cells, D) -> tokens (B, T, D) with positions."""

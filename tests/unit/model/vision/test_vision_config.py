@@ -1,0 +1,56 @@
+"""Each key of [model.vision] changes the network, or is refused with the reason where it would not."""
+
+import pytest
+import torch
+
+from tests.image_models import CLASSIFIER, SHAPE, images, layout_of, network
+from tfm.model.build import build
+from tfm.model.config import ModelConfig, VisionConfig
+from tfm.model.vision.image_shape import ImageShape, no_fit
+
+CHANGES: dict[str, tuple[str, object]] = {
+    "patch": ("patches", 1),
+    "channels": ("convolution", (4, 6, 8)),
+    "blocks": ("convolution", 2),
+    "positions": ("patches", "sinusoidal"),
+}
+
+
+def features(encoder: str, **vision: object) -> torch.Tensor:
+    model, pixels = network(encoder, CLASSIFIER, vision=vision), images(2)
+    found: torch.Tensor = model(pixels, layout_of(model, pixels))
+    return found
+
+
+@pytest.mark.parametrize("key", CHANGES)
+def test_each_key_changes_the_network(key: str) -> None:
+    encoder, other = CHANGES[key]
+    assert set(CHANGES) | {"encoder"} == set(VisionConfig.model_fields)
+    assert not torch.equal(features(encoder), features(encoder, **{key: other}))
+    assert torch.equal(features(encoder), features(encoder))
+
+
+@pytest.mark.parametrize("encoder", ["patches", "convolution"])
+def test_each_scheme_of_positions_is_another(encoder: str) -> None:
+    found = [features(encoder, positions=each) for each in ("none", "learned", "sinusoidal")]
+    assert not any(torch.allclose(one, other) for one, other in ((found[0], found[1]), (found[1], found[2])))
+
+
+@pytest.mark.parametrize("shape", [ImageShape(7, 9, 3), ImageShape(6, 10, 3)])
+def test_patches_that_do_not_divide_an_image_are_refused(shape: ImageShape) -> None:
+    config = ModelConfig.model_validate({"vision": {"patch": 3}, "tie": "output"})
+    assert config.vision is not None
+    problem = no_fit(config.vision, shape)
+    assert problem is not None
+    assert f"patch = 3 does not divide images of {shape.height} x {shape.width}" in problem
+    with pytest.raises(ValueError, match="does not divide"):
+        build(config, source_vocab=0, target_vocab=9, image=shape)
+    assert no_fit(config.vision, SHAPE) is None
+    assert no_fit(VisionConfig(encoder="convolution"), shape) is None
+
+
+def test_images_and_text_are_not_taken_for_one_another() -> None:
+    with pytest.raises(ValueError, match="needs the shape"):
+        build(ModelConfig.model_validate({"vision": {}, "tie": "output"}), source_vocab=9, target_vocab=9)
+    with pytest.raises(ValueError, match=r"images need \[model.vision\]"):
+        build(ModelConfig(), source_vocab=9, target_vocab=9, image=SHAPE)
