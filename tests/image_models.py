@@ -27,7 +27,7 @@ DECODERS: dict[str, dict[str, Any]] = {
 CLASSIFIER = {"architecture": "encoder_only", "task": "classification"}
 
 
-def config_of(encoder: str, about: dict[str, Any], **changes: object) -> ModelConfig:
+def config_of(encoder: str, about: dict[str, Any], /, **changes: object) -> ModelConfig:
     """Of a row of ENCODERS, by name, and one of DECODERS, or CLASSIFIER."""
     given = {"encoder": STACK, "decoder": STACK, "tie": "output", "max_length": 16, **about, **changes}
     vision = {**ENCODERS[encoder], **given.pop("vision", {})}  # type: ignore[dict-item]
@@ -35,7 +35,7 @@ def config_of(encoder: str, about: dict[str, Any], **changes: object) -> ModelCo
     return ModelConfig.model_validate({**given, "vision": vision})
 
 
-def network(encoder: str, about: dict[str, Any], **changes: object) -> Any:
+def network(encoder: str, about: dict[str, Any], /, **changes: object) -> Any:
     """In float64, in eval mode."""
     config = config_of(encoder, about, **changes)
     return build(config, source_vocab=0, target_vocab=V, image=SHAPE, seed=3).double().eval()

@@ -6,7 +6,6 @@ Legend: B images · C channels of a map · T cells of the last map · N = B T ro
 
 from collections.abc import Sequence
 from itertools import pairwise
-from math import gcd
 
 import torch
 import torch.nn.functional as F
@@ -18,8 +17,6 @@ from tfm.model.layout import Layout
 from tfm.model.vision.image_layout import image_layout
 from tfm.model.vision.image_shape import ImageShape
 from tfm.model.vision.positions import GRID_POSITIONS
-
-MOST_GROUPS = 8
 
 
 class Conv(nn.Conv2d):
@@ -34,9 +31,20 @@ class Conv(nn.Conv2d):
         return F.conv2d(input, self.weight.to(input.dtype), None, self.stride, self.padding)
 
 
-def group_norm(channels: int) -> nn.GroupNorm:
-    """(x - mean) / sqrt(var + eps) * g + b, both of a group of channels of one image   (Wu and He 2018)."""
-    return nn.GroupNorm(gcd(MOST_GROUPS, channels), channels)
+class MapNorm(nn.Module):
+    """(x - mean) / sqrt(var + eps) * g + b, mean and variance of all numbers of one image's map, g and b of a channel.
+
+    Layer norm (Ba et al. 2016, sec. 6.7), or group norm of one group (Wu and He 2018, eq. 1 to 6).
+    """
+
+    def __init__(self, channels: int, *, eps: float = 1e-5) -> None:
+        super().__init__()
+        self.eps = eps
+        self.weight, self.bias = nn.Parameter(torch.ones(channels)), nn.Parameter(torch.zeros(channels))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, C, height, width) -> the same shape, in the precision of the input."""
+        return F.group_norm(x, 1, self.weight.to(x.dtype), self.bias.to(x.dtype), self.eps)
 
 
 class ResidualBlock(nn.Module):
@@ -47,11 +55,11 @@ class ResidualBlock(nn.Module):
 
     def __init__(self, in_channels: int, channels: int, stride: int) -> None:
         super().__init__()
-        self.first, self.first_norm = Conv(in_channels, channels, 3, stride), group_norm(channels)
-        self.second, self.second_norm = Conv(channels, channels, 3), group_norm(channels)
+        self.first, self.first_norm = Conv(in_channels, channels, 3, stride), MapNorm(channels)
+        self.second, self.second_norm = Conv(channels, channels, 3), MapNorm(channels)
         same = in_channels == channels and stride == 1
         self.shortcut: nn.Module = (
-            nn.Identity() if same else nn.Sequential(Conv(in_channels, channels, 1, stride), group_norm(channels))
+            nn.Identity() if same else nn.Sequential(Conv(in_channels, channels, 1, stride), MapNorm(channels))
         )
 
     def forward(self, x: Tensor) -> Tensor:
@@ -79,7 +87,7 @@ class Convolution(nn.Module):
     ) -> None:
         super().__init__()
         self.dropout, self.compute_dtype = dropout, compute_dtype
-        self.stem = nn.Sequential(Conv(image.channels, channels[0], 3), group_norm(channels[0]), nn.ReLU())
+        self.stem = nn.Sequential(Conv(image.channels, channels[0], 3), MapNorm(channels[0]), nn.ReLU())
         parts = [ResidualBlock(channels[0], channels[0], 1) for _ in range(blocks)]
         for before, after in pairwise(channels):
             parts.append(ResidualBlock(before, after, 2))

@@ -8,6 +8,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from tests.image_models import DECODERS as IMAGE_DECODERS
+from tests.image_models import V as IMAGE_V
+from tests.image_models import images, layout_of
+from tests.image_models import network as image_network
 from tests.plain_model import STACK, VOCAB, network
 from tests.rounding import assert_rounds_like
 from tfm.model.config import StackConfig
@@ -147,3 +151,20 @@ def test_another_state_is_left_to_the_model() -> None:
     assert fused_or_plain(other) is other
     assert fused_or_plain(model.train()) is model
     assert fused_or_plain(model.eval().double()) is model
+
+
+def test_it_knows_the_decoder_after_an_image_as_well() -> None:
+    model = image_network("patches", IMAGE_DECODERS["transformer"]).float()
+    pixels, ids = images(70).float(), torch.arange(3 * 70).view(3, 70) % (IMAGE_V - 4) + 4
+    found = []
+    for dtype, compiled in ((torch.float32, True), (torch.float32, False), (torch.float64, False)):
+        with dispatch.compiled_loops(compiled):
+            stepper = fused_or_plain(copy.deepcopy(model).to(dtype))
+            assert isinstance(stepper, FusedDecoderStep) == compiled
+            state = stepper.start(pixels.to(dtype), layout_of(model, pixels)).select(torch.arange(140) // 2)
+            said = []
+            for each in ids:
+                predict, state = stepper.step(each.repeat_interleave(2), state)
+                said.append(predict(slice(None)))
+            found.append(said)
+    assert_rounds_like(*found)

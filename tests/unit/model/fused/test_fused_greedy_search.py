@@ -10,6 +10,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from tests.image_models import DECODERS as IMAGE_DECODERS
+from tests.image_models import network as image_network
 from tests.plain_model import VOCAB, network
 from tests.rounding import assert_rounds_like
 from tfm.model.config import DropoutConfig, StackConfig
@@ -306,3 +308,8 @@ def test_weights_that_are_no_numbers_give_no_number_and_no_endless_loop() -> Non
     ids, log_prob = searched(model, SOURCES[0])
     assert len(ids) <= 21
     assert log_prob != log_prob
+
+
+def test_models_that_read_images_are_left_to_the_steps() -> None:
+    model = image_network("patches", IMAGE_DECODERS["transformer"]).float()
+    assert greedy_search.searcher(model, (0, 1, 2)) is None
