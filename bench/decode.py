@@ -62,7 +62,7 @@ def decode(
     """
     from bench.processes import tfm
     from bench.report import contest, write_json
-    from tfm.cli.options import model_folder
+    from tfm.pipeline.model_io.model_folder import model_folder
 
     processes, rivals = workers_and_threads(layout), peers(against or [])
     if "huggingface" in rivals and kind not in ("float32", "bfloat16", "float16"):

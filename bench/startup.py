@@ -28,7 +28,7 @@ def startup(
     from bench.compare import Contestant, Figures
     from bench.processes import TFM, run
     from bench.report import contest, write_json
-    from tfm.cli.options import model_folder
+    from tfm.pipeline.model_io.model_folder import model_folder
 
     commands: dict[str, list[str | Path]] = {
         "python -c pass": [sys.executable, "-c", "pass"],

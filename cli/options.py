@@ -129,9 +129,3 @@ def seed_of(flag: int | None) -> int:
     from tfm.pipeline.recipes.recipe import Recipe
 
     return int(Recipe.model_fields["seed"].default) if flag is None else flag
-
-
-def model_folder(folder: Path) -> Path:
-    """The folder of the model itself; the folder of a run, which has it as model/, may be given too."""
-    holds_one = not (folder / "manifest.json").exists() and (folder / "model").exists()
-    return folder / "model" if holds_one else folder

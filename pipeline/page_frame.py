@@ -78,6 +78,11 @@ def text_as_html(text: str) -> str:
     return escape(_CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text))
 
 
+def inline_svg(svg: str) -> str:
+    """The <svg> element alone: HTML knows no XML declaration, document type or RDF metadata."""
+    return re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
+
+
 def in_script(value: object) -> str:
     """JSON that is the same to a script and nothing to HTML, whatever text is in it."""
     return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")

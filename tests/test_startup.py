@@ -1,5 +1,6 @@
 """Help comes at once: no command's `--help` loads a heavy library, and neither does `--version`."""
 
+import ast
 import json
 import subprocess
 import sys
@@ -45,6 +46,13 @@ def test_help_loads_no_heavy_library(words: tuple[str, ...]) -> None:
     heavy = HEAVY if words[0] in COMMANDS else HEAVY | {"pydantic"}
     assert heavy & set(end["modules"]) == set()
     assert done.stderr == ""
+
+
+def test_import_tfm_loads_no_heavy_library() -> None:
+    """Its names are found when they are asked for; the errors need nothing heavy at all."""
+    program = "import sys, tfm; tfm.TfmError; print(sorted({name.split('.')[0] for name in sys.modules}))"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert (HEAVY | {"pydantic", "typer"}) & set(ast.literal_eval(done.stdout)) == set()
 
 
 def test_knowing_a_model_s_shapes_does_not_load_torch_s_compiler() -> None:

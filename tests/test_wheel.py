@@ -51,7 +51,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_bytes(file.read_bytes())
     (source / "tfm").mkdir()
-    (source / "tfm" / "__init__.py").write_bytes((ROOT / "tfm" / "__init__.py").read_bytes())
+    for name in ("__init__.py", "py.typed"):
+        (source / "tfm" / name).write_bytes((ROOT / "tfm" / name).read_bytes())
     for package in PACKAGES:
         (source / "tfm" / package).symlink_to((ROOT / "tfm" / package).readlink())
     build = "import sys, setuptools.build_meta as backend; print(backend.build_wheel(sys.argv[1]))"
@@ -81,7 +82,7 @@ def test_the_wheel_holds_every_module_of_tfm_and_nothing_else(wheel: Path) -> No
     names = set(zipfile.ZipFile(wheel).namelist())
     modules = {f"tfm/{file.relative_to(ROOT)}" for package in PACKAGES for file in (ROOT / package).rglob("*.py")}
     info = {name for name in names if ".dist-info/" in name}
-    assert names - info == modules | {"tfm/__init__.py"}
+    assert names - info == modules | {"tfm/__init__.py", "tfm/py.typed"}
     assert any(name.endswith("licenses/LICENSE") for name in info)
 
 

@@ -1,4 +1,49 @@
 """tfm: from raw text to a trained Transformer and a score one can trust.
 
-The packages stand at the top of the repository; the links beside this file make them `tfm.model`, `tfm.data`, ...
+In Python, what the commands do with trained models:
+
+    tfm.load("runs/demo")         a model: translate, score, generate, classify, tag, embed, attend
+    tfm.read_run("runs/demo")     what a training was and became: config, figures, curves as arrays
+
+Nothing heavy is imported before the first of these names is used. The packages stand at the top of the repository; the
+links beside this file make them `tfm.model`, `tfm.data`, ...
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tfm.pipeline.api.attention import Attention
+    from tfm.pipeline.api.model import Model, TextScores, load
+    from tfm.pipeline.api.run import Curve, Run, read_run
+    from tfm.pipeline.errors import DataError, RecipeError, TfmError
+
+__all__ = [
+    "Attention",
+    "Curve",
+    "DataError",
+    "Model",
+    "RecipeError",
+    "Run",
+    "TextScores",
+    "TfmError",
+    "load",
+    "read_run",
+]
+
+if not TYPE_CHECKING:  # a type checker finds the names above, and says of another that it is none
+    _PLACES = {
+        **dict.fromkeys(("Model", "TextScores", "load"), "model"),
+        **dict.fromkeys(("Curve", "Run", "read_run"), "run"),
+        "Attention": "attention",
+    }
+
+    def __getattr__(name):
+        if name not in __all__:
+            raise AttributeError(f"module 'tfm' has no attribute {name!r}; it has {', '.join(__all__)}")
+        place = f"tfm.pipeline.api.{_PLACES[name]}" if name in _PLACES else "tfm.pipeline.errors"
+        found = globals()[name] = getattr(import_module(place), name)
+        return found
+
+    def __dir__():
+        return sorted({*globals(), *__all__})

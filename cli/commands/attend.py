@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tfm.cli.options import Device, Sets, To, model_folder, part, refuse
+from tfm.cli.options import Device, Sets, To, part, refuse
+from tfm.pipeline.model_io.model_folder import model_folder
 
 if TYPE_CHECKING:
     from tfm.pipeline.attention_page.head_statistics import HeadReport

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from tfm.cli.options import Device, model_folder, refuse
+from tfm.cli.options import Device, refuse
+from tfm.pipeline.model_io.model_folder import model_folder
 
 if TYPE_CHECKING:
     from tfm.pipeline.inference.neighbours import Neighbour, Words

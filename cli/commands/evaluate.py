@@ -17,13 +17,13 @@ from tfm.cli.options import (
     Sets,
     To,
     argv,
-    model_folder,
     part,
     refuse,
     require,
     seed_of,
     stage_of_recipe,
 )
+from tfm.pipeline.model_io.model_folder import model_folder
 
 
 def evaluate(

@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from tfm.cli.options import argv, model_folder
+from tfm.cli.options import argv
+from tfm.pipeline.model_io.model_folder import model_folder
 
 Format = Literal["ctranslate2"]
 

@@ -20,11 +20,11 @@ from tfm.cli.options import (
     Temperature,
     TopK,
     TopP,
-    model_folder,
     part,
     refuse,
 )
 from tfm.cli.streams import PROMPT
+from tfm.pipeline.model_io.model_folder import model_folder
 
 if TYPE_CHECKING:
     from tfm.pipeline.inference.generation import Writer

@@ -11,13 +11,13 @@ from tfm.cli.options import (
     Seed,
     Sets,
     argv,
-    model_folder,
     part,
     refuse,
     require,
     seed_of,
     stage_of_recipe,
 )
+from tfm.pipeline.model_io.model_folder import model_folder
 
 
 def train(

@@ -32,13 +32,13 @@ from tfm.cli.options import (
     TopK,
     TopP,
     argv,
-    model_folder,
     part,
     refuse,
     require,
     stage_of_recipe,
 )
 from tfm.cli.streams import incoming
+from tfm.pipeline.model_io.model_folder import model_folder
 
 if TYPE_CHECKING:
     from tfm.pipeline.config import DecodingConfig

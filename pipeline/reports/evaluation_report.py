@@ -1,12 +1,11 @@
 """report.html: the results of an evaluation, on one self-contained page."""
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tfm.pipeline.artifacts.artifact import Input
-from tfm.pipeline.page_frame import as_html, framed, text_as_html
+from tfm.pipeline.page_frame import as_html, framed, inline_svg, text_as_html
 from tfm.pipeline.scoring.breakdown import Sample
 from tfm.pipeline.scoring.evaluation import Evaluation, means_of
 from tfm.pipeline.scoring.label_tables import label_tables
@@ -88,18 +87,13 @@ def render(
     parts = [part for each in evaluations for part in (_scores(each, seen.get(each.name, "")), _labels(each))]
     parts += [_means(*table) for table in mean_tables(evaluations)]
     if curves is not None:
-        parts.append(f"<h2>Training</h2>\n<figure>{_inline(curves)}</figure>")
+        parts.append(f"<h2>Training</h2>\n<figure>{inline_svg(curves)}</figure>")
     parts += [_lengths(evaluation) for evaluation in evaluations if evaluation.lengths]
     parts += [_samples(evaluation) for evaluation in evaluations]
     if inputs:
         inner = "".join(_lineage(name, inputs[name].as_json()) for name in sorted(inputs))
         parts.append(f'<h2>Lineage</h2>\n<ul class="lineage">{inner}</ul>')
     return framed(title, "\n".join(part for part in parts if part), style=LINEAGE)
-
-
-def _inline(svg: str) -> str:
-    """The <svg> element alone: HTML knows no XML declaration, document type or RDF metadata."""
-    return re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
 
 
 def _scores(evaluation: Evaluation, looks: str) -> str:

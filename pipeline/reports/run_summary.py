@@ -83,7 +83,7 @@ def read_run(folder: Path, name: str, test: str | None = None) -> Trained:
         config |= {} if scores is None else scores.config
         config |= {} if translations is None else translations.config
         figures |= {} if scores is None else _scored(scores, translations, test, notes)
-        if metrics := _metrics(run / "training" / "metrics.jsonl", model, notes):
+        if metrics := metrics_of(run, model, notes):
             figures |= _speed(metrics, model)
             curve = _curve(metrics, model)
     return Trained(name, model, dict(_flat(config)), figures, curve, notes, run)
@@ -225,8 +225,9 @@ def _texts(test: str, scores: Manifest, translations: Manifest | None) -> dict[s
     return {label.removesuffix("_1"): each.fingerprint[:SHORT] for label, each in given.items()}
 
 
-def _metrics(file: Path, model: Manifest, notes: list[str]) -> list[dict[str, object]]:
-    """The lines of metrics.jsonl where they are of the training that the model came from."""
+def metrics_of(run: Path, model: Manifest, notes: list[str]) -> list[dict[str, object]]:
+    """The lines of a run's metrics.jsonl where they are of the training that the model came from; else a note more."""
+    file = run / "training" / "metrics.jsonl"
     lines = read_metrics(file) if file.exists() else []
     if lines and not _are_of(lines, file, model):
         notes.append("training/ belongs to another training than model/: its curve and tokens/s are omitted")

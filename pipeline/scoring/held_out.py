@@ -9,12 +9,13 @@ Of the others the figures are those of validation, on the test set, with their s
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import torch
 
-from tfm.data.dataset.split import Ints, Split
+from tfm.data.dataset.split import Column, Ints, Split
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig
 from tfm.pipeline.config import TrainingConfig, too_far_apart
@@ -34,6 +35,7 @@ from tfm.pipeline.tasks.language_model import running_text
 from tfm.pipeline.tasks.registry import task_of
 from tfm.pipeline.tasks.task import TaskContext
 from tfm.tokenizer.special import UNK_ID
+from tfm.tokenizer.tokenizer import Tokenizer
 
 
 def held_out(
@@ -63,6 +65,13 @@ def held_out(
         return _evaluation(name, split, {"loss": Score(nll / count, signature), "token_accuracy": accuracy})
     perplexity = _perplexity(nll, count, signature, loaded)
     return _evaluation(name, split, {"perplexity": perplexity, "token_accuracy": accuracy})
+
+
+def split_of(lines: Sequence[str], source: Tokenizer, target: Tokenizer) -> Split:
+    """Lines as the split of a dataset, on both sides, since tasks differ in which of them they read."""
+    of_source = Column.from_flat(*source.encode_flat(lines))
+    of_target = of_source if source is target else Column.from_flat(*target.encode_flat(lines))
+    return Split.of_texts(of_source, of_target, lines, lines)
 
 
 def _of_language_model(

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tfm.data.config import DataConfig
-from tfm.data.dataset.split import Column, Split
 from tfm.data.errors import DataError
 from tfm.data.lines import open_lines
 from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact
@@ -19,7 +18,7 @@ from tfm.pipeline.scoring.ledger import looker_of
 from tfm.pipeline.tasks.abilities import ABILITIES
 
 if TYPE_CHECKING:
-    from tfm.tokenizer.tokenizer import Tokenizer
+    pass
 
 
 def evaluate_texts(
@@ -54,12 +53,12 @@ def evaluate_texts(
 
     def work(_: Path | None) -> list[Evaluation]:
         from tfm.pipeline.model_io.loaded_model import load_model
-        from tfm.pipeline.scoring.held_out import held_out
+        from tfm.pipeline.scoring.held_out import held_out, split_of
 
         loaded, batch_tokens = load_model(model, device, known=made.as_input()), DataConfig().batch_tokens
         tokenizers = loaded.source_tokenizer, loaded.target_tokenizer
         return [
-            held_out(loaded, name, _split(each, *tokenizers), batch_tokens, reporter, stride=config.stride)
+            held_out(loaded, name, split_of(each, *tokenizers), batch_tokens, reporter, stride=config.stride)
             for name, each in lines.items()
         ]
 
@@ -75,10 +74,3 @@ def evaluate_texts(
 def _name(file: Path, others: Sequence[Path]) -> str:
     """The name of a text: its file's, with the folder where another's is the same."""
     return file.name if [each.name for each in others].count(file.name) == 1 else str(file)
-
-
-def _split(lines: list[str], source: "Tokenizer", target: "Tokenizer") -> Split:
-    """Lines as the split of a dataset, on both sides, since tasks differ in which of them they read."""
-    of_source = Column.from_flat(*source.encode_flat(lines))
-    of_target = of_source if source is target else Column.from_flat(*target.encode_flat(lines))
-    return Split.of_texts(of_source, of_target, lines, lines)

@@ -1,6 +1,7 @@
 """`tfm generate` as a user types it, and the strategies of `tfm translate`."""
 
 import json
+import math
 import os
 import random
 import re
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import tfm as tfm_in_python
 from tests.cli.user import Stages, start, tfm, write_lines
 
 THINGS = "cat dog horse owl bee".split()
@@ -72,6 +74,32 @@ def test_each_prompt_is_gone_on_with(models: dict[str, Path]) -> None:
     texts = done.out.splitlines()
     assert [text.startswith(prompt) for text, prompt in zip(texts, ("the owl", "", "the bee is"), strict=True)]
     assert all(LINE.fullmatch(text) for text in texts)
+
+
+@pytest.mark.parametrize("name", ["lines", "running"])
+def test_python_gives_what_the_command_prints(models: dict[str, Path], name: str) -> None:
+    model, few = tfm_in_python.load(models[name], device="cpu"), ("--max-tokens", "30")
+    for prompt in ("the owl", "the bee is\nthe", ""):
+        printed = tfm("generate", models[name], "--device", "cpu", "--prompt", prompt, *few).out
+        assert model.generate(prompt, max_length=30) + "\n" == printed
+    asked = ("generate", models[name], "--device", "cpu", "--prompt", "the", "--samples", "4", "--seed", "7", "--jsonl")
+    (entry,) = map(json.loads, tfm(*asked, *few).out.splitlines())
+    found = model.generations("the", n_best=4, seed=7, max_length=30)
+    assert [vars(each) for each in found] == entry["texts"]
+
+
+@pytest.mark.parametrize("name", ["lines", "running"])
+def test_python_scores_texts_as_evaluate_does(models: dict[str, Path], tmp_path: Path, name: str) -> None:
+    lines = ["the owl is old", "", "the cat is", "new new the the"]
+    file = write_lines(tmp_path / "texts", lines)
+    said = tfm("evaluate", "--model", models[name], "--reference", file, "--device", "cpu", "--json")
+    printed = {metric: each["score"] for metric, each in json.loads(said.out)["metrics"].items()}
+    found = tfm_in_python.load(models[name], device="cpu").score(lines)
+    assert {metric: each.score for metric, each in found.figures.items()} == pytest.approx(
+        {metric: printed[metric] for metric in found.figures}, rel=1e-12
+    )
+    assert found.num_tokens.tolist() == [5, 1, 4, 5]
+    assert math.exp(-found.log_probs.sum() / 15) == pytest.approx(printed["perplexity"], rel=1e-12)
 
 
 def test_what_is_drawn_follows_from_prompt_and_seed(models: dict[str, Path]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import tfm as tfm_in_python
 from tests.cli.user import Result, tfm
 from tfm.data.dataset.store import load_dataset
 
@@ -86,6 +87,11 @@ def test_labels_are_learned_given_and_scored(settings: tuple[str, ...], target: 
     assert "[5/5] evaluate" in done.err
     said = tfm("translate", "runs/labels", "--device", "cpu", stdin="the drill is old\n\n")
     assert said.out == line + "\n"
+    texts, model = ["the drill is old", ""], tfm_in_python.load("runs/labels", device="cpu")
+    if target == "kind":
+        assert model.classify(texts) == said.out.split("\n")[:2]
+    else:
+        assert [" ".join(tags) for tags in model.tag(texts)] == said.out.split("\n")[:2]
     Path("source").write_text("the owl is new\nthe file is old\n", encoding="utf-8")
     Path("reference").write_text(line if target == "tags" else "animal\n", encoding="utf-8")
     with Path("reference").open("a", encoding="utf-8") as file:
@@ -109,6 +115,10 @@ def probabilities() -> None:
     ]
     # what is left is of control tokens, which are no labels
     assert 0.99 < sum(math.exp(float(score)) for number, score, _ in rows if number == "1") < 1.000001
+    found = tfm_in_python.load("runs/labels", device="cpu").probabilities(["the drill is old", "", "the owl is new"])
+    assert [list(each) for each in found] == [["tool", "animal"], [], ["animal", "tool"]]
+    printed = [math.exp(float(score)) for number, score, _ in rows if number == "1"]
+    assert list(found[0].values()) == pytest.approx(printed, abs=2e-6)
     (entry,) = map(json.loads, tfm(*asked, "--jsonl", stdin="the drill is old\n").out.splitlines())
     assert [each["text"] for each in entry["translations"]] == ["tool", "animal"]
     assert [each["log_prob"] for each in entry["translations"]] == pytest.approx(

@@ -1,0 +1,87 @@
+"""What a model attends to in a text, as arrays, and as the page of `tfm attend`.
+
+Legend: L layers · H heads · T queries · S keys.
+"""
+
+import os
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tfm.pipeline.artifacts.files import beginning, replace_text
+from tfm.pipeline.attention_page.page import render
+from tfm.pipeline.attention_page.picture import view_of
+from tfm.pipeline.attention_page.reading import KINDS, Kind, Reading
+from tfm.pipeline.errors import RecipeError
+
+HEIGHT = "40rem"
+
+
+@dataclass(frozen=True)
+class Attention:
+    """A text as a model read it. In a notebook it draws itself: all layers and heads, to point at and to step through.
+
+    source: what was read. target: what the model said, or was made to say; None where it reads one text alone.
+    """
+
+    title: str
+    reading: Reading
+
+    @property
+    def source(self) -> str:
+        return self.reading.source
+
+    @property
+    def target(self) -> str | None:
+        return self.reading.target
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """Which attentions the model has: encoder, decoder, cross."""
+        return list(self.reading.axes)
+
+    def weights(self, kind: Kind | None = None) -> NDArray[np.float32]:
+        """The weights (L, H, T, S) of all layers; each row [l, h, t] sums to 1 over the S keys.
+
+        kind: encoder, decoder or cross; by default cross where there is one, else the only one. Raises RecipeError for
+        one that the model does not have.
+        """
+        return np.stack([each.weights for each in self.reading.layers(self._kind(kind))])
+
+    def tokens(self, kind: Kind | None = None) -> tuple[list[str], list[str]]:
+        """The T queries and the S keys, as the page shows them."""
+        axes = self.reading.axes[self._kind(kind)]
+        return [each.text for each in axes.queries], [each.text for each in axes.keys]
+
+    def html(self) -> str:
+        """The page of `tfm attend`: one self-contained HTML document."""
+        return render(self.title, self.reading, view_of(self.reading), None)
+
+    def save(self, file: str | os.PathLike[str]) -> None:
+        """Write the page into a file. Raises CannotWrite where that cannot be."""
+        with beginning(Path(file)):
+            replace_text(Path(file), self.html())
+
+    def _repr_html_(self) -> str:
+        """The page in a frame of its own: its script sees nothing of the notebook."""
+        return (
+            f'<iframe title="{escape(self.title)}" sandbox="allow-scripts" srcdoc="{escape(self.html())}" '
+            f'style="width: 100%; height: {HEIGHT}; border: 0"></iframe>'
+        )
+
+    def __repr__(self) -> str:
+        said = "" if self.target is None else f" -> {self.target!r}"
+        sizes = ", ".join(f"{kind} {'x'.join(map(str, self.weights(kind).shape))}" for kind in self.kinds)
+        return f"<Attention {self.source!r}{said}: {sizes}>"
+
+    def _kind(self, kind: Kind | None) -> Kind:
+        there = self.kinds
+        if kind is None:
+            return view_of(self.reading).kind
+        if kind not in there:
+            which = ", ".join(f"{each} ({KINDS[each]})" for each in there)
+            raise RecipeError(f"attention {kind!r}: this model has {which}")
+        return kind

@@ -1,0 +1,25 @@
+"""What a library says of its work: warnings to Python's logging, and no progress bars."""
+
+import logging
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+
+from tfm.pipeline.runtime.progress import Bar, Quiet
+
+LOGGER = logging.getLogger("tfm")
+
+
+class Logged:
+    """A reporter whose warnings and lines go to the logger `tfm`; Python shows its warnings where nothing is set up."""
+
+    def line(self, text: str) -> None:
+        LOGGER.info(text)
+
+    def warn(self, text: str) -> None:
+        LOGGER.warning(text)
+
+    def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        LOGGER.info("%s: %s", title, [dict(zip(columns, row, strict=True)) for row in rows])
+
+    def bar(self, label: str, total: int | None, unit: str, done: int = 0) -> AbstractContextManager[Bar]:
+        return Quiet().bar(label, total, unit, done)

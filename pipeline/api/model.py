@@ -1,0 +1,305 @@
+"""A trained model in Python: `tfm.load`, and what it can be asked, each by the path that the command of it takes.
+
+Legend: n texts or words · E width of an embedding.
+"""
+
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from threading import RLock
+from typing import Any, Literal, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tfm.data.config import DataConfig
+from tfm.pipeline.api.attention import Attention
+from tfm.pipeline.api.logged import Logged
+from tfm.pipeline.api.settings import Decoding, decoding_config
+from tfm.pipeline.attention_page.reading import attend
+from tfm.pipeline.config import DecodingConfig, Device
+from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.inference.generation import Generated, Reader, Writer
+from tfm.pipeline.inference.neighbours import Neighbour, Words
+from tfm.pipeline.inference.translation import Translation, translate_lines
+from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
+from tfm.pipeline.model_io.model_folder import model_folder
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.scoring.held_out import held_out, split_of
+from tfm.pipeline.scoring.metrics.score import Score
+from tfm.pipeline.scoring.perplexity import perplexity
+from tfm.pipeline.scoring.segment_scores import Likelihoods
+from tfm.pipeline.tasks.abilities import ABILITIES, Abilities
+
+Side = Literal["source", "target"]
+ONE_AT_A_TIME = RLock()
+"""Held while a model computes: the precision of products and the compiled loops are those of the whole process."""
+
+ASKED: Mapping[str, Callable[[Abilities], bool]] = {
+    "translate": lambda task: task.translates,
+    "generate": lambda task: task.generates,
+    "score": lambda task: task.writes,
+    "classify": lambda task: task.labels == "label",
+    "tag": lambda task: task.labels == "tags",
+    "embed": lambda task: True,
+    "attend": lambda task: not task.within_window,
+}
+"""What a model can be asked, and which tasks can do it."""
+
+
+@dataclass(frozen=True)
+class TextScores:
+    """How probable a model finds n texts, as `tfm evaluate` computes it.
+
+    log_probs (n,): of each text with its end, in nats; NaN for one that has no probability, which is reported.
+    num_tokens (n,): over how many predictions. figures: perplexity, word_perplexity and bits_per_character of all texts
+    together, each with its signature.
+    """
+
+    log_probs: NDArray[np.float64]
+    num_tokens: NDArray[np.int64]
+    figures: Mapping[str, Score]
+
+    @property
+    def perplexity(self) -> float:
+        """exp(-log p / tokens), from the sums over all texts."""
+        return self.figures["perplexity"].score
+
+    @classmethod
+    def of(cls, figures: Mapping[str, Score], found: Likelihoods) -> "TextScores":
+        wanted = ("perplexity", "word_perplexity", "bits_per_character")
+        return cls(found.log_probs, found.pieces, {name: figures[name] for name in wanted})
+
+
+class Model:
+    """A trained model. What it can do depends on its task; what it cannot, it refuses with a DataError of one line.
+
+    It may be used from several threads, which wait for one another. Neither the number of torch's threads nor its
+    random numbers change. On a CPU, 8 sentences or more for each thread are decoded in as many forked processes, as by
+    `tfm translate`.
+    """
+
+    def __init__(self, loaded: LoadedModel, reporter: Reporter) -> None:
+        self._loaded, self._reporter = loaded, reporter
+        self._words = cache(partial(Words.of, loaded))
+
+    @property
+    def folder(self) -> Path:
+        """Where the model is."""
+        return self._loaded.folder
+
+    @property
+    def task(self) -> str:
+        """What the model was trained for: translation, language_model, classification, ..."""
+        return self._loaded.config.task
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The [model] part of its recipe, with every default."""
+        return self._loaded.config.model_dump(mode="json")
+
+    @property
+    def languages(self) -> list[str]:
+        """The languages that a model of several translates into."""
+        return list(self._loaded.source_tokenizer.languages)
+
+    def __repr__(self) -> str:
+        size = sum(each.numel() for each in self._loaded.model.parameters())
+        return f"<tfm.Model {self.folder}: {self.task}, {self._loaded.config.architecture}, {size:,} parameters>"
+
+    def translate(
+        self, texts: str | Iterable[str], *, beam: int = 5, to: str | None = None, **decoding: Unpack[Decoding]
+    ) -> list[str]:
+        """The translation of each text, as `tfm translate` finds it; one text given alone is a list of one.
+
+        to: the language, of a model of several. decoding: the other settings of `[decoding]`, by name. An empty text
+        has an empty translation; one longer than the model reads is cut, which is reported. Raises RecipeError for
+        settings that do not fit.
+        """
+        return [found[0].text for found in self.translations(texts, beam=beam, to=to, **decoding)]
+
+    def translations(
+        self,
+        texts: str | Iterable[str],
+        *,
+        beam: int = 5,
+        to: str | None = None,
+        prefixes: Sequence[str] | None = None,
+        forced_in_each: Sequence[Sequence[str]] | None = None,
+        **decoding: Unpack[Decoding],
+    ) -> list[list[Translation]]:
+        """The `n_best` translations of each text, best first, with their scores and log-probabilities.
+
+        prefixes: what the translations of each text begin with. forced_in_each: for each text, words and phrases that
+        come up in them.
+        """
+        self._require("translate")
+        config, forced = decoding_config(beam, decoding), None
+        if forced_in_each is not None:
+            forced = ["\t".join(each) for each in forced_in_each]
+        return self._hypotheses(self._loaded.towards(to), texts, config, prefixes, forced)
+
+    def classify(self, texts: str | Iterable[str]) -> list[str]:
+        """The likeliest label of each text; "" for an empty one."""
+        self._require("classify")
+        return [found[0].text for found in self._hypotheses(self._loaded, texts, DecodingConfig())]
+
+    def probabilities(self, texts: str | Iterable[str]) -> list[dict[str, float]]:
+        """The probability of every label of a classifier, for each text, the likeliest first; none for an empty one.
+
+        What is missing to 1 is that of control tokens, which are no labels.
+        """
+        self._require("classify")
+        asked = DecodingConfig(n_best=self._loaded.target_tokenizer.vocab_size)
+        found = self._hypotheses(self._loaded, texts, asked)
+        return [{each.text: math.exp(each.log_prob) for each in labels if each.text} for labels in found]
+
+    def tag(self, texts: str | Iterable[str]) -> list[list[str]]:
+        """The likeliest tag of each word of each text, words being what stands between spaces."""
+        self._require("tag")
+        return [found[0].text.split() for found in self._hypotheses(self._loaded, texts, DecodingConfig())]
+
+    def generate(
+        self,
+        prompt: str = "",
+        *,
+        beam: int | None = None,
+        through_ends: bool | None = None,
+        **decoding: Unpack[Decoding],
+    ) -> str:
+        """The prompt and what a language model writes after it, as `tfm generate` prints it.
+
+        It is drawn, by default with seed 1; with a beam the most probable text is searched for. through_ends: go on
+        after the end of a line; by default as trained. decoding: max_length, temperature, top_p, seed, ...
+        """
+        with ONE_AT_A_TIME:
+            writer = self._writer(beam, through_ends, decoding)
+            return writer.shown(prompt) + writer.texts(prompt)[0].text
+
+    def generations(
+        self,
+        prompt: str = "",
+        *,
+        beam: int | None = None,
+        through_ends: bool | None = None,
+        **decoding: Unpack[Decoding],
+    ) -> list[Generated]:
+        """The `n_best` texts that may follow a prompt, best first, without it, with scores and log-probabilities."""
+        with ONE_AT_A_TIME:
+            return self._writer(beam, through_ends, decoding).texts(prompt)
+
+    def score(
+        self,
+        sources: str | Iterable[str],
+        targets: str | Iterable[str] | None = None,
+        *,
+        to: str | None = None,
+        stride: int | None = None,
+    ) -> TextScores:
+        """How probable the model finds each target after its source or, of a language model, each source.
+
+        A language model that has learned from running text reads the sources as the lines of one. stride: how far
+        apart the windows of such a text, or of a long one, begin; None: side by side. Raises DataError
+        where the numbers of texts differ, or none has a probability. No look at a test set is entered into a ledger:
+        that is for `tfm evaluate`.
+        """
+        self._require("score")
+        lines, reporter = _listed(sources), self._reporter
+        if ABILITIES[self.task].generates:
+            if targets is not None:
+                raise RecipeError("score: a language model reads one text at a time: give no targets")
+            return self._score_texts(lines, stride)
+        if targets is None or stride is not None:
+            raise RecipeError("score: a translation is scored after its source: give sources and targets, no stride")
+        others = _listed(targets)
+        if len(lines) != len(others):
+            raise DataError(f"score: {len(lines)} sources and {len(others)} targets: give one target for each source")
+        with ONE_AT_A_TIME:
+            return TextScores.of(*perplexity(self._loaded.towards(to), lines, [others], reporter=reporter))
+
+    def embed(self, words: str | Iterable[str], *, side: Side = "target") -> NDArray[np.float32]:
+        """The vectors (n, E) of words, from the model's embedding, as `tfm embed` writes them.
+
+        side: of a model with two embeddings. Raises RecipeError, with words like it, for a word that has no vector.
+        """
+        known = self._words(side)
+        rows = [known[word] for word in _listed(words)]
+        return np.stack(rows) if rows else known.vectors[:0]
+
+    def neighbours(self, word: str, count: int = 10, *, side: Side = "target") -> list[Neighbour]:
+        """The words nearest to a word, by the cosine between their vectors, nearest first."""
+        known = self._words(side)
+        return known.nearest(known[word], count, beside=(word,))
+
+    def attend(self, source: str, target: str | None = None, *, beam: int = 5, to: str | None = None) -> Attention:
+        """What every layer and head attends to when the model reads a text.
+
+        target: what a model that translates is made to say; by default its own translation.
+        """
+        self._require("attend")
+        with ONE_AT_A_TIME:
+            found = attend(self._loaded.towards(to), source, target, decoding_config(beam, {}))
+        return Attention(f"Attention of {self.folder}", found)
+
+    def _require(self, what: str) -> None:
+        """Raise DataError, which says what the model has instead, for what its task cannot do."""
+        can = [name for name, able in ASKED.items() if able(ABILITIES[self.task])]
+        if what not in can:
+            has = ", ".join(f"{name}()" for name in can)
+            raise DataError(f"was trained for {self.task}: it has no {what}(); it has {has}", file=self.folder)
+
+    def _hypotheses(
+        self,
+        loaded: LoadedModel,
+        texts: str | Iterable[str],
+        config: DecodingConfig,
+        prefixes: Iterable[str] | None = None,
+        forced: Iterable[str] | None = None,
+    ) -> list[list[Translation]]:
+        lines = _listed(texts)
+        with ONE_AT_A_TIME, self._reporter.bar("reading", len(lines), "texts") as bar:
+            return list(
+                translate_lines(
+                    loaded,
+                    lines,
+                    config,
+                    reporter=self._reporter,
+                    prefixes=prefixes,
+                    forced=forced,
+                    on_done=bar.advance,
+                )
+            )
+
+    def _writer(self, beam: int | None, through_ends: bool | None, decoding: Decoding) -> Writer:
+        self._require("generate")
+        usual: Decoding = {"strategy": "search" if beam is not None else "sample"}
+        config = decoding_config(beam, {**usual, **decoding})
+        return Writer(Reader(self._loaded, through_ends=through_ends), config, self._reporter)
+
+    def _score_texts(self, lines: list[str], stride: int | None) -> TextScores:
+        split = split_of(lines, self._loaded.source_tokenizer, self._loaded.target_tokenizer)
+        with ONE_AT_A_TIME:
+            found = held_out(self._loaded, "texts", split, DataConfig().batch_tokens, self._reporter, stride=stride)
+        assert found.likelihoods is not None
+        return TextScores.of(found.scores, found.likelihoods)
+
+
+def load(folder: str | os.PathLike[str], *, device: Device = "auto", reporter: Reporter | None = None) -> Model:
+    """The model in the folder of a run, or in its own, verified.
+
+    device: cpu, cuda, mps; auto: a GPU where there is one. reporter: where progress and warnings go; by default
+    warnings go to the logger `tfm`, and no progress is shown. Raises DataError where there is no model.
+    """
+    return Model(load_model(model_folder(Path(folder)), device), reporter or Logged())
+
+
+def _listed(texts: str | Iterable[str]) -> list[str]:
+    """The texts as a list. Raises TypeError, with its number, for what is no text."""
+    found = [texts] if isinstance(texts, str) else list(texts)
+    for number, text in enumerate(found):
+        if not isinstance(text, str):
+            raise TypeError(f"text {number} is {type(text).__name__}, and not str")
+    return found

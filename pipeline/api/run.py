@@ -1,0 +1,71 @@
+"""A training in Python: `tfm.read_run`: what it was, what it became, and its curves as arrays.
+
+Legend: n points of a curve.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tfm.pipeline.page_frame import inline_svg
+from tfm.pipeline.reports import run_summary
+from tfm.pipeline.reports.training_curves import points, read_metrics, svg
+from tfm.pipeline.scoring.metrics.score import Score
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A figure of training or validation: values (n,), and after how many updates each was measured (n,)."""
+
+    steps: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run as far as it is. In a notebook it draws its curves.
+
+    config: every setting by dotted key. figures: by name, valid.loss, test.bleu, updates, seconds, ..., each with the
+    signature that says with which others it compares. curves: by event and figure, train.loss, valid.bleu, ... notes:
+    what is left out, and why. metrics: the lines of training/metrics.jsonl.
+    """
+
+    name: str
+    config: Mapping[str, object]
+    figures: Mapping[str, Score]
+    metrics: Sequence[Mapping[str, object]]
+    notes: Sequence[str] = ()
+
+    @property
+    def curves(self) -> dict[str, Curve]:
+        """The curves of all figures; a value that is missing or not finite leaves a gap."""
+        named = {(str(line.get("event")), key) for line in self.metrics for key in line if key not in ("event", "step")}
+        found = {f"{event}.{key}": points(self.metrics, event, key) for event, key in sorted(named)}
+        return {
+            name: Curve(np.array(steps, np.int64), np.array(values)) for name, (steps, values) in found.items() if steps
+        }
+
+    def _repr_html_(self) -> str:
+        return f"<figure>{inline_svg(svg(self.metrics))}</figure>"
+
+    def __repr__(self) -> str:
+        return f"<tfm.Run {self.name}: {len(self.figures)} figures, {len(self.curves)} curves>"
+
+
+def read_run(folder: str | os.PathLike[str]) -> Run:
+    """The run in a folder, or that of a model's folder: the model verified, its figures, its scores, its curves.
+
+    A training that goes on, or was stopped, has curves and no more. Raises DataError where there is neither.
+    """
+    place = Path(folder)
+    metrics = place / "training" / "metrics.jsonl"
+    if not (place / "model").exists() and metrics.exists():
+        note = "has no model yet: its training goes on, or was stopped"
+        return Run(run_summary.name_of(place), {}, {}, read_metrics(metrics), [note])
+    found = run_summary.read_run(place, run_summary.name_of(place))
+    lines = [] if found.folder is None else run_summary.metrics_of(found.folder, found.model, [])
+    return Run(found.name, found.config, found.figures, lines, found.notes)

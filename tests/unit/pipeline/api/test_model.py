@@ -1,0 +1,205 @@
+"""A model in Python: what it refuses, what it leaves alone, and figures computed anew."""
+
+import html
+import random
+import re
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.tiny_model import TEXTS, tiny_model
+from tfm.model.layout import Layout
+from tfm.pipeline.api.logged import Logged
+from tfm.pipeline.api.model import ASKED, Model
+from tfm.pipeline.api.settings import Decoding
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.runtime.progress import Quiet
+from tfm.tokenizer.special import BOS_ID, EOS_ID
+
+ENCODER = {"architecture": "encoder_only"}
+DECODER = {"architecture": "decoder_only"}
+CAN = {
+    "translation": ({}, "translate(), score(), embed(), attend()"),
+    "language_model": (DECODER, "generate(), score(), embed(), attend()"),
+    "masked_language_model": (ENCODER, "embed(), attend()"),
+    "classification": (ENCODER, "classify(), embed(), attend()"),
+    "tagging": (ENCODER, "tag(), embed(), attend()"),
+    "word_vectors": ({"architecture": "cbow"}, "embed()"),
+}
+
+
+def model_of(task="translation", **changes):
+    return Model(tiny_model(task=task, **CAN[task][0], **changes), Quiet())
+
+
+@pytest.fixture(scope="module")
+def model():
+    return model_of(dtype=torch.float64)
+
+
+@pytest.mark.parametrize("task", CAN)
+def test_what_a_task_cannot_do_is_refused_in_one_line(task):
+    able = re.findall(r"\w+(?=\(\))", CAN[task][1])
+    one = model_of(task)
+    for name in ASKED:
+        asked = ("a dog", "a dog") if name == "score" and task == "translation" else ("a dog",)
+        if name in able:
+            getattr(one, name)(*(("dog",) if name == "embed" else asked))
+        else:
+            with pytest.raises(DataError) as caught:
+                getattr(one, name)(*asked)
+            assert str(caught.value) == f"tiny: was trained for {task}: it has no {name}(); it has {CAN[task][1]}"
+
+
+def test_a_model_without_attention_is_refused():
+    recurrent = Model(tiny_model(architecture="recurrent", recurrent={"attention": "none"}), Quiet())
+    with pytest.raises(RecipeError, match="has no attention"):
+        recurrent.attend("a dog")
+
+
+def test_the_settings_are_those_of_decoding():
+    assert {"beam", *Decoding.__annotations__} == set(DecodingConfig.model_fields)
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"beam": 0}, "decoding.beam = 0 must be at least 1"),
+        ({"bem": 3}, "decoding.bem is not a key of recipes; did you mean decoding.beam"),
+        ({"top_k": 3}, "is for sampling"),
+        ({"n_best": 6}, "decoding.n_best (6) cannot exceed beam (5)"),
+        ({"to": "deu"}, "was not trained with languages"),
+    ],
+    ids=str,
+)
+def test_settings_that_do_not_fit_are_refused(model, settings, problem):
+    with pytest.raises((RecipeError, DataError)) as caught:
+        model.translate(["a dog"], **settings)
+    assert problem in str(caught.value)
+
+
+def test_texts_are_strings(model):
+    assert model.translate("a dog") == model.translate(["a dog"]) == model.translate(iter(["a dog"]))
+    assert model.translate([]) == []
+    assert model.translate(["", "a dog", ""])[::2] == ["", ""]
+    with pytest.raises(TypeError, match="text 1 is NoneType, and not str"):
+        model.translate(["a dog", None])
+    with pytest.raises(DataError, match="2 sources and 1 targets"):
+        model.score(["a", "b"], ["c"])
+    with pytest.raises(RecipeError, match="give sources and targets"):
+        model.score(["a"])
+    with pytest.raises(RecipeError, match="give no targets"):
+        model_of("language_model").score(["a"], ["b"])
+
+
+def test_scores_are_the_sums_of_the_log_probabilities_of_the_pieces(model):
+    """One pair at a time through the network, against batches."""
+    sources, targets = [*TEXTS, "a dog"], ["the sea", "the sea is cold , and the snow is cold !", "a", ""]
+    found, loaded = model.score(sources, targets), model._loaded
+    for row, (source, target) in enumerate(zip(sources, targets[:3], strict=False)):
+        read = torch.tensor([*loaded.source_tokenizer.encode(source), EOS_ID])
+        said = loaded.target_tokenizer.encode(target)
+        layouts = [Layout.of(torch.tensor([n]), "cpu") for n in (len(read), len(said) + 1)]
+        with torch.no_grad():
+            hidden = loaded.model(read, layouts[0], torch.tensor([BOS_ID, *said]), layouts[1])
+            log_probs = torch.log(torch.softmax(loaded.model.output(hidden), -1))
+        wanted = sum(float(log_probs[place, piece]) for place, piece in enumerate([*said, EOS_ID]))
+        assert found.log_probs[row] == pytest.approx(wanted, rel=1e-10)
+        assert found.num_tokens[row] == len(said) + 1
+    assert np.isnan(found.log_probs[3])
+    total = found.log_probs[:3].sum() / found.num_tokens.sum()
+    assert found.perplexity == pytest.approx(float(np.exp(-total)), rel=1e-12)
+
+
+def test_vectors_are_rows_of_the_embedding(model):
+    table, tokenizer = model._loaded.model.target_embedding.table.weight, model._loaded.target_tokenizer
+    (piece,) = tokenizer.encode("dog") if len(tokenizer.encode("dog")) == 1 else tokenizer.encode("a")
+    word = tokenizer.surface(piece).strip()
+    assert np.array_equal(model.embed([word, word])[1], table[piece].detach().float().numpy())
+    assert model.embed([]).shape == (0, 16)
+    with pytest.raises(RecipeError, match="no vector for 'a dog'"):
+        model.embed(["a dog"])
+
+
+def test_attention_is_shares_and_shows_itself_in_a_frame(model):
+    found = model.attend("a dog runs through the snow .", "the sea")
+    assert found.kinds == ["encoder", "decoder", "cross"]
+    for kind in found.kinds:
+        weights, (queries, keys) = found.weights(kind), found.tokens(kind)
+        assert weights.shape == (2, 2, len(queries), len(keys))
+        assert np.allclose(weights.sum(-1), 1, atol=1e-6)
+    assert np.array_equal(found.weights(), found.weights("cross"))
+    frame = re.fullmatch(r'<iframe title="[^"<>]*" sandbox="allow-scripts" srcdoc="([^"]*)" style="[^"]*"></iframe>',
+                         found._repr_html_())  # fmt: skip
+    assert frame is not None
+    assert html.unescape(frame[1]) == found.html()
+    with pytest.raises(RecipeError, match="attention 'crossed': this model has encoder"):
+        found.weights("crossed")
+
+
+def test_a_name_and_a_text_that_are_html_stay_in_the_frame():
+    hostile = '"><script>alert(1)</script>'
+    found = Model(tiny_model(Path(hostile)), Quiet()).attend(f"a dog {hostile} שלום नमस्ते")
+    assert re.fullmatch(r'<iframe( [a-z]+="[^"]*")+></iframe>', found._repr_html_())
+    assert "<script>alert" not in found.html()
+
+
+def test_what_is_the_user_s_stays_as_it_was(model):
+    torch.manual_seed(5)
+    np.random.seed(5)
+    random.seed(5)
+
+    def state():
+        numpy_state = np.random.get_state()
+        return (
+            *(torch.get_num_threads(), torch.get_default_dtype(), torch.is_grad_enabled()),
+            *(torch.get_rng_state().tolist(), numpy_state[1].tolist(), random.getstate()),
+        )
+
+    before = state()
+    model.translate(TEXTS, strategy="sample")
+    model.score(TEXTS, TEXTS)
+    model.attend(TEXTS[0])
+    model_of("language_model").generate("a dog", max_length=4)
+    model_of("classification").probabilities(TEXTS)
+    assert state() == before
+
+
+def test_several_threads_may_use_one_model(model):
+    """And from a thread that is not the first, processes are forked that decode."""
+    texts = [f"{text} {more}" for text in TEXTS for more in TEXTS] * 2
+    wanted, found = {beam: model.translate(texts, beam=beam, max_length=5) for beam in (1, 2)}, {}
+    threads = [
+        threading.Thread(target=lambda beam=beam: found.update({beam: model.translate(texts, beam=beam, max_length=5)}))
+        for beam in (1, 2)
+    ]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(60)
+    assert found == wanted
+
+
+def test_progress_and_warnings_go_where_they_are_sent(caplog, capsys):
+    said = []
+
+    class Told(Quiet):
+        def warn(self, text):
+            said.append(text)
+
+    long = " ".join(["dog"] * 200)
+    Model(tiny_model(), Told()).translate([long, "a dog"], beam=1, max_length=3)
+    (told,) = said
+    assert told.startswith("1 of 2 sources was longer than the 95 pieces")
+    Model(tiny_model(), Logged()).translate([long, "a dog"], beam=1, max_length=3)
+    assert [(each.name, each.levelname, each.message) for each in caplog.records] == [("tfm", "WARNING", told)]
+    assert capsys.readouterr().out == ""
+
+
+def test_a_model_says_what_it_is(model):
+    assert repr(model).startswith("<tfm.Model tiny: translation, transformer, ")
+    assert (model.task, model.languages, model.config["encoder"]["dim"]) == ("translation", [], 16)
