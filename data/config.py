@@ -5,10 +5,13 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
+from tfm.data.image_config import OF_IMAGES, ImagesConfig, problem_of_corpus, problem_of_data
 from tfm.tokenizer.special import LANGUAGE_CODE
 
-Format = Literal["text", "tsv", "csv", "jsonl", "parquet", "labelled", "conllu", "huggingface", "generated"]
-Generator = Literal["grammar", "it", "languages", "copy", "reverse", "sort", "addition", "programs"]
+Format = Literal[
+    "text", "tsv", "csv", "jsonl", "parquet", "labelled", "conllu", "huggingface", "generated", "imagefolder", "idx"
+]
+Generator = Literal["grammar", "it", "languages", "copy", "reverse", "sort", "addition", "programs", "scenes"]
 # Formats with their own column names; the usual "source" and "target" come first.
 COLUMNS: dict[Format, tuple[str, ...]] = {
     "labelled": ("text", "label", "source", "target"),
@@ -35,6 +38,9 @@ class CorpusConfig(BaseModel):
     of a sentence, the target one of its columns (upos).
     huggingface: `path` is a dataset's folder, its NAME or NAME:CONFIGURATION, `split` its split. generated:
     `path` names the built-in corpus, `split` which of its splits, `size` how many pairs.
+    imagefolder: `path` is a folder of images, `target` a column of its tables (label). idx: `path` is a file of images,
+    `target` one of labels. Images are sources too in huggingface with `image`, a column, and in the built-in `scenes`;
+    `size` and `skip` then count images.
     Every file may end in .gz. Without a source the corpus is of texts, which are targets.
     """
 
@@ -46,8 +52,12 @@ class CorpusConfig(BaseModel):
         "source", description="file or column; none: texts without a source, for language models"
     )
     target: str = "target"
+    image: str | None = Field(None, description="huggingface: the column of images, which are then the sources")
+    classes: tuple[str, ...] = Field((), description="idx: the names of the labels 0, 1, ...; none: their numbers")
     references: tuple[str, ...] | None = Field(
-        None, description="test sets: files or columns with further references, in addition to `target`"
+        None,
+        description="test sets: files or columns with further references, in addition to `target`; of images in every "
+        "split: columns with further captions",
     )
     merge_references: bool | None = Field(
         None, description="test sets: merge pairs with the same source, their targets being its references"
@@ -82,6 +92,11 @@ class CorpusConfig(BaseModel):
         return self.source is not None
 
     @property
+    def has_images(self) -> bool:
+        """Whether its sources are images."""
+        return self.format in OF_IMAGES or self.image is not None or (self.format, self.path) == ("generated", "scenes")
+
+    @property
     def languages(self) -> tuple[str, str] | None:
         """The languages of source and target, if they are said."""
         both = self.source_language, self.target_language
@@ -105,6 +120,14 @@ class CorpusConfig(BaseModel):
         ):
             first, *further = several
             return {**given, "target": first, "references": further or None}
+        return given
+
+    @model_validator(mode="before")
+    @classmethod
+    def _labels(cls, given: object) -> object:
+        """Without a target the labels of a folder of images are it."""
+        if isinstance(given, dict) and given.get("format") == "imagefolder" and "target" not in given:
+            return {**given, "target": "label"}
         return given
 
     @field_validator("source", "target", "references", mode="before")
@@ -143,6 +166,12 @@ class CorpusConfig(BaseModel):
             raise ValueError(f'the built-in corpus "{self.path}" needs `split` and `size`')
         if self.epochs is not None and self.epochs[0] > self.epochs[1]:
             raise ValueError(f"`epochs` are the first and the last epoch: {self.epochs[0]} is after {self.epochs[1]}")
+        return self
+
+    @model_validator(mode="after")
+    def _images_fit(self) -> "CorpusConfig":
+        if (problem := problem_of_corpus(self)) is not None:
+            raise ValueError(problem)
         return self
 
     @model_validator(mode="after")
@@ -256,6 +285,7 @@ class DataConfig(BaseModel):
         lt=2**63,
         description="seed of random splits and folds; not the seed of training, so that scores are comparable",
     )
+    images: ImagesConfig | None = Field(None, description="of corpora whose sources are images")
     fold: FoldConfig | None = Field(
         None, description="cross-validation: training leaves out a fold of its data, and validation is on that fold"
     )
@@ -278,20 +308,30 @@ class DataConfig(BaseModel):
             raise ValueError("`ratios` must be three positive numbers that add up to 1")
         return self
 
+    @property
+    def named(self) -> dict[str, CorpusConfig]:
+        """Every corpus that is named, by its key."""
+        found = {f"train.{number}": corpus for number, corpus in enumerate(self.train)}
+        found |= {} if self.valid is None else {"valid": self.valid}
+        return found | {f"tests.{name}": corpus for name, corpus in self.tests.items()}
+
+    @model_validator(mode="after")
+    def _images_fit(self) -> "DataConfig":
+        if (problem := problem_of_data(self, self.named)) is not None:
+            raise ValueError(problem)
+        return self
+
     @model_validator(mode="after")
     def _references_fit(self) -> "DataConfig":
-        named = {**{f"train.{number}": corpus for number, corpus in enumerate(self.train)}, "valid": self.valid}
-        for name, corpus in named.items():
-            if corpus is not None and corpus.has_references:
+        for name, corpus in self.named.items():
+            if not name.startswith("tests.") and not corpus.has_images and corpus.has_references:
                 keys = '`references`, `merge_references`, `lists = "references"`'
                 raise ValueError(f"{name}: {keys}: only test sets have several references")
         return self
 
     @model_validator(mode="after")
     def _languages_fit(self) -> "DataConfig":
-        held_out = {"valid": self.valid, **{f"tests.{name}": test for name, test in self.tests.items()}}
-        named = {**{f"train.{number}": corpus for number, corpus in enumerate(self.train)}, **held_out}
-        given = {name: corpus.languages for name, corpus in named.items() if corpus is not None}
+        given = {name: corpus.languages for name, corpus in self.named.items()}
         without = [name for name, languages in given.items() if languages is None]
         if without and len(without) < len(given):
             keys = "source_language and target_language"
@@ -306,11 +346,8 @@ class DataConfig(BaseModel):
 
     @model_validator(mode="after")
     def _epochs_fit(self) -> "DataConfig":
-        for name, corpus in {
-            "valid": self.valid,
-            **{f"tests.{name}": test for name, test in self.tests.items()},
-        }.items():
-            if corpus is not None and corpus.epochs is not None:
+        for name, corpus in self.named.items():
+            if not name.startswith("train.") and corpus.epochs is not None:
                 raise ValueError(f"{name}.epochs: only training corpora have epochs")
         last = max((corpus.epochs[1] for corpus in self.train if corpus.epochs is not None), default=0)
         if (idle := self.idle_epoch(last)) is not None:

@@ -77,7 +77,8 @@ class SplitCount:
     """What became of one split.
 
     pairs, sources, targets: keys of those that are kept.
-    unwritable: of validation and test data. cut: how many sources were, of those that were read.
+    unwritable: of validation and test data. cut: how many sources were, of those that were read. images: of a split of
+    images what became of them.
     """
 
     pairs: Keys
@@ -89,6 +90,7 @@ class SplitCount:
     target: SideCount = field(default_factory=SideCount)
     unwritable: Unwritable | None = None
     cut: int = 0
+    images: dict[str, Any] | None = None
 
     @property
     def rows(self) -> int:
@@ -114,7 +116,7 @@ class SplitCount:
             self.corpora[-1].lengths.add(chunk.source.lengths + 1, chunk.target.lengths + 1, corpus.weight)
         source, target = chunk.source.keys(), chunk.target.keys()
         self.pairs.add(joined(source, target))
-        self.sources.add(source[chunk.source.lengths > 0])
+        self.sources.add(source[chunk.source.is_there])
         self.targets.add(target[chunk.target.lengths > 0])
         if self.unwritable is not None:
             self.unwritable.add(chunk.target)
@@ -137,6 +139,7 @@ class SplitCount:
             "source": self.source.as_json(),
             "target": self.target.as_json(),
             **unwritable,
+            **({} if self.images is None else {"images": self.images}),
         }
 
 
@@ -161,6 +164,7 @@ def tables(report: Mapping[str, Any]) -> list[Table]:
     splits = report["splits"]
     sides = [side for side in _SIDES if any(split[side]["tokens"] for split in splits.values())]
     return [
+        *_image_table(splits),
         _size_table(splits, sides),
         _length_table(splits, sides),
         _dropped_table(splits["train"], "training pairs"),
@@ -190,6 +194,17 @@ def _size_table(splits: Mapping[str, Any], sides: Sequence[str]) -> Table:
     return "splits", ["split", "pairs", "share", *(f"{side} tokens" for side in sides), "unknown", "repeated"], rows
 
 
+def _image_table(splits: Mapping[str, Any]) -> list[Table]:
+    """What became of the images, where sources are images."""
+    rows: list[list[object]] = []
+    for name, split in splits.items():
+        if (images := split.get("images")) is not None:
+            done = [f"{each['what']} {each['images']:,}" for each in images["conversions"]]
+            counts = [f"{count:,}" for count in (images["refused"]["images"], images["left_out"]["files"])]
+            rows.append([name, f"{images['stored']:,}", ", ".join(done) or "none", *counts])
+    return [("images", ["split", "images", "conversions", "refused", "other files"], rows)] if rows else []
+
+
 def _length_table(splits: Mapping[str, Any], sides: Sequence[str]) -> Table:
     """Lengths in tokens, each bin as shares of the sides."""
     rows: list[list[object]] = []
@@ -215,6 +230,8 @@ def _overlap_table(report: Mapping[str, Any], sides: Sequence[str]) -> Table:
     rows: list[list[object]] = []
     of_pairs = {"pairs": "whole pairs", "sources": "sources", "targets": "targets"}
     columns = of_pairs if "source" in sides else {"pairs": "whole texts"}
+    if "images" in report["splits"]["train"]:
+        columns = of_pairs | {"sources": "images"}
     for name, found in report["overlap"].items():
         total = report["splits"][name]["rows"]
         rows.append([name, *(f"{found[what]:,} ({found[what] / total:.1%})" for what in columns)])

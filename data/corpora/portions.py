@@ -63,6 +63,11 @@ class Portion:
         return any(corpus.has_source for corpus in self.corpora)
 
     @property
+    def has_images(self) -> bool:
+        """Whether its sources are images, which are never mixed with texts."""
+        return self.corpora[0].has_images
+
+    @property
     def languages(self) -> tuple[str, str] | None:
         """The languages of source and target, if they are said; see `apart`."""
         return self.corpora[0].languages

@@ -6,6 +6,7 @@ from tfm.data.corpora.portions import Corpus, Portion
 from tfm.data.corpora.splits import Splits
 from tfm.data.errors import DataError
 from tfm.data.formats import huggingface
+from tfm.data.image_config import OF_IMAGES
 from tfm.data.lines import check_lines
 
 LINE_FORMATS = ("text", "tsv", "csv", "jsonl", "labelled", "conllu")
@@ -23,7 +24,8 @@ def preflight(splits: Splits, *, online: bool = False) -> dict[str, int | None]:
         counts = [_check(corpus, checked, online) for corpus in corpora]
         for corpus in corpora:
             if next(sources.pairs(corpus, online=online), None) is None:
-                raise DataError(f"the {name} split is empty: {sources.describe(corpus)} has no pair for it")
+                what = "image" if corpus.has_images else "pair"
+                raise DataError(f"the {name} split is empty: {sources.describe(corpus)} has no {what} for it")
         sizes[name] = None if None in counts else sum(count or 0 for count in counts)
     return sizes
 
@@ -49,6 +51,8 @@ def _count(corpus: CorpusConfig, online: bool) -> int | None:
 
 def _count_whole(corpus: CorpusConfig, online: bool) -> int | None:
     """The number of all pairs in the files of a corpus, whichever part of them is used."""
+    if corpus.format in OF_IMAGES:
+        return None
     if corpus.format == "huggingface":
         return len(huggingface.open_split(str(corpus.path), corpus.split, online=online))
     files = sources.files(corpus) if corpus.format in LINE_FORMATS else []

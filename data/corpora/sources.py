@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tfm.data.config import CorpusConfig
+from tfm.data.corpora import image_sources
 from tfm.data.corpora.live_input import Incoming
 from tfm.data.corpora.portions import Corpus, Portion
 from tfm.data.corpora.references import Row, merged
@@ -38,8 +39,12 @@ Rows: TypeAlias = Iterator[Row]
 def pairs(corpus: Corpus, *, online: bool = False) -> Pairs:
     """The (source, target) texts of a corpus in order, read as they are asked for; without a source it is "".
 
+    Of images these are the name of an image and a caption, for each of its captions.
+
     online: whether a Hugging Face dataset may be downloaded. Raises DataError naming file, line and byte.
     """
+    if corpus.has_images:
+        return image_sources.captions(corpus, rows, online=online)
     if isinstance(corpus, Portion):
         return (pair for each in corpus.corpora for pair in corpus.of(each, pairs(each, online=online)))
     found = rows(corpus, online=online)
@@ -49,8 +54,8 @@ def pairs(corpus: Corpus, *, online: bool = False) -> Pairs:
 
 
 def rows(corpus: Corpus, *, online: bool = False) -> Iterator[Row]:
-    """The pairs of a corpus, each with its further references after it."""
-    if isinstance(corpus, Portion):
+    """The pairs of a corpus, each with its further references after it; of images as `pairs` has them."""
+    if isinstance(corpus, Portion) or corpus.has_images:
         return pairs(corpus, online=online)
     found = READERS[corpus.format](corpus, online)
     # A built-in corpus makes exactly as many pairs as requested.
@@ -65,6 +70,8 @@ def identity(corpus: Corpus, *, online: bool = False) -> list[tuple[str, Path | 
         return [part for each in corpus.corpora for part in identity(each, online=online)]
     if corpus.format == "generated":
         return [(describe(corpus), None, f"{describe(corpus)} {registry.version(_path(corpus))}")]
+    if corpus.has_images:
+        return image_sources.identity(corpus, describe(corpus), rows, online=online)
     if corpus.format == "huggingface":
         dataset = huggingface.open_split(_path(corpus), corpus.split, online=online)
         with huggingface.damage_told(_path(corpus), "whole dataset"):
@@ -80,12 +87,13 @@ def describe(corpus: Corpus) -> str:
         name = corpus.target if corpus.source is None else f"{corpus.source} | {corpus.target}"
     else:
         name = str(corpus.path)
-    parts = [name, corpus.split, None if corpus.size is None else f"{corpus.size} pairs"]
-    parts += [f"{what} {value}" for what in ("length", "nesting") if (value := getattr(corpus, what)) is not None]
+    what = "image" if corpus.has_images else "pair"
+    parts = [name, corpus.split, None if corpus.size is None else f"{corpus.size} {what}s"]
+    parts += [f"{key} {value}" for key in ("length", "nesting") if (value := getattr(corpus, key)) is not None]
     parts += ["mixed"] if corpus.mix else []
     if corpus.format == "generated" and corpus.path == "languages":
         parts.append(f"{corpus.target} alone" if corpus.source is None else f"{corpus.source} to {corpus.target}")
-    parts += [f"from pair {corpus.skip + 1} on"] if corpus.skip else []
+    parts += [f"from {what} {corpus.skip + 1} on"] if corpus.skip else []
     return " ".join(part for part in parts if part is not None)
 
 
@@ -245,6 +253,10 @@ def _generated(corpus: CorpusConfig, online: bool) -> Pairs:
     return made if corpus.source is not None else (("", target) for _, target in made)
 
 
+def _captions(corpus: CorpusConfig, online: bool) -> Pairs:
+    return image_sources.captions(corpus, rows, online=online)
+
+
 def _path(corpus: CorpusConfig) -> str:
     assert corpus.path is not None  # so says CorpusConfig
     return corpus.path
@@ -267,4 +279,6 @@ READERS: Mapping[str, Callable[[CorpusConfig, bool], Rows]] = {
     "conllu": partial(_columns, read_conllu),
     "huggingface": _huggingface,
     "generated": _generated,
+    "imagefolder": _captions,
+    "idx": _captions,
 }

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from tfm.data.config import LimitsConfig
 from tfm.data.corpora.references import Row
-from tfm.data.dataset.row_keys import joined, row_keys
+from tfm.data.dataset.row_keys import image_keys, joined, row_keys
 from tfm.data.dataset.split import Ids, Ints
+from tfm.data.images.decoding import Pixels
 from tfm.data.lines import portions
 from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.words import flat
@@ -23,13 +24,20 @@ REASONS = ("empty", "too long", "length ratio", "duplicate")
 class Side:
     """One side of a chunk: its texts, their concatenated ids (no start or end token), and the length of each.
 
-    words: if needed, how many pieces each word has, concatenated, and how many words each text has.
+    words: if needed, how many pieces each word has, concatenated, and how many words each text has. pixels: of images,
+    whose texts are their names, without ids; rows of one image hold the same array.
     """
 
     texts: list[str]
     ids: Ids
     lengths: Ints
     words: tuple[Ids, Ints] | None = None
+    pixels: list[Pixels] | None = None
+
+    @classmethod
+    def of_images(cls, names: list[str], pixels: list[Pixels]) -> "Side":
+        """Images by name."""
+        return cls(names, np.empty(0, np.int32), np.zeros(len(names), np.int64), pixels=pixels)
 
     @classmethod
     def encode(cls, texts: list[str], tokenizer: Tokenizer) -> "Side":
@@ -49,7 +57,8 @@ class Side:
         """The rows where `kept` is True."""
         words = self.words and (self.words[0][np.repeat(kept, self.words[1])], self.words[1][kept])
         ids = self.ids[np.repeat(kept, self.lengths)]
-        return Side(list(compress(self.texts, kept)), ids, self.lengths[kept], words)
+        pixels = self.pixels and list(compress(self.pixels, kept))
+        return Side(list(compress(self.texts, kept)), ids, self.lengths[kept], words, pixels)
 
     def cut(self, most: int) -> "Side":
         """The same texts truncated to at most this many ids each; without counts of words."""
@@ -57,8 +66,15 @@ class Side:
         places = np.arange(len(self.ids)) - np.repeat(np.cumsum(self.lengths) - self.lengths, self.lengths)
         return Side(self.texts, self.ids[places < most], np.minimum(self.lengths, most))
 
+    @property
+    def is_there(self) -> NDArray[np.bool_]:
+        """(rows,) whether there is anything: pieces, or an image."""
+        return self.lengths > 0 if self.pixels is None else np.ones(len(self.texts), np.bool_)
+
     def keys(self) -> Ints:
-        """(rows,) a key of each text, to detect repeated ones; see `row_keys`."""
+        """(rows,) a key of each text or image, to detect repeated ones; see `row_keys`."""
+        if self.pixels is not None:
+            return image_keys(self.pixels)
         return row_keys(self.texts, self.ids, self.lengths)
 
 
@@ -110,7 +126,7 @@ class PairFilter:
     _seen: set[int] = field(default_factory=set, repr=False)
 
     def __call__(self, chunk: Chunk, *, has_source: bool = True) -> Chunk:
-        """The pairs of the chunk that are kept; without a source only the target is checked."""
+        """The pairs of the chunk that are kept; without a source, or with an image, only the target is checked."""
         sides = [chunk.source, chunk.target] if has_source else [chunk.target]
         lengths = np.stack([side.lengths for side in sides])
         longer, shorter = lengths.max(0), lengths.min(0)

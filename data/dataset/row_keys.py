@@ -1,11 +1,14 @@
 """Keys of what a model reads: the same ids give the same key, however their text was spelled."""
 
+import hashlib
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tfm.data.dataset.split import Ids, Ints
+from tfm.data.images.decoding import Pixels
 from tfm.data.lines import evened
 from tfm.tokenizer.special import UNK_ID
 
@@ -30,6 +33,16 @@ def row_keys(texts: list[str], ids: Ids, lengths: Ints) -> Ints:
         for row in np.unique(np.repeat(np.arange(len(lengths)), lengths)[is_unknown]).tolist():
             keys[row] ^= np.uint64(hash(evened(texts[row])) % 2**64)
     return _mixed(keys + lengths.astype(np.uint64)).view(np.int64)
+
+
+def image_keys(rows: Sequence[Pixels]) -> Ints:
+    """(rows,) a 64-bit key of the pixels of each row; rows of one image hold the same array."""
+    known = {id(pixels): pixels for pixels in rows}
+    digests = {
+        each: hashlib.blake2b(np.ascontiguousarray(pixels).tobytes(), digest_size=8) for each, pixels in known.items()
+    }
+    keys = {each: int.from_bytes(digest.digest(), "little", signed=True) for each, digest in digests.items()}
+    return np.array([keys[id(pixels)] for pixels in rows], np.int64)
 
 
 def joined(one: Ints, other: Ints) -> Ints:

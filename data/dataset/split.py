@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from tfm.data.corpora.references import read_further
 from tfm.data.dataset.curriculum import CorpusEpochs, weights_of
 from tfm.data.dataset.directions import Directions
+from tfm.data.images.preparation import Preparation
+from tfm.data.images.row_images import RowImages
 
 Ids = NDArray[np.int32]
 Ints = NDArray[np.int64]
@@ -59,7 +61,8 @@ class Split:
     """The examples of one split.
 
     weights: how often a row comes up in an epoch. turns: in which epochs, corpus by corpus; none: in all. words: how
-    many pieces each word of a source has, where that was asked for.
+    many pieces each word of a source has, where that was asked for. images: of the rows, where sources are images and
+    `source` has no pieces.
     """
 
     source: Column
@@ -69,6 +72,7 @@ class Split:
     turns: tuple[CorpusEpochs, ...] = ()
     words: Column | None = None
     folder: Path | None = None
+    images: RowImages | None = None
 
     @classmethod
     def of_texts(cls, source: Column, target: Column, sources: Sequence[str], targets: Sequence[str]) -> "Split":
@@ -113,7 +117,10 @@ class Split:
 
 @dataclass(frozen=True)
 class Dataset:
-    """All splits of one `dataset/` folder; `tests` in the recipe's order, the main one first."""
+    """All splits of one `dataset/` folder; `tests` in the recipe's order, the main one first.
+
+    preparation: how images become what a model reads, where sources are images.
+    """
 
     train: Split
     valid: Split
@@ -121,3 +128,4 @@ class Dataset:
     batch_tokens: int
     tokenizer_folder: Path
     directions: Directions = field(default_factory=dict)
+    preparation: Preparation | None = None

@@ -23,11 +23,15 @@ from tfm.data.dataset.directions import Directions, read_directions
 from tfm.data.dataset.split import Column, Dataset, Ids, Ints, Split
 from tfm.data.errors import DataError
 from tfm.data.formats.arrow_stream import read_stream
+from tfm.data.images.preparation import IMAGES_FILE, read_preparation
+from tfm.data.images.row_images import RowImages
+from tfm.data.images.store import load_images
 from tfm.data.json_documents import read_json
 
 ARROW_FILE = "data-00000-of-00001.arrow"
 DATASET_FILE = "dataset.json"
 TOKENIZER_FOLDER = "tokenizer"
+IMAGES_FOLDER = "images"  # within a split
 TEST_NAME = r"(?!(train|valid|tokenizer)$)\w[\w .-]*"
 
 
@@ -122,12 +126,30 @@ def load_dataset(folder: Path) -> Dataset:
         tokenizer_folder=folder / TOKENIZER_FOLDER,
         directions=read_directions(about, folder / DATASET_FILE),
     )
+    if (folder / IMAGES_FILE).exists():
+        data = _with_images(data, folder)
     if data.directions:
         splits = {"train": data.train, "valid": data.valid, **data.tests}
         said = {name: sum(each.rows for each in some) for name, some in data.directions.items()}
         if said != {name: len(split) for name, split in splits.items()}:
             raise DataError("has no valid `directions`: not one for each row", file=folder / DATASET_FILE)
     return data
+
+
+def _with_images(data: Dataset, folder: Path) -> Dataset:
+    """The same dataset with the images of its rows. Raises DataError where a row has none."""
+    preparation = read_preparation(folder)
+
+    def seen(split: Split, name: str) -> Split:
+        store = load_images(folder / name / IMAGES_FOLDER)
+        if len(store) != len(split) or store.shape != preparation.shape:
+            problem = f"has {len(store)} rows of images for {len(split)} of texts, or images of another shape"
+            raise DataError(f"{problem}: make the dataset again", file=folder / name)
+        return replace(split, images=RowImages(store, preparation))
+
+    tests = {name: seen(split, name) for name, split in data.tests.items()}
+    train, valid = seen(data.train, "train"), seen(data.valid, "valid")
+    return replace(data, train=train, valid=valid, tests=tests, preparation=preparation)
 
 
 def _factors(corpora: Sequence[dict[str, Any]], num_rows: int, file: Path) -> NDArray[np.float64] | float:

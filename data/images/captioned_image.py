@@ -1,18 +1,34 @@
 """What every reader of images gives: an image that is not decoded yet, with its captions or its label."""
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
 
 from tfm.data.images.decoding import Pixels
 
 
 @dataclass(frozen=True)
 class CaptionedImage:
-    """name: what errors and reports call it. content: a file, the bytes of one, or grey or colour values (H, W[, 3]).
+    """name: what errors call it. content: a file, the bytes of one, or grey or colour values (H, W[, 3]).
 
-    captions: one or more texts, all of this image; of classification its label alone.
+    captions: one or more texts, all of this image; of classification its label alone. title: what it is called within
+    its corpus, wherever that lies: what stands in datasets and reports.
     """
 
     name: str
     content: Path | bytes | Pixels
     captions: tuple[str, ...]
+    title: str = ""
+
+    @property
+    def key(self) -> str:
+        """sha256, in hex, of the bytes of the image: the same for copies of it. Raises OSError as reading does."""
+        if isinstance(self.content, Path):
+            with open(self.content, "rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
+        if isinstance(self.content, bytes):
+            return hashlib.sha256(self.content).hexdigest()
+        shape = repr(self.content.shape).encode()
+        return hashlib.sha256(shape + np.ascontiguousarray(self.content).tobytes()).hexdigest()

@@ -35,9 +35,8 @@ def read_idx(images: Path, labels: Path, classes: Sequence[str] = ()) -> Iterato
             problem = f"label {number} is {label[0]}, but there are {len(classes)} classes, counted from 0"
             raise DataError(problem, file=labels)
         text = classes[label[0]] if classes else str(label[0])
-        yield CaptionedImage(
-            f"{images}, image {number}", np.frombuffer(values, np.uint8).reshape(height, width), (text,)
-        )
+        pixels = np.frombuffer(values, np.uint8).reshape(height, width)
+        yield CaptionedImage(f"{images}, image {number}", pixels, (text,), f"image {number}")
 
 
 def _dimensions(path: Path, expected: int) -> tuple[int, ...]:

@@ -31,7 +31,7 @@ def read_image_column(
         for number, row in enumerate(table, 1):
             name = f"{path}, row {number}"
             texts = [text for column in columns for text in _texts(row[column], features[column], column, name)]
-            yield CaptionedImage(name, _content(row[image], name), tuple(texts))
+            yield CaptionedImage(name, _content(row[image], name), tuple(texts), f"row {number}")
 
 
 def _content(cell: Any, name: str) -> Path | bytes:

@@ -9,29 +9,28 @@ MOST_NAMED = 20
 
 @dataclass
 class ImageReport:
-    """stored: how many there are. conversions: how many images each was done to, and the first of them.
-
-    refused: the first errors of those that were dropped. left_out: files that no table names, or that are no images.
+    """conversions: how many images each was done to, and the first of them. refused: the first errors of those that
+    were dropped, with how many captions. left_out: files that no table names, or that are no images.
     """
 
-    stored: int = 0
     conversions: Counter[str] = field(default_factory=Counter)
     first_converted: dict[str, str] = field(default_factory=dict)
     num_refused: int = 0
+    num_captions: int = 0
     refused: list[str] = field(default_factory=list)
     num_left_out: int = 0
     left_out: list[str] = field(default_factory=list)
 
     def add(self, name: str, conversions: tuple[str, ...]) -> None:
-        """One image was stored."""
-        self.stored += 1
+        """One image was decoded."""
         for conversion in dict.fromkeys(conversions):
             self.conversions[conversion] += 1
             self.first_converted.setdefault(conversion, name)
 
-    def refuse(self, reason: str) -> None:
-        """One image was dropped; the reason names it."""
+    def refuse(self, reason: str, num_captions: int) -> None:
+        """One image was dropped with its captions; the reason names it."""
         self.num_refused += 1
+        self.num_captions += num_captions
         self.refused += [reason] if len(self.refused) < MOST_NAMED else []
 
     def leave_out(self, names: list[str]) -> None:
@@ -39,14 +38,14 @@ class ImageReport:
         self.num_left_out += len(names)
         self.left_out += names[: MOST_NAMED - len(self.left_out)]
 
-    def as_json(self) -> dict[str, Any]:
-        """The report as it stands in the artifact."""
+    def as_json(self, *, stored: int) -> dict[str, Any]:
+        """The report as it stands in the artifact; stored: how many images there are."""
         return {
-            "stored": self.stored,
+            "stored": stored,
             "conversions": [
                 {"what": what, "images": count, "first": self.first_converted[what]}
                 for what, count in self.conversions.most_common()
             ],
-            "refused": {"images": self.num_refused, "first": self.refused},
+            "refused": {"images": self.num_refused, "captions": self.num_captions, "first": self.refused},
             "left_out": {"files": self.num_left_out, "first": self.left_out},
         }

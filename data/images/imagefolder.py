@@ -29,17 +29,22 @@ def read_imagefolder(
     no table, and images come in the order of their paths. read_table: `data.corpora.sources.rows`. Raises DataError
     naming table and row.
     """
-    if not folder.is_dir():
-        raise DataError("no such folder" if not folder.exists() else "is a file, not a folder", file=folder)
-    files = sorted(_visible(folder), key=lambda file: file.relative_to(folder).as_posix())
+    files = [file for _, file in files_of(folder)]
     tables = [file for file in files if file.name in TABLES]
-    found = _of_tables(tables, columns, read_table) if tables else _of_folders(folder, files, columns)
+    found = _of_tables(folder, tables, columns, read_table) if tables else _of_folders(folder, files, columns)
     used = {*tables, *(image.content for image in found)}
     left_out = [file.relative_to(folder).as_posix() for file in files if file not in used]
     if not found:
         problem = "its tables name no image" if tables else f"holds no image ({', '.join(ENDINGS)})"
         raise DataError(problem, file=folder)
     return found, left_out
+
+
+def files_of(folder: Path) -> list[tuple[str, Path]]:
+    """The files of a folder of images by their path within it, sorted by that; hidden ones are none."""
+    if not folder.is_dir():
+        raise DataError("no such folder" if not folder.exists() else "is a file, not a folder", file=folder)
+    return sorted((file.relative_to(folder).as_posix(), file) for file in _visible(folder))
 
 
 def _visible(folder: Path) -> Iterator[Path]:
@@ -49,7 +54,9 @@ def _visible(folder: Path) -> Iterator[Path]:
             yield file
 
 
-def _of_tables(tables: Sequence[Path], columns: Sequence[str], read_table: TableReader) -> list[CaptionedImage]:
+def _of_tables(
+    folder: Path, tables: Sequence[Path], columns: Sequence[str], read_table: TableReader
+) -> list[CaptionedImage]:
     if not columns:
         raise DataError("say which of its columns hold the captions, or the label", file=tables[0])
     beside: dict[Path, Path] = {}
@@ -60,7 +67,7 @@ def _of_tables(tables: Sequence[Path], columns: Sequence[str], read_table: Table
     for table in tables:
         for number, (name, *texts) in enumerate(read_table(_as_corpus(table, columns)), 1):
             captions.setdefault(_named(table, number, name), []).extend(texts)
-    return [CaptionedImage(str(file), file, tuple(texts)) for file, texts in captions.items()]
+    return [_image(folder, file, tuple(texts)) for file, texts in captions.items()]
 
 
 def _as_corpus(table: Path, columns: Sequence[str]) -> CorpusConfig:
@@ -95,4 +102,8 @@ def _of_folders(folder: Path, files: Sequence[Path], columns: Sequence[str]) -> 
         raise DataError(problem, file=folder)
     if columns and list(columns) != ["label"]:
         raise DataError(f"there is no metadata.csv, so no column {listed(columns)}: labels are folders", file=folder)
-    return [CaptionedImage(str(file), file, (file.parent.name,)) for file in images]
+    return [_image(folder, file, (file.parent.name,)) for file in images]
+
+
+def _image(folder: Path, file: Path, captions: tuple[str, ...]) -> CaptionedImage:
+    return CaptionedImage(str(file), file, captions, file.relative_to(folder).as_posix())

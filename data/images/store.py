@@ -5,7 +5,6 @@ pixels.npy    uint8 (images, height, width, channels)
 rows.npy      int64 (rows,): the image of each row of texts
 """
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,9 +21,9 @@ from tfm.data.images.captioned_image import CaptionedImage
 from tfm.data.images.channel_statistics import ChannelStatistics
 from tfm.data.images.decoding import Pixels, Shape, decoded
 from tfm.data.images.image_report import ImageReport
+from tfm.data.images.preparation import IMAGES_FILE, Preparation, of_json
 from tfm.data.json_documents import read_json
 
-IMAGES_FILE = "images.json"
 PIXELS_FILE = "pixels.npy"
 ROWS_FILE = "rows.npy"
 Ints = NDArray[np.int64]
@@ -50,22 +49,22 @@ class ImageWriter:
         self._count += 1
         return self._count - 1
 
-    def decode(self, images: Iterable[CaptionedImage], *, drop: bool) -> Iterator[tuple[int, tuple[str, ...]]]:
-        """Decode and append images; of each its number and its captions.
+    def decode(self, images: Iterable[CaptionedImage], *, drop: bool) -> Iterator[tuple[CaptionedImage, Pixels]]:
+        """The pixels of images, none of them appended yet.
 
         drop: whether those that are refused are left out and reported, as of training data; otherwise the first ends
         all with a DataError, since a test set must not shrink unseen.
         """
         for image in images:
             try:
-                found = decoded(image.content, image.name, self.shape)
+                found = decoded(image.content, image.title if drop else image.name, self.shape)
             except DataError as error:
                 if not drop:
                     raise
-                self.report.refuse(str(error))
+                self.report.refuse(str(error), len(image.captions))
                 continue
-            self.report.add(image.name, found.conversions)
-            yield self.write(found.pixels), image.captions
+            self.report.add(image.title, found.conversions)
+            yield image, found.pixels
 
     @property
     def count(self) -> int:
@@ -93,19 +92,9 @@ def write_images(folder: Path, shape: Shape) -> Iterator[ImageWriter]:
     if writer.rows is None or not _are_images(writer.rows, writer.count):
         raise ValueError("`rows` must be set to the number of an image for each row")
     np.save(folder / ROWS_FILE, writer.rows.astype(np.int64))
-    statistics = writer.statistics
-    about = {
-        "images": writer.count,
-        "height": shape.height,
-        "width": shape.width,
-        "channels": shape.channels,
-        "sums": statistics.sums,
-        "squares": statistics.squares,
-        "means": statistics.means,
-        "deviations": statistics.deviations,
-        "report": writer.report.as_json(),
-    }
-    (folder / IMAGES_FILE).write_text(json.dumps(about, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    Preparation(shape, writer.statistics).write(
+        folder, images=writer.count, report=writer.report.as_json(stored=writer.count)
+    )
 
 
 @dataclass(frozen=True)
@@ -153,20 +142,18 @@ def load_images(folder: Path) -> ImageStore:
     except FileNotFoundError:
         raise DataError(f"there are no images (no {IMAGES_FILE}): make the dataset anew", file=folder) from None
     try:
-        shape = Shape(*(_whole(about, name) for name in ("height", "width", "channels")))
-        expected = (_whole(about, "images"), shape.height, shape.width, shape.channels)
+        own = of_json(about)
+        shape = own.shape
+        expected = (about["images"], shape.height, shape.width, shape.channels)
         pixels = np.load(folder / PIXELS_FILE, mmap_mode="r", allow_pickle=False)
         rows = np.load(folder / ROWS_FILE, allow_pickle=False)
         if pixels.dtype != np.uint8 or pixels.shape != expected or not pixels.flags.c_contiguous:
             raise ValueError(f"{PIXELS_FILE} holds {pixels.dtype} {pixels.shape}, not uint8 {expected}")
         if rows.dtype != np.int64 or rows.ndim != 1 or not _are_images(rows, len(pixels)):
             raise ValueError(f"{ROWS_FILE} does not hold the numbers of images")
-        statistics = ChannelStatistics(
-            pixels[..., 0].size, *(_wholes(about, name, shape.channels) for name in ("sums", "squares"))
-        )
-        if not _can_be(statistics):
-            raise ValueError("no pixels have these sums")
-        return ImageStore(pixels, rows, statistics, about["report"])
+        if pixels[..., 0].size != own.statistics.count or type(about["images"]) is not int:
+            raise ValueError("its sums are of other pixels")
+        return ImageStore(pixels, rows, own.statistics, about["report"])
     except (ValueError, OSError, EOFError, KeyError, MemoryError) as error:
         reason = " ".join(str(error).split())
         raise DataError(f"is not made by tfm ({reason:.200}): make the dataset again", file=folder) from error
@@ -181,28 +168,3 @@ def _write_head(stream: BufferedWriter, shape: Shape, count: int) -> int:
 def _are_images(rows: Ints, count: int) -> bool:
     """Whether each row has one of `count` images."""
     return len(rows) == 0 or bool(rows.min() >= 0 and rows.max() < count)
-
-
-def _whole(about: dict[str, Any], name: str) -> int:
-    value = about.get(name)
-    if type(value) is not int or not 0 < value < 2**40:
-        raise ValueError(f"{name} is {value!r}")
-    return value
-
-
-def _wholes(about: dict[str, Any], name: str, channels: int) -> tuple[int, ...]:
-    values = about.get(name)
-    if not isinstance(values, list) or len(values) != channels or not all(type(each) is int for each in values):
-        raise ValueError(f"{name} is {values!r}"[:80])
-    return tuple(values)
-
-
-def _can_be(statistics: ChannelStatistics) -> bool:
-    """Whether there are bytes with these sums: sum^2 <= count * squares, and squares <= 255 sum (Cauchy-Schwarz)."""
-    both = zip(statistics.sums, statistics.squares, strict=True)
-    return all(
-        0 <= total <= 255 * statistics.count
-        and total**2 <= statistics.count * square
-        and total <= square <= 255 * total
-        for total, square in both
-    )

@@ -1,8 +1,8 @@
 """The preprocess stage: corpora and a tokenizer to a dataset of encoded examples, and a report on it."""
 
 import json
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -11,6 +11,7 @@ import numpy as np
 
 from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.config import DataConfig
+from tfm.data.corpora.image_sources import images
 from tfm.data.corpora.portions import Corpus, Portion, apart
 from tfm.data.corpora.preflight import over_budget, preflight
 from tfm.data.corpora.references import Row, write_further
@@ -19,11 +20,16 @@ from tfm.data.corpora.splits import unused_note
 from tfm.data.dataset.directions import Direction, Directions, factors
 from tfm.data.dataset.duplicate_keys import Keys
 from tfm.data.dataset.examples import Chunk, PairFilter, encode
-from tfm.data.dataset.store import TOKENIZER_FOLDER, load_split, write_about, write_split
+from tfm.data.dataset.image_examples import encode_images, write_pixels
+from tfm.data.dataset.store import IMAGES_FOLDER, TOKENIZER_FOLDER, load_split, write_about, write_split
 from tfm.data.dataset.unseen_labels import in_words, unseen
 from tfm.data.dataset.unwritable import Unwritable
-from tfm.data.dataset_report import CorpusCount, SplitCount, batches_line, make_report, tables
+from tfm.data.dataset_report import MOST_SHOWN, CorpusCount, SplitCount, batches_line, make_report, tables
 from tfm.data.errors import DataError
+from tfm.data.image_config import ImagesConfig
+from tfm.data.images.decoding import Shape
+from tfm.data.images.preparation import Preparation
+from tfm.data.images.store import ImageWriter, load_images, write_images
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish, read_artifact
 from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.errors import RecipeError
@@ -83,15 +89,22 @@ def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequenc
             train_corpora=[each.as_json() for each in counts["train"].corpora],
             directions=_directions(counts),
         )
+        if data.images is not None:
+            of_training = load_images(draft.folder / "train" / IMAGES_FOLDER)
+            Preparation(of_training.shape, of_training.statistics).write(draft.folder)
         report = make_report(counts, budget=data.batch_tokens, seed=data.split_seed)
         text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
         (draft.folder / "report.json").write_text(text, encoding="utf-8")
         draft.figures["rows"] = {name: count.rows for name, count in counts.items()}
-        draft.figures["padding"] = report["batches"]["padding"]
+        if data.images is None:  # of images it depends on the model how many tokens they are
+            draft.figures["padding"] = report["batches"]["padding"]
         unknown = _unseen_names(draft.folder, [*splits.all()], tokenizers[1])
     for table in tables(report):
         reporter.table(*table)
-    reporter.line(batches_line(report))
+    if data.images is None:
+        reporter.line(batches_line(report))
+    for refused in counts["train"].images["refused"]["first"][:MOST_SHOWN] if counts["train"].images else ():
+        reporter.warn(f"an image of the training data was dropped: {refused}")
     if cut := {name: count.cut for name, count in counts.items() if count.cut}:
         found = ", ".join(f"{number:,} of {name}" for name, number in cut.items())
         reporter.line(f"sources cut to data.limits.max_length = {data.limits.max_length} pieces: {found}")
@@ -125,19 +138,22 @@ def _encode(
     dropped = sieve.dropped if sieve else {}
     count = SplitCount(pairs_seen, sources_seen, targets_seen, dropped=dropped, unwritable=unwritable)
     further: list[Row] = []
-    with write_split(folder, texts=not training, words=tokenizers[1].names == "tags") as writer:
+    image_of_row: list[int] = []
+    with ExitStack() as writers:
+        writer = writers.enter_context(write_split(folder, texts=not training, words=tokenizers[1].names == "tags"))
+        pictures = None if data.images is None else writers.enter_context(_write_images(folder, data.images))
         for corpus in apart(corpora) if data.target_languages else corpora:
             count.corpora.append(CorpusCount(corpus))
-            several = not isinstance(corpus, Portion) and corpus.has_references
-            encoders = _towards(corpus, tokenizers[0]), tokenizers[1]
-            for chunk in encode(rows(corpus, online=data.online), *encoders, several=several):
+            for chunk in _chunks(
+                corpus, data, tokenizers, pictures, is_test=not training and name != "valid", drop=bool(sieve)
+            ):
                 count.corpora[-1].read += len(chunk)
                 bar.advance(len(chunk))
                 if data.limits.cut_sources:
                     count.cut += int((chunk.source.lengths > data.limits.max_length).sum())
                     chunk = replace(chunk, source=chunk.source.cut(data.limits.max_length))
                 if sieve:
-                    chunk = sieve(chunk, has_source=corpus.has_source)
+                    chunk = sieve(chunk, has_source=corpus.has_source and not corpus.has_images)
                     _check_budget(chunk, corpus, data.batch_tokens)
                 _check_tags(chunk, corpus)
                 count.add(chunk)
@@ -145,11 +161,43 @@ def _encode(
                 extra = [np.full(len(chunk), corpus.weight)] if training else [chunk.source.texts, chunk.target.texts]
                 source, target = ((side.ids, side.lengths) for side in (chunk.source, chunk.target))
                 writer.write(source, target, *extra, words=chunk.source.words)
+                if pictures is not None:
+                    image_of_row += write_pixels(pictures, chunk.source.pixels or ())
+        if pictures is not None:
+            pictures.rows = np.array(image_of_row, np.int64)
+            count.images = pictures.report.as_json(stored=pictures.count)
+            if refused := pictures.report.num_captions:
+                count.dropped["image refused"] = refused
+                count.corpora[-1].read += refused
+        if not count.rows:
+            why = ", ".join(f"{reason}: {pairs:,}" for reason, pairs in count.dropped.items() if pairs)
+            raise DataError(f"no pair is left in the {name} split; dropped: {why or 'none'}; see data.limits")
     write_further(folder, further)
-    if not count.rows:
-        why = ", ".join(f"{reason}: {pairs:,}" for reason, pairs in count.dropped.items() if pairs)
-        raise DataError(f"no pair is left in the {name} split; dropped: {why or 'none'}; see data.limits")
     return count
+
+
+def _write_images(folder: Path, config: ImagesConfig) -> AbstractContextManager[ImageWriter]:
+    """What writes the images of a split."""
+    return write_images(folder / IMAGES_FOLDER, Shape(config.height, config.width, 3 if config.colour else 1))
+
+
+def _chunks(
+    corpus: Corpus,
+    data: DataConfig,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    pictures: ImageWriter | None,
+    *,
+    is_test: bool,
+    drop: bool,
+) -> Iterator[Chunk]:
+    """The examples of a corpus, encoded. drop: whether images that are refused are left out."""
+    if pictures is not None:
+        found = images(corpus, rows, online=data.online, left_out=pictures.report.leave_out)
+        yield from encode_images(pictures.decode(found, drop=drop), tokenizers[1], several=is_test)
+        return
+    several = not isinstance(corpus, Portion) and corpus.has_references
+    encoders = _towards(corpus, tokenizers[0]), tokenizers[1]
+    yield from encode(rows(corpus, online=data.online), *encoders, several=several)
 
 
 def _towards(corpus: Corpus, source: Tokenizer) -> Tokenizer:

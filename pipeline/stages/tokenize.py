@@ -72,13 +72,13 @@ def tokenize(
         preflight(splits, online=data.online)
         tokenizers = _take(config)
         if "shared" not in tokenizers:
-            rows = (row for corpus in splits.train for row in pairs(corpus, online=data.online))
+            rows = (row for corpus in splits.train for row in _texts(corpus, data))
             learned = _with_room(config, len(data.target_languages))
-            tokenizers = _learn(learned, tokenizers, rows, reporter)
+            tokenizers = _learn(learned, tokenizers, rows, reporter, sides=_sides(config, data))
         if data.target_languages:  # a source says which of them it is to be translated into
             side = next(iter(tokenizers))
             tokenizers[side] = tokenizers[side].with_languages(*data.target_languages)
-        held_out = pairs(splits.valid, online=data.online)
+        held_out = _texts(splits.valid, data)
         measures = _measure(tokenizers, held_out, reporter)
         _finish(draft, tokenizers, measures, describe(splits.valid), reporter)
     reporter.line(f"tokenizer: {out}")
@@ -105,7 +105,7 @@ def tokenize_files(
         return
     with publish(todo, command=command) as draft:
         taken = _take(config)
-        tokenizers = taken or _learn(config, {}, _lines(files, held_out=False), reporter)
+        tokenizers = taken or _learn(config, {}, _lines(files, held_out=False), reporter, sides=_sides(config))
         where = f"every {HELD_OUT_EVERY}th line"
         measures = _measure(tokenizers, _lines(files, held_out=None if taken else True), reporter)
         if taken:
@@ -152,11 +152,28 @@ class Measure:
         return self.num_changed / max(self.num_texts, 1)
 
 
+def _sides(config: TokenizerConfig, data: DataConfig | None = None) -> tuple[str, ...]:
+    """The sides that have a vocabulary of their own: an image has none."""
+    if data is not None and data.images is not None:
+        return ("target",)
+    return ("shared",) if config.shared else ("source", "target")
+
+
+def _texts(corpus: Corpus, data: DataConfig) -> Iterator[Row]:
+    """The texts of a corpus, row by row: source and target, or, of images, a caption or label alone."""
+    found = pairs(corpus, online=data.online)
+    return found if data.images is None else ((caption,) for _, caption in found)
+
+
 def _learn(
-    config: TokenizerConfig, taken: Mapping[str, Tokenizer], rows: Iterable[Row], reporter: Reporter
+    config: TokenizerConfig,
+    taken: Mapping[str, Tokenizer],
+    rows: Iterable[Row],
+    reporter: Reporter,
+    *,
+    sides: Sequence[str],
 ) -> dict[str, Tokenizer]:
     """One tokenizer a side; the only one learns from every text of a row. One that is taken learns nothing."""
-    sides = ("shared",) if config.shared else ("source", "target")
     trainers = [_trainer(config, side) for side in sides]
     with reporter.bar("reading text", None, "lines") as bar:
         for batch in portions(rows, AT_ONCE):

@@ -14,6 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.tiny_images import SHAPE, write_folder, write_idx
 from tfm.data.config import CorpusConfig, DataConfig, FoldConfig, Format
 from tfm.data.corpora.portions import Fold, Portion, Share, draw, fold_of
 from tfm.data.corpora.preflight import preflight
@@ -144,6 +145,10 @@ def write_all(format_: Format, folder: Path) -> dict[str, Any]:
             return {"path": str(path), "split": "train"}
         case "generated":
             return {"path": "copy", "split": "train", "size": 80}
+        case "imagefolder":
+            return {"path": str(write_folder(path, 80)), "target": "text"}
+        case "idx":
+            return {**write_idx(path, 80)}
 
 
 def texts_of(splits: Splits) -> tuple[Counter[tuple[str, str]], Counter[tuple[str, str]]]:
@@ -153,10 +158,11 @@ def texts_of(splits: Splits) -> tuple[Counter[tuple[str, str]], Counter[tuple[st
 
 @pytest.mark.parametrize("format_", get_args(Format))
 def test_a_recipes_folds_are_of_what_it_trains_on_whatever_the_format(format_: Format, tmp_path: Path) -> None:
-    corpus = CorpusConfig(format=format_, **write_all(format_, tmp_path))
+    corpus = CorpusConfig.model_validate({"format": format_, **write_all(format_, tmp_path)})
+    images = {"images": SHAPE} if corpus.has_images else {}
     again = corpus.model_copy(update={"weight": 3.0, "skip": 10, "epochs": (1, 2)})
     for more in ({}, {"valid": corpus, "tests": {"test": corpus}}):
-        data = DataConfig.model_validate({"train": (corpus, again), "split_seed": 5, **more})
+        data = DataConfig.model_validate({"train": (corpus, again), "split_seed": 5, **images, **more})
         whole = resolve(data)
         trained = Counter(pair for each in whole.train for pair in pairs(each))
         held: Counter[tuple[str, str]] = Counter()

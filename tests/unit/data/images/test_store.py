@@ -86,39 +86,44 @@ def images(folder: Path) -> list[CaptionedImage]:
 
     (folder / "plain.png").write_bytes(png(Image.fromarray(VALUES[0])))
     return [
-        CaptionedImage("plain.png", folder / "plain.png", ("ein Haus", "a house")),
-        CaptionedImage("clear.png", png(Image.new("RGBA", (5, 4), (1, 2, 3, 0))), ("glass",)),
-        CaptionedImage("broken.png", b"\x89PNG\r\n\x1a\n", ("nothing",)),
-        CaptionedImage("gone.png", folder / "gone.png", ("nothing",)),
-        CaptionedImage("large.png", png(Image.new("RGBA", (50, 40), (9, 9, 9, 255))), ("猫",)),
-        CaptionedImage("idx, image 1", VALUES[1, :, :, 0], ("9",)),
+        CaptionedImage("plain.png", folder / "plain.png", ("ein Haus", "a house"), "plain.png"),
+        CaptionedImage("a/clear.png", png(Image.new("RGBA", (5, 4), (1, 2, 3, 0))), ("glass",), "clear.png"),
+        CaptionedImage("a/broken.png", b"\x89PNG\r\n\x1a\n", ("nothing",), "broken.png"),
+        CaptionedImage("a/gone.png", folder / "gone.png", ("nothing",), "gone.png"),
+        CaptionedImage("large.png", png(Image.new("RGBA", (50, 40), (9, 9, 9, 255))), ("猫",), "large.png"),
+        CaptionedImage("idx, image 1", VALUES[1, :, :, 0], ("9",), "image 1"),
     ]
 
 
 def test_what_was_converted_and_refused_is_in_the_report(tmp_path: Path) -> None:
     with write_images(tmp_path / "set", SHAPE) as writer:
-        found = list(writer.decode(images(tmp_path), drop=True))
+        found = [(writer.write(pixels), image.captions) for image, pixels in writer.decode(images(tmp_path), drop=True)]
         writer.report.leave_out(["README.md"])
         writer.rows = np.arange(4)
     assert found == [(0, ("ein Haus", "a house")), (1, ("glass",)), (2, ("猫",)), (3, ("9",))]
     store = load_images(tmp_path / "set")
     assert np.array_equal(store.take([0])[0], VALUES[0])
     assert set(store.take([1]).reshape(-1).tolist()) == {255}
+    broken = store.report["refused"]["first"][0]
     assert store.report == {
         "stored": 4,
         "conversions": [
             {"what": "transparency to white", "images": 2, "first": "clear.png"},
             {"what": "scaled down", "images": 1, "first": "large.png"},
-            {"what": "grey to colour", "images": 1, "first": "idx, image 1"},
+            {"what": "grey to colour", "images": 1, "first": "image 1"},
         ],
-        "refused": {"images": 2, "first": [store.report["refused"]["first"][0], "gone.png: no such file"]},
+        "refused": {
+            "images": 2,
+            "captions": 2,
+            "first": [store.report["refused"]["first"][0], "gone.png: no such file"],
+        },
         "left_out": {"files": 1, "first": ["README.md"]},
     }
-    assert store.report["refused"]["first"][0].startswith("broken.png: is ")
+    assert broken.startswith("broken.png: is ")
 
 
 def test_of_a_test_set_nothing_is_dropped(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"^broken\.png: is "), write_images(tmp_path / "set", SHAPE) as writer:
+    with pytest.raises(DataError, match=r"^a/broken\.png: is "), write_images(tmp_path / "set", SHAPE) as writer:
         list(writer.decode(images(tmp_path), drop=False))
 
 

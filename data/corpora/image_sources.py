@@ -1,0 +1,98 @@
+"""Corpora of images -> images with their captions, streamed: one reader a format."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import TypeAlias
+
+from tfm.data.config import CorpusConfig
+from tfm.data.corpora.portions import Corpus, Portion
+from tfm.data.images.captioned_image import CaptionedImage
+from tfm.data.images.idx import read_idx
+from tfm.data.images.image_column import read_image_column
+from tfm.data.images.imagefolder import TableReader, files_of, read_imagefolder
+from tfm.data.synthetic import registry
+
+Images: TypeAlias = Iterator[CaptionedImage]
+Identity: TypeAlias = list[tuple[str, Path | None, str]]
+Tell: TypeAlias = Callable[[list[str]], None]
+
+
+def images(
+    corpus: Corpus, read_table: TableReader, *, online: bool = False, left_out: Tell = lambda names: None
+) -> Images:
+    """The images of a corpus in order, not decoded; `size` and `skip` count them.
+
+    Which of them belong to a portion is decided by the bytes of each image alone, so that its captions, and copies of
+    it, are never in two. read_table: `corpora.sources.rows`. left_out: is told the files that are no images.
+    """
+    if isinstance(corpus, Portion):
+        for each in corpus.corpora:
+            found = images(each, read_table, online=online, left_out=left_out)
+            yield from (image for image in found if corpus.part.holds(image.key))
+        return
+    found = IMAGE_READERS[corpus.format](corpus, read_table, online, left_out)
+    # A built-in corpus makes exactly as many as requested.
+    size = None if corpus.size is None or corpus.format == "generated" else corpus.skip + corpus.size
+    yield from found if corpus.format == "generated" else islice(found, corpus.skip, size)
+
+
+def captions(corpus: Corpus, read_table: TableReader, *, online: bool = False) -> Iterator[tuple[str, str]]:
+    """The name of an image and a caption of it, for each caption of each image."""
+    return ((image.title, text) for image in images(corpus, read_table, online=online) for text in image.captions)
+
+
+def identity(corpus: CorpusConfig, label: str, read_table: TableReader, *, online: bool = False) -> Identity:
+    """What a corpus of files is made of, as `corpora.sources.identity` has it."""
+    path = Path(str(corpus.path))
+    if corpus.format == "imagefolder":
+        return [(str(path), path, _digest((name, _of_file(file)) for name, file in files_of(path)))]
+    if corpus.format == "idx":
+        return [(str(file), file, _of_file(file)) for file in (path, Path(corpus.target))]
+    whole = corpus.model_copy(update={"skip": 0, "size": None})
+    found = images(whole, read_table, online=online)
+    return [(label, None, _digest((each.key, *each.captions) for each in found))]
+
+
+def _digest(parts: Iterable[tuple[str, ...]]) -> str:
+    """sha256, in hex, of tuples of texts."""
+    found = hashlib.sha256()
+    for part in parts:
+        found.update(repr(part).encode("utf-8", "surrogatepass"))
+    return found.hexdigest()
+
+
+def _of_file(file: Path) -> str:
+    return CaptionedImage(str(file), file, ()).key
+
+
+def _imagefolder(corpus: CorpusConfig, read_table: TableReader, online: bool, left_out: Tell) -> Images:
+    columns = (corpus.target, *(corpus.references or ()))
+    found, others = read_imagefolder(Path(str(corpus.path)), columns, read_table)
+    left_out(others)
+    return iter(found)
+
+
+def _idx(corpus: CorpusConfig, read_table: TableReader, online: bool, left_out: Tell) -> Images:
+    return read_idx(Path(str(corpus.path)), Path(corpus.target), corpus.classes)
+
+
+def _huggingface(corpus: CorpusConfig, read_table: TableReader, online: bool, left_out: Tell) -> Images:
+    columns = (corpus.target, *(corpus.references or ()))
+    return read_image_column(str(corpus.path), corpus.split, str(corpus.image), columns, online=online)
+
+
+def _generated(corpus: CorpusConfig, read_table: TableReader, online: bool, left_out: Tell) -> Images:
+    made = registry.scenes(str(corpus.split), corpus.size or 0, corpus.skip)
+    for number, (pixels, texts) in enumerate(made, corpus.skip + 1):
+        name = f"{corpus.path} {corpus.split}, image {number}"
+        yield CaptionedImage(name, pixels, texts, f"image {number}")
+
+
+IMAGE_READERS: Mapping[str, Callable[[CorpusConfig, TableReader, bool, Tell], Images]] = {
+    "imagefolder": _imagefolder,
+    "idx": _idx,
+    "huggingface": _huggingface,
+    "generated": _generated,
+}

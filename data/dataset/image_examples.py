@@ -1,0 +1,63 @@
+"""Images with captions to encoded examples, in chunks: a row for each caption, or for each image."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
+
+import numpy as np
+
+from tfm.data.corpora.references import Row
+from tfm.data.dataset.examples import CHUNK_ROWS, Chunk, Side
+from tfm.data.images.captioned_image import CaptionedImage
+from tfm.data.images.decoding import Pixels
+from tfm.data.images.store import ImageWriter
+from tfm.tokenizer.tokenizer import Tokenizer
+
+CHUNK_BYTES = 1 << 25
+
+
+def write_pixels(writer: ImageWriter, rows: Sequence[Pixels]) -> list[int]:
+    """Append the images of a chunk's rows, each once; the number of the image of each row."""
+    numbers: dict[int, int] = {}
+    for pixels in rows:
+        if id(pixels) not in numbers:
+            numbers[id(pixels)] = writer.write(pixels)
+    return [numbers[id(pixels)] for pixels in rows]
+
+
+def encode_images(
+    images: Iterable[tuple[CaptionedImage, Pixels]], target: Tokenizer, *, several: bool
+) -> Iterator[Chunk]:
+    """The captions of images, encoded; only a chunk of images is held in memory.
+
+    several: whether a row is an image, with its further captions as references, as in test sets; otherwise each caption
+    is a row. An image without captions has an empty one.
+    """
+    first = 0
+    for block in _blocks(images):
+        names: list[str] = []
+        pixels: list[Pixels] = []
+        captions: list[str] = []
+        further: list[Row] = []
+        for image, values in block:
+            texts = image.captions or ("",)
+            rows = texts[:1] if several else texts
+            names += repeat(image.title, len(rows))
+            pixels += repeat(values, len(rows))
+            captions += rows
+            further.append(texts[1:])
+        numbers = np.arange(first, first + len(captions))
+        yield Chunk(numbers, Side.of_images(names, pixels), Side.encode(captions, target), further if several else None)
+        first += len(captions)
+
+
+def _blocks(images: Iterable[tuple[CaptionedImage, Pixels]]) -> Iterator[list[tuple[CaptionedImage, Pixels]]]:
+    block: list[tuple[CaptionedImage, Pixels]] = []
+    num_rows = num_bytes = 0
+    for image, pixels in images:
+        block.append((image, pixels))
+        num_rows, num_bytes = num_rows + len(image.captions), num_bytes + pixels.nbytes
+        if num_rows >= CHUNK_ROWS or num_bytes >= CHUNK_BYTES:
+            yield block
+            block, num_rows, num_bytes = [], 0, 0
+    if block:
+        yield block

@@ -1,0 +1,66 @@
+"""[data.images] of a recipe: the shape of images and how training varies them; and which keys of a corpus of images
+have no meaning."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+OF_IMAGES = ("imagefolder", "idx")
+"""The formats that hold images alone."""
+MEANINGLESS: Mapping[str, str] = {
+    "source": "the source of a corpus of images is the image",
+    "merge_references": "all captions of an image are together anyway",
+    "lists": "a list of texts is several captions of an image",
+    "source_language": "an image has no language",
+    "target_language": "an image has no language",
+}
+
+
+class ImagesConfig(BaseModel):
+    """Images in place of source texts: one shape for all, and what is varied in training.
+
+    Each image is scaled until it covers height x width, and what hangs over is cut off evenly.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    height: int = Field(ge=1, le=4096, description="in pixels")
+    width: int = Field(ge=1, le=4096, description="in pixels")
+    colour: bool = Field(True, description="three channels, red, green and blue; false: one, grey")
+    shift: int = Field(0, ge=0, le=4096, description="training: moved by up to so many pixels to each side")
+    flip: bool = Field(False, description="training: left and right exchanged, every second time")
+    crop: float = Field(1.0, gt=0, le=1, description="training: the smallest share of each side that is kept; 1: all")
+
+
+def problem_of_corpus(corpus: Any) -> str | None:
+    """What of a corpus (a CorpusConfig) does not go with its images, or with having none; None where all does."""
+    if corpus.image is not None and corpus.format != "huggingface":
+        return f'`image` is a column of format "huggingface"; format "{corpus.format}" has none'
+    if corpus.classes and corpus.format != "idx":
+        return f'`classes` are for format "idx", whose labels are numbers, not for "{corpus.format}"'
+    if not corpus.has_images:
+        return None
+    if corpus.format == "idx" and "target" not in corpus.model_fields_set:
+        return 'format "idx" needs `target`, the file of the labels; `path` is the file of the images'
+    if corpus.format in ("idx", "generated") and corpus.references:
+        return f'`references`: format "{corpus.format}" has no further columns'
+    for key, why in MEANINGLESS.items():
+        if getattr(corpus, key) != type(corpus).model_fields[key].default:
+            return f"`{key}`: {why}: omit it"
+    return None
+
+
+def problem_of_data(data: Any, named: Mapping[str, Any]) -> str | None:
+    """What of the corpora (`named`) of a DataConfig does not go with `data.images`; None where all does."""
+    with_images = {name: corpus.has_images for name, corpus in named.items()}
+    if data.images is None:
+        found = next((name for name, has_images in with_images.items() if has_images), None)
+        shape = "images = { height = 32, width = 32 }"
+        return None if found is None else f"{found} has images: say of which size they are to be, as {shape}"
+    if data.path is not None:
+        return "`images`: name the corpora in `train`, `valid` and `tests`; `path` is for texts"
+    text = next((name for name, has_images in with_images.items() if not has_images), None)
+    if text is not None:
+        return f"`images`: {text} has no images, and texts cannot be mixed with images"
+    return None

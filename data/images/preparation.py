@@ -1,0 +1,102 @@
+"""How images become what a network reads: of one shape, normalised by the figures of the training images.
+
+images.json in a dataset and in the folder of a model, which has it in place of a source's tokenizer.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tfm.data.errors import DataError
+from tfm.data.images.channel_statistics import ChannelStatistics
+from tfm.data.images.decoding import Pixels, Shape, decoded
+from tfm.data.json_documents import read_json
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+IMAGES_FILE = "images.json"
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """shape: of every image. statistics: of the pixels of the training images."""
+
+    shape: Shape
+    statistics: ChannelStatistics
+
+    def pixels(self, file: Path) -> Pixels:
+        """The image in a file (height, width, channels). Raises DataError, which names it, where it is none."""
+        return decoded(file, str(file), self.shape).pixels
+
+    def __call__(self, pixels: "Tensor") -> "Tensor":
+        """(B, height, width, channels) uint8 -> (B, channels, height, width) float32, around 0."""
+        from tfm.data.images.normalisation import normalised  # here, as it needs torch, which data is made without
+
+        return normalised(pixels, self.statistics)
+
+    def write(self, folder: Path, **more: object) -> None:
+        """Write images.json, with some more about them."""
+        text = json.dumps({**self.as_json(), **more}, indent=2, ensure_ascii=False) + "\n"
+        (folder / IMAGES_FILE).write_text(text, encoding="utf-8")
+
+    def as_json(self) -> dict[str, Any]:
+        """Shape and figures: sums are exact; means and deviations are there to be read."""
+        shape, found = self.shape, self.statistics
+        return {
+            "height": shape.height,
+            "width": shape.width,
+            "channels": shape.channels,
+            "pixels": found.count,
+            "sums": found.sums,
+            "squares": found.squares,
+            "means": found.means,
+            "deviations": found.deviations,
+        }
+
+
+def read_preparation(folder: Path, shown: Path | None = None) -> Preparation:
+    """What `Preparation.write` wrote into a folder. Raises DataError where it is something else."""
+    place = (shown or folder) / IMAGES_FILE
+    about = read_json(folder / IMAGES_FILE, shown=place)
+    try:
+        return of_json(about)
+    except (ValueError, ArithmeticError) as error:
+        raise DataError(f"is not made by tfm ({error}): make the dataset again", file=place) from error
+
+
+def of_json(about: Mapping[str, Any]) -> Preparation:
+    """What `Preparation.as_json` gave. Raises ValueError where it is something else."""
+    shape = Shape(*(_whole(about, name) for name in ("height", "width", "channels")))
+    sums, squares = (_wholes(about, name, shape.channels) for name in ("sums", "squares"))
+    statistics = ChannelStatistics(_whole(about, "pixels"), sums, squares)
+    if not _can_be(statistics):
+        raise ValueError("no pixels have these sums")
+    return Preparation(shape, statistics)
+
+
+def _whole(about: Mapping[str, Any], name: str) -> int:
+    value = about.get(name)
+    if type(value) is not int or not 0 < value < 2**60:
+        raise ValueError(f"{name} is {value!r}"[:80])
+    return value
+
+
+def _wholes(about: Mapping[str, Any], name: str, channels: int) -> tuple[int, ...]:
+    values = about.get(name)
+    if not isinstance(values, list) or len(values) != channels or not all(type(each) is int for each in values):
+        raise ValueError(f"{name} is {values!r}"[:80])
+    return tuple(values)
+
+
+def _can_be(statistics: ChannelStatistics) -> bool:
+    """Whether there are bytes with these sums: sum^2 <= count * squares, and squares <= 255 sum (Cauchy-Schwarz)."""
+    both = zip(statistics.sums, statistics.squares, strict=True)
+    return all(
+        0 <= total <= 255 * statistics.count
+        and total**2 <= statistics.count * square
+        and total <= square <= 255 * total
+        for total, square in both
+    )

@@ -1,0 +1,44 @@
+"""The images of the rows of a split, as training and validation ask for them: some rows at a time, and varied at an
+update of training."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tfm.data.images.augmentation import Augmentation
+from tfm.data.images.decoding import Pixels
+from tfm.data.images.preparation import Preparation
+from tfm.data.images.store import ImageStore, Ints
+
+
+@dataclass(frozen=True)
+class RowImages:
+    """store: the images of all rows of a split. preparation: how pixels become numbers.
+
+    rows: which rows of the split these are; none: all. augmentation, seed, step: how they are varied, drawn for each
+    row of the split by itself.
+    """
+
+    store: ImageStore
+    preparation: Preparation
+    rows: Ints | None = None
+    augmentation: Augmentation | None = None
+    seed: int = 0
+    step: int = 0
+
+    def __len__(self) -> int:
+        return len(self.store if self.rows is None else self.rows)
+
+    def take(self, rows: Ints) -> Pixels:
+        """The images of some of these rows: (len(rows), height, width, channels) uint8."""
+        rows = rows if self.rows is None else self.rows[rows]
+        pixels = self.store.take(rows)
+        return pixels if self.augmentation is None else self.augmentation(pixels, self.seed, self.step, rows)
+
+    def of(self, rows: Ints) -> "RowImages":
+        """Some of these rows alone."""
+        return replace(self, rows=np.asarray(rows if self.rows is None else self.rows[rows]))
+
+    def varied(self, augmentation: Augmentation, seed: int, step: int) -> "RowImages":
+        """The same rows as they are at an update: a pure function of (seed, step, row)."""
+        return replace(self, augmentation=augmentation, seed=seed, step=step)
