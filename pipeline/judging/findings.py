@@ -35,6 +35,7 @@ from tfm.pipeline.judging.statistics.preferences import (
     win_counts,
 )
 from tfm.pipeline.judging.statistics.ratings import (
+    Estimate,
     Judgment,
     Mean,
     means,
@@ -51,7 +52,8 @@ METHODS: Mapping[str, str] = {
     "strengths": "Bradley and Terry, ties half a win, one tie added to each pair; intervals by 1,000 draws of segments",
     "preferences": "sign test of the majority of each segment, exact, two-sided",
     "p_holm": "Holm's correction over all pairs of systems of a scale, level 0.05",
-    "kappas": "Cohen's, of each two judges; weights quadratic, or none where the level is nominal",
+    "alpha": "Krippendorff's; intervals by 1,000 draws of segments, percentiles",
+    "kappas": "Cohen's, of each two judges; weights quadratic, or none where the level is nominal; intervals likewise",
     "correlations": "Kendall's tau-b and Pearson's r with z or preferences; intervals by 1,000 draws of segments",
 }
 """How each figure is found."""
@@ -80,6 +82,7 @@ class Scale:
     tests: Sequence[DifferenceTest]
     alpha: Alpha
     kappas: Sequence[Kappa]
+    mean_kappa: Estimate
     z_scores: Sequence[Judgment]
     without_z: Sequence[str]
 
@@ -100,6 +103,7 @@ class Choices:
     tests: Sequence[SignTest]
     alpha: Alpha
     kappas: Sequence[Kappa]
+    mean_kappa: Estimate
     pairs: Sequence[Judgment]
 
 
@@ -216,7 +220,8 @@ def _scale(name: str, given: Sequence[Judgment]) -> Scale:
         for system, rank in zip(order, ranks, strict=True)
     ]
     level = LEVELS[name]
-    return Scale(name, sign < 0, rated, tests, alpha(given, level), kappas(given, level), standardised, unvaried)
+    agreed = alpha(given, level), *kappas(given, level)
+    return Scale(name, sign < 0, rated, tests, *agreed, standardised, unvaried)
 
 
 def _choices(campaign: Campaign, answers: Sequence[Answer]) -> Choices:
@@ -229,7 +234,7 @@ def _choices(campaign: Campaign, answers: Sequence[Answer]) -> Choices:
     chosen = choices(campaign.kind, answers, campaign.systems)
     preferred = [Preferred(rank, each) for rank, each in zip(ranks, found, strict=True)]
     pairs = of_pairs(preferences([answer for answer in answers if answer.shown], campaign.systems))
-    return Choices(preferred, tests, alpha(chosen, "nominal"), kappas(chosen, "nominal"), pairs)
+    return Choices(preferred, tests, alpha(chosen, "nominal"), *kappas(chosen, "nominal"), pairs)
 
 
 def standing(tests: Sequence[DifferenceTest] | Sequence[SignTest]) -> Callable[[str, str], bool]:

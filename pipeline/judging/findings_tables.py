@@ -2,14 +2,13 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from statistics import fmean
 from typing import NamedTuple
 
 from tfm.pipeline.judging.campaign import SCALES
 from tfm.pipeline.judging.findings import Choices, Findings, Scale
-from tfm.pipeline.judging.statistics.agreement import Alpha, Kappa
-from tfm.pipeline.judging.statistics.correlation import Correlation, Estimate
-from tfm.pipeline.judging.statistics.ratings import Mean
+from tfm.pipeline.judging.statistics.agreement import Alpha
+from tfm.pipeline.judging.statistics.correlation import Correlation
+from tfm.pipeline.judging.statistics.ratings import Estimate, Mean
 from tfm.pipeline.reports.evaluation_report import label
 from tfm.pipeline.significance.holm import p_shown
 
@@ -132,17 +131,19 @@ def _judges(findings: Findings) -> Table:
 
 
 def _agreement(findings: Findings) -> Table:
-    columns = ("of", "Krippendorff's alpha", "level", "units", "values", "mean Cohen's kappa", "from", "to", "pairs")
-    of: list[tuple[str, Alpha, Sequence[Kappa]]] = [(each.name, each.alpha, each.kappas) for each in findings.scales]
+    columns = ("of", "alpha", "95 %", "level", "units", "values", "mean kappa", "95 %", "from", "to", "pairs")
+    found: list[tuple[str, Scale | Choices]] = [(each.name, each) for each in findings.scales]
     if findings.choices is not None:
-        of.append(("preferences", findings.choices.alpha, findings.choices.kappas))
+        found.append(("preferences", findings.choices))
     rows = []
-    for name, alpha, kappas in of:
-        values = [kappa.value for kappa in kappas if kappa.value is not None]
-        means = [fmean(values), min(values), max(values)] if values else [None] * 3
-        counts = [alpha.level, str(alpha.num_units), str(alpha.num_values)]
-        rows.append([name, _number(alpha.value), *counts, *map(_number, means), str(len(values))])
-    return Table("agreement", columns, rows)
+    for name, of in found:
+        values = [kappa.value for kappa in of.kappas if kappa.value is not None]
+        ends = (min(values), max(values)) if values else (None, None)
+        alpha = [_number(of.alpha.value), _interval(of.alpha), of.alpha.level]
+        counts = [str(of.alpha.num_units), str(of.alpha.num_values)]
+        kappas = [_number(of.mean_kappa.value), _interval(of.mean_kappa), *map(_number, ends), str(len(values))]
+        rows.append([name, *alpha, *counts, *kappas])
+    return Table("agreement (Krippendorff's alpha, Cohen's kappa)", columns, rows)
 
 
 def _correlations(name: str, correlations: Sequence[Correlation]) -> Table:
@@ -168,7 +169,7 @@ def _number(value: float | None) -> str:
     return NOTHING if value is None else f"{value:.2f}"
 
 
-def _interval(mean: Mean | Estimate | None) -> str:
+def _interval(mean: Mean | Estimate | Alpha | None) -> str:
     return NOTHING if mean is None else _between(mean.low, mean.high)
 
 

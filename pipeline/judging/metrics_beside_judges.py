@@ -11,7 +11,6 @@ from tfm.pipeline.errors import DataError
 from tfm.pipeline.judging.answer_tables import PAIR, segment_of
 from tfm.pipeline.judging.campaign import Campaign
 from tfm.pipeline.judging.findings import Findings
-from tfm.pipeline.judging.statistics.agreement import Unit
 from tfm.pipeline.judging.statistics.correlation import (
     Correlation,
     MetricScores,
@@ -20,7 +19,7 @@ from tfm.pipeline.judging.statistics.correlation import (
     metric_scores,
     of_pairs,
 )
-from tfm.pipeline.judging.statistics.ratings import NUM_DRAWS, Judgment, by_segment
+from tfm.pipeline.judging.statistics.ratings import NUM_DRAWS, Judgment, Unit, by_segment
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolved
 from tfm.pipeline.scoring.metrics.left_out import left_out
 

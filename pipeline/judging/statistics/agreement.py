@@ -1,22 +1,26 @@
-"""How far judges agree: with each other (Krippendorff's alpha, Cohen's kappa), and with themselves.
+"""How far judges agree with each other: Krippendorff's alpha, Cohen's kappa.
 
-A unit is what one system made of one segment (or a pair of systems there); a judge gives it one value.
+A unit is what one system made of one segment (or a pair of systems there); a judge gives it one value. Intervals are
+percentiles over draws of whole segments (Efron 1979); expected disagreement is that of the draw.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
+from statistics import fmean
 from typing import Literal, TypeAlias
 
 import krippendorff
 import numpy as np
 import numpy.typing as npt
 
-from tfm.pipeline.judging.statistics.ratings import Judgment
+from tfm.pipeline.judging.statistics.ratings import Estimate, Judgment, Unit, estimate
 
 Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
 """What the values are: names, ranks, or numbers whose differences count."""
-Unit: TypeAlias = tuple[str, str]
+Array: TypeAlias = npt.NDArray[np.float64]
+_TINY = 1e-12  # of a sum of squares: the rounding of values that do not vary
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,8 @@ class Alpha:
     """Krippendorff's alpha over the units that two judges or more have; None where it is not defined."""
 
     value: float | None
+    low: float | None
+    high: float | None
     level: Level
     num_units: int
     num_values: int
@@ -35,6 +41,8 @@ class Kappa:
 
     judges: tuple[str, str]
     value: float | None
+    low: float | None
+    high: float | None
     num_units: int
 
 
@@ -55,16 +63,20 @@ def alpha(judgments: Sequence[Judgment], level: Level) -> Alpha:
     units: dict[Unit, list[float]] = {}
     for each in judgments:
         units.setdefault((each.segment, each.system), []).append(each.value)
-    pairable = [values for values in units.values() if len(values) > 1]
-    num_values = sum(map(len, pairable))
-    domain = sorted({value for values in pairable for value in values})
+    pairable = {unit: values for unit, values in units.items() if len(values) > 1}
+    values = list(pairable.values())
+    found = estimate(_alpha(values, level), list(pairable), lambda counts: alpha_of_draws(counts, values, level))
+    return Alpha(found.value, found.low, found.high, level, len(values), sum(map(len, values)))
+
+
+def _alpha(units: Sequence[Sequence[float]], level: Level) -> float | None:
+    domain = sorted({value for values in units for value in values})
     if len(domain) < 2:
-        return Alpha(None, level, len(pairable), num_values)
+        return None
     if level == "interval":
-        return Alpha(_of_squares(pairable), level, len(pairable), num_values)
-    counts = np.array([[values.count(each) for each in domain] for values in pairable])
-    found = krippendorff.alpha(value_counts=counts, value_domain=domain, level_of_measurement=level)
-    return Alpha(float(found), level, len(pairable), num_values)
+        return _of_squares(units)
+    counts = np.array([[values.count(each) for each in domain] for values in units])
+    return float(krippendorff.alpha(value_counts=counts, value_domain=domain, level_of_measurement=level))
 
 
 def _of_squares(units: Sequence[Sequence[float]]) -> float:
@@ -76,6 +88,42 @@ def _of_squares(units: Sequence[Sequence[float]]) -> float:
     num, whole = everything.size, float(((everything - everything.mean()) ** 2).sum())
     within = sum(len(values) * float(np.var(values)) * len(values) / (len(values) - 1) for values in units)
     return 1 - (num - 1) / (num * whole) * within
+
+
+def alpha_of_draws(counts: Array, units: Sequence[Sequence[float]], level: Level) -> Array:
+    """Alpha (D,) of draws that hold each of U units, all of two values or more, as often as `counts` (D, U) says.
+
+    nan: not defined. With n_uc values c in unit u of m_u, n_c in all and n of them all:
+    1 − (n − 1) Σ_u Σ_ck δ_ck n_uc n_uk / (m_u − 1) / Σ_ck δ_ck n_c n_k.
+    """
+    if level == "interval":
+        return _of_squares_of_draws(counts, units)
+    domain = sorted({value for values in units for value in values})
+    table = np.array([[list(values).count(each) for each in domain] for values in units], dtype=np.float64)
+    pairs = table[:, :, None] * table[:, None, :] / (table.sum(1) - 1)[:, None, None]
+    together = np.tensordot(counts, pairs, 1)  # (D, V, V); δ_cc is 0
+    totals = counts @ table
+    if level == "nominal":
+        delta = np.broadcast_to(1 - np.eye(len(domain)), together.shape)
+    else:  # the values between two, themselves by half, squared
+        ranks = totals.cumsum(1) - totals / 2
+        delta = (ranks[:, :, None] - ranks[:, None, :]) ** 2
+    expected = np.einsum("dck,dc,dk->d", delta, totals, totals)
+    return 1 - _divided((totals.sum(1) - 1) * (delta * together).sum((1, 2)), expected)
+
+
+def _of_squares_of_draws(counts: Array, units: Sequence[Sequence[float]]) -> Array:
+    """As `_of_squares`, of draws."""
+    middle = float(np.mean([value for values in units for value in values]))
+    rows = [np.asarray(values, dtype=np.float64) - middle for values in units]
+    per_unit = [(x.size, x.sum(), x @ x, ((x - x.mean()) ** 2).sum() * x.size / (x.size - 1)) for x in rows]
+    num, sums, squares, within = (counts @ np.array(per_unit)).T
+    whole = squares - sums**2 / num
+    return 1 - _divided((num - 1) * within, num * np.where(whole > _TINY * squares, whole, 0))
+
+
+def _divided(above: Array, below: Array) -> Array:
+    return np.divide(above, below, out=np.full_like(above, np.nan), where=below > 0)
 
 
 def cohen_kappa(first: Sequence[float], second: Sequence[float], level: Level) -> float | None:
@@ -97,13 +145,44 @@ def _disagreement(differences: npt.NDArray[np.float64], level: Level) -> npt.NDA
     return (differences != 0).astype(np.float64) if level == "nominal" else differences**2
 
 
-def kappas(judgments: Sequence[Judgment], level: Level) -> list[Kappa]:
-    """Cohen's kappa of every two judges that have a unit in common."""
-    found = []
+def kappa_of_draws(counts: Array, first: Sequence[float], second: Sequence[float], level: Level) -> Array:
+    """Cohen's kappa (D,) of draws that hold each of U units as often as `counts` (D, U) says; nan: not defined."""
+    x, y = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    num = np.maximum(counts.sum(1), 1)
+    observed = counts @ _disagreement(x - y, level) / num
+    if level == "nominal":
+        shares = [(counts @ (x == value) / num, counts @ (y == value) / num) for value in np.union1d(x, y)]
+        expected = counts.sum(1) / num - np.sum([p * q for p, q in shares], axis=0)
+    else:  # E (x − y)² of independent x and y
+        x, y = x - x.mean(), y - x.mean()
+        expected = (counts @ x**2 + counts @ y**2) / num - 2 * (counts @ x / num) * (counts @ y / num)
+    return 1 - _divided(observed, np.where(expected > _TINY * (x @ x + y @ y), expected, 0))
+
+
+def kappas(judgments: Sequence[Judgment], level: Level) -> tuple[list[Kappa], Estimate]:
+    """Cohen's kappa of every two judges that have a unit in common, and the mean of those that are defined."""
     table = by_judge(judgments)
+    units = list(dict.fromkeys(unit for given in table.values() for unit in given))
+    place = {unit: i for i, unit in enumerate(units)}
+    found: list[Kappa] = []
+    of_draws: list[Callable[[Array], Array]] = []
     for one, other in combinations(table, 2):
         both = [unit for unit in table[one] if unit in table[other]]
         if both:
             first, second = [table[one][unit] for unit in both], [table[other][unit] for unit in both]
-            found.append(Kappa((one, other), cohen_kappa(first, second, level), len(both)))
-    return found
+            again = partial(kappa_of_draws, first=first, second=second, level=level)
+            each = estimate(cohen_kappa(first, second, level), both, again)
+            found.append(Kappa((one, other), each.value, each.low, each.high, len(both)))
+            of_draws.append(partial(_of_some, [place[unit] for unit in both], again))
+    values = [each.value for each in found if each.value is not None]
+    mean = fmean(values) if values else None
+    return found, estimate(mean, units, lambda counts: _mean_of_defined([each(counts) for each in of_draws]))
+
+
+def _of_some(columns: Sequence[int], of_draws: Callable[[Array], Array], counts: Array) -> Array:
+    return of_draws(counts[:, columns])
+
+
+def _mean_of_defined(values: Sequence[Array]) -> Array:
+    defined = ~np.isnan(values)
+    return _divided(np.where(defined, values, 0).sum(0), defined.sum(0).astype(np.float64))

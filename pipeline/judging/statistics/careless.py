@@ -10,9 +10,9 @@ from statistics import median
 
 from scipy.stats import fisher_exact, norm
 
-from tfm.pipeline.judging.statistics.agreement import Unit, by_judge
+from tfm.pipeline.judging.statistics.agreement import by_judge
 from tfm.pipeline.judging.statistics.correlation import pearson
-from tfm.pipeline.judging.statistics.ratings import Judgment, z_scores
+from tfm.pipeline.judging.statistics.ratings import Judgment, Unit, z_scores
 
 FAILED_CHECKS, SHARE_OF_CHECKS = 2, 1 / 3
 """A judge is named who failed so many attention checks, and so large a share of their own."""

@@ -13,8 +13,7 @@ import numpy.typing as npt
 from scipy.stats import kendalltau
 
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.judging.statistics.agreement import Unit
-from tfm.pipeline.judging.statistics.ratings import NUM_DRAWS, drawn_segments
+from tfm.pipeline.judging.statistics.ratings import NUM_DRAWS, Estimate, Unit, estimate
 from tfm.pipeline.scoring.metrics.registry import METRICS
 from tfm.pipeline.scoring.metrics.tokenization import make_bleu
 from tfm.pipeline.significance.segment_statistics import segment_statistics
@@ -22,15 +21,6 @@ from tfm.pipeline.significance.segment_statistics import segment_statistics
 MOST = 1500  # values whose pairs are held all at once
 
 Array = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A correlation with its 95 % interval over draws of the segments; None where it is not defined."""
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -108,17 +98,7 @@ def over_segments(
     units = [unit for unit in x if unit in y]
     given, beside = np.array([x[unit] for unit in units]), np.array([y[unit] for unit in units])
     value = coefficient.plain(given.tolist(), beside.tolist())
-    segments = list(dict.fromkeys(segment for segment, _ in units))
-    if value is None or len(segments) < 2:
-        return Estimate(value)
-    place = {segment: i for i, segment in enumerate(segments)}
-    counts = drawn_segments(len(segments), num_draws)[:, [place[segment] for segment, _ in units]].astype(np.float64)
-    again = coefficient.of_draws(counts, given, beside)
-    again = again[~np.isnan(again)]
-    if not again.size:
-        return Estimate(value)
-    low, high = np.percentile(again, (2.5, 97.5))
-    return Estimate(value, float(low), float(high))
+    return estimate(value, units, lambda counts: coefficient.of_draws(counts, given, beside), num_draws)
 
 
 @dataclass(frozen=True)

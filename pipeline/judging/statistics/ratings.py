@@ -1,8 +1,9 @@
 """Numbers that judges gave to systems: means with intervals, and z-scores by judge."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,8 @@ CONFIDENCE = 0.95
 """Of every interval."""
 NUM_DRAWS, SEED = 1000, 12345
 """Of the segments, for intervals by bootstrap."""
+Unit: TypeAlias = tuple[str, str]
+"""A segment and what was judged there: a system, or a pair of systems."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,15 @@ class Judgment:
     segment: str
     system: str
     value: float
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure with its 95 % interval over draws of the segments; None where it is not defined."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -38,6 +50,30 @@ def drawn_segments(num_segments: int, num_draws: int) -> npt.NDArray[np.int64]:
     """How often each of some segments comes up (num_draws, num_segments) in bootstrap draws of as many (Efron 1979)."""
     random = np.random.default_rng(SEED)
     return random.multinomial(num_segments, np.full(num_segments, 1 / num_segments), size=num_draws)
+
+
+def estimate(
+    value: float | None,
+    units: Sequence[Unit],
+    of_draws: Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]],
+    num_draws: int = NUM_DRAWS,
+) -> Estimate:
+    """A figure of units with the 2.5th and 97.5th percentile of it over bootstrap draws of whole segments.
+
+    of_draws: the figure (D,) of draws that hold each unit as often as an array (D, units) says; nan: not defined, left
+    out. No interval of one segment.
+    """
+    segments = list(dict.fromkeys(segment for segment, _ in units))
+    if value is None or len(segments) < 2:
+        return Estimate(value)
+    place = {segment: i for i, segment in enumerate(segments)}
+    counts = drawn_segments(len(segments), num_draws)[:, [place[segment] for segment, _ in units]]
+    again = of_draws(counts.astype(np.float64))
+    again = again[~np.isnan(again)]
+    if not again.size:
+        return Estimate(value)
+    low, high = np.percentile(again, (2.5, 97.5))
+    return Estimate(value, float(low), float(high))
 
 
 def by_segment(judgments: Iterable[Judgment]) -> dict[str, dict[str, float]]:

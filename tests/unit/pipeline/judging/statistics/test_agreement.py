@@ -9,8 +9,15 @@ import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from tfm.pipeline.judging.statistics.agreement import Level, alpha, cohen_kappa, kappas
-from tfm.pipeline.judging.statistics.ratings import Judgment
+from tfm.pipeline.judging.statistics.agreement import (
+    Level,
+    alpha,
+    alpha_of_draws,
+    cohen_kappa,
+    kappa_of_draws,
+    kappas,
+)
+from tfm.pipeline.judging.statistics.ratings import Judgment, drawn_segments
 
 KRIPPENDORFF_2011 = ("123321412...", "1233224125.3", ".333234225 1.".replace(" ", ""), "12332441251.")
 """Computing Krippendorff's Alpha-Reliability: four observers, twelve units, some values missing."""
@@ -103,7 +110,105 @@ def test_kappa_where_it_is_not_defined() -> None:
 
 def test_kappas_are_of_units_that_both_have() -> None:
     rows = judgments(("12345", "1234.", "....5", "....."))
-    found = {each.judges: (each.value, each.num_units) for each in kappas(rows, "ordinal")}
+    pairs, mean = kappas(rows, "ordinal")
+    found = {each.judges: (each.value, each.num_units) for each in pairs}
     assert found == {("judge 0", "judge 1"): (1, 4), ("judge 0", "judge 2"): (None, 1)}
+    assert mean.value == 1
     same_place = [Judgment(judge, "t:1", system, 3.0) for judge, system in product("ab", ("x", "y"))]
-    assert kappas(same_place, "nominal")[0].num_units == 2, "a unit is a segment and a system"
+    assert kappas(same_place, "nominal")[0][0].num_units == 2, "a unit is a segment and a system"
+
+
+LEVELS: tuple[Level, ...] = ("nominal", "ordinal", "interval")
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_alpha_and_kappa_of_a_draw_are_those_of_the_units_written_out(level: Level) -> None:
+    """A draw that holds a unit twice is the data with that unit twice."""
+    random = np.random.default_rng(5)
+    units = [[float(x) for x in random.integers(1, 6, size=random.integers(2, 5))] for _ in range(12)]
+    first, second = ([unit[side] for unit in units] for side in (0, 1))
+    counts = random.multinomial(12, np.full(12, 1 / 12), size=20).astype(np.float64)
+    alphas, kappas_ = alpha_of_draws(counts, units, level), kappa_of_draws(counts, first, second, level)
+    for draw, one, other in zip(counts.astype(int), alphas, kappas_, strict=True):
+        drawn = [unit for unit, times in zip(units, draw, strict=True) for _ in range(times)]
+        assert one == pytest.approx(alpha_by_pairs(drawn, level), abs=1e-12)
+        expected = cohen_kappa([unit[0] for unit in drawn], [unit[1] for unit in drawn], level)
+        assert other == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_draw_of_equal_values_has_neither_alpha_nor_kappa(level: Level) -> None:
+    one, other = [1e3 + 0.1, 3.0], [1e3 + 0.1, 4.0]
+    counts = np.array([[7.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
+    units = [list(unit) for unit in zip(one, other, strict=True)]
+    assert np.isnan(alpha_of_draws(counts[:2], units, level)).tolist() == [True, False]
+    assert np.isnan(kappa_of_draws(counts, one, other, level)).tolist() == [True, False, True]
+
+
+def test_intervals_are_percentiles_over_draws_of_whole_segments() -> None:
+    """Two systems a segment, three judges: every draw once more, written out, by the library and by `cohen_kappa`."""
+    random = np.random.default_rng(11)
+    truth = random.integers(1, 6, size=(8, 2))
+    values = np.clip(truth + random.integers(-1, 2, size=(3, 8, 2)), 1, 5).astype(float)
+    rows = [
+        Judgment("abc"[judge], f"t:{line}", "xy"[system], float(values[judge, line, system]))
+        for judge, line, system in np.ndindex(values.shape)
+    ]
+    found, (pairs, mean) = alpha(rows, "ordinal"), kappas(rows, "ordinal")
+    alphas, by_pair = [], []
+    for draw in drawn_segments(8, 1000):
+        again = np.repeat(values, draw, axis=1).reshape(3, -1)
+        alphas.append(krippendorff.alpha(again, level_of_measurement="ordinal"))
+        by_pair.append(
+            [cohen_kappa(again[i].tolist(), again[j].tolist(), "ordinal") for i, j in ((0, 1), (0, 2), (1, 2))]
+        )
+    of_kappas = np.array(by_pair, dtype=np.float64)
+    for each, draws in ((found, np.array(alphas)), (pairs[1], of_kappas[:, 1]), (mean, of_kappas.mean(1))):
+        assert each.low is not None
+        assert each.value is not None
+        assert each.high is not None
+        assert (each.low, each.high) == pytest.approx(tuple(np.percentile(draws, (2.5, 97.5))), abs=1e-12)
+        assert each.low < each.value < each.high
+
+
+def test_one_segment_has_no_interval() -> None:
+    rows = [Judgment(judge, "t:1", system, value) for judge in "ab" for system, value in (("x", 1.0), ("y", 2.0))]
+    found, (pairs, mean) = alpha(rows, "nominal"), kappas(rows, "nominal")
+    assert [(each.value, each.low, each.high) for each in (found, pairs[0], mean)] == [(1, None, None)] * 3
+    assert kappas([], "nominal")[1].value is None
+
+
+def covered(level: Level, num_panels: int, seed: int) -> tuple[float, float]:
+    """Of simulated panels the share, in percent, whose intervals hold alpha and kappa of all texts there could be.
+
+    60 texts, four judges. Numbers: truth + error, both normal; names: the truth, or in 1 of 6 cases the other one. Both
+    figures are then 1 - (disagreement of two judges) / (disagreement of two values), in closed form.
+    """
+    random, in_alpha, in_kappa = np.random.default_rng(seed), 0, 0
+    for _ in range(num_panels):
+        if level == "nominal":
+            wrong, share = 1 / 6, 0.4
+            values = (random.random(60) < share) ^ (random.random((4, 60)) < wrong)
+            given = share * (1 - wrong) + (1 - share) * wrong
+            wanted = 1 - wrong * (1 - wrong) / (given * (1 - given))
+        else:
+            values = random.normal(0, 1, 60) + random.normal(0, 0.8, (4, 60))
+            wanted = 1 / (1 + 0.8**2)
+        rows = [Judgment(str(j), f"t:{i}", "s", float(values[j, i])) for j, i in np.ndindex(4, 60)]
+        of_alpha, (_, of_kappas) = alpha(rows, level), kappas(rows, level)
+        in_alpha += of_alpha.low <= wanted <= of_alpha.high  # type: ignore[operator]
+        in_kappa += of_kappas.low <= wanted <= of_kappas.high  # type: ignore[operator]
+    return 100 * in_alpha / num_panels, 100 * in_kappa / num_panels
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", ["nominal", "interval"])
+def test_intervals_hold_the_agreement_of_all_texts_about_as_often_as_they_say(level: Level) -> None:
+    for rate in covered(level, num_panels=1000, seed=2):
+        assert 91 <= rate <= 97
+
+
+@pytest.mark.parametrize("level", ["nominal", "interval"])
+def test_intervals_hold_the_agreement_of_all_texts_mostly(level: Level) -> None:
+    for rate in covered(level, num_panels=8, seed=3):
+        assert rate >= 75
