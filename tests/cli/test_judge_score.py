@@ -36,7 +36,7 @@ def test_tables_of_ratings(tmp_path: Path) -> None:
         "score: differences (approximate randomisation; unpaired: permutation test)",
         "errors (minor 1, major 5; lower is better)",
         "judges",
-        "agreement",
+        "agreement (Krippendorff's alpha, Cohen's kappa)",
         "errors: correlation of metrics with the judges (Kendall's tau-b, Pearson's r)",
     ):
         assert f"\n{title}\n" in f"\n{done.out}"
@@ -54,6 +54,8 @@ def test_json_has_everything(tmp_path: Path) -> None:
     assert (found["campaign"], found["kind"], found["without"]) == (campaign.fingerprint, "pairwise", ["judge-3"])
     assert [each["judge"] for each in found["judges"]] == ["judge-1", "judge-2", "judge-3"]
     assert found["judges"][2]["seems_careless"]
+    for each in (found["preferences"]["alpha"], found["preferences"]["mean_kappa"]):
+        assert each["low"] <= each["value"] <= each["high"]
     systems = found["preferences"]["systems"]
     assert {each["system"] for each in systems} == {*panel.WRONG}
     # every pair of a judge's 20 is a win and a loss, or two ties
