@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tfm.pipeline.comparison.systems import System, read_system
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.judging.statistics.ratings import Unit
 from tfm.pipeline.judging.statistics.correlation import MetricScores
+from tfm.pipeline.judging.statistics.ratings import Unit
 from tfm.pipeline.reports.run_summary import name_of, read_run
 from tfm.pipeline.scoring.metrics.score import LOWER
 
