@@ -1,9 +1,18 @@
 """The [data] part of a recipe: where sentence pairs come from and how they are batched."""
 
 import re
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_serializer,
+    field_validator,
+    model_validator,
+)
 
 from tfm.data.image_config import OF_IMAGES, ImagesConfig, problem_of_corpus, problem_of_data
 from tfm.tokenizer.special import LANGUAGE_CODE
@@ -27,6 +36,10 @@ def _as_tuple(value: object) -> object:
     if isinstance(value, (dict, CorpusConfig)):
         return (value,)
     return tuple(value) if isinstance(value, list) else value  # what is validated strictly is a tuple already
+
+
+def _none_or_more(value: object) -> object:
+    return () if value in (None, "none") else _as_tuple(value)
 
 
 class CorpusConfig(BaseModel):
@@ -272,7 +285,10 @@ class DataConfig(BaseModel):
     )
     target: str = Field("target", description="with path: the target's file ending or column")
     train: Annotated[tuple[CorpusConfig, ...], BeforeValidator(_as_tuple)] = ()
-    valid: CorpusConfig | None = None
+    valid: Annotated[
+        "tuple[CorpusConfig, ...]",
+        BeforeValidator(_none_or_more, json_schema_input_type=CorpusConfig | tuple[CorpusConfig, ...] | None),
+    ] = Field((), description="one validation corpus, or several, read as one; by direction, where they have languages")
     tests: dict[str, CorpusConfig] = Field(
         default_factory=dict, description="test sets by name; the first is the main one"
     )
@@ -310,9 +326,10 @@ class DataConfig(BaseModel):
 
     @property
     def named(self) -> dict[str, CorpusConfig]:
-        """Every corpus that is named, by its key."""
+        """Every corpus that is named, by its key: train.0, valid (of several valid.0), tests.NAME."""
         found = {f"train.{number}": corpus for number, corpus in enumerate(self.train)}
-        found |= {} if self.valid is None else {"valid": self.valid}
+        several = len(self.valid) > 1
+        found |= {f"valid.{number}" if several else "valid": corpus for number, corpus in enumerate(self.valid)}
         return found | {f"tests.{name}": corpus for name, corpus in self.tests.items()}
 
     @model_validator(mode="after")
@@ -353,6 +370,12 @@ class DataConfig(BaseModel):
         if (idle := self.idle_epoch(last)) is not None:
             raise ValueError(f"no training corpus is used in epoch {idle}; see `epochs` of data.train")
         return self
+
+    @field_serializer("valid", mode="wrap")
+    def _as_said(self, valid: tuple[CorpusConfig, ...], dump: SerializerFunctionWrapHandler) -> Any:
+        """One corpus is a table and none is null, as they were before there could be several."""
+        found = dump(valid)
+        return found if len(valid) > 1 else next(iter(found), None)
 
     @property
     def target_languages(self) -> tuple[str, ...]:

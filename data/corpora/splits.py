@@ -26,13 +26,13 @@ class Splits:
     used."""
 
     train: tuple[Corpus, ...]
-    valid: Corpus
+    valid: tuple[Corpus, ...]
     tests: dict[str, Corpus]
     unused: tuple[str, ...] = ()
 
     def all(self) -> dict[str, tuple[Corpus, ...]]:
         """Every split's corpora by the split's name."""
-        return {"train": self.train, "valid": (self.valid,), **{name: (test,) for name, test in self.tests.items()}}
+        return {"train": self.train, "valid": self.valid, **{name: (test,) for name, test in self.tests.items()}}
 
 
 def resolve(config: DataConfig) -> Splits:
@@ -61,7 +61,7 @@ def unused_note(config: DataConfig, splits: Splits) -> str | None:
     """A line on what looks like a split at `data.path` and is not used, and on what is cut from training instead."""
     if not splits.unused:
         return None
-    drawn = {"validation": splits.valid, "test": next(iter(splits.tests.values()))}
+    drawn = {"validation": splits.valid[0], "test": next(iter(splits.tests.values()))}
     cut = [name for name, corpus in drawn.items() if isinstance(corpus, Portion)]
     instead = f" ({' and '.join(cut)} data are cut from the training data)" if cut else ""
     return (
@@ -78,7 +78,7 @@ def shares(sizes: dict[str, int]) -> dict[str, float]:
 
 def _complete(
     train: tuple[CorpusConfig, ...],
-    valid: CorpusConfig | None,
+    valid: tuple[CorpusConfig, ...],
     tests: dict[str, CorpusConfig],
     ratios: tuple[float, float, float],
     seed: int,
@@ -90,7 +90,7 @@ def _complete(
         return Splits(train, valid, dict(tests))
     return Splits(
         train=tuple(Portion((corpus,), Share(0.0, valid_low, seed)) for corpus in train),
-        valid=valid or Portion(train, Share(valid_low, test_low, seed)),
+        valid=valid or (Portion(train, Share(valid_low, test_low, seed)),),
         tests=dict(tests) or {"test": Portion(train, Share(test_low, 1.0, seed))},
     )
 
@@ -99,12 +99,12 @@ def _fold(splits: Splits, fold: FoldConfig, seed: int) -> Splits:
     """Train on all training data but a fold, and validate on the fold; the recipe's own validation set is left out."""
     kept, held_out = (Fold(fold.number, fold.of, seed, held_out=each) for each in (False, True))
     train = tuple(Portion((corpus,), kept) for corpus in splits.train)
-    return replace(splits, train=train, valid=Portion(splits.train, held_out))
+    return replace(splits, train=train, valid=(Portion(splits.train, held_out),))
 
 
 def _found(
     config: DataConfig,
-) -> tuple[tuple[CorpusConfig, ...], CorpusConfig | None, dict[str, CorpusConfig], tuple[str, ...]]:
+) -> tuple[tuple[CorpusConfig, ...], tuple[CorpusConfig, ...], dict[str, CorpusConfig], tuple[str, ...]]:
     """The corpora at `path`: text files in a folder, else a Hugging Face dataset; and what there is not used."""
     assert config.path is not None
     folder = Path(config.path)
@@ -134,7 +134,7 @@ def _found(
         wanted = _train_files(config) if files else f"a split {TRAIN_NAME!r}"
         raise DataError(f"there is no training data: expected {wanted}", file=config.path)
     uses = uses_of(corpora)
-    valid = None if uses.valid is None else corpora[uses.valid]
+    valid = () if uses.valid is None else (corpora[uses.valid],)
     tests = {name: corpora[name] for name in uses.tests}
     unused = [f"{name} ({uses.valid} is)" if name in VALID_NAMES else name for name in uses.unused]
     return (corpora[TRAIN_NAME],), valid, tests, (*unused, *alone)

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tfm.data.errors import DataError
 from tfm.tokenizer.special import LANGUAGE_CODE
 
@@ -22,6 +25,11 @@ class Direction:
     def pair(self) -> tuple[str, str]:
         """The two languages."""
         return self.source, self.target
+
+    @property
+    def name(self) -> str:
+        """What it is called in tables."""
+        return f"{self.source}-{self.target}"
 
 
 Directions = Mapping[str, tuple[Direction, ...]]
@@ -56,6 +64,17 @@ def read_directions(about: Mapping[str, Any], file: Path) -> dict[str, tuple[Dir
     except (TypeError, ValueError, AttributeError):
         raise DataError("has no valid `directions`", file=file) from None
     return found
+
+
+def rows_of(directions: Sequence[Direction]) -> dict[str, NDArray[np.int64]]:
+    """The row numbers of each direction, by its name ("eng-deu"), in the order in which they come first; one that has
+    no rows is left out."""
+    ends = np.cumsum([each.rows for each in directions], dtype=np.int64)
+    found: dict[str, list[NDArray[np.int64]]] = {}
+    for each, end in zip(directions, ends, strict=True):
+        if each.rows:
+            found.setdefault(each.name, []).append(np.arange(end - each.rows, end))
+    return {name: np.concatenate(parts) for name, parts in found.items()}
 
 
 def targets_of(directions: Sequence[Direction]) -> list[str]:

@@ -39,6 +39,10 @@ class Column:
         shift = self.starts[rows] - (ends - lengths)
         return self.values[np.arange(lengths.sum()) + np.repeat(shift, lengths)], lengths
 
+    def of_rows(self, rows: Ints) -> "Column":
+        """The lists of `rows` alone, of the same flat array."""
+        return Column(self.values, self.starts[rows], self.lengths[rows])
+
     def lists(self, rows: Iterable[int] | None = None) -> list[list[int]]:
         """The ids of `rows` (default: all) as Python lists, for decoding."""
         return [self[row].tolist() for row in (range(len(self)) if rows is None else rows)]
@@ -82,6 +86,13 @@ class Split:
 
     def __len__(self) -> int:
         return len(self.source)
+
+    def of_rows(self, rows: Ints) -> "Split":
+        """These rows of validation data, with their texts."""
+        assert self._table is not None
+        table = self._table.select(["source_text", "target_text"]).take(pa.array(rows))
+        images = None if self.images is None else self.images.of(rows)
+        return Split(self.source.of_rows(rows), self.target.of_rows(rows), self.weights[rows], table, images=images)
 
     @property
     def source_lengths(self) -> Ints:

@@ -59,11 +59,21 @@ def explain(
     """
     error = min(errors, key=lambda each: {"extra_forbidden": 0, "missing": 2}.get(each["type"], 1))
     loc = tuple(error["loc"])
-    key = (*prefix, *map(str, loc))
+    key = _as_said((*prefix, *loc), origins)
     place = place_of(key, origins) or to_blame(error)
     text = f"{place}: {_sentence(error, model, loc, key)}" if place else _sentence(error, model, loc, key)
     more = len(errors) - 1
     return RecipeError(f"{text}\n(and {more} more problem{'s' if more > 1 else ''})" if more else text)
+
+
+def _as_said(loc: Sequence[str | int], origins: Mapping[Key, Origin]) -> Key:
+    """A key as a recipe has it: the number of a list's item is left out where a table was said in its place."""
+    key: Key = ()
+    for part in loc:
+        below = [said[len(key)] for said in origins if len(said) > len(key) and said[: len(key)] == key]
+        if isinstance(part, str) or not below or any(each.isdecimal() for each in below):
+            key = (*key, str(part))
+    return key
 
 
 def place_of(key: Key, origins: Mapping[Key, Origin]) -> str | None:

@@ -6,7 +6,7 @@ split alone, in scores-valid/; they choose, and the ledger knows whether the tes
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,8 @@ from tfm.pipeline.recipes.recipe import Recipe, run_folder
 from tfm.pipeline.reports.evaluation_report import label
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring import ledger
-from tfm.pipeline.scoring.evaluation import Evaluation, from_json, reading_scores
-from tfm.pipeline.scoring.metrics.score import Score, lower_is_better
+from tfm.pipeline.scoring.evaluation import NOT_AVERAGED, Evaluation, from_json, reading_scores
+from tfm.pipeline.scoring.metrics.score import Score, lower_is_better, mean_of_directions
 from tfm.pipeline.stages import evaluate, translate
 from tfm.pipeline.tasks.abilities import ABILITIES
 
@@ -183,4 +183,20 @@ def check_unused(run: Run, *, again: bool) -> None:
 def _validation(made: Manifest) -> Evaluation:
     shown = made.path / "scores.json"
     with reading_scores(shown, again="score again"):
-        return from_json(read_json(made.folder / "scores.json", shown=shown))[0]
+        return with_means(from_json(read_json(made.folder / "scores.json", shown=shown)))
+
+
+def with_means(found: Sequence[Evaluation]) -> Evaluation:
+    """The evaluation of a validation split; of several directions its scores are the means over them, where each
+    direction has one, beside those that have no mean."""
+    whole, *parts = found
+    if not parts:
+        return whole
+    named = {"-".join(each.direction): each for each in parts if each.direction is not None}
+    shared = [metric for metric in whole.scores if all(metric in each.scores for each in parts)]
+    means = {
+        metric: mean_of_directions({name: each.scores[metric] for name, each in named.items()})
+        for metric in shared
+        if metric not in NOT_AVERAGED
+    }
+    return replace(whole, scores={name: each for name, each in whole.scores.items() if name in NOT_AVERAGED} | means)

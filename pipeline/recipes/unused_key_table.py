@@ -42,7 +42,7 @@ def without(*names: str) -> Test:
 
 
 def _of_files(corpus: Any) -> bool:
-    return corpus is None or corpus.format != "huggingface"
+    return bool(corpus.format != "huggingface")
 
 
 NO_ATTENTION = ("model.score", "model.qk_norm", "model.dropout.attention")
@@ -356,14 +356,14 @@ TEXT = (
     ),
     Unused({"data.path": one_of(None)}, ("data.source", "data.target"), "they are for data.path; a corpus has its own"),
     Unused(
-        {"data.path": one_of(None), "data.valid": none_of(None), "data.tests": none_of({})},
+        {"data.path": one_of(None), "data.valid": none_of(()), "data.tests": none_of({})},
         ("data.ratios",),
         "validation and test sets are given, so nothing is split",
     ),
     Unused(
         {
             "data.path": one_of(None),
-            "data.valid": none_of(None),
+            "data.valid": none_of(()),
             "data.tests": none_of({}),
             "data.fold": one_of(None),
         },
@@ -374,7 +374,7 @@ TEXT = (
         {
             "data.path": one_of(None),
             "data.train": lambda corpora: all(map(_of_files, corpora)),
-            "data.valid": _of_files,
+            "data.valid": lambda corpora: all(map(_of_files, corpora)),
             "data.tests": lambda corpora: all(map(_of_files, corpora.values())),
         },
         ("data.online",),

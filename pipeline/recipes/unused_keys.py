@@ -37,8 +37,8 @@ def value_at(parts: Any, key: str) -> Any:
     """The value of a dotted key, through tables and lists; MISSING where there is none."""
     value = parts
     for name in key.split("."):
-        if isinstance(value, tuple):
-            value = value[int(name)]
+        if isinstance(value, tuple):  # one table may stand for a list of one
+            value = value[int(name)] if name.isdecimal() else getattr(next(iter(value), None), name, MISSING)
         elif isinstance(value, Mapping):
             value = value.get(name, MISSING)
         else:
@@ -86,13 +86,10 @@ def _idle_of_corpora(recipe: Any) -> Iterator[tuple[str, str]]:
     data = value_at(recipe, "data")
     if data is MISSING:
         return
-    held_out = {"valid": data.valid, **{f"tests.{name}": corpus for name, corpus in data.tests.items()}}
-    for name, corpus in {**{f"train.{place}": each for place, each in enumerate(data.train)}, **held_out}.items():
-        if corpus is None:
-            continue
+    for name, corpus in data.named.items():
         if corpus.split is not None and corpus.format not in ("huggingface", "generated"):
             yield f"data.{name}.split", f'format = "{corpus.format}" has no splits; huggingface and generated have'
-        if corpus.weight != 1 and name in held_out:
+        if corpus.weight != 1 and not name.startswith("train."):
             yield f"data.{name}.weight", "a held-out corpus is read once; only training corpora have weights"
         if corpus.format == "generated" and corpus.path != "languages":
             for side in ("source", "target"):

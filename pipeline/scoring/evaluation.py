@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tfm.data.dataset.directions import Direction
+from tfm.data.dataset.directions import Direction, rows_of
 from tfm.data.errors import DataError
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.runtime.progress import Reporter
@@ -38,6 +38,22 @@ class Segments:
     hypotheses: Sequence[str]
     references: Sequence[Sequence[str]]
     directions: Sequence[Direction] = ()  # the languages of its rows, of a dataset that says them
+
+    def by_direction(self) -> list["Segments"]:
+        """The segments of each direction, called NAME.eng-deu; none where there are not several."""
+        pairs = {each.name: each.pair for each in self.directions}
+        found = rows_of(self.directions)
+        return [self._of(rows.tolist(), pairs[name]) for name, rows in found.items()] if len(found) > 1 else []
+
+    def _of(self, rows: Sequence[int], pair: tuple[str, str]) -> "Segments":
+        direction = Direction(*pair, len(rows))
+        return Segments(
+            f"{self.name}.{direction.name}",
+            None if self.sources is None else [self.sources[row] for row in rows],
+            [self.hypotheses[row] for row in rows],
+            [[column[row] for row in rows] for column in self.references],
+            (direction,),
+        )
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,10 @@
-"""Validation: loss, perplexity and token accuracy of the references, and BLEU with the same code as `tfm translate`."""
+"""Validation: loss, perplexity and token accuracy of the references, and BLEU with the same code as `tfm translate`.
+
+Of several directions each has its own figures, and the means of them are what training is judged by.
+"""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,7 +20,7 @@ from tfm.pipeline.runtime.out_of_memory import fits, too_large
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolved, tokenizer_of
 from tfm.pipeline.scoring.metrics.left_out import left_out, too_long
 from tfm.pipeline.scoring.metrics.registry import Score, bleu
-from tfm.pipeline.scoring.metrics.score import exp_or_inf
+from tfm.pipeline.scoring.metrics.score import exp_or_inf, mean_of_directions
 from tfm.pipeline.tasks.task import Rows, Task
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -108,3 +111,35 @@ class Validator:
 
     def _too_large(self, rows: Rows) -> str:
         return too_large(self.task.what(self.split, rows), "validation")
+
+
+class DirectionsValidator:
+    """Computes the figures of a model on validation data of several directions: of each, and their means."""
+
+    def __init__(self, validators: Mapping[str, Validator]) -> None:
+        self.validators = validators
+
+    def figures(self, model: Any, world: World, pause: Callable[[], None] = lambda: None) -> dict[str, Any]:
+        """What `Validator.figures` gives, in the mean; `directions`: of each direction by its name.
+
+        Every direction counts the same, however many sentences it has. perplexity: e^(mean loss), which is the
+        geometric mean. There is a mean BLEU where each direction has one.
+        """
+        found = {name: each.figures(model, world, pause) for name, each in self.validators.items()}
+        loss, accuracy = (
+            math.fsum(each[name] for each in found.values()) / len(found) for name in ("loss", "accuracy")
+        )
+        scores = {
+            name: Score(each["bleu"], each["bleu_signature"])
+            for name, each in found.items()
+            if each["bleu"] is not None
+        }
+        bleu = mean_of_directions(scores) if len(scores) == len(found) else None
+        return {
+            "loss": loss,
+            "perplexity": None if any(each["perplexity"] is None for each in found.values()) else exp_or_inf(loss),
+            "accuracy": accuracy,
+            "bleu": None if bleu is None else bleu.score,
+            "bleu_signature": None if bleu is None else bleu.signature,
+            "directions": found,
+        }

@@ -105,6 +105,8 @@ def evaluate_tests(
         data = read_artifact(dataset, lambda _: load_dataset(dataset), known=todo.inputs["dataset"])
         trained = data.directions["train"]
         identifier = identifier_of(data.train, trained, *load_pair(data.tokenizer_folder))
+        if scored == "valid":
+            tests += [part for segments in tests for part in segments.by_direction()]
         return [_in_languages(judge(segments, identifier=identifier), segments, trained) for segments in tests]
 
     looker = looker_of(model, todo.inputs["model"].fingerprint, chosen) if scored == "tests" else None

@@ -38,7 +38,7 @@ Result = TypeVar("Result")
 def plan(config: TokenizerConfig, data: DataConfig, out: Path) -> Plan:
     """What `tokenize` will make, from what. Raises DataError where a corpus is not there."""
     splits = resolve(data)
-    used: dict[str, Sequence[Corpus]] = {"valid": (splits.valid,)}
+    used: dict[str, Sequence[Corpus]] = {"valid": splits.valid}
     if not _is_taken(config):
         used = {"train": splits.train, **used}
     inputs = {
@@ -78,9 +78,9 @@ def tokenize(
         if data.target_languages:  # a source says which of them it is to be translated into
             side = next(iter(tokenizers))
             tokenizers[side] = tokenizers[side].with_languages(*data.target_languages)
-        held_out = _texts(splits.valid, data)
+        held_out = (row for corpus in splits.valid for row in _texts(corpus, data))
         measures = _measure(tokenizers, held_out, reporter)
-        _finish(draft, tokenizers, measures, describe(splits.valid), reporter)
+        _finish(draft, tokenizers, measures, ", ".join(map(describe, splits.valid)), reporter)
     reporter.line(f"tokenizer: {out}")
 
 

@@ -76,10 +76,13 @@ def _scores_of_validation(evaluation: EvaluationConfig, dataset: Path) -> dict[s
     """
     parts = evaluation.model_dump(mode="json", include={"bleu_tokenize", "lowercase"})
     if evaluation.bleu_tokenize == "auto":
+        from tfm.data.dataset.directions import rows_of
         from tfm.data.dataset.store import load_dataset
         from tfm.pipeline.scoring.metrics.bleu_tokenizer import choose_tokenizer
 
-        if choose_tokenizer([load_dataset(dataset).valid.texts()[1]]).name == "13a":
+        data = load_dataset(dataset)
+        of_directions = [data.valid.of_rows(rows) for rows in rows_of(data.directions.get("valid", ())).values()]
+        if all(choose_tokenizer([part.texts()[1]]).name == "13a" for part in of_directions or [data.valid]):
             parts["bleu_tokenize"] = "13a"
     return {key: value for key, value in parts.items() if value not in ("13a", False)}
 

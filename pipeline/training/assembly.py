@@ -3,7 +3,6 @@
 settings -> context of the task -> state (drawn, or of a checkpoint) -> task, batches, number of updates -> trainer
 """
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,18 +14,18 @@ from torch import nn
 
 from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.batching.resegmentation import Resegmentation
-from tfm.data.dataset.split import Dataset
+from tfm.data.dataset.directions import rows_of
+from tfm.data.dataset.split import Dataset, Split
 from tfm.model.build import Model, build, num_parameters
 from tfm.model.config import ModelConfig
 from tfm.pipeline.artifacts.artifact import Plan
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.reports.training_curves import draw
 from tfm.pipeline.runtime.devices import PRECISIONS
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.runtime.threads import LoadWatch
-from tfm.pipeline.scoring.validation import Translator, Validator
+from tfm.pipeline.scoring.validation import DirectionsValidator, Translator, Validator
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.pipeline.tasks.registry import task_of
 from tfm.pipeline.tasks.task import Epochs, Task, TaskContext
@@ -36,17 +35,16 @@ from tfm.pipeline.training.checkpoints.resume import continues, go_on, plan_docu
 from tfm.pipeline.training.checkpoints.train_state import Progress, Settings, TrainState
 from tfm.pipeline.training.checkpoints.weight_averaging import Ema
 from tfm.pipeline.training.checks import check_adaptive, check_batch_norm, check_one_vocabulary, check_room
-from tfm.pipeline.training.early_stopping import Heard, Validation
+from tfm.pipeline.training.early_stopping import Figures, Heard, Validation
 from tfm.pipeline.training.initialization import begin, start_from
 from tfm.pipeline.training.loop import Trainer
-from tfm.pipeline.training.metrics_log import MetricsLog, TensorBoard
+from tfm.pipeline.training.metrics_log import Curves, MetricsLog, TensorBoard
 from tfm.pipeline.training.num_updates import agree_on_end
 from tfm.pipeline.training.optimizers import make_optimizer
 from tfm.pipeline.training.recipe_warnings import doubts
 from tfm.pipeline.training.update import Gradients
 from tfm.tokenizer.tokenizer import Tokenizer
 
-SECONDS_BETWEEN_CURVES = 30.0
 NOT_RESEGMENTED = "tags and word vectors belong to words, and windows (model.block) to one text, of given pieces"
 
 
@@ -260,25 +258,43 @@ def trainer_of(
 
 def make_validator(
     session: Session, task: Task, target_tokenizer: Tokenizer, earlier: Sequence[Validation]
-) -> Validator:
+) -> Validator | DirectionsValidator:
     """Validation as the recipe asks for it, and as the earlier ones of the training were.
 
     Raises DataError where it is to be judged by BLEU, and there is none of these references.
     """
-    valid, wanted = session.data.valid, session.config.validation
-    ordered = task.ordered(valid, session.data.batch_tokens)
-    translator = None
-    if wanted.bleu and ABILITIES[session.model.task].translates:
-        decoding = session.decoding.model_copy(update={"strategy": "search", "beam": wanted.beam, "n_best": 1})
-        before = earlier[-1].bleu_signature if earlier else None
-        translator = Translator(valid, target_tokenizer, decoding, session.evaluation, before=before)
-        if translator.why_not is not None:
-            without = f"validation has no BLEU: {translator.why_not}"
-            if session.config.early_stopping.metric == "bleu":
-                raise DataError(f'{without}; set evaluation.bleu_tokenize, or early_stopping.metric = "loss"')
-            session.reporter.warn(without)
-            translator = None
-    return Validator(task, valid, ordered, translator)
+    valid, last = session.data.valid, earlier[-1] if earlier else None
+    directions = rows_of(session.data.directions.get("valid", ()))
+
+    def of(split: Split, before: Figures | None, name: str = "validation") -> Validator:
+        ordered = task.ordered(split, session.data.batch_tokens)
+        signature = None if before is None else before.bleu_signature
+        return Validator(task, split, ordered, make_translator(session, split, target_tokenizer, signature, name))
+
+    if len(directions) < 2:
+        return of(valid, last)
+    each_before = {} if last is None else last.directions
+    return DirectionsValidator(
+        {name: of(valid.of_rows(rows), each_before.get(name), name) for name, rows in directions.items()}
+    )
+
+
+def make_translator(
+    session: Session, split: Split, target_tokenizer: Tokenizer, before: str | None, name: str
+) -> Translator | None:
+    """What gives the BLEU of validation data, where it has one and the recipe asks for it."""
+    wanted = session.config.validation
+    if not wanted.bleu or not ABILITIES[session.model.task].translates:
+        return None
+    decoding = session.decoding.model_copy(update={"strategy": "search", "beam": wanted.beam, "n_best": 1})
+    translator = Translator(split, target_tokenizer, decoding, session.evaluation, before=before)
+    if translator.why_not is None:
+        return translator
+    without = f"{name} has no BLEU: {translator.why_not}"
+    if session.config.early_stopping.metric == "bleu":
+        raise DataError(f'{without}; set evaluation.bleu_tokenize, or early_stopping.metric = "loss"')
+    session.reporter.warn(without)
+    return None
 
 
 def open_log(session: Session, progress: Progress) -> MetricsLog:
@@ -290,16 +306,3 @@ def open_log(session: Session, progress: Progress) -> MetricsLog:
     if session.world.leads:
         log.begin(step=progress.step, validated=progress.validated)
     return log
-
-
-class Curves:
-    """Draws curves.svg anew, but not so often that it costs time."""
-
-    def __init__(self, log: MetricsLog, file: Path) -> None:
-        self.log, self.file = log, file
-        self._drawn = time.monotonic()
-
-    def __call__(self) -> None:
-        if time.monotonic() - self._drawn >= SECONDS_BETWEEN_CURVES:
-            draw(self.log.lines, self.file)
-            self._drawn = time.monotonic()

@@ -2,26 +2,41 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from tfm.pipeline.config import Metric
 from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
 
 
-class Validation(BaseModel):
-    """Figures of one validation, after `step` updates, in epoch `epoch` (from 1). Loss is a target token's, in nats."""
+class Figures(BaseModel):
+    """What validation finds of a model. Loss is a target token's, in nats."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    step: int
-    epoch: int
     loss: float
     perplexity: float | None = None
     accuracy: float
     bleu: float | None = None
     bleu_signature: str | None = None
+
+    def in_words(self) -> str:
+        """The figures as a person reads them."""
+        perplexity = "" if self.perplexity is None else f", perplexity {self.perplexity:.2f}"
+        bleu = "" if self.bleu is None else f", BLEU {self.bleu:.2f}"
+        return f"loss {self.loss:.4f}{perplexity}, accuracy {100 * self.accuracy:.1f} %{bleu}"
+
+
+class Validation(Figures):
+    """Figures of one validation, after `step` updates, in epoch `epoch` (from 1).
+
+    directions: those of each direction by its name ("eng-deu"), where there are several; the others are their means.
+    """
+
+    step: int
+    epoch: int
+    directions: dict[str, Figures] = Field(default_factory=dict)
 
     def badness(self, metric: Metric) -> float:
         """The metric turned so that lower is better; a figure that is missing or not a number is worst."""
@@ -30,11 +45,25 @@ class Validation(BaseModel):
             return math.inf
         return float(value) if metric in LOWER_IS_BETTER else -value
 
-    def in_words(self) -> str:
-        """The figures as a person reads them."""
-        perplexity = "" if self.perplexity is None else f", perplexity {self.perplexity:.2f}"
-        bleu = "" if self.bleu is None else f", BLEU {self.bleu:.2f}"
-        return f"validation loss {self.loss:.4f}{perplexity}, accuracy {100 * self.accuracy:.1f} %{bleu}"
+    def as_line(self) -> dict[str, Any]:
+        """What metrics.jsonl has of it; the loss of a direction is "eng-deu/loss"."""
+        of_directions = {
+            f"{name}/{figure}": value
+            for name, each in self.directions.items()
+            for figure, value in _numbers(each).items()
+        }
+        return {"step": self.step, "epoch": self.epoch, **_numbers(self), **of_directions}
+
+    def lines(self, *, is_best: bool) -> list[str]:
+        """The figures as a person reads them, those of each direction on a line of its own."""
+        of = f", the mean of {len(self.directions)} directions" if self.directions else ""
+        best = " (best so far)" if is_best else ""
+        parts = [f"  {name}: {each.in_words()}" for name, each in self.directions.items()]
+        return [f"step {self.step:,}: validation {self.in_words()}{of}{best}", *parts]
+
+
+def _numbers(figures: Figures) -> dict[str, Any]:
+    return figures.model_dump(include={"loss", "perplexity", "accuracy", "bleu"})
 
 
 Heard: TypeAlias = Callable[[Validation, bool], None]

@@ -264,9 +264,10 @@ class Trainer:
         progress.seconds += seconds
         found = Validation(step=progress.step, epoch=progress.current_epoch, **figures)
         progress.validations.append(found)
-        self.write({"event": "valid", **found.model_dump(exclude={"bleu_signature"}), "seconds": seconds})
+        self.write({"event": "valid", **found.as_line(), "seconds": seconds})
         best = best_first(progress.validations, self.config.early_stopping.metric)[0] is found
-        self.reporter.line(f"step {found.step:,}: {found.in_words()}{' (best so far)' if best else ''}")
+        for line in found.lines(is_best=best):
+            self.reporter.line(line)
         if self.world.leads:
             self.prune()
             self.redraw()

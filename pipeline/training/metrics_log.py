@@ -4,14 +4,17 @@ import hashlib
 import json
 import math
 import os
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from tfm.pipeline.artifacts.files import beginning, replace_text, writing
 from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.reports.training_curves import draw
 
 Figures = Mapping[str, Any]
+SECONDS_BETWEEN_CURVES = 30.0
 
 
 class Mirror(Protocol):
@@ -81,3 +84,16 @@ class TensorBoard:
             if isinstance(value, (int, float)) and key != "step":
                 self._writer.add_scalar(f"{line['event']}/{key}", value, line["step"])
         self._writer.flush()  # a thread writes them, and it dies with the process
+
+
+class Curves:
+    """Draws curves.svg anew, but not so often that it costs time."""
+
+    def __init__(self, log: MetricsLog, file: Path) -> None:
+        self.log, self.file = log, file
+        self._drawn = time.monotonic()
+
+    def __call__(self) -> None:
+        if time.monotonic() - self._drawn >= SECONDS_BETWEEN_CURVES:
+            draw(self.log.lines, self.file)
+            self._drawn = time.monotonic()

@@ -99,6 +99,7 @@ def publish_model(session: Session, trainer: Trainer, command: Sequence[str]) ->
         "best": sorted(each.step for each in best[: keep.best]),
     }[keep.average]
     figures: Mapping[str, Any] = best[0].model_dump()
+    kept = ["loss", "perplexity", "accuracy", "bleu", "bleu_signature", *(["directions"] if best[0].directions else [])]
     with publish(session.todo, command=command, seconds_before=progress.seconds) as draft:
         read = (published_weights(trainer.checkpoints.read(step)) for step in steps)
         weights = next(read) if len(steps) == 1 else mean_weights(read)
@@ -109,7 +110,7 @@ def publish_model(session: Session, trainer: Trainer, command: Sequence[str]) ->
         save_model(draft.folder, session.model, weights, session.data.tokenizer_folder)
         draft.figures.update(
             steps=steps,
-            validation={key: figures[key] for key in ("loss", "perplexity", "accuracy", "bleu", "bleu_signature")},
+            validation={key: figures[key] for key in kept},
             updates=progress.step,
             epochs=progress.epoch,
             training_seconds=round(progress.seconds, 3),

@@ -2,10 +2,12 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.cli.user import Result, tfm
+from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.model_io.loaded_model import load_model
 
 RECIPE = """
@@ -19,7 +21,7 @@ train = [
   {LANG("train", 60, "eng", "deu")}, {LANG("train", 60, "deu", "eng")},
   {LANG("train", 60, "eng", "hin")}, {LANG("train", 60, "hin", "eng")},
 ]
-valid = {LANG("valid", 20, "eng", "deu")}
+valid = [{LANG("test", 20, "eng", "deu")}, {LANG("test", 20, "eng", "hin")}]
 [data.tests]
 eng-deu = {LANG("test", 20, "eng", "deu")}
 eng-hin = {LANG("test", 20, "eng", "hin")}
@@ -29,10 +31,11 @@ hin-deu = {LANG("test", 20, "hin", "deu")}
 encoder = { layers = 1, dim = 16, heads = 2, feed_forward_dim = 16 }
 decoder = { layers = 1, dim = 16, heads = 2, feed_forward_dim = 16 }
 [training]
-max_steps = 4
+max_steps = 120
 precision = "fp32"
 device = "cpu"
-schedule.warmup_steps = 4
+schedule = { peak = 0.01, warmup_steps = 10 }
+validation.every_steps = 120
 [decoding]
 beam = 1
 max_length = 12
@@ -86,6 +89,49 @@ def test_scores_are_by_direction_and_in_the_mean(run: tuple[Path, Result]) -> No
     page = (folder / "scores" / "report.html").read_text("utf-8")
     assert "Mean of zero-shot directions" in page
     assert "wrong language" in page
+
+
+def test_validation_is_by_direction_and_in_the_mean(run: tuple[Path, Result]) -> None:
+    """Its texts are those of two test sets: so are its figures, which another stage computes from files."""
+    folder, said = run
+    content = json.loads((folder / "scores" / "scores.json").read_text("utf-8"))
+    tests = {entry["split"]: entry["metrics"] for entry in (content, *content["others"].values())}
+    made: Any = open_artifact(folder / "model", "train").figures["validation"]
+    assert [*made["directions"]] == ["eng-deu", "eng-hin"]
+    for name, found in made["directions"].items():
+        assert found["perplexity"] == pytest.approx(tests[name]["perplexity"]["score"], rel=1e-5)
+        assert found["bleu"] == pytest.approx(tests[name]["bleu"]["score"])
+        assert found["bleu_signature"] == tests[name]["bleu"]["signature"]
+        assert f"  {name}: loss " in said.err
+    for figure in ("loss", "accuracy", "bleu"):
+        numbers = [found[figure] for found in made["directions"].values()]
+        assert made[figure] == pytest.approx(sum(numbers) / 2)
+    assert made["bleu"] > 0
+    lines = [json.loads(line) for line in (folder / "training" / "metrics.jsonl").read_text("utf-8").splitlines()]
+    last = [line for line in lines if line["event"] == "valid"][-1]
+    assert last["loss"] == pytest.approx((last["eng-deu/loss"] + last["eng-hin/loss"]) / 2)
+
+
+def test_runs_that_are_not_to_see_their_tests_are_chosen_by_the_mean(run: tuple[Path, Result]) -> None:
+    folder, _ = run
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder.parents[1])
+        names = {"early": ("name=early", "training.max_steps=10"), "three": ()}
+        for sets in ((*each, "evaluation.tests=final") for each in names.values()):
+            done = tfm("run", "three.toml", *(word for each in sets for word in ("--set", each)))
+            assert done.code == 0, done.err
+        found = {name: json.loads(Path(f"runs/{name}/scores-valid/scores.json").read_text("utf-8")) for name in names}
+        chosen = tfm("evaluate", "--final", "runs/early", "runs/three", "--by", "chrf")
+    assert chosen.code == 0, chosen.err
+    means = {}
+    for name, content in found.items():
+        assert content["split"] == "valid"
+        assert [*content["others"]] == ["valid.eng-deu", "valid.eng-hin"]
+        numbers = [each["metrics"]["chrf"]["score"] for each in content["others"].values()]
+        means[name] = sum(numbers) / 2
+        assert content["means"]["all"]["chrf"]["score"] == pytest.approx(means[name])
+    best = max(means, key=means.__getitem__)
+    assert f"runs/{best}: chosen by chrF {means[best]:.4g} of validation" in chosen.err
 
 
 def test_perplexity_is_of_the_direction_that_was_asked(run: tuple[Path, Result], tmp_path: Path) -> None:

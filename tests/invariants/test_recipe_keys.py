@@ -433,6 +433,7 @@ def test_keys_of_scores_are_used_by_a_metric_or_refused(
         ("data.online=true", ONE_SIDED),
         ("data.train.0.split=train", ONE_SIDED),
         ("data.valid.weight=2", ONE_SIDED),
+        ("data.valid.1.weight=2", ONE_SIDED.replace("valid = {", "valid = [{}, {").replace('"b" }', '"b" }]')),
         ("tokenizer.criterion=likelihood", ONE_SIDED),
         ("training.unigram_alpha=0.2", ONE_SIDED),
         ("training.bpe_dropout=0.1", ONE_SIDED + '[tokenizer]\nkind = "unigram"'),

@@ -1,6 +1,7 @@
 """The result of every metric."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
@@ -21,6 +22,18 @@ class Score:
     signature: str
     recall: float | None = None
     precision: float | None = None
+
+
+def mean_of_directions(scores: Mapping[str, Score]) -> Score:
+    """The mean of a score over directions, by their names, each counting the same.
+
+    The signature of the directions is behind what says that this is a mean; once, where it is the same.
+    """
+    signatures = {name: each.signature for name, each in scores.items()}
+    same = len(set(signatures.values())) == 1
+    parts = [*signatures.values()][:1] if same else [f"{name}({each})" for name, each in signatures.items()]
+    mean = math.fsum(each.score for each in scores.values()) / len(scores)
+    return Score(mean, "|".join([f"mean-of:{len(scores)}-directions", *parts]))
 
 
 def exp_or_inf(value: float) -> float:

@@ -153,7 +153,7 @@ def write_all(format_: Format, folder: Path) -> dict[str, Any]:
 
 def texts_of(splits: Splits) -> tuple[Counter[tuple[str, str]], Counter[tuple[str, str]]]:
     """What is trained on, and what is validated on."""
-    return Counter(pair for corpus in splits.train for pair in pairs(corpus)), Counter(pairs(splits.valid))
+    return Counter(pair for corpus in splits.train for pair in pairs(corpus)), Counter(pairs(splits.valid[0]))
 
 
 @pytest.mark.parametrize("format_", get_args(Format))
@@ -188,7 +188,7 @@ def test_folds_are_described_and_an_empty_one_is_an_error(tmp_path: Path) -> Non
     with pytest.raises(DataError, match=r"the (train|valid) split is empty: (all but )?fold 1 of 2 of .*a\.tsv has no"):
         preflight(splits)
     cut = resolve(DataConfig(train=(corpus,), fold=FoldConfig(number=2, of=2)))
-    assert describe(cut.valid) == f"fold 2 of 2 of random 80% of {path}"
+    assert describe(cut.valid[0]) == f"fold 2 of 2 of random 80% of {path}"
     assert cut.tests == {"test": Portion((corpus,), Share(0.9, 1.0, 1))}
     with pytest.raises(ValidationError, match="there is no fold 4 of 3"):
         FoldConfig(number=4, of=3)

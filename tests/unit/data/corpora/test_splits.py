@@ -16,32 +16,45 @@ def touch(folder, *names):
         (folder / name).write_text("x\n", encoding="utf-8")
 
 
+def test_validation_may_be_of_several_corpora_and_one_is_described_as_before() -> None:
+    several = DataConfig(train=CORPUS, valid=(CORPUS, OTHER), tests={"test": OTHER})
+    assert resolve(several).all()["valid"] == (CORPUS, OTHER)
+    assert [*several.named] == ["train.0", "valid.0", "valid.1", "tests.test"]
+    assert DataConfig.model_validate_json(several.model_dump_json()) == several
+    one, none = DataConfig(train=CORPUS, valid=CORPUS), DataConfig(train=CORPUS)
+    assert one == DataConfig(train=CORPUS, valid=(CORPUS,))
+    assert one.model_dump(mode="json")["valid"] == CORPUS.model_dump(mode="json")
+    assert none.model_dump(mode="json")["valid"] is None
+    for each in (one, none):
+        assert DataConfig.model_validate_json(each.model_dump_json()) == each
+
+
 def test_given_splits_are_used():
     splits = resolve(DataConfig(train=(CORPUS, OTHER), valid=OTHER, tests={"z": CORPUS, "a": OTHER}))
     assert splits.train == (CORPUS, OTHER)
-    assert splits.valid == OTHER
+    assert splits.valid == (OTHER,)
     assert list(splits.tests) == ["z", "a"]
     assert list(splits.all()) == ["train", "valid", "z", "a"]
 
 
 def test_missing_splits_are_random_portions_that_cover_all_and_do_not_overlap():
     splits = resolve(DataConfig(train=(CORPUS, OTHER), ratios=(0.7, 0.2, 0.1)))
-    edges = [(part.part.low, part.part.high) for part in (*splits.train, splits.valid, splits.tests["test"])]
+    edges = [(part.part.low, part.part.high) for part in (*splits.train, *splits.valid, splits.tests["test"])]
     assert np.array(edges) == pytest.approx(np.array([(0, 0.7), (0, 0.7), (0.7, 0.9), (0.9, 1)]))
     assert edges[1][1] == edges[2][0]
     assert edges[2][1] == edges[3][0]
     assert [part.corpora for part in splits.train] == [(CORPUS,), (OTHER,)]
-    assert splits.valid.corpora == (CORPUS, OTHER)
+    assert splits.valid[0].corpora == (CORPUS, OTHER)
     assert [part.weight for part in splits.train] == [1.0, 2.0]
 
 
 def test_only_what_is_missing_is_cut_off():
     no_valid = resolve(DataConfig(train=CORPUS, tests={"test": OTHER}))
     assert no_valid.tests == {"test": OTHER}
-    assert (no_valid.valid.part.low, no_valid.valid.part.high) == (0.9, 1.0)
+    assert (no_valid.valid[0].part.low, no_valid.valid[0].part.high) == (0.9, 1.0)
     assert no_valid.train[0].part.high == 0.9
     no_test = resolve(DataConfig(train=CORPUS, valid=OTHER))
-    assert no_test.valid == OTHER
+    assert no_test.valid == (OTHER,)
     assert (no_test.tests["test"].part.low, no_test.tests["test"].part.high) == (0.9, 1.0)
 
 
@@ -58,8 +71,8 @@ def test_draws_are_uniform_seeded_and_the_text_alone_decides():
 
 def test_the_seed_of_the_split_is_its_own():
     config = DataConfig(train=CORPUS, split_seed=7)
-    assert isinstance(resolve(config).valid, Portion)
-    assert resolve(config).valid.part.seed == 7
+    assert isinstance(resolve(config).valid[0], Portion)
+    assert resolve(config).valid[0].part.seed == 7
 
 
 def test_a_folder_of_text_files(tmp_path):
@@ -70,21 +83,21 @@ def test_a_folder_of_text_files(tmp_path):
     splits = resolve(DataConfig(path=str(tmp_path), source="en", target="de"))
     assert splits.train[0].source == str(tmp_path / "train.en")
     assert splits.train[0].target == str(tmp_path / "train.de.gz")
-    assert splits.valid.source == str(tmp_path / "val.en")
+    assert splits.valid[0].source == str(tmp_path / "val.en")
     assert list(splits.tests) == ["test", "test_2017"]
 
 
 def test_a_folder_with_training_files_only(tmp_path):
     touch(tmp_path, "train.en", "train.de")
     splits = resolve(DataConfig(path=str(tmp_path), source="en", target="de"))
-    assert isinstance(splits.valid, Portion)
+    assert isinstance(splits.valid[0], Portion)
     assert list(splits.tests) == ["test"]
 
 
 def test_a_folder_of_texts_alone(tmp_path):
     touch(tmp_path, "train.txt", "valid.txt.gz", "test.txt", "train.en", "notes.txt")
     splits = resolve(DataConfig(path=str(tmp_path), source=None, target="txt"))
-    assert [(corpus.source, corpus.target) for corpus in (*splits.train, splits.valid, splits.tests["test"])] == [
+    assert [(corpus.source, corpus.target) for corpus in (*splits.train, *splits.valid, splits.tests["test"])] == [
         (None, str(tmp_path / f"{name}.txt{gz}")) for name, gz in (("train", ""), ("valid", ".gz"), ("test", ""))
     ]
     with pytest.raises(DataError, match=r"neither train\.de \(or \.gz\) nor a Hugging Face dataset"):
@@ -100,7 +113,7 @@ def test_splits_whose_names_begin_with_that_of_the_corpus(tmp_path):
     config = DataConfig(path=str(tmp_path), source=None, target="txt")
     splits = resolve(config)
     assert splits.train[0].target == str(tmp_path / "ptb.train.txt")
-    assert splits.valid.target == str(tmp_path / "ptb.valid.txt.gz")
+    assert splits.valid[0].target == str(tmp_path / "ptb.valid.txt.gz")
     assert {name: test.target for name, test in splits.tests.items()} == {"test": str(tmp_path / "ptb.test.txt")}
     assert splits.unused == ("ptb.char.test", "ptb.char.train")
     assert "not used: ptb.char.test, ptb.char.train; " in unused_note(config, splits)
@@ -115,7 +128,7 @@ def test_pairs_whose_names_begin_with_that_of_the_corpus(tmp_path):
     touch(tmp_path, *(f"news.{split}.{side}" for split in ("train", "dev", "test2016") for side in ("en", "de")))
     splits = resolve(DataConfig(path=str(tmp_path), source="en", target="de"))
     assert splits.train[0].source == str(tmp_path / "news.train.en")
-    assert splits.valid.target == str(tmp_path / "news.dev.de")
+    assert splits.valid[0].target == str(tmp_path / "news.dev.de")
     assert list(splits.tests) == ["test2016"]
 
 
@@ -123,7 +136,7 @@ def test_a_hugging_face_dataset_of_texts_alone(tmp_path):
     one = datasets.Dataset.from_dict({"text": ["a"]})
     datasets.DatasetDict(train=one, validation=one).save_to_disk(str(tmp_path / "set"))
     splits = resolve(DataConfig(path=str(tmp_path / "set"), source=None, target="text"))
-    assert (splits.train[0].corpora[0].source, splits.valid.source) == (None, None)
+    assert (splits.train[0].corpora[0].source, splits.valid[0].source) == (None, None)
 
 
 def test_where_there_is_no_source_the_target_decides():
@@ -165,7 +178,7 @@ def test_a_hugging_face_dataset_with_its_splits(tmp_path):
     datasets.DatasetDict(train=one, validation=one, test=one).save_to_disk(str(tmp_path / "set"))
     splits = resolve(DataConfig(path=str(tmp_path / "set"), source="en", target="de"))
     assert splits.train[0].format == "huggingface"
-    assert [splits.train[0].split, splits.valid.split, splits.tests["test"].split] == ["train", "validation", "test"]
+    assert [splits.train[0].split, splits.valid[0].split, splits.tests["test"].split] == ["train", "validation", "test"]
 
 
 def test_no_training_data_and_names_that_are_no_folders_are_errors():
@@ -211,7 +224,7 @@ def test_names_of_test_sets_are_found_and_nothing_is_cut_from_training(tmp_path,
 def test_names_of_validation_data_are_found(tmp_path, name):
     touch(tmp_path, *(f"{each}.{side}" for each in ("train", name, "test") for side in ("en", "de")))
     splits = resolve(DataConfig(path=str(tmp_path), source="en", target="de"))
-    assert splits.valid.source == str(tmp_path / f"{name}.en")
+    assert splits.valid[0].source == str(tmp_path / f"{name}.en")
     assert list(splits.tests) == ["test"]
 
 
@@ -220,7 +233,7 @@ def test_other_pairs_of_files_are_no_splits_and_are_named(tmp_path, name):
     touch(tmp_path, *(f"{each}.{side}" for each in ("train", name) for side in ("en", "de")))
     config = DataConfig(path=str(tmp_path), source="en", target="de")
     splits = resolve(config)
-    assert isinstance(splits.valid, Portion)
+    assert isinstance(splits.valid[0], Portion)
     assert splits.unused == (name,)
     note = unused_note(config, splits)
     assert f"not used: {name} (validation and test data are cut from the training data); to use them, name" in note
@@ -242,7 +255,7 @@ def test_splits_of_a_hugging_face_dataset_that_are_not_used_are_named(tmp_path):
     names = ("train", "validation_matched", "validation_mismatched", "test_matched", "unsupervised")
     datasets.DatasetDict(dict.fromkeys(names, one)).save_to_disk(str(tmp_path / "set"))
     splits = resolve(DataConfig(path=str(tmp_path / "set"), source="en", target="de"))
-    assert splits.valid.split == "validation_matched"
+    assert splits.valid[0].split == "validation_matched"
     assert list(splits.tests) == ["test_matched"]
     assert splits.unused == ("unsupervised", "validation_mismatched")
 

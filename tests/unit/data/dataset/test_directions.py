@@ -3,10 +3,11 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.tiny_training import write_dataset
-from tfm.data.dataset.directions import Direction, targets_of
+from tfm.data.dataset.directions import Direction, rows_of, targets_of
 from tfm.data.dataset.store import DATASET_FILE, load_dataset
 from tfm.data.errors import DataError
 
@@ -58,3 +59,25 @@ def test_a_factor_that_is_none_is_refused(folder: Path, factor: object) -> None:
         load_dataset(folder)
     put(folder, train_corpora=[{"rows": rows, "weight": 1.0, "factor": 0.5}])
     assert load_dataset(folder).train.weights.tolist() == [0.5] * rows
+
+
+def test_rows_of_a_direction_are_all_of_its_corpora() -> None:
+    directions = [
+        Direction("eng", "deu", 2),
+        Direction("eng", "hin", 1),
+        Direction("deu", "eng", 0),
+        Direction("eng", "deu", 3),
+    ]
+    found = {name: rows.tolist() for name, rows in rows_of(directions).items()}
+    assert found == {"eng-deu": [0, 1, 3, 4, 5], "eng-hin": [2]}
+    assert rows_of(()) == {}
+
+
+def test_rows_keep_their_texts_and_ids(folder: Path) -> None:
+    whole = load_dataset(folder).valid
+    rows = np.arange(len(whole))[::-2]
+    part = whole.of_rows(rows)
+    assert part.source.lists() == whole.source.lists(rows.tolist())
+    assert part.target.lists() == whole.target.lists(rows.tolist())
+    assert list(zip(*part.texts(), strict=True)) == [[*zip(*whole.texts(), strict=True)][row] for row in rows]
+    assert part.further_references() == []

@@ -97,7 +97,7 @@ def test_a_space_in_a_column_that_is_not_read_does_not_matter(tmp_path: Path) ->
 
 def test_preflight_reads_it_through(tmp_path: Path, file: Path) -> None:
     corpus = CorpusConfig(format="conllu", path=str(file))
-    assert preflight(Splits((corpus,), corpus, {})) == {"train": None, "valid": None}
+    assert preflight(Splits((corpus,), (corpus,), {})) == {"train": None, "valid": None}
     file.write_bytes(file.read_bytes() + b"1\t\xff")
     with pytest.raises(DataError, match=r"line 11, byte 3: not UTF-8"):
-        preflight(Splits((corpus,), corpus, {}))
+        preflight(Splits((corpus,), (corpus,), {}))

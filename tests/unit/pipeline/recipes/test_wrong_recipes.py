@@ -141,6 +141,14 @@ IMPOSSIBLE = {
         "is used in epoch 5",
     ),
     "validation in turns": ("data.train = {}\ndata.valid.epochs = [1, 2]", "valid.epochs: only training corpora"),
+    "the second of several in turns": (
+        "data.train = {}\ndata.valid = [{}, { epochs = [1, 2] }]",
+        "valid.1.epochs: only training corpora",
+    ),
+    "a key that the second of several does not have": (
+        "data.train = {}\ndata.valid = [{}, { taget = 'a' }]",
+        "data.valid.1.taget is not a key of recipes; did you mean data.valid.1.target?",
+    ),
     "a test in turns": ("data.train = {}\ndata.tests.a.epochs = [1, 2]", "tests.a.epochs: only training corpora"),
     "bytes do not fit": ("tokenizer = { kind = 'byte', vocab_size = 100 }", "at least 260"),
     "heads": ("model.encoder = { dim = 100, heads = 3 }", "heads (3) must divide dim (100)"),

@@ -18,9 +18,10 @@ from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.scoring.metrics import bleu_tokenizer
 from tfm.pipeline.scoring.metrics.registry import bleu
 from tfm.pipeline.scoring.metrics.score import exp_or_inf
-from tfm.pipeline.scoring.validation import Translator, Validator
+from tfm.pipeline.scoring.validation import DirectionsValidator, Translator, Validator
 from tfm.pipeline.stages import train
 from tfm.pipeline.tasks.task import Counts
+from tfm.pipeline.training.early_stopping import Validation, best_first
 
 CHINESE = " ".join("今天气很好我们去公园")
 
@@ -84,3 +85,52 @@ def test_perplexity_is_the_exponential_of_the_loss_as_far_as_a_float_goes(loss: 
     figures = Validator(task, None, [np.arange(2)], None).figures(torch.nn.Linear(1, 1), World())
     assert (figures["loss"], figures["accuracy"]) == (loss, 0.5)
     assert figures["perplexity"] == exp_or_inf(loss) == (math.exp(loss) if loss < 709 else math.inf)
+
+
+SIGNATURE = "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"
+
+
+def figures_of(loss: float, bleu: float | None, signature: str = SIGNATURE) -> dict[str, Any]:
+    about = {"loss": loss, "perplexity": exp_or_inf(loss), "accuracy": 1 - loss / 4}
+    return {**about, "bleu": bleu, "bleu_signature": None if bleu is None else signature}
+
+
+def of_directions(**each: dict[str, Any]) -> Validation:
+    validators: Any = {name: SimpleNamespace(figures=lambda *_, found=found: found) for name, found in each.items()}
+    found = DirectionsValidator(validators).figures(torch.nn.Linear(1, 1), World())
+    return Validation(step=7, epoch=2, **found)
+
+
+def test_of_several_directions_each_has_figures_and_the_mean_counts() -> None:
+    first, second = figures_of(1.0, 30.0), figures_of(3.0, 20.0)
+    found = of_directions(a=first, b=second)
+    assert (found.loss, found.accuracy, found.bleu) == (2.0, 0.5, 25.0)
+    assert found.perplexity == pytest.approx(math.sqrt(first["perplexity"] * second["perplexity"]))
+    assert found.bleu_signature == f"mean-of:2-directions|{SIGNATURE}"
+    line = found.as_line()
+    assert [line[key] for key in ("step", "epoch", "a/loss", "b/bleu", "loss")] == [7, 2, 1.0, 20.0, 2.0]
+    assert Validation.model_validate_json(found.model_dump_json()) == found
+    said = found.lines(is_best=True)
+    assert "loss 2.0000" in said[0]
+    assert "the mean of 2 directions (best so far)" in said[0]
+    assert said[1:] == [f"  {name}: {found.directions[name].in_words()}" for name in "ab"]
+
+
+def test_the_mean_chooses_and_not_the_sum_of_all_tokens() -> None:
+    """Worse in one direction by more than it is better in the other."""
+    before = of_directions(a=figures_of(2.0, 10.0), b=figures_of(2.0, 10.0))
+    after = of_directions(a=figures_of(1.5, 12.0), b=figures_of(2.6, 7.0)).model_copy(update={"step": 9})
+    for metric in ("loss", "perplexity", "accuracy", "bleu"):
+        assert best_first([after, before], metric)[0] is before
+
+
+def test_signatures_that_differ_are_all_in_that_of_the_mean() -> None:
+    han = SIGNATURE.replace("13a", "zh")
+    found = of_directions(a=figures_of(1.0, 30.0), b=figures_of(3.0, 20.0, han))
+    assert found.bleu_signature == f"mean-of:2-directions|a({SIGNATURE})|b({han})"
+    assert of_directions(a=figures_of(1.0, 30.0), b=figures_of(3.0, None)).bleu is None
+
+
+def test_one_direction_is_written_down_as_it_was() -> None:
+    line = Validation(step=3, epoch=1, **figures_of(1.0, 30.0)).as_line()
+    assert [*line] == ["step", "epoch", "loss", "perplexity", "accuracy", "bleu"]

@@ -23,7 +23,7 @@ from tfm.pipeline.errors import RecipeError, Stopped
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.tasks.translation import Translation
-from tfm.pipeline.training import assembly, session
+from tfm.pipeline.training import metrics_log, session
 from tfm.pipeline.training.assembly import resegmentation_of
 from tfm.pipeline.training.update import Gradients
 from tfm.tokenizer.config import TokenizerConfig
@@ -41,7 +41,7 @@ def settings(**more: Any) -> TrainingConfig:
 
 def test_stopped_and_resumed_is_the_same(dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "draw", lambda metrics, file: None)  # takes most of such a short run's time
-    monkeypatch.setattr(assembly, "draw", lambda metrics, file: None)
+    monkeypatch.setattr(metrics_log, "draw", lambda metrics, file: None)
     config = settings(bpe_dropout=0.3)
     run(dataset, tmp_path / "straight", config)
     with pytest.raises(Stopped):
