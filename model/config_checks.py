@@ -14,6 +14,7 @@ from tfm.model.config_fields import (
     SEES,
     ModelFields,
     RecurrentConfig,
+    SpanCorruptionConfig,
     StackConfig,
     WordVectorsConfig,
 )
@@ -148,6 +149,15 @@ def word_vectors_without_clusters(config: ModelFields) -> str | None:
             f'architecture = "{config.architecture}" has no adaptive softmax; with word_vectors.negatives a '
             "large vocabulary costs no more than a small one"
         )
+    return None
+
+
+# Span corruption
+
+
+def span_corruption_table(config: ModelFields) -> str | None:
+    if config.task != "span_corruption" and config.span_corruption != SpanCorruptionConfig():
+        return f'model.span_corruption is for task = "span_corruption", not "{config.task}"'
     return None
 
 
@@ -319,6 +329,7 @@ CHECKS: tuple[Check, ...] = (
     recurrent_positions,
     word_vectors_table,
     word_vectors_without_clusters,
+    span_corruption_table,
     vectors_of_an_embedding,
     vectors_of_one_embedding,
     vectors_of_one_width,

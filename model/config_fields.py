@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Architecture = Literal["transformer", "decoder_only", "encoder_only", "recurrent", "skip_gram", "cbow"]
 Task = Literal[
-    "translation", "language_model", "masked_language_model", "classification", "tagging", "word_vectors"
+    "translation", "language_model", "masked_language_model", "span_corruption", "classification", "tagging",
+    "word_vectors",
 ]  # fmt: skip
 Pooling = Literal["mean", "max", "first"]
 Norm = Literal["pre", "post"]
@@ -27,10 +28,10 @@ GridPositions = Literal["none", "learned", "sinusoidal"]
 
 
 LEARNS: dict[Architecture, tuple[Task, ...]] = {
-    "transformer": ("translation",),
+    "transformer": ("translation", "span_corruption"),
     "decoder_only": ("translation", "language_model"),
     "encoder_only": ("masked_language_model", "classification", "tagging"),
-    "recurrent": ("translation",),
+    "recurrent": ("translation", "span_corruption"),
     "skip_gram": ("word_vectors",),
     "cbow": ("word_vectors",),
 }
@@ -49,7 +50,7 @@ SEES: dict[Architecture, tuple[Task, ...]] = {
     "recurrent": ("translation",),
 }
 """Which tasks each architecture can learn where the source is an image."""
-SAYS_PIECES = ("translation", "language_model", "masked_language_model")
+SAYS_PIECES = ("translation", "language_model", "masked_language_model", "span_corruption")
 CONVOLUTION_WINDOW = 3
 
 
@@ -171,6 +172,17 @@ class WordVectorsConfig(BaseModel):
     )
 
 
+class SpanCorruptionConfig(BaseModel):
+    """Which spans of a text are hidden, to be predicted (Raffel et al. 2020, section 3.1.4)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    share: float = Field(0.15, gt=0, le=0.5, description="share of a text's tokens that is hidden")
+    mean_length: float = Field(
+        3.0, ge=1, le=1000, description="mean length of a hidden span in tokens; of bytes Xue et al. 2022 take 20"
+    )
+
+
 class ModelFields(BaseModel):
     """The keys of [model]; `config.ModelConfig` also checks that their values go together."""
 
@@ -226,6 +238,9 @@ class ModelFields(BaseModel):
         description="the source is an image, and how it becomes tokens; mixing, window and positions are then of the "
         "decoder alone; none: the source is text",
     )
+    span_corruption: SpanCorruptionConfig = Field(
+        SpanCorruptionConfig(), description='only for task = "span_corruption"'
+    )
     source_vectors: str | None = Field(
         None,
         description="what the embedding of source pieces starts from: a text file of word2vec or GloVe, or the model/ "
@@ -242,6 +257,8 @@ class ModelFields(BaseModel):
     @property
     def one_vocabulary_for(self) -> str | None:
         """The setting by which source and target must be read by the same pieces; None where they need not."""
+        if self.task == "span_corruption":  # one text, read with gaps and written where they are
+            return f'task = "{self.task}"'
         if self.architecture in ONE_STACK:
             both = self.architecture == "decoder_only" and self.task == "translation"
             return f'architecture = "{self.architecture}"' if both else None

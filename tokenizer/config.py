@@ -8,7 +8,16 @@ Kind = Literal["bpe", "wordpiece", "unigram", "char", "byte", "word"]
 LabelKind = Literal["label", "tags"]
 Normalization = Literal["none", "nfc", "nfd", "nfkc", "nfkd"]
 Criterion = Literal["frequency", "likelihood"]
-LEARNED_BY = ("kind", "vocab_size", "lowercase", "normalization", "min_frequency", "criterion", "min_score")
+LEARNED_BY = (
+    "kind",
+    "vocab_size",
+    "lowercase",
+    "normalization",
+    "min_frequency",
+    "criterion",
+    "min_score",
+    "sentinels",
+)
 """What says how a tokenizer is learned."""
 
 
@@ -31,6 +40,13 @@ class TokenizerConfig(BaseModel):
     )
     min_score: float = Field(
         0.0, ge=0, le=1, description='criterion = "likelihood": it ends where no pair has this c(ab) / (c(a) c(b))'
+    )
+    sentinels: int = Field(
+        0,
+        ge=0,
+        le=10_000,
+        description="control tokens that stand for hidden spans, for model.task = span_corruption, and for models that "
+        "start from one of that task; they count among vocab_size",
     )
     shared: bool = Field(True, description="one vocabulary for source and target, or one for each side")
     target_kind: Kind | LabelKind | None = Field(
@@ -60,8 +76,17 @@ class TokenizerConfig(BaseModel):
 
     @model_validator(mode="after")
     def _fits(self) -> "TokenizerConfig":
-        if self.kind == "byte" and self.vocab_size < 260:
-            raise ValueError("`vocab_size` must be at least 260 for kind `byte`: 256 bytes and 4 control tokens")
+        room = self.vocab_size - self.sentinels
+        if self.kind == "byte" and room < 260:
+            with_sentinels = f" and {self.sentinels} sentinels" if self.sentinels else ""
+            raise ValueError(
+                f"`vocab_size` must be at least {260 + self.sentinels} for kind `byte`: 256 bytes, 4 control tokens"
+                f"{with_sentinels}"
+            )
+        if self.sentinels and room < 8:
+            raise ValueError(f"`sentinels` ({self.sentinels}) leave too little of vocab_size ({self.vocab_size})")
+        if self.sentinels and not self.shared:
+            raise ValueError("`sentinels` stand in texts and in what is predicted of them: set shared = true")
         for name in ("target_kind", "source_from"):
             if self.shared and getattr(self, name) is not None:
                 raise ValueError(f"`{name}` needs one vocabulary for each side: set shared = false")

@@ -9,6 +9,14 @@ CONTINUES = "##"
 LANGUAGE_CODE = r"[a-z]{3}"  # of ISO 639-3
 
 
+SENTINEL = r"<extra_id_(\d+)>"  # as T5 spells them
+
+
+def sentinel(number: int) -> str:
+    """The control token that stands for the hidden span of this number, from 0; see `tokenizer.sentinels`."""
+    return f"<extra_id_{number}>"
+
+
 def token_of(language: str) -> str:
     """The control token of a language, by its code; see `tokenizer.languages`."""
     return f">>{language}<<"

@@ -13,6 +13,7 @@ from tfm.tokenizer.labels import kind_of
 from tfm.tokenizer.languages import AfterLanguage, add_languages, languages_of
 from tfm.tokenizer.normalization import spellable
 from tfm.tokenizer.sampled import BpeDropout, Sampler, UnigramSampling
+from tfm.tokenizer.sentinels import sentinels_of
 from tfm.tokenizer.special import SPECIALS, UNK_ID
 from tfm.tokenizer.word_pieces import WordPieces, Words
 from tfm.tokenizer.words import FlatIds, WordIds, cuts_at_spaces, encode_lists, flat, model_of_words
@@ -87,6 +88,11 @@ class Tokenizer:
         """The ids of the languages that its texts may be translated into, by code; none where it knows of none."""
         return languages_of(self._whole)
 
+    @cached_property
+    def sentinels(self) -> tuple[int, ...]:
+        """The ids of what stands for hidden spans, the first for the first of a text; none where it has none."""
+        return sentinels_of(self._whole)
+
     def towards(self, language: str) -> "Tokenizer":
         """The same tokenizer for sources to be translated into a language: its token is before each text with pieces.
 
@@ -118,7 +124,8 @@ class Tokenizer:
     def sampler(self, *, bpe_dropout: float | None = None, unigram_alpha: float | None = None) -> Sampler | None:
         """What draws other pieces of the same text; None where its kind is none of those that a value is given for."""
         model = model_of_words(self._whole)
-        pieces = [self.piece(number) for number in range(self.vocab_size - len(self.languages))]
+        control = {*self.languages.values(), *self.sentinels}
+        pieces = [self.piece(number) for number in range(self.vocab_size) if number not in control]
         found: Sampler | None = None
         if bpe_dropout is not None and model is not None and model["type"] == "BPE":
             found = BpeDropout(pieces, [(left, right) for left, right in model["merges"]], bpe_dropout)

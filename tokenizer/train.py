@@ -10,6 +10,7 @@ from tfm.tokenizer.config import LabelKind, TokenizerConfig
 from tfm.tokenizer.kinds import KINDS
 from tfm.tokenizer.labels import NORMALIZERS, names_in
 from tfm.tokenizer.normalization import normalizer, spellable
+from tfm.tokenizer.sentinels import add_sentinels
 from tfm.tokenizer.special import SPECIALS, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -45,14 +46,17 @@ class TokenizerTrainer:
         return len(self._words)
 
     def learn(self) -> Tokenizer:
-        """The tokenizer; ids 0 to 3 are the control tokens, then the order that `tokenizer.learn` states."""
+        """The tokenizer; ids 0 to 3 are the control tokens, then the order that `tokenizer.learn` states, then
+        sentinels."""
         self._fold()
-        whole = tokenizers.Tokenizer(self._kind.learn(self._words, self._config))
+        room = self._config.vocab_size - self._config.sentinels
+        learned = self._kind.learn(self._words, self._config.model_copy(update={"vocab_size": room}))
+        whole = tokenizers.Tokenizer(learned)
         whole.normalizer = self._normalizer
         if self._kind.pre_tokenizer is not None:
             whole.pre_tokenizer = self._kind.pre_tokenizer
         whole.decoder = self._kind.decoder
-        return _with_specials(whole)
+        return _with_specials(whole, self._config.sentinels)
 
     def _fold(self) -> None:
         for lead, waiting in (("", self._first), (" ", self._later)):
@@ -98,8 +102,9 @@ class NamesTrainer:
         return _with_specials(whole)
 
 
-def _with_specials(whole: tokenizers.Tokenizer) -> Tokenizer:
+def _with_specials(whole: tokenizers.Tokenizer, sentinels: int = 0) -> Tokenizer:
     whole.add_special_tokens([tokenizers.AddedToken(each, special=True, normalized=False) for each in SPECIALS])
+    add_sentinels(whole, sentinels)
     return Tokenizer(whole)
 
 

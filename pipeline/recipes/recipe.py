@@ -77,6 +77,8 @@ class Recipe(BaseModel):
         """Raise ValueError for a setting that the task has no use for."""
         task, abilities, training = self.model.task, ABILITIES[self.model.task], self.training
         check_names(task, self.tokenizer)
+        if abilities.hides_spans and self.tokenizer.file is None and not self.tokenizer.sentinels:
+            raise ValueError(f'model.task = "{task}" puts sentinels in place of spans: set tokenizer.sentinels = 100')
         if (reason := abilities.no_n_best(self.decoding)) is not None:
             raise ValueError(reason)
         stride, window = self.evaluation.stride, (self.model.block, self.model.max_length)

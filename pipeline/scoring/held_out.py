@@ -30,7 +30,7 @@ from tfm.pipeline.scoring.segment_scores import Likelihoods
 from tfm.pipeline.scoring.text_counts import Characters, num_words, warn_of_unknown
 from tfm.pipeline.scoring.token_scores import token_scores, windows_over
 from tfm.pipeline.scoring.validation import Validator
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.tasks.abilities import ABILITIES, Abilities
 from tfm.pipeline.tasks.language_model import running_text
 from tfm.pipeline.tasks.registry import task_of
 from tfm.pipeline.tasks.task import TaskContext
@@ -112,14 +112,21 @@ def _of_language_model(
 
 def _cut(split: Split, loaded: LoadedModel, name: str, reporter: Reporter) -> tuple[Split, int]:
     """A split such that no text is longer than the model reads, where it reads texts whole; and how many were."""
-    reads = loaded.model.max_length
-    if ABILITIES[loaded.config.task].by_probability.long_texts != "cut":
+    reads, abilities = loaded.model.max_length, ABILITIES[loaded.config.task]
+    if abilities.by_probability.long_texts != "cut":
         return split, 0
-    num_long = int((split.source_lengths >= reads).sum())
+    column = _read(split, abilities)
+    num_long = int((column.lengths >= reads).sum())
     if not num_long:
         return split, 0
     _warn_of_long(num_long, split, reads, "were cut", name, reporter)
-    return replace(split, source=replace(split.source, lengths=np.minimum(split.source_lengths, reads - 1))), num_long
+    short = replace(column, lengths=np.minimum(column.lengths, reads - 1))
+    return replace(split, source=short) if abilities.reads == "source" else replace(split, target=short), num_long
+
+
+def _read(split: Split, abilities: Abilities) -> Column:
+    """The side of a split that a task reads."""
+    return split.source if abilities.reads == "source" else split.target
 
 
 def _warn_of_long(num_long: int, split: Split, reads: int, what: str, name: str, reporter: Reporter) -> None:
@@ -142,6 +149,9 @@ def _signature(config: ModelConfig, count: float) -> str:
         noise = "none" if words.negatives is None else f"{words.negatives}-others"
         window = f"1-to-{words.window}" if words.shrink else words.window  # drawn for each word
         return f"unit:{unit}|count:{count:.0f}|end:none|window:{window}|noise-words:{noise}"
+    if abilities.hides_spans:
+        spans = f"{config.span_corruption.share:g}-in-spans-of-{config.span_corruption.mean_length:g}"
+        return f"unit:{unit}|count:{count:.0f}|end:counted|sentinels:counted|hidden:{spans}"
     context = "line" if config.block is None else f"windows-of-{config.block}"
     return f"unit:{unit}|count:{count:.0f}|end:counted|context:{context}"
 
@@ -149,7 +159,7 @@ def _signature(config: ModelConfig, count: float) -> str:
 def _beside(config: ModelConfig, split: Split, num_long: int, name: str, reporter: Reporter) -> str:
     """For a signature: the pieces that are unknown, and the texts that are longer than the model reads."""
     abilities = ABILITIES[config.task]
-    ids, _ = (split.source if abilities.reads == "source" else split.target).take(np.arange(len(split)))
+    ids, _ = _read(split, abilities).take(np.arange(len(split)))
     unknown, how = int((ids == UNK_ID).sum()), abilities.by_probability
     if not abilities.within_window:  # else what is unknown is left out
         warn_of_unknown(name, unknown, len(ids), reporter)

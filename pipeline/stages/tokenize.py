@@ -198,7 +198,8 @@ def _learn(
 
 def _with_room(config: TokenizerConfig, num_languages: int) -> TokenizerConfig:
     """The config for the pieces alone, where the tokens of languages count among them."""
-    return config.model_copy(update={"vocab_size": max(config.vocab_size - num_languages, len(SPECIALS) + 4)})
+    least = len(SPECIALS) + 4 + config.sentinels
+    return config.model_copy(update={"vocab_size": max(config.vocab_size - num_languages, least)})
 
 
 def _is_taken(config: TokenizerConfig) -> bool:
@@ -209,7 +210,8 @@ def _is_taken(config: TokenizerConfig) -> bool:
 def _described_without(config: TokenizerConfig) -> set[str]:
     """What of the config says where something lies, how to learn what is taken, or, by default, nothing."""
     without = {"source_from", "file", *(LEARNED_BY if _is_taken(config) else ())}
-    return without | ({"criterion", "min_score"} if config.criterion == "frequency" else set())
+    without |= {"criterion", "min_score"} if config.criterion == "frequency" else set()
+    return without if config.sentinels else without | {"sentinels"}
 
 
 def _take(config: TokenizerConfig) -> dict[str, Tokenizer]:
@@ -286,9 +288,9 @@ def _finish(
 
 
 def _longest(tokenizer: Tokenizer) -> list[str]:
-    languages = set(tokenizer.languages.values())
+    control = {*tokenizer.languages.values(), *tokenizer.sentinels}
     pieces = {
-        tokenizer.surface(number) for number in range(len(SPECIALS), tokenizer.vocab_size) if number not in languages
+        tokenizer.surface(number) for number in range(len(SPECIALS), tokenizer.vocab_size) if number not in control
     }
     return sorted(pieces, key=lambda piece: (-len(piece), piece))[:NUM_LONGEST]
 

@@ -49,13 +49,18 @@ def plan(
     inputs |= vectors_as_inputs(model)
     parts: dict[str, Any] = {
         "training": config.model_dump(mode="json", exclude=BESIDE_THE_POINT),
-        "model": model.model_dump(mode="json", exclude=set(VECTORS.values())),
+        "model": model.model_dump(mode="json", exclude=_of_no_effect(model)),
     }
     if config.validation.bleu and ABILITIES[model.task].translates:
         parts["decoding"] = _of_validation(config, decoding)
         if scores := _scores_of_validation(evaluation, dataset):
             parts["evaluation"] = scores
     return Plan(stage="train", folder=out / "model", config=parts, inputs=inputs, seed=seed)
+
+
+def _of_no_effect(model: ModelConfig) -> set[str]:
+    """Keys of [model] that say nothing of what is trained: where vectors lie, and what is of other tasks."""
+    return set(VECTORS.values()) | (set() if ABILITIES[model.task].hides_spans else {"span_corruption"})
 
 
 def _of_validation(config: TrainingConfig, decoding: DecodingConfig) -> dict[str, Any]:

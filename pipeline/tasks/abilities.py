@@ -39,7 +39,8 @@ class Abilities:
     name (label), or a name for each of its words (tags); such names have a vocabulary of their own. writes: piece by
     piece, each from those before it, so that hypotheses are searched for or drawn, by one model or several.
     flat_layout: its batches may be laid out flat. within_window: it predicts words from those around them, as
-    model.word_vectors says, and leaves out what is unknown. of_words: what it predicts belongs to whole words, so that
+    model.word_vectors says, and leaves out what is unknown. hides_spans: it hides spans of
+    a text, as model.span_corruption says, and predicts them. of_words: what it predicts belongs to whole words, so that
     training cannot cut them otherwise. metrics: of [evaluation], where a recipe names none; none:
     the defaults there. by_probability: how a test set is scored where there are no hypotheses of it. instead: what to
     use in place of `tfm translate`, which gives none.
@@ -52,6 +53,7 @@ class Abilities:
     writes: bool = False
     flat_layout: bool = False
     within_window: bool = False
+    hides_spans: bool = False
     of_words: bool = False
     metrics: tuple[EvaluationMetric, ...] | None = None
     by_probability: ByProbability = ByProbability()
@@ -99,6 +101,14 @@ ABILITIES: Mapping[str, Abilities] = {
         reads="source",
         figures=("perplexity", "token_accuracy"),
         by_probability=ByProbability(unit="chosen-token", unknown="unknown-in-text", long_texts="cut"),
+        instead="it is for starting other trainings (--init-from)",
+    ),
+    "span_corruption": Abilities(
+        reads="target",
+        figures=("perplexity", "token_accuracy"),
+        flat_layout=True,
+        hides_spans=True,
+        by_probability=ByProbability(unit="hidden-token", unknown="unknown-in-text", long_texts="cut"),
         instead="it is for starting other trainings (--init-from)",
     ),
     "classification": Abilities(reads="source", figures=("accuracy", "macro_f1"), labels="label", metrics=_OF_LABELS),

@@ -1,4 +1,9 @@
-"""A model that a training starts from: whether it fits the dataset, and which settings a recipe takes from it."""
+"""A model that a training starts from: whether it fits the dataset, and which settings a recipe takes from it.
+
+Two models are the same network, and all weights of one are of use to the other, where they learned the same task or
+have the same architecture, unless that has a head for each task (encoder_only). Of others the encoder is: that of a
+model with an encoder alone, or of an encoder-decoder Transformer.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -6,21 +11,26 @@ from typing import Any
 from pydantic import ValidationError
 
 from tfm.data.json_documents import read_json
-from tfm.model.config import ModelConfig
+from tfm.model.config import ModelConfig, StackConfig
 from tfm.pipeline.artifacts.compatibility import check_source_tokenizer, check_tokenizer
 from tfm.pipeline.artifacts.manifest import Manifest
 from tfm.pipeline.errors import DataError, RecipeError
 
 OWN = ("task", "dropout", "source_vectors", "target_vectors", "freeze_vectors")
 """Keys of [model] that are no shape: they are the recipe's, or have their default."""
-OF_THE_TASK = ("block", "pooling", "word_vectors")
+OF_THE_TASK = ("block", "pooling", "word_vectors", "span_corruption")
 """Keys of which a model of another task tells nothing."""
 
 
 def is_whole(given: ModelConfig, model: ModelConfig) -> bool:
-    """Whether all weights of a given model are of use: it learned the same task, or is a decoder alone, which is the
-    same network whether it translates or not. Of others the encoder is, without the head."""
-    return given.task == model.task or given.architecture == model.architecture == "decoder_only"
+    """Whether all weights of a given model are of use; of others the encoder is, without the head."""
+    return given.task == model.task or given.architecture == model.architecture != "encoder_only"
+
+
+def encoder_of(given: ModelConfig) -> ModelConfig:
+    """The config of an encoder-decoder Transformer's encoder, as that of a model with an encoder alone."""
+    without = {"architecture": "encoder_only", "decoder": StackConfig(), "tie": ModelConfig.model_fields["tie"].default}
+    return given.model_copy(update=without)
 
 
 def with_shape_of(first: Manifest, model: ModelConfig) -> ModelConfig:
@@ -31,7 +41,10 @@ def with_shape_of(first: Manifest, model: ModelConfig) -> ModelConfig:
     given = config_of(first)
     if given.task != model.task and "task" not in model.model_fields_set:
         raise RecipeError(f"{first.path} learned {given.task}: set model.task, to that or to what it is to learn now")
-    may_differ = {*OWN, *OF_THE_TASK, *(() if given.positions == "learned" else ("max_length",))}
+    own = {*OWN, *(OF_THE_TASK if given.task != model.task else ())}
+    if (given.architecture, model.architecture) == ("transformer", "encoder_only"):
+        given, own = encoder_of(given), {*own, "decoder", "tie"}
+    may_differ = {*own, *OF_THE_TASK, *(() if given.positions == "learned" else ("max_length",))}
     there = dict(_leaves(given.model_dump()))
     for key, value in _leaves(model.model_dump(exclude_unset=True)):
         if key.partition(".")[0] not in may_differ and (key not in there or there[key] != value):
@@ -39,7 +52,7 @@ def with_shape_of(first: Manifest, model: ModelConfig) -> ModelConfig:
                 f"model.{key} = {value!r} is not that of {first.path}, from which training starts "
                 f"({there.get(key, 'it has none')!r}): omit it, and the value of that model is used"
             )
-    own = {*OWN, *(OF_THE_TASK if given.task != model.task else ())} | (may_differ & model.model_fields_set)
+    own |= may_differ & model.model_fields_set
     taken = {**given.model_dump(), **{key: value for key, value in model.model_dump().items() if key in own}}
     try:
         return ModelConfig.model_validate(taken)

@@ -1,10 +1,11 @@
 """Initial weights that are not random: another model's, what the task needs, and pretrained word vectors."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from tfm.data.dataset.split import Dataset
 from tfm.data.errors import DataError
@@ -18,6 +19,8 @@ from tfm.pipeline.training.checkpoints.train_state import TrainState
 from tfm.pipeline.training.init_from import is_whole
 from tfm.tokenizer.special import SPECIALS
 from tfm.tokenizer.tokenizer import Tokenizer
+
+ENCODER = ("embedding", "encoder", "encoder_norm")
 
 
 def begin(state: TrainState, task: Task, about: TaskContext, data: Dataset, reporter: Reporter) -> None:
@@ -45,8 +48,7 @@ def start_from(state: TrainState, model: ModelConfig, first: Path, reporter: Rep
     if whole:
         load_weights(state.model, given, first)
     else:
-        heads = ("head.", "output.")
-        body, theirs = ({n: w for n, w in each.items() if not n.startswith(heads)} for each in (own, given))
+        body, theirs = encoder_weights(own), encoder_weights(given)
         shapes, found = ({n: tuple(w.shape) for n, w in each.items()} for each in (body, theirs))
         check_fit(shapes, found, first)
         with torch.no_grad():
@@ -57,6 +59,13 @@ def start_from(state: TrainState, model: ModelConfig, first: Path, reporter: Rep
     reporter.line(f"training: begins with {what} ({loaded.config.task}){anew}")
     if state.ema is not None:
         state.ema.load(untied(state.model.state_dict()))
+
+
+def encoder_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The weights of a model's encoder and of the embedding that it reads, as a model with an encoder alone names them;
+    a decoder's and a head's are left out."""
+    named = {name.removeprefix("source_"): weight for name, weight in weights.items()}
+    return {name: weight for name, weight in named.items() if name.partition(".")[0] in ENCODER}
 
 
 def words(tokenizer: Tokenizer) -> set[str]:

@@ -46,6 +46,7 @@ CLASSES = ('model.architecture="encoder_only"', 'model.task="classification"', "
 TAGS = ('model.architecture="encoder_only"', 'model.task="tagging"', "tokenizer.shared=false")
 MASKED = ('model.architecture="encoder_only"', 'model.task="masked_language_model"', "tokenizer.shared=false")
 LINES = ('model.architecture="decoder_only"', 'model.task="language_model"')
+SPANS = ('model.task="span_corruption"', "tokenizer.sentinels=20", "tokenizer.vocab_size=80")
 
 
 @pytest.fixture(autouse=True)
@@ -254,6 +255,36 @@ def test_an_encoder_is_trained_on_masked_texts_and_then_on_labels() -> None:
     assert next(same) == next(same)
 
 
+def test_an_encoder_and_decoder_are_trained_on_hidden_spans_and_then_on_labels_and_on_translation() -> None:
+    spans = run("spans", (*SPANS, "data.batch_tokens=128"), None, "sentence")
+    assert spans.code == 0, spans.err
+    assert scores("spans")["token_accuracy"] > 60  # two of three targets are a sentinel and an end
+    report = json.loads(Path("runs/spans/scores/scores.json").read_text("utf-8"))
+    signature = report["metrics"]["perplexity"]["signature"]
+    assert signature.startswith("unit:hidden-token|count:120|end:counted|sentinels:counted|hidden:0.15-in-spans-of-3")
+    refused = tfm("translate", "runs/spans", "the drill is old")
+    assert refused.code == 65
+    assert "was trained for span_corruption and does not translate: it is for starting other trainings" in refused.err
+    Path("some.txt").write_text("the drill is old\n\nthe red lamp is new <extra_id_0>\n", encoding="utf-8")
+    of_text = tfm("evaluate", "--model", "runs/spans", "--reference", "some.txt", "--device", "cpu", "--json")
+    assert of_text.code == 0, of_text.err
+    assert "unknown-in-text:3" in of_text.out  # red, lamp, and what looks like a control token
+    first, still = "training.init_from=runs/spans/model", "training.max_steps=60"
+    tuned = run("tuned", (*CLASSES, "tokenizer.source_from=runs/spans/tokenizer", first, still))
+    assert tuned.code == 0, tuned.err
+    assert "begins with the encoder of runs/spans/model (span_corruption); its head is drawn anew" in tuned.err
+    assert scores("tuned")["accuracy"] == 100.0
+    taken = ("model.task=translation", "tokenizer.file=runs/spans/tokenizer/tokenizer.json", first, still)
+    recipe = Path("spans.toml").read_text("utf-8").replace('source = "none"', 'source = "sentence"')
+    learned = ('kind = "word"', "vocab_size = 60", "min_frequency = 1")
+    Path("spans.toml").write_text("\n".join(line for line in recipe.splitlines() if line not in learned), "utf-8")
+    Path("spans.toml").rename("copied.toml")
+    copied = tfm("run", "copied.toml", "--device", "cpu", *(word for each in taken for word in ("--set", each)))
+    assert copied.code == 0, copied.err
+    assert "begins with all weights of runs/spans/model (span_corruption)" in copied.err
+    assert "anew" not in copied.err
+
+
 def test_an_encoder_with_another_tokenizer_is_refused() -> None:
     assert run("masked", (*MASKED, "training.max_steps=2")).code == 0
     refused = run("tuned", (*CLASSES, "tokenizer.vocab_size=12", "training.init_from=runs/masked/model"))
@@ -265,10 +296,18 @@ def test_an_encoder_with_another_tokenizer_is_refused() -> None:
     ("settings", "problem"),
     [
         (('model.architecture="encoder_only"',), 'is for "masked_language_model" or'),
-        (('model.task="tagging"',), 'architecture = "transformer" is for "translation", not "tagging"'),
+        (('model.task="tagging"',), 'architecture = "transformer" is for "translation" or "span_corruption", not'),
+        (SPANS[:1], "puts sentinels in place of spans: set tokenizer.sentinels = 100"),
+        ((*SPANS, "tokenizer.shared=false"), "set shared = true"),
+        ((*SPANS, "model.span_corruption.share=0.6"), "share = 0.6 must be at most 0.5"),
+        (("model.span_corruption.mean_length=20",), 'is for task = "span_corruption", not "translation"'),
+        (("tokenizer.sentinels=60",), "leave too little of vocab_size (60)"),
         ((*CLASSES, "model.block=8"), 'block is for task = "language_model"'),
         ((*LINES, "model.block=400"), "block (400) exceeds max_length (300)"),
-        ((*CLASSES, "training.layout=flat"), 'layout = "flat" is for translation and language_model'),
+        (
+            (*CLASSES, "training.layout=flat"),
+            'layout = "flat" is for translation and language_model and span_corruption',
+        ),
         ((*CLASSES, "training.early_stopping.metric=bleu"), "there are no translations"),
         (('model.architecture="decoder_only"', "tokenizer.shared=false"), "needs one vocabulary"),
         (("tokenizer.target_kind=word",), "set shared = false"),
@@ -291,11 +330,12 @@ def test_what_does_not_combine_is_refused_before_any_work(settings: tuple[str, .
         (LINES, None, "sentence"),
         ((*LINES, "model.block=16", "data.batch_tokens=64"), None, "sentence"),
         ((*MASKED, "tokenizer.target_kind=word"), "sentence", "sentence"),
+        (SPANS, None, "sentence"),
         (CLASSES, "sentence", "kind"),
         (TAGS, "sentence", "tags"),
         (('model.architecture="skip_gram"', 'model.task="word_vectors"', "model.embedding_dim=8"), None, "sentence"),
     ],
-    ids=["translation", "texts", "windows", "masked", "classification", "tagging", "word_vectors"],
+    ids=["translation", "texts", "windows", "masked", "spans", "classification", "tagging", "word_vectors"],
 )
 def test_every_task_is_cross_validated(settings: tuple[str, ...], source: str | None, target: str) -> None:
     corpus = CORPUS.format(source=json.dumps(source or "none"), target=target)

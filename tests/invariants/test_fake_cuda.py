@@ -35,7 +35,7 @@ from tfm.tokenizer.train import train
 
 UPDATES, BUDGET = 3, 24
 STACK = StackConfig(layers=1, dim=8, heads=2, feed_forward_dim=8)
-TOKENIZER = train(["a b c d e f g h"], TokenizerConfig(kind="word", min_frequency=1, vocab_size=20))
+TOKENIZER = train(["a b c d e f g h"], TokenizerConfig(kind="word", min_frequency=1, vocab_size=20, sentinels=2))
 VOCAB = TOKENIZER.vocab_size
 SETTINGS = Settings(device="cuda", precision="fp32", threads=1, world_size=1, batch_tokens=BUDGET)
 MODELS: dict[str, dict[str, Any]] = {
@@ -68,6 +68,7 @@ MODELS: dict[str, dict[str, Any]] = {
         "task": "language_model",
         "adaptive": {"cutoffs": (6, 9), "factor": 2},
     },
+    "span corruption": {"task": "span_corruption"},
     "masked language model": {"architecture": "encoder_only", "task": "masked_language_model"},
     "classifier": {"architecture": "encoder_only", "task": "classification"},
     "classifier by the first row": {"architecture": "encoder_only", "task": "classification", "pooling": "first"},

@@ -16,7 +16,7 @@ from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.train import train
 
 STACK = StackConfig(layers=1, dim=8, heads=2, feed_forward_dim=8)
-TOKENIZER = train(["a b c d e f g h"], TokenizerConfig(kind="word", min_frequency=1, vocab_size=20))
+TOKENIZER = train(["a b c d e f g h"], TokenizerConfig(kind="word", min_frequency=1, vocab_size=20, sentinels=2))
 VOCAB = TOKENIZER.vocab_size
 CASES = [
     *((architecture, task, {}) for architecture in get_args(Architecture) for task in LEARNS[architecture]),
@@ -81,11 +81,13 @@ def predictions(task: Any, split: Split) -> Any:
     return {
         "MaskedLanguageModel": np.array([len(source) for source in sources]),
         "Tagging": np.array([len(source) for source in sources]),
+        "SpanCorruption": np.array([len(target) > 1 for target in targets]),
         "WordVectorTask": known * (known > 1),
     }.get(type(task).__name__, np.ones(len(split)))
 
 
-EMPTY = [(a, t, m) for a, t, m in CASES if t in ("masked_language_model", "tagging", "word_vectors")]
+MAY_PREDICT_NOTHING = ("masked_language_model", "span_corruption", "tagging", "word_vectors")
+EMPTY = [(a, t, m) for a, t, m in CASES if t in MAY_PREDICT_NOTHING]
 
 
 @pytest.mark.parametrize(("architecture", "name", "more"), EMPTY, ids=[f"{a}-{t}-{len(m)}" for a, t, m in EMPTY])

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from torch import nn
 
 from tests.tiny_model import tiny_model
-from tests.tiny_training import write_dataset
+from tests.tiny_training import WHOLE_WORDS, write_dataset
 from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.dataset.split import Dataset
 from tfm.data.dataset.store import load_dataset
@@ -52,6 +52,7 @@ valid = { target = "b" }
 tests.main = { target = "c" }
 """
 KINDS = [(architecture, task) for architecture in get_args(Architecture) for task in LEARNS[architecture]]
+PIECES = WHOLE_WORDS.model_copy(update={"sentinels": 4})
 CHOICES: list[tuple[str, ...]] = [
     (),
     ("model.mixing=convolution", "model.positions=none"),
@@ -107,6 +108,7 @@ MODEL: dict[str, tuple[object, ...]] = {
     "word_vectors.shrink": (True,),
     "word_vectors.negatives": (3,),
     "word_vectors.subsample": (0.03,),
+    "span_corruption.share": (0.5,),
 }
 """By key of [model]: values other than the default. An own value of `tie` may do what another does: see its docs."""
 SCHEDULE: dict[str, object] = {
@@ -144,6 +146,7 @@ SHOWN: dict[str, str] = {
     "tokenizer.file": "tests/unit/pipeline/stages/test_tokenize.py",
     "tokenizer.lowercase": "tests/unit/tokenizer/test_tokenizer.py",
     "tokenizer.normalization": "tests/unit/tokenizer/test_tokenizer.py",
+    "tokenizer.sentinels": "tests/unit/tokenizer/test_sentinels.py",
     "tokenizer.shared": "tests/unit/pipeline/stages/test_tokenize.py",
     "tokenizer.source_from": "tests/unit/pipeline/stages/test_tokenize.py",
     "tokenizer.target_kind": "tests/cli/test_tasks.py",
@@ -160,6 +163,7 @@ SHOWN: dict[str, str] = {
     "data.batch_tokens": "tests/unit/pipeline/stages/test_preprocess.py",
     "model.architecture": "tests/unit/pipeline/tasks/test_tasks.py",
     "model.task": "tests/unit/pipeline/tasks/test_tasks.py",
+    "model.span_corruption.mean_length": "tests/unit/pipeline/tasks/test_span_corruption.py",
     "model.source_vectors": "tests/unit/pipeline/model_io/test_pretrained_vectors.py",
     "model.target_vectors": "tests/unit/pipeline/model_io/test_pretrained_vectors.py",
     "model.freeze_vectors": "tests/unit/pipeline/model_io/test_pretrained_vectors.py",
@@ -209,7 +213,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
-    return load_dataset(write_dataset(tmp_path_factory.mktemp("law") / "dataset", num_train=40))
+    return load_dataset(write_dataset(tmp_path_factory.mktemp("law") / "dataset", num_train=40, pieces=PIECES))
 
 
 @pytest.fixture(autouse=True)
@@ -252,11 +256,17 @@ def tables_of(network: nn.Module) -> list[tuple[str, tuple[int, ...]]]:
 def cases(base: Path) -> Iterator[tuple[str, tuple[str, ...], Recipe]]:
     """Every architecture and task with every choice that goes with it."""
     for architecture, task in KINDS:
-        kind = (f"model.architecture={architecture}", f"model.task={task}")
+        kind = sets_of((architecture, task))
         for choice in CHOICES:
             found = read(base_of(base, architecture), *kind, *choice)
             if isinstance(found, Recipe):
                 yield f"{architecture} {task} {' '.join(choice)}", (*kind, *choice), found
+
+
+def sets_of(kind: tuple[str, str]) -> tuple[str, ...]:
+    """What says which architecture and task a recipe has."""
+    sentinels = ("tokenizer.sentinels=20",) if kind[1] == "span_corruption" else ()
+    return f"model.architecture={kind[0]}", f"model.task={kind[1]}", *sentinels
 
 
 def base_of(base: Path, architecture: str) -> Path:
@@ -277,7 +287,13 @@ def base_of(base: Path, architecture: str) -> Path:
     return file
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: " ".join(kind))
+LIKE_ANOTHER = ("transformer", "span_corruption")  # the same network as that of translation
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=[pytest.mark.slow] * (kind == LIKE_ANOTHER), id=" ".join(kind)) for kind in KINDS],
+)
 def test_every_key_of_the_model_changes_it_or_is_refused(base: Path, data: Dataset, kind: tuple[str, str]) -> None:
     idle, tried = [], 0
     for label, sets, recipe in cases(base):
@@ -378,7 +394,7 @@ def test_every_key_of_decoding_changes_a_hypothesis_or_is_refused(base: Path, ch
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: " ".join(kind))
 def test_a_task_without_translations_takes_no_keys_of_them(base: Path, kind: tuple[str, str]) -> None:
-    sets = (f"model.architecture={kind[0]}", f"model.task={kind[1]}")
+    sets = sets_of(kind)
     file, decodes = base_of(base, kind[0]), kind[1] == "translation"
     labels = kind[1] in ("classification", "tagging")
     for setting, taken in (

@@ -111,6 +111,7 @@ def test_tasks_are_found_by_what_they_can() -> None:
     assert tasks_that(lambda task: not task.gives_hypotheses) == (
         "language_model",
         "masked_language_model",
+        "span_corruption",
         "word_vectors",
     )
 

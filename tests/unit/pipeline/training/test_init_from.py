@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file
 
 from tests.listening import Listening
-from tests.tiny_training import MODEL, STACK, run, training, write_dataset
+from tests.tiny_training import MODEL, STACK, WHOLE_WORDS, run, training, write_dataset
 from tfm.model.config import DropoutConfig, ModelConfig
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import DataError, RecipeError
@@ -85,3 +85,25 @@ def test_a_model_of_another_task_does_not_say_what_is_learned(dataset: Path, tmp
     other = write_dataset(tmp_path / "dataset", words="eins zwei drei vier fünf sechs sieben acht neun zehn")
     with pytest.raises(DataError, match=r"with the model's \(`tfm preprocess --tokenizer "):
         run(other, tmp_path / "third", training(**STILL, init_from=str(first)), model=model)
+
+
+@pytest.mark.parametrize("tie", ["all", "none"])
+def test_a_model_with_an_encoder_alone_takes_that_of_an_encoder_decoder(tie: str, tmp_path: Path) -> None:
+    pieces = WHOLE_WORDS.model_copy(update={"sentinels": 4})
+    dataset = write_dataset(tmp_path / "dataset", pieces=pieces)
+    spans = {**MODEL.model_dump(), "task": "span_corruption", "norm": "post", "tie": tie, "positions": "rotary"}
+    model = ModelConfig.model_validate({**spans, "encoder": {**STACK.model_dump(), "layers": 2}})
+    first = run(dataset, tmp_path / "first", training(**STILL), model=model)
+    alone = ModelConfig(architecture="encoder_only", task="masked_language_model", tie="none", dropout=MODEL.dropout)
+    said = Listening()
+    second = run(dataset, tmp_path / "second", training(**STILL, init_from=str(first)), model=alone, reporter=said)
+    assert any("begins with the encoder of" in line and "(span_corruption)" in line for line in said.lines)
+    config = load_model(second, "cpu").config
+    assert (config.encoder, config.norm, config.positions) == (model.encoder, "post", "rotary")
+    assert (config.tie, config.architecture) == ("none", "encoder_only")
+    given, taken = (load_file(each / "model.safetensors") for each in (first, second))
+    taken = {name: weight for name, weight in taken.items() if not name.startswith(("output", "head"))}
+    kept = {f"source_{name}" if name.startswith("embedding") else name: weight for name, weight in taken.items()}
+    assert {name for name in given if name.startswith(("encoder", "source_"))} == kept.keys()
+    assert len(kept) > 12
+    assert all(torch.allclose(given[name], kept[name], rtol=0, atol=1e-20) for name in kept)

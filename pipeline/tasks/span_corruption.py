@@ -1,0 +1,164 @@
+"""Span corruption (Raffel et al. 2020, section 3.1.4; of bytes Xue et al. 2022): spans of a text are to be written.
+
+    text     Thank you for inviting me to your party last week
+    source   Thank you <0> me to your party <1> week </s>
+    target   <0> for inviting <1> last </s>
+
+Of n tokens h = round(share n) are hidden, one at least, in s = round(h / mean_length) spans, one at least. So the
+lengths of both sides follow from n alone, n - h + s and h + s, and batches are made before anything is drawn. Where the
+spans are is drawn anew at each update: all ways to divide h tokens among s spans, and the others among the gaps between
+them, are equally likely. Two spans never touch. (T5's own program always hides a text's last tokens, and never its
+first; here both may be hidden.)
+"""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from tfm.data.batching.batches import PairBatch, TextBatch, make_texts
+from tfm.data.dataset.split import Dataset, Ints, Split
+from tfm.data.errors import DataError
+from tfm.model.config import ModelConfig, SpanCorruptionConfig
+from tfm.model.layers.counter_rng import counter_hash
+from tfm.pipeline.tasks.task import Counts, Loss, PairTask, Rows, TaskContext
+from tfm.pipeline.tasks.translation import Translation, flat_rows
+from tfm.tokenizer.sampled import Keys, hashed
+from tfm.tokenizer.special import BOS_ID
+
+_SPANS, _GAPS = np.array([0]), np.array([1])
+
+
+class SpanCorruption(PairTask):
+    """The target side of each pair by itself: the source is not looked at.
+
+    sentinels: the ids of what stands for a hidden span, the first for the first of a text.
+    """
+
+    nothing = "no text of two tokens, of which one could be hidden"
+
+    def __init__(
+        self,
+        spans: SpanCorruptionConfig,
+        sentinels: Sequence[int],
+        label_smoothing: float,
+        flat_rows: int | None = None,
+    ) -> None:
+        self.writing = Translation(label_smoothing, flat_rows)
+        self.spans, self.sentinels = spans, torch.tensor(sentinels, dtype=torch.long)
+
+    @classmethod
+    def of(cls, about: TaskContext) -> Self:
+        """The task as a recipe has it."""
+        settings = about.config.label_smoothing, flat_rows(about)
+        return cls(about.model.span_corruption, about.target.sentinels, *settings)
+
+    def lengths(self, split: Split) -> tuple[Ints, Ints]:
+        hidden, spans = num_hidden(split.target_lengths, self.spans)
+        return split.target_lengths - hidden + spans + 1, hidden + spans + 1
+
+    def predictions(self, split: Split) -> Ints:
+        """(rows,) how many tokens of each text are hidden."""
+        return num_hidden(split.target_lengths, self.spans)[0]
+
+    def batch(self, split: Split, rows: Rows) -> TextBatch:
+        return make_texts(split.target, rows)
+
+    def loss(self, model: Any, batch: TextBatch) -> Loss:
+        """Label-smoothed cross-entropy of the targets, summed; what a row hides follows from (seed, step, row)."""
+        return self.writing.loss(model, self.corrupted(batch, model.noise.draw()))
+
+    def evaluate(self, model: Any, batch: TextBatch) -> Counts:
+        """-log p and accuracy of the targets; what of a row is hidden follows from its number."""
+        return self.writing.evaluate(model, self.corrupted(batch, counter_hash(0)))
+
+    def check(self, data: Dataset, model: ModelConfig) -> None:
+        """Raise DataError also where a text that is read or could be has more spans than there are sentinels."""
+        longest = int(max(each.target_lengths.max(initial=model.max_length - 1) for each in (data.train, data.valid)))
+        needed = num_spans(longest, self.spans)
+        if len(self.sentinels) < needed:
+            raise DataError(
+                f"a text of {longest} tokens (model.max_length = {model.max_length}) has {needed} hidden spans, and "
+                f"the tokenizer has {len(self.sentinels)} sentinels: make tokenizer and dataset with "
+                f"tokenizer.sentinels = {needed}"
+            )
+        super().check(data, model)
+
+    def corrupted(self, batch: TextBatch, key: int) -> PairBatch:
+        """Texts as sources with their spans hidden, and these as targets; `key` and a row's number say which."""
+        device, keys = batch.tokens_out.device, hashed(np.array([key], np.uint64), batch.rows)
+        source, target, *sizes = spans_apart(batch.lengths.numpy(), self.spans, keys)
+        source_lengths, target_lengths = (torch.from_numpy(each) for each in sizes)
+        # what both sides are taken from: the texts, then each sentinel, then the start token
+        before = torch.cat([self.sentinels, torch.tensor([BOS_ID])]).to(device, non_blocking=True)
+        tokens = torch.cat([batch.tokens_out, before])
+        shifted = np.insert(target[:-1], 0, 0)
+        shifted[np.cumsum(sizes[1]) - sizes[1]] = len(tokens) - 1
+        source_ids, target_in, target_out = (
+            tokens.index_select(0, torch.from_numpy(places).to(device, non_blocking=True))
+            for places in (source, shifted, target)
+        )
+        return PairBatch(source_ids, source_lengths, target_in, target_out, target_lengths, batch.rows)
+
+
+def num_hidden(lengths: Ints, config: SpanCorruptionConfig) -> tuple[Ints, Ints]:
+    """(rows,) how many tokens of texts of these lengths, end tokens not counted, are hidden, and in how many spans.
+
+    Of a text of less than two tokens none is: nothing would be left to tell it from.
+    """
+    hidden = np.minimum(np.maximum(np.rint(config.share * lengths).astype(np.int64), 1), np.maximum(lengths - 1, 0))
+    spans = np.maximum(np.rint(hidden / config.mean_length).astype(np.int64), 1)
+    return hidden, np.minimum(spans, hidden)
+
+
+def num_spans(length: int, config: SpanCorruptionConfig) -> int:
+    """In how many spans the hidden tokens of a text of this length, its end token not counted, are."""
+    return int(num_hidden(np.array([length]), config)[1][0])
+
+
+def spans_apart(lengths: Ints, config: SpanCorruptionConfig, keys: Keys) -> tuple[Ints, Ints, Ints, Ints]:
+    """What the sources and targets of texts are made of: places in the N tokens of all texts, from N on the sentinels.
+
+    lengths (B,): of each text with its end token, which is never hidden and ends both sides. keys (B,): of the draws.
+    Returns the places of all sources end to end, those of all targets, and (B,) how long each source and target is.
+    """
+    hidden, spans = num_hidden(lengths - 1, config)
+    # gaps and spans in turn, gap first and last: these two may be empty, and the last has the end token
+    parts = np.repeat(np.arange(len(lengths)), 2 * spans + 1)
+    part = np.arange(len(parts)) - np.searchsorted(parts, parts)
+    is_span = part % 2 == 1
+    sizes = np.empty(len(parts), np.int64)
+    sizes[is_span] = compositions(hidden, spans, hashed(keys, _SPANS))
+    sizes[~is_span] = compositions(lengths - 1 - hidden + 2, spans + 1, hashed(keys, _GAPS))
+    sizes -= part == 0
+    text, within = np.repeat(parts, sizes), np.repeat(np.arange(len(parts)), sizes)
+    is_hidden, is_end = is_span[within], np.zeros(len(text), np.bool_)
+    is_end[np.cumsum(lengths) - 1] = True
+    begins = is_hidden & np.diff(within, prepend=-1).astype(np.bool_)
+    places, sentinel = np.arange(len(text)), len(text) + part[within] // 2
+    shown, written = ~is_hidden | begins, is_hidden | is_end
+    source = np.where(begins, sentinel, places)[shown]
+    target = np.insert(places[written], np.flatnonzero(begins[written]), sentinel[begins])
+    return source, target, np.bincount(text[shown], minlength=len(lengths)), hidden + spans + 1
+
+
+def compositions(totals: Ints, parts: Ints, keys: Keys) -> NDArray[np.int64]:
+    """Each total as a sum of so many parts of 1 or more, end to end: all ways are equally likely, as keys say.
+
+    A total is cut at the parts - 1 of its total - 1 places whose hashes are lowest.
+    """
+    num_places = np.maximum(totals - 1, 0)
+    row = np.repeat(np.arange(len(totals)), num_places)
+    place = np.arange(len(row)) - np.repeat(np.cumsum(num_places) - num_places, num_places)
+    order = np.lexsort((hashed(keys[row], place), row))
+    cut = order[place < (parts - 1)[row]]  # each row's places in the order of their hashes: the first ones
+    some = np.flatnonzero(parts)
+    rows, ends = np.concatenate([row[cut], some]), np.concatenate([place[cut] + 1, totals[some]])
+    order = np.lexsort((ends, rows))
+    rows, ends = rows[order], ends[order]
+    begins = np.insert(ends[:-1], 0, 0)
+    begins[np.diff(rows, prepend=-1) != 0] = 0
+    sizes: NDArray[np.int64] = ends - begins
+    return sizes

@@ -1,0 +1,28 @@
+"""Sentinels: control tokens that stand for hidden spans of a text (Raffel et al. 2020, section 3.1.4).
+
+They are spelled as T5 spells them: `<extra_id_0>`, `<extra_id_1>`, ... No text can spell one: as with all control
+tokens, a text of these characters is encoded as any other text.
+"""
+
+import re
+
+import tokenizers
+
+from tfm.tokenizer.special import SENTINEL, sentinel
+
+
+def add_sentinels(whole: tokenizers.Tokenizer, count: int) -> None:
+    """Add so many sentinels behind all other pieces, in the order of their numbers."""
+    tokens = [sentinel(number) for number in range(count)]
+    whole.add_special_tokens([tokenizers.AddedToken(each, special=True, normalized=False) for each in tokens])
+
+
+def sentinels_of(whole: tokenizers.Tokenizer) -> tuple[int, ...]:
+    """The ids of a tokenizer's sentinels, in the order of their numbers, which need not be that of the ids."""
+    spelled = (
+        (number, re.fullmatch(SENTINEL, token.content))
+        for number, token in whole.get_added_tokens_decoder().items()
+        if token.special
+    )
+    found = sorted((int(spelling.group(1)), number) for number, spelling in spelled if spelling is not None)
+    return tuple(number for _, number in found)
