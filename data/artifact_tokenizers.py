@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tfm.data.errors import DataError
-from tfm.tokenizer import tokenizer
+from tfm.tokenizer import code_points
 from tfm.tokenizer.special import SPECIALS
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -11,7 +11,7 @@ from tfm.tokenizer.tokenizer import Tokenizer
 def load_file(file: Path) -> Tokenizer:
     """A tokenizer.json, which may be from elsewhere. Raises DataError that says what of it does not fit."""
     try:
-        return Tokenizer.load(file)
+        return code_points.load(file)
     except FileNotFoundError:
         raise DataError("no such file", file=file) from None
     except IsADirectoryError:
@@ -27,7 +27,7 @@ def load_pair(folder: Path) -> tuple[Tokenizer, Tokenizer]:
     Raises DataError naming the file that is not a tokenizer of tfm.
     """
     try:
-        return tokenizer.load_pair(folder)
+        return code_points.load_pair(folder)
     except FileNotFoundError as error:
         raise DataError("there is no tokenizer here", file=error.filename) from None
     except ValueError as error:

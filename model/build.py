@@ -6,6 +6,8 @@ import torch
 from torch import nn
 
 from tfm.model.build_images import IMAGE_MODELS
+from tfm.model.characters.factory import CharacterParts
+from tfm.model.characters.tagger import CharacterTagger
 from tfm.model.config import ModelConfig
 from tfm.model.layers.linear import Linear
 from tfm.model.recurrent.encoder_decoder import RecurrentEncoderDecoder
@@ -17,7 +19,7 @@ from tfm.model.transformer.factory import Parts, embedding_table
 from tfm.model.vision.image_shape import ImageShape, no_fit
 from tfm.model.word_vectors import READINGS, WordVectors, table_of
 
-Model = EncoderDecoder | DecoderOnly | EncoderOnly | RecurrentEncoderDecoder | WordVectors
+Model = EncoderDecoder | DecoderOnly | EncoderOnly | CharacterTagger | RecurrentEncoderDecoder | WordVectors
 
 
 def build(
@@ -46,7 +48,9 @@ def build(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model: Model
-        if image is None:
+        if config.canine is not None and config.task == "tagging":
+            model = build_character_tagger(config, source_vocab, target_vocab, compute_dtype)
+        elif image is None:
             model = ARCHITECTURES[config.architecture](config, source_vocab, target_vocab, compute_dtype)
         else:
             model = IMAGE_MODELS[config.architecture](config, image, target_vocab, compute_dtype)
@@ -64,12 +68,12 @@ def build_transformer(
     config: ModelConfig, source_vocab: int, target_vocab: int, compute_dtype: torch.dtype
 ) -> EncoderDecoder:
     """Vaswani et al. 2017, figure 1."""
-    parts = Parts(config, compute_dtype)
+    parts = parts_of(config, compute_dtype)
     encoder, decoder = config.encoder, config.decoder
     source_table, target_table = parts.tables(source_vocab, target_vocab)
     output = parts.output(target_table, target_vocab)
     return EncoderDecoder(
-        source_embedding=parts.embedding(source_table, encoder),
+        source_embedding=parts.source_embedding(source_table),
         encoder=[parts.layer(encoder) for _ in range(encoder.layers)],
         encoder_norm=parts.final_norm(encoder),
         target_embedding=parts.embedding(target_table, decoder),
@@ -104,8 +108,8 @@ def build_encoder_only(
     config: ModelConfig, source_vocab: int, target_vocab: int, compute_dtype: torch.dtype
 ) -> EncoderOnly:
     """Devlin et al. 2019, figure 1: one encoder, and for each task an output layer."""
-    parts, stack = Parts(config, compute_dtype), config.encoder
-    table = parts.table(source_vocab, config.embedding_dim or stack.dim)
+    parts, stack = parts_of(config, compute_dtype), config.encoder
+    table = parts.source_table(source_vocab)
     head: RowHead | SentenceHead
     if config.task == "masked_language_model":
         head, output = RowHead(parts.resize(stack.dim, table.embedding_dim)), parts.output(table, source_vocab)
@@ -116,7 +120,7 @@ def build_encoder_only(
         )
         output = Linear(stack.dim, target_vocab, bias=False, compute_dtype=compute_dtype)
     return EncoderOnly(
-        embedding=parts.embedding(table, stack),
+        embedding=parts.source_embedding(table),
         encoder=[parts.layer(stack) for _ in range(stack.layers)],
         encoder_norm=parts.final_norm(stack),
         head=head,
@@ -124,6 +128,27 @@ def build_encoder_only(
         noise=parts.noise,
         max_length=config.max_length,
     )
+
+
+def build_character_tagger(
+    config: ModelConfig, source_vocab: int, target_vocab: int, compute_dtype: torch.dtype
+) -> CharacterTagger:
+    """Clark et al. 2022, figure 1."""
+    parts, stack = CharacterParts(config, compute_dtype), config.encoder
+    return CharacterTagger(
+        embedding=parts.source_embedding(parts.source_table(source_vocab)),
+        encoder=[parts.layer(stack) for _ in range(stack.layers)],
+        encoder_norm=parts.final_norm(stack),
+        head=parts.upsampling(),
+        output=Linear(stack.dim, target_vocab, bias=False, compute_dtype=compute_dtype),
+        noise=parts.noise,
+        max_length=config.max_length,
+    )
+
+
+def parts_of(config: ModelConfig, compute_dtype: torch.dtype) -> Parts:
+    """The parts of a network that reads pieces, or characters."""
+    return Parts(config, compute_dtype) if config.canine is None else CharacterParts(config, compute_dtype)
 
 
 def build_recurrent(

@@ -12,6 +12,7 @@ from tfm.model.config_fields import (
     ONE_STACK,
     SAYS_PIECES,
     SEES,
+    SPELLS,
     ModelFields,
     RecurrentConfig,
     SpanCorruptionConfig,
@@ -98,6 +99,51 @@ def layers_of_a_stack(config: ModelFields) -> str | None:
         return "decoder.layers must be 1 or more"
     if config.encoder.layers == 0 and (config.vision is None or config.vision.encoder != "convolution"):
         return 'encoder.layers must be 1 or more, but with vision.encoder = "convolution", which has layers of its own'
+    return None
+
+
+# Characters
+
+
+def canine_of_a_task(config: ModelFields) -> str | None:
+    if config.canine is None or config.task in SPELLS.get(config.architecture, ()):
+        return None
+    able = ", ".join(f'"{architecture}" ("{task}")' for architecture, tasks in SPELLS.items() for task in tasks)
+    return (
+        f'architecture = "{config.architecture}" with task = "{config.task}" does not read characters (model.canine); '
+        f"these do: {able}"
+    )
+
+
+def canine_without_vision(config: ModelFields) -> str | None:
+    if config.canine is not None and config.vision is not None:
+        return "the source is an image (model.vision) or characters (model.canine), not both"
+    return None
+
+
+def canine_has_no_table(config: ModelFields) -> str | None:
+    if config.canine is None:
+        return None
+    if config.architecture not in ONE_STACK and config.tie in ("embeddings", "all"):
+        return (
+            f'tie = "{config.tie}" shares the table of source pieces, and characters (model.canine) have none: '
+            '"output" or "none"'
+        )
+    if config.source_vectors is not None:
+        return "source_vectors are of pieces, and the source is read as characters (model.canine)"
+    return None
+
+
+def canine_hashes_divide_the_width(config: ModelFields) -> str | None:
+    width = config.embedding_dim or config.encoder.dim
+    if config.canine is not None and width % config.canine.hashes:
+        return f"canine.hashes ({config.canine.hashes}) must divide the width of embeddings ({width})"
+    return None
+
+
+def canine_attends(config: ModelFields) -> str | None:
+    if config.canine is not None and config.mixing != "attention":
+        return f'model.canine has layers of attention: mixing = "attention", not "{config.mixing}"'
     return None
 
 
@@ -324,6 +370,11 @@ CHECKS: tuple[Check, ...] = (
     vision_reads_at_once,
     vision_pooling,
     layers_of_a_stack,
+    canine_of_a_task,
+    canine_without_vision,
+    canine_has_no_table,
+    canine_hashes_divide_the_width,
+    canine_attends,
     recurrent_table,
     recurrent_directions,
     recurrent_positions,

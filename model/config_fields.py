@@ -50,6 +50,11 @@ SEES: dict[Architecture, tuple[Task, ...]] = {
     "recurrent": ("translation",),
 }
 """Which tasks each architecture can learn where the source is an image."""
+SPELLS: dict[Architecture, tuple[Task, ...]] = {
+    "transformer": ("translation",),
+    "encoder_only": ("classification", "tagging"),
+}
+"""Which tasks each architecture can learn where the source is read as characters (model.canine)."""
 SAYS_PIECES = ("translation", "language_model", "masked_language_model", "span_corruption")
 CONVOLUTION_WINDOW = 3
 
@@ -143,6 +148,20 @@ class VisionConfig(BaseModel):
     blocks: int = Field(1, ge=1, le=1000, description="convolution: residual blocks of each stage")
     positions: GridPositions = Field(
         "learned", description="what tells where a token is; sinusoidal: half of the vector its row, half its column"
+    )
+
+
+class CanineConfig(BaseModel):
+    """How characters become the shorter sequence that the layers of `encoder` read (CANINE, Clark et al. 2022)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    hashes: int = Field(8, ge=1, le=64, description="tables in which each character is looked up by a hash of its own")
+    buckets: int = Field(16384, ge=1, le=2**24, description="vectors in each of these tables")
+    window: int = Field(64, ge=1, le=2**17, description="how far a character sees in the layer before the convolution")
+    rate: int = Field(4, ge=1, le=64, description="characters that become one row of the shorter sequence")
+    upsampling: int = Field(
+        4, ge=1, le=64, description="tagging: width of the convolution that makes rows of characters again"
     )
 
 
@@ -240,6 +259,11 @@ class ModelFields(BaseModel):
     )
     span_corruption: SpanCorruptionConfig = Field(
         SpanCorruptionConfig(), description='only for task = "span_corruption"'
+    )
+    canine: CanineConfig | None = Field(
+        None,
+        description='the source is characters (tokenizer.kind = "codepoint"), and how they become a shorter sequence; '
+        "none: the source is pieces",
     )
     source_vectors: str | None = Field(
         None,

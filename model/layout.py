@@ -38,6 +38,11 @@ class _Unpad(torch.autograd.Function):
         return grad.new_zeros(ctx.num_slots, *grad.shape[1:]).index_copy_(0, slots, grad), None
 
 
+def placed(rows: Tensor, slots: Tensor, num_slots: int) -> Tensor:
+    """Rows (N, ...) at distinct slots (N,) among so many, zeros elsewhere: (num_slots, ...)."""
+    return _Pad.apply(rows, slots, num_slots)  # type: ignore[no-untyped-call,no-any-return]
+
+
 class Layout:
     """The rows of a batch of sentences.
 
@@ -70,7 +75,7 @@ class Layout:
     def pad(self, rows: Tensor) -> Tensor:
         """(N, ...) -> (B, S, ...), zeros where no token is."""
         if not self.is_even:
-            rows = _Pad.apply(rows, self.slots, self.batch * self.width)  # type: ignore[no-untyped-call]
+            rows = placed(rows, self.slots, self.batch * self.width)
         return rows.view(self.batch, self.width, *rows.shape[1:])
 
     def unpad(self, padded: Tensor) -> Tensor:

@@ -27,7 +27,17 @@ FOLDERS = {
         *("runtime", "config", "external_metric", "page_frame", "errors"),
     ),
     "model": (
-        *("fused", "build", "build_images", "transformer", "recurrent", "vision", "attention", "word_vectors"),
+        *(
+            "fused",
+            "build",
+            "build_images",
+            "characters",
+            "transformer",
+            "recurrent",
+            "vision",
+            "attention",
+            "word_vectors",
+        ),
         *("layers", "cpu_kernels"),
         *("masks", "layout", "config", "config_checks", "config_fields"),
     ),

@@ -4,7 +4,7 @@ from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-Kind = Literal["bpe", "wordpiece", "unigram", "char", "byte", "word"]
+Kind = Literal["bpe", "wordpiece", "unigram", "char", "byte", "word", "codepoint"]
 LabelKind = Literal["label", "tags"]
 Normalization = Literal["none", "nfc", "nfd", "nfkc", "nfkd"]
 Criterion = Literal["frequency", "likelihood"]
@@ -83,6 +83,8 @@ class TokenizerConfig(BaseModel):
                 f"`vocab_size` must be at least {260 + self.sentinels} for kind `byte`: 256 bytes, 4 control tokens"
                 f"{with_sentinels}"
             )
+        if self.sentinels and self.kind == "codepoint":
+            raise ValueError("`sentinels` are pieces that a model writes, and none writes kind `codepoint`: omit them")
         if self.sentinels and room < 8:
             raise ValueError(f"`sentinels` ({self.sentinels}) leave too little of vocab_size ({self.vocab_size})")
         if self.sentinels and not self.shared:

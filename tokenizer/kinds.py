@@ -20,10 +20,11 @@ from tfm.tokenizer.special import CONTINUES
 @dataclass(frozen=True)
 class Method:
     """One kind: `pre_tokenizer` cuts normalised text into words, `learn` makes a model from how often each
-    word was seen, `decoder` joins pieces to text. None: the text is one word."""
+    word was seen, `decoder` joins pieces to text. None: the text is one word; nothing is learned, a piece is a code
+    point."""
 
     pre_tokenizer: PreTokenizer | None
-    learn: Callable[[Mapping[str, int], TokenizerConfig], Model]
+    learn: Callable[[Mapping[str, int], TokenizerConfig], Model] | None
     decoder: Decoder
 
 
@@ -48,4 +49,5 @@ KINDS: dict[Kind, Method] = {
         decoders.ByteLevel(),
     ),
     "word": Method(pre_tokenizers.Metaspace(replacement=" ", prepend_scheme="always"), learn_word, _join),
+    "codepoint": Method(None, None, decoders.Fuse()),
 }

@@ -22,6 +22,15 @@ def add_languages(whole: tokenizers.Tokenizer, languages: Iterable[str]) -> None
     whole.add_special_tokens([tokenizers.AddedToken(each, special=True, normalized=False) for each in tokens])
 
 
+def are_codes(named: object) -> bool:
+    """Whether something that was read is a list of codes of ISO 639-3, each once."""
+    return (
+        isinstance(named, list)
+        and all(isinstance(each, str) and re.fullmatch(LANGUAGE_CODE, each) for each in named)
+        and len({*named}) == len(named)
+    )
+
+
 def languages_of(whole: tokenizers.Tokenizer) -> dict[str, int]:
     """The languages of a tokenizer: their ids by their codes, in the order of the ids."""
     added = sorted(whole.get_added_tokens_decoder().items())

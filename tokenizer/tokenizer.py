@@ -15,8 +15,7 @@ from tfm.tokenizer.normalization import spellable
 from tfm.tokenizer.sampled import BpeDropout, Sampler, UnigramSampling
 from tfm.tokenizer.sentinels import sentinels_of
 from tfm.tokenizer.special import SPECIALS, UNK_ID
-from tfm.tokenizer.word_pieces import WordPieces, Words
-from tfm.tokenizer.words import FlatIds, WordIds, cuts_at_spaces, encode_lists, flat, model_of_words
+from tfm.tokenizer.words import FlatIds, WordIds, WordPieces, Words, cuts_at_spaces, encode_lists, flat, model_of_words
 
 SHARED, SOURCE, TARGET = "tokenizer.json", "source.json", "target.json"
 MAX_BYTES = 64 * 2**20
@@ -163,6 +162,12 @@ class Tokenizer:
         # The decoder drops the space of the first piece: an empty one goes before.
         return piece if self._whole.decoder is None else self._whole.decoder.decode(["", piece])
 
+    def longest_pieces(self, count: int) -> list[str]:
+        """The `count` longest pieces as they stand inside of a text, without control tokens; of equals by spelling."""
+        control = {*self.languages.values(), *self.sentinels}
+        numbers = (number for number in range(len(SPECIALS), self.vocab_size) if number not in control)
+        return sorted({self.surface(number) for number in numbers}, key=lambda piece: (-len(piece), piece))[:count]
+
     def begins_word(self) -> list[bool]:
         """Of each id, whether its piece begins a word inside of a text: it brings the space before it.
 
@@ -173,16 +178,8 @@ class Tokenizer:
         return begins
 
 
-def load_pair(folder: Path) -> tuple[Tokenizer, Tokenizer]:
-    """The tokenizers of source and target in a folder; the same object twice where they share a vocabulary."""
-    if (folder / SHARED).exists():
-        shared = Tokenizer.load(folder / SHARED)
-        return shared, shared
-    return Tokenizer.load(folder / SOURCE), Tokenizer.load(folder / TARGET)
-
-
 def save_pair(source: Tokenizer, target: Tokenizer, folder: Path) -> None:
-    """Write the tokenizers of source and target so that `load_pair` reads them."""
+    """Write the tokenizers of source and target so that `code_points.load_pair` reads them."""
     if source is target:
         source.save(folder / SHARED)
     else:

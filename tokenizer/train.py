@@ -6,6 +6,7 @@ from collections.abc import Iterable
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers
 
+from tfm.tokenizer.code_points import CodePoints
 from tfm.tokenizer.config import LabelKind, TokenizerConfig
 from tfm.tokenizer.kinds import KINDS
 from tfm.tokenizer.labels import NORMALIZERS, names_in
@@ -31,6 +32,8 @@ class TokenizerTrainer:
 
     def add(self, text: str) -> None:
         """Count the words of one text."""
+        if self._kind.learn is None:
+            return
         # Cut at spaces first: normalising and cutting a word once, not each time it comes, is several times
         # faster, and neither ever looks across a space.
         first, *later = text.strip(" ").split(" ")
@@ -49,6 +52,8 @@ class TokenizerTrainer:
         """The tokenizer; ids 0 to 3 are the control tokens, then the order that `tokenizer.learn` states, then
         sentinels."""
         self._fold()
+        if self._kind.learn is None:
+            return CodePoints(self._normalizer)
         room = self._config.vocab_size - self._config.sentinels
         learned = self._kind.learn(self._words, self._config.model_copy(update={"vocab_size": room}))
         whole = tokenizers.Tokenizer(learned)

@@ -14,9 +14,13 @@ import tokenizers
 from numpy.typing import NDArray
 
 from tfm.tokenizer.kinds import KINDS
+from tfm.tokenizer.labels import words_of
 from tfm.tokenizer.normalization import ENDING, FINAL_SIGMA, FORMS, WHITE_SPACE, spellable
+from tfm.tokenizer.special import UNK_ID
 
 FlatIds: TypeAlias = tuple[NDArray[np.int32], NDArray[np.int64]]
+Words: TypeAlias = list[list[int]]
+"""The ids of each word of a sentence."""
 # Beyond either, what was remembered is forgotten. In a script without spaces a "word" is a whole line.
 MAX_WORDS = 1 << 18
 MAX_IDS = 1 << 21
@@ -138,3 +142,30 @@ def model_of_words(whole: tokenizers.Tokenizer) -> dict[str, Any] | None:
 def _spelled(part: Any) -> Any:
     """A part of a tokenizer as tokenizer.json has it."""
     return json.loads(part.__getstate__())
+
+
+class WordPieces:
+    """Sentences to the ids of their words, by one tokenizer, for tasks that predict something for each word.
+
+    Words are separated by the spaces of the text. The pieces of a word are all that the tokenizer makes of it,
+    including spaces and unknown pieces; a word that normalisation leaves empty is one unknown piece. Otherwise the ids
+    are those of the whole text, if the tokenizer does not look across spaces, as none of ours does.
+    """
+
+    def __init__(self, whole: tokenizers.Tokenizer) -> None:
+        self._first, self._later = whole, for_later_words(whole)
+        self._known: dict[str, list[int]] = {}  # a word that is not the first of its sentence has a space before it
+
+    def encode(self, texts: Sequence[str]) -> list[Words]:
+        """The ids of each word of each text; every word has some."""
+        if len(self._known) > MAX_WORDS:
+            self._known.clear()
+        sentences = [[f" {word}" if place else word for place, word in enumerate(words_of(text))] for text in texts]
+        new = {word: None for sentence in sentences for word in sentence if word not in self._known}
+        for whole, words in (
+            (self._first, [word for word in new if word[0] != " "]),
+            (self._later, [word for word in new if word[0] == " "]),
+        ):
+            found = encode_lists(whole, words)
+            self._known |= {word: ids or [UNK_ID] for word, ids in zip(words, found, strict=True)}
+        return [[self._known[word] for word in sentence] for sentence in sentences]

@@ -11,7 +11,7 @@ from typing import Any
 import ctranslate2
 
 from bench.answering import answer
-from tfm.tokenizer.tokenizer import load_pair
+from tfm.tokenizer.code_points import load_pair
 
 
 def main(asked: dict[str, Any]) -> None:

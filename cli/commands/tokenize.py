@@ -18,7 +18,8 @@ def tokenize(
         typer.Option("--from", metavar="FILE", help="Use a tokenizer.json of another program, and measure it on text."),
     ] = None,
     kind: Annotated[
-        str | None, typer.Option("--kind", help="bpe, wordpiece, unigram, char, byte or word.", metavar="KIND")
+        str | None,
+        typer.Option("--kind", help="bpe, wordpiece, unigram, char, byte, word or codepoint.", metavar="KIND"),
     ] = None,
     vocab_size: Annotated[
         int | None,

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from tfm.model.attention.memory import Memory
 from tfm.model.layers.adaptive_softmax import OutputLayer
 from tfm.model.layers.dropout import Dropout, DropoutRng
-from tfm.model.layers.embedding import Embedding
+from tfm.model.layers.embedding import Embedding, SourceEmbedding
 from tfm.model.layers.linear import Linear
 from tfm.model.layers.log_probs import LogProbsOfLogits, Predict, log_softmax
 from tfm.model.layout import AnyLayout, Layout
@@ -21,7 +21,6 @@ from tfm.model.recurrent.decoder import Decoder
 from tfm.model.recurrent.decoder_state import RecurrentState
 from tfm.model.recurrent.image_reader import ImageReader
 from tfm.model.recurrent.steps import Steps
-from tfm.model.vision.image_embedding import ImageEmbedding
 
 
 class Encoder(nn.Module):
@@ -79,7 +78,7 @@ class RecurrentEncoderDecoder(nn.Module):
     def __init__(
         self,
         *,
-        source_embedding: Embedding | ImageEmbedding,
+        source_embedding: SourceEmbedding,
         encoder: Encoder | ImageReader,
         bridge: nn.Module,
         target_embedding: Embedding,
@@ -101,8 +100,10 @@ class RecurrentEncoderDecoder(nn.Module):
 
     def encode(self, source: Tensor, layout: Layout) -> tuple[list[States], Memory]:
         """Source ids (N,) or images (B, C, H, W) -> first states (B, D) of the decoder's layers, and memory."""
-        rows, ends = self.encoder(self.source_embedding(source, layout.positions), layout)
-        return self.bridge(ends), self.decoder.remember(rows, layout)
+        rows, memory_layout = self.source_embedding.read(source, layout)
+        assert isinstance(memory_layout, Layout)
+        rows, ends = self.encoder(rows, memory_layout)
+        return self.bridge(ends), self.decoder.remember(rows, memory_layout)
 
     def forward(self, source: Tensor, source_layout: AnyLayout, target: Tensor, target_layout: AnyLayout) -> Tensor:
         """Teacher forcing: source and target ids -> the input of the output layer (N, E); zeros at filler rows."""

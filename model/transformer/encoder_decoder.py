@@ -10,13 +10,12 @@ from tfm.model.attention.kv_cache import KeysValues
 from tfm.model.attention.memory import Memory
 from tfm.model.layers.adaptive_softmax import OutputLayer
 from tfm.model.layers.dropout import DropoutRng
-from tfm.model.layers.embedding import Embedding
+from tfm.model.layers.embedding import Embedding, SourceEmbedding
 from tfm.model.layers.log_probs import LogProbsOfLogits, Predict, log_softmax
 from tfm.model.layout import AnyLayout, Layout
 from tfm.model.masks import causal_mask, padding_mask
 from tfm.model.transformer.decoder_state import TransformerState
 from tfm.model.transformer.layers import DecoderLayer, EncoderLayer
-from tfm.model.vision.image_embedding import ImageEmbedding
 
 
 class EncoderDecoder(nn.Module):
@@ -28,7 +27,7 @@ class EncoderDecoder(nn.Module):
     def __init__(
         self,
         *,
-        source_embedding: Embedding | ImageEmbedding,
+        source_embedding: SourceEmbedding,
         encoder: list[EncoderLayer],
         encoder_norm: nn.Module,
         target_embedding: Embedding,
@@ -51,12 +50,16 @@ class EncoderDecoder(nn.Module):
         return self.source_embedding.layout(source, lengths)
 
     def encode(self, source: Tensor, layout: AnyLayout) -> Tensor:
-        """Source ids (N,) or images (B, C, height, width) -> memory (N, D)."""
-        rows = self.source_embedding(source, layout.positions)
+        """Source ids (N,) or images (B, C, height, width) -> memory (M, D)."""
+        return self._read(source, layout)[0]
+
+    def _read(self, source: Tensor, layout: AnyLayout) -> tuple[Tensor, AnyLayout]:
+        """The memory (M, D), and where that of each source begins and ends: a row a piece, or fewer."""
+        rows, layout = self.source_embedding.read(source, layout)
         mask = padding_mask(layout)
         for layer in self.encoder:
             rows = layer(rows, layout, mask)
-        return self.encoder_norm(rows)  # type: ignore[no-any-return]
+        return self.encoder_norm(rows), layout
 
     def decode(self, target: Tensor, layout: AnyLayout, memory: Tensor, memory_layout: AnyLayout) -> Tensor:
         """Target ids (N,), begin token first -> what enters the output layer (N, E)."""
@@ -68,16 +71,17 @@ class EncoderDecoder(nn.Module):
 
     def forward(self, source: Tensor, source_layout: AnyLayout, target: Tensor, target_layout: AnyLayout) -> Tensor:
         """Teacher forcing: source and target ids -> what enters the output layer (N, E)."""
-        return self.decode(target, target_layout, self.encode(source, source_layout), source_layout)
+        return self.decode(target, target_layout, *self._read(source, source_layout))
 
     def start(self, source: Tensor, layout: Layout) -> TransformerState:
         """Read source ids (N,) or images; a state of one row a sentence."""
-        memory = self.encode(source, layout)
+        memory, memory_layout = self._read(source, layout)
+        assert isinstance(memory_layout, Layout)
         return TransformerState(
             caches=tuple(KeysValues() for _ in self.decoder),
             memory=Memory(
-                tuple(layer.cross_attention.remember(memory, layout) for layer in self._decoder_layers()),
-                padding_mask(layout),
+                tuple(layer.cross_attention.remember(memory, memory_layout) for layer in self._decoder_layers()),
+                padding_mask(memory_layout),
             ),
             lengths=torch.zeros(layout.batch, dtype=torch.long, device=source.device),
             positions=torch.zeros(layout.batch, 0, dtype=torch.long, device=source.device),

@@ -10,12 +10,11 @@ from torch import Tensor, nn
 
 from tfm.model.layers.adaptive_softmax import OutputLayer
 from tfm.model.layers.dropout import DropoutRng
-from tfm.model.layers.embedding import Embedding
+from tfm.model.layers.embedding import SourceEmbedding
 from tfm.model.layers.linear import Linear
 from tfm.model.layout import AnyLayout, Layout
 from tfm.model.masks import padding_mask
 from tfm.model.transformer.layers import EncoderLayer
-from tfm.model.vision.image_embedding import ImageEmbedding
 
 
 class EncoderOnly(nn.Module):
@@ -28,7 +27,7 @@ class EncoderOnly(nn.Module):
     def __init__(
         self,
         *,
-        embedding: Embedding | ImageEmbedding,
+        embedding: SourceEmbedding,
         encoder: list[EncoderLayer],
         encoder_norm: nn.Module,
         head: "Head",
@@ -46,16 +45,20 @@ class EncoderOnly(nn.Module):
         return self.embedding.layout(source, lengths)
 
     def encode(self, source: Tensor, layout: AnyLayout) -> Tensor:
-        """Source ids (N,) or images (B, C, height, width) -> (N, D)."""
-        rows = self.embedding(source, layout.positions)
+        """Source ids (N,) or images (B, C, height, width) -> (M, D)."""
+        return self._read(source, layout)[0]
+
+    def _read(self, source: Tensor, layout: AnyLayout) -> tuple[Tensor, AnyLayout]:
+        """The same rows, and where those of each source begin and end: a row a piece, or fewer."""
+        rows, layout = self.embedding.read(source, layout)
         mask = padding_mask(layout)
         for layer in self.encoder:
             rows = layer(rows, layout, mask)
-        return self.encoder_norm(rows)  # type: ignore[no-any-return]
+        return self.encoder_norm(rows), layout
 
     def forward(self, source: Tensor, layout: AnyLayout) -> Tensor:
         """Source ids (N,) or images -> what enters the output layer (N or B, E)."""
-        return self.head(self.encode(source, layout), layout)  # type: ignore[no-any-return]
+        return self.head(*self._read(source, layout))  # type: ignore[no-any-return]
 
 
 class RowHead(nn.Module):

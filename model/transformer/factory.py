@@ -13,7 +13,7 @@ from tfm.model.attention.scores import SCORES
 from tfm.model.config import CONVOLUTION_WINDOW, ModelConfig, StackConfig
 from tfm.model.layers.adaptive_softmax import AdaptiveEmbedding, AdaptiveSoftmax, OutputLayer, Table, clusters_of
 from tfm.model.layers.dropout import Dropout, DropoutRng
-from tfm.model.layers.embedding import Embedding
+from tfm.model.layers.embedding import Embedding, SourceEmbedding
 from tfm.model.layers.feed_forward import ACTIVATIONS, FeedForward
 from tfm.model.layers.linear import Linear
 from tfm.model.layers.normalization import NORMALIZATIONS
@@ -128,10 +128,17 @@ class Parts:
             widen=self.resize(table.embedding_dim, stack.dim - beside),
         )
 
+    def source_embedding(self, table: Table) -> SourceEmbedding:
+        """What the encoder reads, of the source's own table."""
+        return self.embedding(table, self.config.encoder)
+
+    def source_table(self, vocab: int) -> Table:
+        """A vector for each piece of the source."""
+        return self.table(vocab, self.config.embedding_dim or self.config.encoder.dim)
+
     def tables(self, source_vocab: int, target_vocab: int) -> tuple[Table, Table]:
         """The embeddings of source and target, which may be one; then the vocabularies are one too."""
-        config = self.config
-        source = self.table(source_vocab, config.embedding_dim or config.encoder.dim)
+        config, source = self.config, self.source_table(source_vocab)
         if config.tie not in ("embeddings", "all"):
             return source, self.table(target_vocab, config.embedding_dim or config.decoder.dim)
         return source, source

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from tfm.model.layers.dropout import Dropout
 from tfm.model.layers.linear import LOW_PRECISION, Linear
-from tfm.model.layout import Layout
+from tfm.model.layout import AnyLayout, Layout
 from tfm.model.vision.image_layout import image_layout
 from tfm.model.vision.image_shape import ImageShape
 from tfm.model.vision.positions import GRID_POSITIONS
@@ -101,6 +101,10 @@ class Convolution(nn.Module):
     def layout(self, pixels: Tensor, lengths: Tensor) -> Layout:
         """T rows of each image, whatever `lengths` says."""
         return image_layout(pixels, self.num_tokens)
+
+    def read(self, pixels: Tensor, layout: AnyLayout) -> tuple[Tensor, AnyLayout]:
+        """(B, C, height, width) -> (N, D), one row a token."""
+        return self(pixels, layout.positions), layout
 
     def forward(self, pixels: Tensor, positions: Tensor) -> Tensor:
         """(B, C, height, width) -> (N, D). positions: of the layout, which are the same for each image."""

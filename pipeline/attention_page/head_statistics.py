@@ -30,6 +30,7 @@ from tfm.pipeline.attention_page.reading import (
 )
 from tfm.pipeline.attention_page.tagged_corpus import Sentence, encode_with_words, read_sentences
 from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.tokenizer.special import BOS, EOS
@@ -110,6 +111,8 @@ def measure(loaded: LoadedModel, files: Sequence[Path], config: DecodingConfig, 
     for a model without attention, DataError where no sentence can be read.
     """
     check_attends(loaded)
+    if loaded.config.canine is not None:
+        raise RecipeError("--head-report: this model attends to rows of characters, which are of no one word")
     sums: defaultdict[tuple[Kind, int | None], Sums] = defaultdict(Sums)
     syntax = SyntaxSums()
     left_out: Counter[str] = Counter()

@@ -31,6 +31,8 @@ KINDS: dict[Kind, str] = {
     "decoder": "decoder self-attention",
     "cross": "cross-attention",
 }
+AMONG_CHARACTERS = ("source_embedding.", "embedding.", "head.")
+"""What the modules begin with that attend among characters (model.canine); what is shown are the rows they become."""
 SPACE = "␣"
 Weights: TypeAlias = NDArray[np.float32]
 
@@ -160,6 +162,8 @@ def reading(loaded: LoadedModel, text: str, source: Sequence[int], target: Seque
         taken = recorder.take()
     found: list[Attention] = []
     for name, weights in taken.items():
+        if name.startswith(AMONG_CHARACTERS):
+            continue
         kind = how.kind(name)
         layer = 1 + sum(each.kind == kind for each in found)
         found.append(Attention(name, kind, layer, weights[0].float().cpu().numpy()))
@@ -216,9 +220,13 @@ def _device(loaded: LoadedModel) -> torch.device:
 
 
 def _of_source(loaded: LoadedModel, ids: Sequence[int]) -> tuple[Token, ...]:
-    """Pieces of the source, numbered, maybe with its end token."""
-    tokenizer = reader(loaded)
-    return tuple(token(tokenizer, each, None if each == EOS_ID else place) for place, each in enumerate(ids))
+    """Pieces of the source, numbered, maybe with its end token; of characters all of a row, without a number."""
+    tokenizer, canine = reader(loaded), loaded.config.canine
+    read = tuple(token(tokenizer, each, None if each == EOS_ID else place) for place, each in enumerate(ids))
+    if canine is None:
+        return read
+    together = (read[first : first + canine.rate] for first in range(0, len(read), canine.rate))
+    return tuple(Token("".join(each.text for each in some), all(each.separates for each in some)) for some in together)
 
 
 def _of_target(loaded: LoadedModel, ids: Sequence[int]) -> tuple[Token, ...]:

@@ -69,6 +69,8 @@ def not_written(config: ModelConfig) -> str | None:
     as decoder-only models, of some, such as additive scores, not."""
     if config.architecture != "transformer":
         return f'models of architecture = "{config.architecture}"'
+    if config.canine is not None:
+        return "sources read as characters (model.canine)"
     if config.embedding_dim not in (None, config.encoder.dim) or config.embedding_dim not in (None, config.decoder.dim):
         return f"embeddings of another width ({config.embedding_dim}) than their stack"
     if config.adaptive is not None:

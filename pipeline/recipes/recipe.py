@@ -20,6 +20,7 @@ from tfm.data.config import DataConfig
 from tfm.model.config import ModelConfig
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig, too_far_apart
 from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.recipes.characters import check_characters
 from tfm.pipeline.recipes.error_messages import Key, Origin, Origins, explain, model_of, place_of
 from tfm.pipeline.recipes.label_defaults import add_names, check_names
 from tfm.pipeline.recipes.overrides import Setting, put, settings_of
@@ -65,6 +66,7 @@ class Recipe(BaseModel):
             raise ValueError(f"no training corpus is used in epoch {idle}; see `epochs` of data.train")
         if self.model.one_vocabulary_for is not None and not self.tokenizer.shared:
             raise ValueError(f"model.{self.model.one_vocabulary_for} needs one vocabulary: tokenizer.shared = true")
+        check_characters(self.model, self.tokenizer, self.training)
         self._task_fits()
         if self.model.block is None and self.data.limits.max_length + 1 > self.model.max_length:
             raise ValueError(

@@ -155,6 +155,11 @@ MODEL = (
         'it is for vision.encoder = "patches"',
     ),
     Unused(
+        {"model.task": none_of(*tasks_that(lambda task: task.labels == "tags"))},
+        ("model.canine.upsampling",),
+        'it is for task = "tagging": elsewhere the shorter sequence is enough',
+    ),
+    Unused(
         WORD_VECTORS,
         (
             *(f"model.{name}" for name in ("norm", "normalization", "mixing", "window", "positions", "positions_join")),
@@ -330,6 +335,16 @@ TEXT = (
         {"tokenizer.kind": none_of("wordpiece"), "tokenizer.target_kind": none_of("wordpiece")},
         ("tokenizer.criterion", "tokenizer.min_score"),
         'they are for kind = "wordpiece"',
+    ),
+    Unused(
+        {"tokenizer.kind": one_of("codepoint"), "tokenizer.target_kind": one_of("label", "tags")},
+        ("tokenizer.vocab_size", "tokenizer.min_frequency"),
+        "characters are numbered by Unicode, and all labels are known: nothing is learned",
+    ),
+    Unused(
+        {"tokenizer.kind": one_of("codepoint"), "tokenizer.shared": one_of(True)},
+        ("tokenizer.vocab_size", "tokenizer.min_frequency"),
+        "characters are numbered by Unicode: nothing is learned",
     ),
     Unused(
         {"tokenizer.criterion": one_of("frequency")}, ("tokenizer.min_score",), 'it is for criterion = "likelihood"'

@@ -263,7 +263,7 @@ def _finish(
     """Write the files, keep the figures, print the tables."""
     every = list(tokenizers.values())
     save_pair(every[0], every[-1], draft.folder)
-    longest = {side: _longest(tokenizer) for side, tokenizer in tokenizers.items()}
+    longest = {side: tokenizer.longest_pieces(NUM_LONGEST) for side, tokenizer in tokenizers.items()}
     draft.figures["held_out"] = where
     for side, tokenizer in tokenizers.items():
         draft.figures[side] = {
@@ -285,14 +285,6 @@ def _finish(
         [*tokenizers],
         list(zip_longest(*([piece.replace(" ", "␣") for piece in longest[side]] for side in tokenizers), fillvalue="")),
     )
-
-
-def _longest(tokenizer: Tokenizer) -> list[str]:
-    control = {*tokenizer.languages.values(), *tokenizer.sentinels}
-    pieces = {
-        tokenizer.surface(number) for number in range(len(SPECIALS), tokenizer.vocab_size) if number not in control
-    }
-    return sorted(pieces, key=lambda piece: (-len(piece), piece))[:NUM_LONGEST]
 
 
 def _lines(files: Sequence[Path], *, held_out: bool | None) -> Iterator[Row]:

@@ -3,6 +3,8 @@
 The words are those of the corpus, between its spaces, however the tokenizer splits them.
 """
 
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -33,19 +35,24 @@ AGAIN = 'make tokenizer and dataset again, with model.task = "tagging" in the re
 class Tagging(PairTask):
     """Source -> target, whose pieces are the tags of the source's words.
 
-    begins (V,): whether a source piece begins a word, for datasets that do not say how many pieces each word has, as
-    those made in former times do not. The first piece of a text does anyway.
+    begins_word: of each source piece whether it begins a word; asked only for datasets that do not say how many pieces
+    each word has, as those made in former times do not. The first piece of a text does anyway.
     """
 
     nothing = "no sentence with words"
 
-    def __init__(self, label_smoothing: float, begins: Tensor) -> None:
-        self.label_smoothing, self.begins = label_smoothing, begins
+    def __init__(self, label_smoothing: float, begins_word: Callable[[], Sequence[bool]]) -> None:
+        self.label_smoothing, self._begins_word = label_smoothing, begins_word
+
+    @cached_property
+    def begins(self) -> Tensor:
+        """(V,) whether a source piece begins a word."""
+        return torch.tensor(self._begins_word())
 
     @classmethod
     def of(cls, about: TaskContext) -> Self:
         """The task as a recipe has it."""
-        return cls(about.config.label_smoothing, torch.tensor(about.source.begins_word()))
+        return cls(about.config.label_smoothing, about.source.begins_word)
 
     def loss(self, model: Any, batch: PairBatch) -> Loss:
         """Label-smoothed cross-entropy of the tags, summed."""

@@ -34,7 +34,13 @@ from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint, Checkpoints
 from tfm.pipeline.training.checkpoints.resume import continues, go_on, plan_document, resolve_settings
 from tfm.pipeline.training.checkpoints.train_state import Progress, Settings, TrainState
 from tfm.pipeline.training.checkpoints.weight_averaging import Ema
-from tfm.pipeline.training.checks import check_adaptive, check_batch_norm, check_one_vocabulary, check_room
+from tfm.pipeline.training.checks import (
+    check_adaptive,
+    check_batch_norm,
+    check_characters,
+    check_one_vocabulary,
+    check_room,
+)
 from tfm.pipeline.training.early_stopping import Figures, Heard, Validation
 from tfm.pipeline.training.initialization import begin, start_from
 from tfm.pipeline.training.loop import Trainer
@@ -113,6 +119,7 @@ def check(session: Session, about: TaskContext) -> None:
     check_batch_norm(session.model.normalization, session.config, session.world.size)
     check_adaptive(session.model.has_tails, session.config)
     check_one_vocabulary(session.model, shared=about.source is about.target)
+    check_characters(session.model, about.source, about.target, flat=session.config.layout == "flat")
 
 
 def initial_state(session: Session, settings: Settings, about: TaskContext) -> TrainState:

@@ -6,6 +6,8 @@ from pathlib import Path
 from tfm.model.config import ONE_STACK, ModelConfig
 from tfm.pipeline.config import KeepConfig, TrainingConfig
 from tfm.pipeline.errors import CannotWrite, RecipeError
+from tfm.tokenizer.code_points import CodePoints
+from tfm.tokenizer.tokenizer import Tokenizer
 
 
 def check_batch_norm(normalization: str, config: TrainingConfig, num_processes: int) -> None:
@@ -34,6 +36,21 @@ def check_one_vocabulary(model: ModelConfig, *, shared: bool) -> None:
         f'model.{setting} needs one vocabulary, and the dataset has one a side: set model.tie to "output" or "none", '
         "or tokenizer.shared = true"
     )
+
+
+def check_characters(model: ModelConfig, source: Tokenizer, target: Tokenizer, *, flat: bool) -> None:
+    """Raise RecipeError where a model reads characters and the source is not encoded so, or the other way round."""
+    if isinstance(target, CodePoints):
+        raise RecipeError(
+            "the target of the dataset is encoded by code point, and no model writes one of all characters of the "
+            "world: give it a tokenizer of another kind (tokenizer.target_kind)"
+        )
+    if model.canine is None and isinstance(source, CodePoints):
+        raise RecipeError("the source of the dataset is encoded by code point: it is for models with [model.canine]")
+    if model.canine is not None and not isinstance(source, CodePoints):
+        raise RecipeError('model.canine reads characters: make the dataset with tokenizer.kind = "codepoint"')
+    if model.canine is not None and flat:
+        raise RecipeError('training.layout = "flat": the shorter sequences of model.canine have no one length')
 
 
 def check_room(folder: Path, num_parameters: int, keep: KeepConfig, *, ema: bool) -> None:

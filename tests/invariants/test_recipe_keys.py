@@ -53,6 +53,7 @@ tests.main = { target = "c" }
 """
 KINDS = [(architecture, task) for architecture in get_args(Architecture) for task in LEARNS[architecture]]
 PIECES = WHOLE_WORDS.model_copy(update={"sentinels": 4})
+SPELLED = "model.canine={ hashes = 2, buckets = 30, window = 2, rate = 2 }"
 CHOICES: list[tuple[str, ...]] = [
     (),
     ("model.mixing=convolution", "model.positions=none"),
@@ -61,6 +62,8 @@ CHOICES: list[tuple[str, ...]] = [
     ("model.adaptive={}", "training.label_smoothing=0"),
     ("model.embedding_dim=4",),
     ("model.word_vectors.negatives=2", "training.label_smoothing=0"),
+    (SPELLED, "tokenizer.kind=codepoint"),
+    (SPELLED, "tokenizer.kind=codepoint", "tokenizer.shared=false", "tokenizer.target_kind=char", "model.tie=output"),
 ]
 """Beside each architecture and task, what makes keys idle or wakes them; what does not go together is passed over."""
 MODEL: dict[str, tuple[object, ...]] = {
@@ -104,6 +107,11 @@ MODEL: dict[str, tuple[object, ...]] = {
     "recurrent.bidirectional": (True,),
     "recurrent.reverse_source": (True,),
     "recurrent.attention": ("bahdanau", "luong"),
+    "canine.hashes": (4,),
+    "canine.buckets": (20,),
+    "canine.window": (1,),
+    "canine.rate": (3,),
+    "canine.upsampling": (3,),
     "word_vectors.window": (2,),
     "word_vectors.shrink": (True,),
     "word_vectors.negatives": (3,),

@@ -16,7 +16,7 @@ from tfm.data.dataset.examples import encode
 from tfm.data.dataset.split import Split
 from tfm.data.dataset.store import load_split, write_split
 from tfm.model.build import build
-from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
+from tfm.model.config import CanineConfig, DropoutConfig, ModelConfig, StackConfig
 from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.inference.labelling import Truncated, label
 from tfm.pipeline.model_io.loaded_model import LoadedModel
@@ -62,7 +62,8 @@ def tagger(kind: Kind, form: Normalization, *, lowercase: bool = False, max_leng
     text = TokenizerConfig(kind=kind, normalization=form, lowercase=lowercase, vocab_size=300, min_frequency=1)
     source, names = train(TEXTS, text), NamesTrainer("tags")
     names.add("X Y")
-    target, config = names.learn(), CONFIG.model_copy(update={"max_length": max_length})
+    canine = CanineConfig(hashes=2, buckets=40, window=3, rate=2) if kind == "codepoint" else None
+    target, config = names.learn(), CONFIG.model_copy(update={"max_length": max_length, "canine": canine})
     model = build(config, source_vocab=source.vocab_size, target_vocab=target.vocab_size, seed=1).double().eval()
     return LoadedModel(model, source, target, config, Path())
 

@@ -14,6 +14,7 @@ from tfm.model.config_fields import ModelFields
 VECTORS = {"source_vectors": "vectors.txt"}
 NARROW = {"dim": 1, "heads": 1}
 SEES = {"vision": {}, "tie": "output"}
+SPELLS = {"canine": {}, "tie": "output"}
 TAILS = {"cutoffs": (100, 1000)}
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "task_of_architecture": ({"task": "tagging"}, 'is for "translation", not "tagging"'),
@@ -37,6 +38,17 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "would take the upper left corner",
     ),
     "layers_of_a_stack": ({**SEES, "encoder": {"layers": 0}}, "encoder.layers must be 1 or more, but with"),
+    "canine_of_a_task": (
+        {"architecture": "decoder_only", **SPELLS},
+        'architecture = "decoder_only" with task = "translation" does not read characters',
+    ),
+    "canine_without_vision": ({**SEES, **SPELLS}, "not both"),
+    "canine_has_no_table": ({"canine": {}}, 'tie = "all" shares the table of source pieces'),
+    "canine_hashes_divide_the_width": (
+        {**SPELLS, "canine": {"hashes": 7}},
+        "canine.hashes (7) must divide the width of embeddings (512)",
+    ),
+    "canine_attends": ({**SPELLS, "mixing": "convolution"}, 'mixing = "attention", not "convolution"'),
     "recurrent_table": ({"recurrent": {"bidirectional": True}}, 'model.recurrent is for architecture = "recurrent"'),
     "recurrent_directions": (
         {"architecture": "recurrent", "recurrent": {"bidirectional": True}, "encoder": {"dim": 7}},

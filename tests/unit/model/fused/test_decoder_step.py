@@ -130,6 +130,7 @@ def test_few_rows_are_left_to_the_model(monkeypatch: pytest.MonkeyPatch) -> None
         {"window": 3},
         {"qk_norm": True},
         {"mixing": "recurrent", "positions": "none"},
+        {"canine": {"hashes": 4, "buckets": 20}, "tie": "output"},
     ],
     ids=str,
 )

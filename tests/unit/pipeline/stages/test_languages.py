@@ -15,8 +15,8 @@ from tfm.data.errors import DataError
 from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.stages.preprocess import preprocess
 from tfm.pipeline.stages.tokenize import tokenize
+from tfm.tokenizer.code_points import load_pair
 from tfm.tokenizer.config import TokenizerConfig
-from tfm.tokenizer.tokenizer import load_pair
 
 
 def corpus(source: str, target: str, size: int = 12, split: str = "train", **given: object) -> CorpusConfig:

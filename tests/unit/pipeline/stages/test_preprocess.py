@@ -10,8 +10,9 @@ from tfm.data.errors import DataError
 from tfm.pipeline.artifacts.artifact import Plan, open_artifact, publish, stale
 from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.stages.preprocess import plan, preprocess
+from tfm.tokenizer.code_points import load_pair
 from tfm.tokenizer.config import TokenizerConfig
-from tfm.tokenizer.tokenizer import load_pair, save_pair
+from tfm.tokenizer.tokenizer import save_pair
 from tfm.tokenizer.train import NamesTrainer, train
 
 

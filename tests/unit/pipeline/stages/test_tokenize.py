@@ -16,9 +16,10 @@ from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.stages import tokenize as stage
+from tfm.tokenizer.code_points import load_pair
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import SPECIALS
-from tfm.tokenizer.tokenizer import Tokenizer, load_pair
+from tfm.tokenizer.tokenizer import Tokenizer
 
 COMMAND = ["tfm", "tokenize"]
 CONFIG = TokenizerConfig(vocab_size=60)

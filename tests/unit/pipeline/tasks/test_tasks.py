@@ -70,7 +70,7 @@ def test_a_loss_is_the_sum_of_those_of_its_examples(architecture: str, task: str
     whole = split(sources, targets)
     objective = TASKS[task](about(config, label_smoothing=0.1))
     if task == "tagging":
-        objective = Tagging(0.1, torch.ones(40, dtype=torch.bool))
+        objective = Tagging(0.1, lambda: [True] * 40)
     together = objective.evaluate(model.eval(), objective.batch(whole, np.arange(3)))
     if task != "masked_language_model":
         alone = [objective.evaluate(model, objective.batch(whole, np.array([row]))) for row in range(3)]
@@ -181,7 +181,7 @@ def test_a_tag_belongs_to_a_word_however_the_word_is_cut(kind: str) -> None:
     within = {"word": "dog", "wordpiece": "dogcat"}.get(kind, "dog-cat")  # they may not know what they find in a word
     lines = ["the cat sees a small dog", "dogs", f"a {within} sees cats ."]
     texts = split(pieces.encode_batch(lines), [[5] * len(line.split()) for line in lines])
-    task = Tagging(0.0, torch.tensor(pieces.begins_word()))
+    task = Tagging(0.0, pieces.begins_word)
     assert task.num_words(texts).tolist() == [len(line.split()) for line in lines]
     task.check(dataset(texts), ModelConfig())
     with pytest.raises(DataError, match=r"1 train sentences have not a tag for each word .*row 1"):
@@ -192,7 +192,7 @@ def test_predictions_are_the_likeliest_labels_and_never_control_tokens() -> None
     config, model = model_of(architecture="encoder_only", task="tagging")
     with torch.no_grad():
         model.output.weight[:4] *= 100
-    task = Tagging(0.0, torch.ones(40, dtype=torch.bool))
+    task = Tagging(0.0, lambda: [True] * 40)
     texts = split([[4, 5, 6], [7], [8, 9]], [[]] * 3)
     batch = task.batch(texts, np.arange(3))
     assert isinstance(batch, PairBatch)

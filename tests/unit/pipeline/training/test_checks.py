@@ -7,7 +7,9 @@ import pytest
 from tfm.model.build import build
 from tfm.model.config import ModelConfig, StackConfig
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.training.checks import check_one_vocabulary
+from tfm.pipeline.training.checks import check_characters, check_one_vocabulary
+from tfm.tokenizer.config import TokenizerConfig
+from tfm.tokenizer.train import train
 
 STACK = StackConfig(layers=1, dim=8, heads=2, feed_forward_dim=8)
 TO_TIE = 'set model.tie to "output" or "none", or tokenizer.shared = true'
@@ -51,3 +53,20 @@ def test_two_vocabularies_are_refused_of_a_model_with_one(model: ModelConfig, re
 def test_two_vocabularies_are_as_good_for_other_models(model: ModelConfig) -> None:
     check_one_vocabulary(model, shared=False)
     build(model, source_vocab=9, target_vocab=10)
+
+
+def test_characters_are_read_by_models_that_read_characters_alone() -> None:
+    """A table of all characters would fit into memory on some machines, and into no one's intentions."""
+    characters, pieces = (train(["ab"], TokenizerConfig(kind=kind, min_frequency=1)) for kind in ("codepoint", "char"))
+    plain, canine = config(tie="output"), config(tie="output", canine={})
+    check_characters(plain, pieces, pieces, flat=True)
+    check_characters(canine, characters, pieces, flat=False)
+    for model, source, target, flat, reason in (
+        (plain, characters, pieces, False, r"it is for models with \[model.canine\]"),
+        (canine, pieces, pieces, False, 'make the dataset with tokenizer.kind = "codepoint"'),
+        (canine, characters, characters, False, "no model writes one of all characters"),
+        (plain, characters, characters, False, "no model writes one of all characters"),
+        (canine, characters, pieces, True, 'training.layout = "flat"'),
+    ):
+        with pytest.raises(RecipeError, match=reason):
+            check_characters(model, source, target, flat=flat)

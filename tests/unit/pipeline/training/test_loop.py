@@ -43,7 +43,7 @@ from tfm.pipeline.training import assembly, session
 from tfm.pipeline.training.early_stopping import Validation, best_first, is_exhausted
 from tfm.pipeline.training.metrics_log import MetricsLog
 from tfm.pipeline.training.update import Gradients
-from tfm.tokenizer.tokenizer import load_pair
+from tfm.tokenizer.code_points import load_pair
 
 ROOT = Path(__file__).parents[4]
 NO_BLEU = {"every_steps": 5, "bleu": False}

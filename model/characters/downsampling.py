@@ -1,0 +1,50 @@
+"""From the rows of characters to a shorter sequence, sentence by sentence.
+
+Legend: N rows of characters · M rows of the shorter sequence · D width · r rate.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tfm.model.layers.linear import Linear
+from tfm.model.layout import Layout, placed
+
+
+class ShorterLayout(Layout):
+    """Where sentences begin and end among their shorter rows: of n characters there are ceil(n / r).
+
+    characters: the layout of the rows that they were made from. places (N,): r j + the place among the r characters of
+    row j, for each character of row j.
+    """
+
+    def __init__(self, characters: Layout, rate: int) -> None:
+        device = characters.positions.device
+        super().__init__((characters.lengths + rate - 1) // rate, device)
+        self.characters, self.rate = characters, rate
+        firsts = (self.lengths.cumsum(0) - self.lengths).to(device, non_blocking=True)
+        self.places = rate * firsts[characters.sentence] + characters.positions
+
+    def gathered(self, rows: Tensor) -> Tensor:
+        """(N, D) -> (M, r D): the r characters of each row side by side, zeros beyond the end of a sentence."""
+        return placed(rows, self.places, self.rate * self.num_rows).view(self.num_rows, -1)
+
+    def repeated(self, rows: Tensor) -> Tensor:
+        """(M, D) -> (N, D): for each character the row that it went into."""
+        return rows.index_select(0, self.places // self.rate)
+
+
+class Downsampling(nn.Module):
+    """h_j = norm(gelu(W [x_(rj) ; ... ; x_(rj + r - 1)] + b)), zeros beyond the end   (Clark et al. 2022, sec. 3.2)
+
+    A convolution as wide as its stride r. Activation and norm are those of the authors' code.
+    """
+
+    def __init__(self, dim: int, rate: int, *, norm: nn.Module, compute_dtype: torch.dtype) -> None:
+        super().__init__()
+        self.words = Linear(rate * dim, dim, compute_dtype=compute_dtype)
+        self.norm = norm
+
+    def forward(self, rows: Tensor, layout: ShorterLayout) -> Tensor:
+        """(N, D) -> (M, D)."""
+        return self.norm(F.gelu(self.words(layout.gathered(rows))))  # type: ignore[no-any-return]

@@ -1,0 +1,43 @@
+"""Text as rows of a shorter sequence, in the place where an embedding makes a row of each piece.
+
+Legend: N rows of characters · M rows of the shorter sequence · D width.
+"""
+
+from torch import Tensor, nn
+
+from tfm.model.characters.downsampling import Downsampling, ShorterLayout
+from tfm.model.layers.embedding import Embedding
+from tfm.model.layout import AnyLayout, Layout
+from tfm.model.masks import padding_mask
+from tfm.model.transformer.layers import EncoderLayer
+
+
+class CharacterEmbedding(nn.Module):
+    """ids -> hash embedding with positions -> local attention -> strided convolution   (Clark et al. 2022, fig. 1).
+
+    rate: how many characters become one row.
+    """
+
+    def __init__(self, characters: Embedding, local: EncoderLayer, downsampling: Downsampling, rate: int) -> None:
+        super().__init__()
+        self.characters, self.local, self.downsampling, self.rate = characters, local, downsampling, rate
+
+    def layout(self, tokens: Tensor, lengths: Tensor) -> Layout:
+        """Of characters (N,): one row each; texts are of these lengths (B,)."""
+        return Layout.of(lengths, tokens.device)
+
+    def read(self, tokens: Tensor, layout: AnyLayout) -> tuple[Tensor, ShorterLayout]:
+        """Characters (N,) -> (M, D), and where sentences begin and end among these rows."""
+        shorter = self.shorter(layout)
+        return self.downsampling(self.contextual(tokens, shorter), shorter), shorter
+
+    def shorter(self, layout: AnyLayout) -> ShorterLayout:
+        """The layout of the shorter sequence."""
+        assert isinstance(layout, Layout), "flat batches are refused: their rows have no shorter sequence of one length"
+        return ShorterLayout(layout, self.rate)
+
+    def contextual(self, tokens: Tensor, layout: ShorterLayout) -> Tensor:
+        """Characters (N,) -> (N, D), each with those around it."""
+        characters = layout.characters
+        rows: Tensor = self.local(self.characters(tokens, characters.positions), characters, padding_mask(characters))
+        return rows

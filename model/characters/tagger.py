@@ -1,0 +1,55 @@
+"""CANINE with a prediction for each character (Clark et al. 2022, fig. 1): the whole network, from ids to rows.
+
+Legend: N rows of characters · M rows of the shorter sequence · D width · E width of what enters the output layer.
+"""
+
+from torch import Tensor, nn
+
+from tfm.model.characters.embedding import CharacterEmbedding
+from tfm.model.characters.upsampling import Upsampling
+from tfm.model.layers.adaptive_softmax import OutputLayer
+from tfm.model.layers.dropout import DropoutRng
+from tfm.model.layout import AnyLayout, Layout
+from tfm.model.masks import padding_mask
+from tfm.model.transformer.layers import EncoderLayer
+
+
+class CharacterTagger(nn.Module):
+    """source -> characters -> shorter sequence -> encoder -> characters again -> output layer, of each character.
+
+    Where no character has a prediction of its own, the shorter sequence is enough: an `EncoderOnly` with a
+    `CharacterEmbedding`, whose weights have the same names. `noise` fixes every dropout draw.
+    """
+
+    def __init__(
+        self,
+        *,
+        embedding: CharacterEmbedding,
+        encoder: list[EncoderLayer],
+        encoder_norm: nn.Module,
+        head: Upsampling,
+        output: OutputLayer,
+        noise: DropoutRng,
+        max_length: int,
+    ) -> None:
+        super().__init__()
+        self.embedding, self.encoder, self.encoder_norm = embedding, nn.ModuleList(encoder), encoder_norm
+        self.head, self.output = head, output
+        self.noise, self.max_length = noise, max_length
+
+    def source_layout(self, source: Tensor, lengths: Tensor) -> Layout:
+        """Where each source begins and ends among its rows, one a character; of these lengths (B,)."""
+        return self.embedding.layout(source, lengths)
+
+    def encode(self, source: Tensor, layout: AnyLayout) -> Tensor:
+        """Source ids (N,) -> (N, D)."""
+        shorter = self.embedding.shorter(layout)
+        characters = self.embedding.contextual(source, shorter)
+        rows, mask = self.embedding.downsampling(characters, shorter), padding_mask(shorter)
+        for layer in self.encoder:
+            rows = layer(rows, shorter, mask)
+        return self.head(characters, self.encoder_norm(rows), shorter)  # type: ignore[no-any-return]
+
+    def forward(self, source: Tensor, layout: AnyLayout) -> Tensor:
+        """Source ids (N,) -> what enters the output layer (N, E)."""
+        return self.encode(source, layout)

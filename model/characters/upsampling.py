@@ -1,0 +1,44 @@
+"""From the shorter sequence back to a row for each character.
+
+Legend: N rows of characters · M rows of the shorter sequence · D width · r rate · w width of the convolution.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tfm.model.characters.downsampling import ShorterLayout
+from tfm.model.layers.linear import Linear
+from tfm.model.masks import padding_mask
+from tfm.model.transformer.layers import EncoderLayer
+from tfm.model.transformer.token_mixing import windows
+
+
+class Upsampling(nn.Module):
+    """u_i = norm(gelu(W [z_(i - (w - 1) / 2) ; ... ; z_(i + w / 2)] + b)), z_i = [x_i ; h_(i / r)], halves rounded down
+
+    and one more layer over all characters; zeros beyond the ends of a sentence   (Clark et al. 2022, sec. 3.2). x are
+    the rows of characters before the shorter sequence was made of them, h what its layers made of it.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        width: int,
+        *,
+        norm: nn.Module,
+        layer: EncoderLayer,
+        last_norm: nn.Module,
+        compute_dtype: torch.dtype,
+    ) -> None:
+        super().__init__()
+        self.offsets = range(-((width - 1) // 2), width // 2 + 1)
+        self.words = Linear(2 * width * dim, dim, compute_dtype=compute_dtype)
+        self.norm, self.layer, self.last_norm = norm, layer, last_norm
+
+    def forward(self, characters: Tensor, shorter: Tensor, layout: ShorterLayout) -> Tensor:
+        """(N, D), (M, D) -> (N, D)."""
+        both = torch.cat([characters, layout.repeated(shorter)], dim=1)
+        rows = self.norm(F.gelu(self.words(windows(both, layout.characters.positions, self.offsets))))
+        rows = self.layer(rows, layout.characters, padding_mask(layout.characters))
+        return self.last_norm(rows)  # type: ignore[no-any-return]

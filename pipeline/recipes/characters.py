@@ -1,0 +1,31 @@
+"""Which tokenizers go with a model that reads characters, and which models with a tokenizer of characters."""
+
+from tfm.model.config import ModelConfig
+from tfm.pipeline.config import TrainingConfig
+from tfm.tokenizer.config import TokenizerConfig
+
+
+def check_characters(model: ModelConfig, tokenizer: TokenizerConfig, training: TrainingConfig) -> None:
+    """Raise ValueError where the source of a recipe is characters by one of its settings alone.
+
+    What `tokenizer.file` or `source_from` bring is seen when training begins.
+    """
+    if not tokenizer.shared and tokenizer.of_target.kind == "codepoint":
+        raise ValueError(
+            'kind = "codepoint" is for the source alone, as no model writes one of all characters of the world: set '
+            'tokenizer.target_kind ("bpe", "byte", "char", ...)'
+        )
+    learned = tokenizer.file is None and tokenizer.source_from is None
+    if model.canine is None:
+        if learned and tokenizer.kind == "codepoint":
+            raise ValueError(
+                'tokenizer.kind = "codepoint" has no table of characters to look up a piece in: it is for models with '
+                "[model.canine]"
+            )
+        return
+    if tokenizer.shared:
+        raise ValueError("model.canine reads characters and writes something else: tokenizer.shared = false")
+    if learned and tokenizer.kind != "codepoint":
+        raise ValueError(f'model.canine reads characters: tokenizer.kind = "codepoint", not "{tokenizer.kind}"')
+    if training.layout == "flat":
+        raise ValueError('training.layout = "flat": the shorter sequences of model.canine have no one length')

@@ -1,0 +1,196 @@
+"""The kind `codepoint`: the number of a character is its code point in Unicode, and nothing is learned.
+
+    id(c) = 4 + code point of c        0 to 3 the control tokens, 1,114,116 and more the languages
+
+So no text is unknown, no text spells a control token, and there is no table of the world's characters.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import tokenizers
+from numpy.typing import NDArray
+from tokenizers import models
+from tokenizers.normalizers import Normalizer
+
+from tfm.tokenizer.config import LabelKind
+from tfm.tokenizer.labels import words_of
+from tfm.tokenizer.languages import are_codes
+from tfm.tokenizer.normalization import spellable
+from tfm.tokenizer.sampled import Sampler
+from tfm.tokenizer.special import SPECIALS, UNK_ID, token_of
+from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
+from tfm.tokenizer.words import FlatIds, Words, for_later_words
+
+CODE_POINTS = 0x110000
+MODEL = "CodePoint"
+"""What tokenizer.json says of its model, which Hugging Face's `tokenizers` does not have, and refuses."""
+MAX_BYTES = 2**20
+"""Larger than any file of ours."""
+
+
+class CodePoints(Tokenizer):
+    """Text to the numbers of its characters and back. languages: codes of ISO 639-3, as `with_languages` has them."""
+
+    def __init__(self, normalizer: Normalizer, languages: Sequence[str] = ()) -> None:
+        self._whole = tokenizers.Tokenizer(models.WordLevel({each: i for i, each in enumerate(SPECIALS)}, SPECIALS[1]))
+        self._whole.normalizer = normalizer
+        self._languages = tuple(languages)
+        self._lead: tuple[int, ...] = ()
+        self.vocab_size = len(SPECIALS) + CODE_POINTS + len(self._languages)
+
+    @classmethod
+    def load(cls, file: Path) -> "CodePoints":
+        """Read what `save` wrote. Raises ValueError, in one line that names the file, if it is something else."""
+        try:
+            document = json.loads(file.read_text("utf-8"))
+            if document["model"]["type"] != MODEL:
+                raise ValueError(f"its model is not {MODEL}")
+            named = document["model"]["languages"]
+            if not are_codes(named):
+                raise ValueError("its languages are not codes of ISO 639-3, each once")
+            return cls(_normalizer_of(document["normalizer"]), named)
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"{file}: is not a tokenizer of code points ({' '.join(str(error).split()):.200})"
+            ) from error
+
+    def save(self, file: Path) -> None:
+        """Write the tokenizer; the same tokenizer always gives the same bytes."""
+        whole = json.loads(self._whole.to_str())
+        model = {"type": MODEL, "languages": list(self._languages)}
+        document = {"version": whole["version"], "normalizer": whole["normalizer"], "model": model}
+        file.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of many texts."""
+        ids, lengths = self.encode_flat(texts)
+        return [each.tolist() for each in np.split(ids, np.cumsum(lengths)[:-1])] if len(lengths) else []
+
+    def encode_flat(self, texts: Sequence[str]) -> FlatIds:
+        """The same ids end to end and (texts,) the number of each text's."""
+        normalized = [self.normalize(text) for text in texts]
+        lengths = np.fromiter(map(len, normalized), np.int64, len(normalized))
+        ids = _numbers("".join(normalized))
+        if self._lead:
+            filled = lengths > 0
+            ids = np.insert(ids, (np.cumsum(lengths) - lengths)[filled], self._lead[0])
+            lengths = lengths + filled
+        return ids, lengths
+
+    def encode_words(self, texts: Sequence[str]) -> list[Words]:
+        """The ids of each word of many texts, those after the first with the space before them. No word has none."""
+        return [
+            [
+                _numbers(normalized).tolist() or [UNK_ID]
+                for place, word in enumerate(words_of(text))
+                for normalized in [self._later(f" {spellable(word)}") if place else self.normalize(word)]
+            ]
+            for text in texts
+        ]
+
+    @cached_property
+    def _later(self) -> Callable[[str], str]:
+        """The normal form of a word that is not the first of its text, given with the space before it."""
+        normalizer = for_later_words(self._whole).normalizer
+        return lambda text: text if normalizer is None else str(normalizer.normalize_str(text))
+
+    @cached_property
+    def languages(self) -> dict[str, int]:
+        """The ids of the languages that its texts may be translated into, by code; none where it knows of none."""
+        return {each: len(SPECIALS) + CODE_POINTS + number for number, each in enumerate(self._languages)}
+
+    def with_languages(self, *languages: str) -> "CodePoints":
+        """The same tokenizer with tokens of these languages, behind all characters."""
+        assert self._whole.normalizer is not None
+        return CodePoints(self._whole.normalizer, [*self._languages, *sorted(set(languages) - {*self._languages})])
+
+    @cached_property
+    def names(self) -> LabelKind | None:
+        """None: its pieces are characters."""
+        return None
+
+    def sampler(self, *, bpe_dropout: float | None = None, unigram_alpha: float | None = None) -> Sampler | None:
+        """None: a text has no other characters than its own."""
+        return None
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ids; control tokens are omitted."""
+        first, end = len(SPECIALS), len(SPECIALS) + CODE_POINTS
+        return spellable("".join(chr(number - first) for number in ids if first <= number < end))
+
+    def decode_batch(self, batch: Sequence[Sequence[int]]) -> list[str]:
+        """The texts of many lists of ids."""
+        return [self.decode(ids) for ids in batch]
+
+    def piece(self, number: int) -> str:
+        """The character or control token that has an id. Raises ValueError where none has it."""
+        if not 0 <= number < self.vocab_size:
+            raise ValueError(f"no piece has id {number}; the vocabulary has {self.vocab_size}")
+        if number < len(SPECIALS):
+            return SPECIALS[number]
+        language = number - len(SPECIALS) - CODE_POINTS
+        return token_of(self._languages[language]) if language >= 0 else spellable(chr(number - len(SPECIALS)))
+
+    def surface(self, number: int) -> str:
+        """The same: a character brings nothing with it."""
+        return self.piece(number)
+
+    def begins_word(self) -> list[bool]:
+        """Of each id, whether it begins a word inside of a text: the space does."""
+        space = len(SPECIALS) + ord(" ")
+        return [number == space for number in range(self.vocab_size)]
+
+    def longest_pieces(self, count: int) -> list[str]:
+        """None: no character is longer than another."""
+        return []
+
+
+def _numbers(normalized: str) -> NDArray[np.int32]:
+    """The ids of characters."""
+    return np.frombuffer(normalized.encode("utf-32-le"), np.uint32).astype(np.int32) + len(SPECIALS)
+
+
+def _normalizer_of(spelled: object) -> Normalizer:
+    """A normaliser as tokenizer.json has it. Raises ValueError where it is none."""
+    whole = json.loads(tokenizers.Tokenizer(models.BPE()).to_str())
+    try:
+        found: Normalizer | None = tokenizers.Tokenizer.from_str(
+            json.dumps({**whole, "normalizer": spelled})
+        ).normalizer
+    except Exception as error:  # `tokenizers` raises a bare one
+        raise ValueError(str(error)) from error
+    if found is None:
+        raise ValueError("it has no normalizer")
+    return found
+
+
+def load(file: Path) -> Tokenizer:
+    """Read a tokenizer of either sort: of code points, or with a vocabulary.
+
+    Raises ValueError, in one line that names the file, if tfm cannot use it.
+    """
+    return CodePoints.load(file) if _is_of_code_points(file) else Tokenizer.load(file)
+
+
+def _is_of_code_points(file: Path) -> bool:
+    """Whether a file says of itself that it is one of ours, whatever else is wrong with it."""
+    if file.stat().st_size > MAX_BYTES:
+        return False
+    try:
+        document = json.loads(file.read_bytes())
+    except ValueError:
+        return False
+    model = document.get("model") if isinstance(document, dict) else None
+    return isinstance(model, dict) and model.get("type") == MODEL
+
+
+def load_pair(folder: Path) -> tuple[Tokenizer, Tokenizer]:
+    """The tokenizers of source and target in a folder; the same object twice where they share a vocabulary."""
+    if (folder / SHARED).exists():
+        shared = load(folder / SHARED)
+        return shared, shared
+    return load(folder / SOURCE), load(folder / TARGET)
