@@ -45,6 +45,7 @@ def convolution(parts: Parts, vision: VisionConfig, image: ImageShape) -> Convol
         image,
         vision.channels,
         vision.blocks,
+        vision.stride,
         parts.config.encoder.dim,
         positions=vision.positions,
         dropout=Dropout(parts.config.dropout.embedding, parts.noise),

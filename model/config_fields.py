@@ -145,6 +145,9 @@ class VisionConfig(BaseModel):
         max_length=12,
         description="convolution: channels of each stage; each but the first halves height and width",
     )
+    stride: int = Field(
+        1, ge=1, le=64, description="convolution: of the first one, which looks at every so many-th row and column"
+    )
     blocks: int = Field(1, ge=1, le=1000, description="convolution: residual blocks of each stage")
     positions: GridPositions = Field(
         "learned", description="what tells where a token is; sinusoidal: half of the vector its row, half its column"

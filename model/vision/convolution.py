@@ -71,7 +71,8 @@ class ResidualBlock(nn.Module):
 class Convolution(nn.Module):
     """z_t = W m_t + b + position_t,   m_t: the C numbers of cell t of the last map, cells in reading order.
 
-    A first convolution, then `blocks` residual blocks for each of `channels`; each but the first halves the map.
+    A first convolution, of every `stride`-th row and column, then `blocks` residual blocks for each of `channels`; each
+    but the first of these stages halves the map.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class Convolution(nn.Module):
         image: ImageShape,
         channels: Sequence[int],
         blocks: int,
+        stride: int,
         dim: int,
         *,
         positions: str,
@@ -87,13 +89,15 @@ class Convolution(nn.Module):
     ) -> None:
         super().__init__()
         self.dropout, self.compute_dtype = dropout, compute_dtype
-        self.stem = nn.Sequential(Conv(image.channels, channels[0], 3), MapNorm(channels[0]), nn.ReLU())
+        kernel = max(3, 2 * stride - 1)  # so that neighbours overlap
+        self.stem = nn.Sequential(Conv(image.channels, channels[0], kernel, stride), MapNorm(channels[0]), nn.ReLU())
         parts = [ResidualBlock(channels[0], channels[0], 1) for _ in range(blocks)]
         for before, after in pairwise(channels):
             parts.append(ResidualBlock(before, after, 2))
             parts += [ResidualBlock(after, after, 1) for _ in range(blocks - 1)]
         self.blocks = nn.Sequential(*parts)
-        num_rows, num_columns = (-(-side // 2 ** (len(channels) - 1)) for side in (image.height, image.width))
+        step = stride * 2 ** (len(channels) - 1)
+        num_rows, num_columns = (-(-side // step) for side in (image.height, image.width))
         self.num_tokens = num_rows * num_columns
         self.product = Linear(channels[-1], dim, compute_dtype=compute_dtype)
         self.positions = GRID_POSITIONS[positions](num_rows, num_columns, dim)

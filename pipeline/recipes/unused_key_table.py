@@ -146,7 +146,7 @@ MODEL = (
     ),
     Unused(
         {"model.vision.encoder": one_of("patches")},
-        ("model.vision.channels", "model.vision.blocks"),
+        ("model.vision.channels", "model.vision.blocks", "model.vision.stride"),
         'they are for vision.encoder = "convolution"',
     ),
     Unused(

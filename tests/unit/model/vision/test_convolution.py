@@ -13,17 +13,25 @@ from tfm.model.layers.dropout import Dropout, DropoutRng
 from tfm.model.vision.convolution import Conv, Convolution, MapNorm
 from tfm.model.vision.image_shape import ImageShape
 
-SIZES = [((5,), 2, ImageShape(4, 5, 1)), ((4, 6), 1, ImageShape(6, 9, 3)), ((4, 4, 6), 2, ImageShape(9, 10, 3))]
+SIZES = [
+    ((5,), 2, 1, ImageShape(4, 5, 1)),
+    ((4, 6), 1, 1, ImageShape(6, 9, 3)),
+    ((4, 4, 6), 2, 2, ImageShape(9, 10, 3)),
+    ((4,), 1, 4, ImageShape(13, 8, 1)),
+]
+KERNELS = {1: 3, 2: 3, 4: 7}
+"""Of the first convolution, by its stride."""
 
 
 def convolution(
-    channels: tuple[int, ...], blocks: int, shape: ImageShape, compute_dtype: torch.dtype = torch.float32
+    channels: tuple[int, ...], blocks: int, stride: int, shape: ImageShape, compute_dtype: torch.dtype = torch.float32
 ) -> Convolution:
     torch.manual_seed(1)
     made = Convolution(
         shape,
         channels,
         blocks,
+        stride,
         7,
         positions="none",
         dropout=Dropout(0.0, DropoutRng()),
@@ -52,7 +60,7 @@ class Block(nn.Module):
         return torch.relu(self.outer(x) + self.inner(x))
 
 
-def plain(ours: Convolution, channels: tuple[int, ...], blocks: int, shape: ImageShape) -> nn.Module:
+def plain(ours: Convolution, channels: tuple[int, ...], blocks: int, stride: int, shape: ImageShape) -> nn.Module:
     """The same network of torch's modules, with our weights, in the order in which they are said."""
     convs: Iterator[Any] = (each for each in ours.modules() if isinstance(each, Conv))
     norms: Iterator[Any] = (each for each in ours.modules() if isinstance(each, MapNorm))
@@ -67,7 +75,7 @@ def plain(ours: Convolution, channels: tuple[int, ...], blocks: int, shape: Imag
         made.load_state_dict(state)
         return made  # type: ignore[no-any-return]
 
-    parts: list[nn.Module] = [take(shape.channels, channels[0], 3), take(channels[0]), nn.ReLU()]
+    parts: list[nn.Module] = [take(shape.channels, channels[0], KERNELS[stride], stride), take(channels[0]), nn.ReLU()]
     before = channels[0]
     for stage, after in enumerate(channels):
         for block in range(blocks):
@@ -82,10 +90,12 @@ def tokens(model: Convolution, pixels: Tensor) -> Tensor:
     return layout.pad(model(pixels, layout.positions))
 
 
-@pytest.mark.parametrize(("channels", "blocks", "shape"), SIZES)
-def test_it_is_the_network_of_plain_modules(channels: tuple[int, ...], blocks: int, shape: ImageShape) -> None:
-    ours = convolution(channels, blocks, shape).double()
-    maps = plain(ours, channels, blocks, shape).double()
+@pytest.mark.parametrize(("channels", "blocks", "stride", "shape"), SIZES)
+def test_it_is_the_network_of_plain_modules(
+    channels: tuple[int, ...], blocks: int, stride: int, shape: ImageShape
+) -> None:
+    ours = convolution(channels, blocks, stride, shape).double()
+    maps = plain(ours, channels, blocks, stride, shape).double()
     pixels = images(3, shape=shape)
     last = maps(pixels)
     wanted = last.flatten(2).transpose(1, 2) @ ours.product.weight.t() + ours.product.bias
@@ -113,7 +123,7 @@ def parameters_like(ours: Convolution, maps: nn.Module) -> list[nn.Parameter]:
 
 
 def test_an_image_reads_the_same_in_every_batch() -> None:
-    ours = convolution((4, 6), 1, ImageShape(6, 9, 3)).double()
+    ours = convolution((4, 6), 1, 1, ImageShape(6, 9, 3)).double()
     some, others = images(3, 1), 40 * images(4, 2)
     alone = torch.cat([tokens(ours, each[None]) for each in some])
     for training in (False, True):
@@ -123,11 +133,11 @@ def test_an_image_reads_the_same_in_every_batch() -> None:
 
 def test_low_precision_rounds_as_torch_does() -> None:
     shape = ImageShape(12, 12, 3)
-    ours = convolution((8, 16), 1, shape, torch.bfloat16).train()
+    ours = convolution((8, 16), 1, 1, shape, torch.bfloat16).train()
     pixels = images(5, shape=shape).float()
-    network = plain(ours, (8, 16), 1, shape)
+    network = plain(ours, (8, 16), 1, 1, shape)
     low = network.bfloat16()(pixels.bfloat16()).float()
-    exact = plain(ours.double(), (8, 16), 1, shape).double()(pixels.double())
+    exact = plain(ours.double(), (8, 16), 1, 1, shape).double()(pixels.double())
     fast: list[Tensor] = []
     ours.float().blocks.register_forward_hook(lambda *called: fast.append(called[2].float()))
     found = tokens(ours, pixels)

@@ -12,6 +12,7 @@ CHANGES: dict[str, tuple[str, object]] = {
     "patch": ("patches", 1),
     "channels": ("convolution", (4, 6, 8)),
     "blocks": ("convolution", 2),
+    "stride": ("convolution", 2),
     "positions": ("patches", "sinusoidal"),
 }
 
