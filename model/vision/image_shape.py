@@ -14,6 +14,12 @@ class ImageShape:
     channels: int
 
 
+def num_tokens(vision: VisionConfig, image: ImageShape) -> int:
+    """How many tokens an image is: its patches, or the cells of the last map; each stage but the first halves sides."""
+    side = vision.patch if vision.encoder == "patches" else vision.stride * 2 ** (len(vision.channels) - 1)
+    return -(-image.height // side) * -(-image.width // side)
+
+
 def no_fit(vision: VisionConfig, image: ImageShape) -> str | None:
     """Why images of this shape are not for this encoder; None where they are."""
     if vision.encoder == "patches" and (image.height % vision.patch or image.width % vision.patch):

@@ -1,12 +1,14 @@
 """Each key of [model.vision] changes the network, or is refused with the reason where it would not."""
 
+from typing import Any
+
 import pytest
 import torch
 
-from tests.image_models import CLASSIFIER, SHAPE, images, layout_of, network
+from tests.image_models import CLASSIFIER, SHAPE, config_of, images, layout_of, network
 from tfm.model.build import build
 from tfm.model.config import ModelConfig, VisionConfig
-from tfm.model.vision.image_shape import ImageShape, no_fit
+from tfm.model.vision.image_shape import ImageShape, no_fit, num_tokens
 
 CHANGES: dict[str, tuple[str, object]] = {
     "patch": ("patches", 1),
@@ -35,6 +37,18 @@ def test_each_key_changes_the_network(key: str) -> None:
 def test_each_scheme_of_positions_is_another(encoder: str) -> None:
     found = [features(encoder, positions=each) for each in ("none", "learned", "sinusoidal")]
     assert not any(torch.allclose(one, other) for one, other in ((found[0], found[1]), (found[1], found[2])))
+
+
+@pytest.mark.parametrize("sizes", [{"channels": (4,)}, {"channels": (4, 4, 4)}, {"stride": 3}, {"stride": 2}])
+@pytest.mark.parametrize("encoder", ["patches", "convolution"])
+def test_the_number_of_tokens_is_known_without_the_network(encoder: str, sizes: dict[str, Any]) -> None:
+    config = config_of(encoder, CLASSIFIER, vision=sizes)
+    assert config.vision is not None
+    for shape in (SHAPE, ImageShape(3, 12, 1), ImageShape(27, 15, 3)):
+        model: Any = build(config, source_vocab=0, target_vocab=9, image=shape)
+        assert model.embedding.num_tokens == num_tokens(config.vision, shape)
+        pixels = images(2, shape=shape).float()
+        assert len(model.encode(pixels, layout_of(model, pixels))) == 2 * num_tokens(config.vision, shape)
 
 
 @pytest.mark.parametrize("shape", [ImageShape(7, 9, 3), ImageShape(6, 10, 3)])
