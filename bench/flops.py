@@ -92,7 +92,7 @@ def _writing(config: ModelConfig, vocab: int, work: Work) -> float:
 
 
 def _check(config: ModelConfig) -> None:
-    rivals = {"architecture": "transformer", "mixing": "attention", "window": None, "adaptive": None}
+    rivals = {"architecture": "transformer", "mixing": "attention", "window": None, "adaptive": None, "vision": None}
     for name, counted in rivals.items():
         if (given := getattr(config, name)) != counted:
             raise RecipeError(f"model.{name} = {given!r}: its FLOP are not counted here")

@@ -24,7 +24,13 @@ EOLE_LINE = re.compile(r"Step\s+(\d+)/.*bsz:\s*\d+/\s*(\d+)/\s*\d+;\s*\d+/\s*(\d
 
 
 def ours(work: Workload, model: ModelConfig, config: TrainingConfig) -> Figures:
-    """`tfm train`: the rate of its updates after the warm-up, from its metrics.jsonl."""
+    """`tfm train`: the rate of its updates after the warm-up."""
+    figures, peak = trained(work, model, config)
+    return {**figures, "peak": peak, "padding": work.padding()}
+
+
+def trained(work: Workload, model: ModelConfig, config: TrainingConfig) -> tuple[Figures, int]:
+    """`tfm train`: the figures of its updates after the warm-up, from its metrics.jsonl, and its peak memory."""
     asked = config.model_dump(mode="json", exclude_defaults=True)
     asked |= {"max_steps": work.warmup + work.steps, "max_epochs": None}
     asked |= {"log_every": 1, "save_every": None, "device": work.device, "tensorboard": False}
@@ -34,7 +40,7 @@ def ours(work: Workload, model: ModelConfig, config: TrainingConfig) -> Figures:
     with TemporaryDirectory() as out:
         done = tfm("train", "--data", work.dataset, *words, "--seed", str(SEED), "--out", out)
         lines = (Path(out) / "training" / "metrics.jsonl").read_text("utf-8").splitlines()
-    return {**figures_of_metrics(map(json.loads, lines), work.warmup), "peak": done.peak, "padding": work.padding()}
+    return figures_of_metrics(map(json.loads, lines), work.warmup), done.peak
 
 
 def figures_of_metrics(lines: Iterable[Mapping[str, Any]], warmup: int) -> Figures:

@@ -11,7 +11,9 @@ from typer.testing import CliRunner
 from bench.__main__ import app
 from bench.processes import Failed, run
 
-BENCHES = ("train", "decode", "preprocess", "startup", "ceilings", "complexity", "softmax", "search", "trials")
+BENCHES = (
+    *("train", "images", "decode", "preprocess", "startup", "ceilings", "complexity", "softmax", "search", "trials"),
+)
 ROOT = Path(__file__).parents[3]
 
 
