@@ -5,19 +5,41 @@ from typing import Annotated, Literal
 
 import typer
 
-from tfm.cli.options import argv
+from tfm.cli.options import argv, refuse
 from tfm.pipeline.model_io.model_folder import model_folder
 
-Format = Literal["ctranslate2"]
+Format = Literal["ctranslate2", "huggingface"]
 
 
 def export(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A trained model.")],
     to: Annotated[Format, typer.Option("--to", help="The engine that will read it.")],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Output folder.")],
+    language: Annotated[
+        list[str] | None,
+        typer.Option("--language", metavar="CODE", help="Model card: a language of the model (en); repeatable."),
+    ] = None,
+    licence: Annotated[
+        str | None, typer.Option("--licence", metavar="ID", help="Model card: the licence (apache-2.0).")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="Model card: the model's name; that of DIR.")
+    ] = None,
 ) -> None:
-    """Convert a model to the format of another engine (ctranslate2: `pip install "tfm[export]"`)."""
+    """Convert a model to the format of another engine.
+
+    huggingface: a folder that transformers reads, with a model card. ctranslate2: needs `pip install "tfm[export]"`.
+    """
     from tfm.cli.console import reporter
     from tfm.pipeline.model_io.export import export as export_model
 
-    export_model(model_folder(model), to, out, command=argv(), reporter=reporter())
+    card, folder = None, model_folder(model)
+    if to == "huggingface":
+        from tfm.pipeline.model_io.huggingface.card import Card
+        from tfm.pipeline.reports.scores_beside import scores_beside
+
+        card = Card(tuple(language or ()), licence, name or out.resolve().name, scores_beside(folder))
+    else:
+        given = {"--language": language, "--licence": licence, "--name": name}
+        refuse(given, f"is for a model card, which --to {to} does not write")
+    export_model(folder, to, out, command=argv(), reporter=reporter(), card=card)

@@ -1,9 +1,10 @@
-"""A trained model in another engine's format: CTranslate2's, for serving and to check our own decoding.
+"""A trained model in another engine's format: CTranslate2's (here), or that of transformers (`huggingface/`).
 
 What is not supported is rejected with the reason, never approximated.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from tfm.model.layers.embedding import Embedding
 from tfm.model.layers.feed_forward import FeedForward
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish
 from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.model_io.huggingface.card import Card
+from tfm.pipeline.model_io.huggingface.export import to_huggingface
 from tfm.pipeline.model_io.loaded_model import LoadedModel, copy_tokenizer, load_model
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.tokenizer.special import BOS, EOS, UNK
@@ -24,19 +27,29 @@ from tfm.tokenizer.tokenizer import Tokenizer
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "tanh": "Tanh"}  # by their names there
 
 
-def export(model: Path, to: str, out: Path, *, command: Sequence[str], reporter: Reporter) -> None:
+def export(
+    model: Path, to: str, out: Path, *, command: Sequence[str], reporter: Reporter, card: Card | None = None
+) -> None:
     """Publish the model in `model` at `out` in the format `to`, with its tokenizer beside.
 
-    Raises RecipeError where the format's package is not installed, or for a kind of model that is not written.
+    card: what its model card says, where the format has one. Raises RecipeError where the format's package is not
+    installed, or for a kind of model that is not written.
     """
-    todo = Plan("export", out, {"to": to}, {"model": Input.of_artifact(model, "train")}, 0)
+    about = card or Card()
+    config = {"to": to} if card is None else {"to": to, "card": asdict(card)}
+    todo = Plan("export", out, config, {"model": Input.of_artifact(model, "train")}, 0)
     if is_fresh(todo, reporter):
         return
     loaded = load_model(model, "cpu")
     with publish(todo, command=command) as draft:
-        FORMATS[to](loaded, draft.folder)
-        copy_tokenizer(loaded.folder, draft.folder)
+        FORMATS[to](loaded, draft.folder, about)
     reporter.line(f"export: {out}, for {to}")
+
+
+def ctranslate2_folder(loaded: LoadedModel, folder: Path, card: Card) -> None:
+    """Write a folder for CTranslate2, which has no model card."""
+    to_ctranslate2(loaded, folder)
+    copy_tokenizer(loaded.folder, folder)
 
 
 def to_ctranslate2(loaded: LoadedModel, folder: Path) -> None:
@@ -162,4 +175,8 @@ def _numbers(tensor: Tensor) -> Any:
     return tensor.detach().float().contiguous().numpy()
 
 
-FORMATS: dict[str, Callable[[LoadedModel, Path], None]] = {"ctranslate2": to_ctranslate2}
+FORMATS: dict[str, Callable[[LoadedModel, Path, Card], None]] = {
+    "ctranslate2": ctranslate2_folder,
+    "huggingface": to_huggingface,
+}
+"""By name: writes a model, with what its card says, into an empty folder."""

@@ -1,6 +1,7 @@
 """Exported to CTranslate2, a model of every kind translates as it does here; what its format cannot hold is refused."""
 
 import copy
+import json
 import random
 import sys
 from pathlib import Path
@@ -112,7 +113,7 @@ def test_the_missing_package_is_named_with_the_command_that_installs_it(
     with pytest.raises(RecipeError, match=r'pip install "tfm\[export\]"'):
         to_ctranslate2(loaded(tmp_path), tmp_path)
     assert not any(tmp_path.iterdir())
-    assert set(export.FORMATS) == {"ctranslate2"}
+    assert set(export.FORMATS) == {"ctranslate2", "huggingface"}
 
 
 def test_the_command_publishes_an_artifact(stages: Stages, tmp_path: Path) -> None:
@@ -123,3 +124,43 @@ def test_the_command_publishes_an_artifact(stages: Stages, tmp_path: Path) -> No
     assert "export" in tfm("inspect", tmp_path / "engine").out
     again = tfm("export", stages.folder / "model", "--to", "ctranslate2", "--out", tmp_path / "engine")
     assert "nothing to do" in again.err
+
+
+def test_the_folder_for_transformers_has_a_card(stages: Stages, tmp_path: Path) -> None:
+    out = tmp_path / "dogs"
+    words = ("export", stages.folder, "--to", "huggingface", "--out", out, "--language", "de", "--licence", "mit")
+    made = tfm(*words, "--language", "en")
+    assert made.code == 0, made.err
+    files = {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "generation_config.json"}
+    assert files | {"README.md", "manifest.json"} == {file.name for file in out.iterdir()}
+    card = (out / "README.md").read_text("utf-8")
+    head = dict(line.split(": ", 1) for line in card.split("---")[1].strip().splitlines())
+    assert json.loads(head["language"]) == ["de", "en"]
+    assert json.loads(head["license"]) == "mit"
+    assert "# dogs" in card
+    assert "model-index" not in head
+    assert "None are recorded" in card
+    assert "train: train.de" in card
+    assert str(stages.folder) not in card
+    assert "nothing to do" in tfm(*words, "--language", "en").err
+    assert "config changed" in tfm(*words).err
+    refused = tfm("export", stages.folder, "--to", "ctranslate2", "--out", tmp_path / "e", "--licence", "mit")
+    assert refused.code == 2
+    assert "--licence" in refused.err
+
+
+def test_scores_beside_the_model_stand_in_the_card(recipe: Path) -> None:
+    assert tfm("run", recipe, "--set", "training.max_steps=2").code == 0
+    assert tfm("export", "runs/tiny", "--to", "huggingface", "--out", "out").code == 0
+    card = Path("out/README.md").read_text("utf-8")
+    head = next(line for line in card.splitlines() if line.startswith("model-index: "))
+    (result,) = json.loads(head.partition(": ")[2])[0]["results"]
+    scores = json.loads(Path("runs/tiny/scores/scores.json").read_text("utf-8"))["metrics"]
+    found = {each["name"]: (each["value"], each["args"]["signature"]) for each in result["metrics"]}
+    assert found == {name: (each["score"], each["signature"]) for name, each in scores.items()}
+    assert f"| main | bleu | {scores['bleu']['score']:.4f} | `nrefs:1\\|case" in card
+
+    other = tfm("train", "--recipe", recipe, "--set", "training.max_steps=3")
+    assert other.code == 0, other.err
+    assert tfm("export", "runs/tiny", "--to", "huggingface", "--out", "out").code == 0
+    assert "None are recorded" in Path("out/README.md").read_text("utf-8")

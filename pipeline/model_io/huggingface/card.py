@@ -1,0 +1,92 @@
+"""The model card: README.md with the block that the Hugging Face Hub reads at its top.
+
+That block is YAML; each of its values is written as JSON, which is YAML too.
+"""
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tfm.pipeline.artifacts.manifest import Manifest
+
+Figures = Mapping[str, Mapping[str, tuple[float, str]]]
+"""By test set and metric a score and its signature."""
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a model card says that the model itself does not.
+
+    languages: codes of the languages that it reads and writes. licence: an identifier, such as apache-2.0; None: it
+    says that none is given.
+    """
+
+    languages: Sequence[str] = ()
+    licence: str | None = None
+    name: str = "model"
+    figures: Figures = field(default_factory=dict)
+
+
+def card_text(card: Card, made: Manifest, *, class_name: str, task: str, how: str) -> str:
+    """README.md of a model.
+
+    class_name: the class of transformers. task: as the Hub calls it. how: code that uses the model.
+    """
+    head: dict[str, Any] = {
+        "language": list(card.languages),
+        "license": card.licence,
+        "library_name": "transformers",
+        "pipeline_tag": task,
+        "tags": ["tfm", class_name],
+        "model-index": _model_index(card, task),
+    }
+    lines = [f"{key}: {json.dumps(value)}" for key, value in head.items() if value]
+    licence = card.licence or "not stated by whoever exported it"
+    parameters = made.figures.get("parameters")
+    size = f", {parameters:,} parameters" if isinstance(parameters, int) else ""
+    return "\n".join(
+        [
+            *("---", *lines, "---", ""),
+            *(f"# {card.name}", ""),
+            *(f"A `{class_name}`{size}, trained by `tfm` and exported with `tfm export --to huggingface`.", ""),
+            *(f"Languages: {', '.join(card.languages) or 'not stated'}. Licence: {licence}.", ""),
+            *("## Use", "", "```python", how, "```", ""),
+            *("## Scores", "", *_table(card.figures), ""),
+            *("## Made from", "", f"- model `{made.fingerprint}`", *_lineage(made.as_input().as_json(), 1), ""),
+        ]
+    )
+
+
+def _model_index(card: Card, task: str) -> list[dict[str, Any]]:
+    results = []
+    for test, scores in card.figures.items():
+        metrics = [
+            {"type": metric, "name": metric, "value": value, "args": {"signature": signature}}
+            for metric, (value, signature) in scores.items()
+            if math.isfinite(value)
+        ]
+        results.append({"task": {"type": task}, "dataset": {"type": test, "name": test}, "metrics": metrics})
+    return [{"name": card.name, "results": results}] if results else []
+
+
+def _table(figures: Figures) -> Iterator[str]:
+    if not figures:
+        yield "None are recorded beside this model."
+        return
+    yield from ("| test set | metric | score | signature |", "|---|---|---|---|")
+    for test, scores in figures.items():
+        for metric, (value, signature) in scores.items():
+            spelled = signature.replace("|", r"\|")
+            yield f"| {test} | {metric} | {value:.4f} | `{spelled}` |"
+
+
+def _lineage(entry: Mapping[str, Any], depth: int) -> Iterator[str]:
+    """What an artifact was made from, by name and fingerprint; folders of whoever made it are left out."""
+    lineage = entry.get("lineage") or {}
+    for label, each in lineage.get("inputs", {}).items():
+        kind, _, place = label.partition(": ")
+        name = f"{kind}: {place.rpartition('/')[2]}" if place else kind
+        yield f"{'  ' * depth}- {name} `{each['fingerprint']}`"
+        yield from _lineage(each, depth + 1)

@@ -1,0 +1,106 @@
+"""A trained model as a folder that `transformers` reads: weights, settings, tokenizer and card.
+
+Written without that library: a test compares what it computes from the folder with what we do.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import save
+
+from tfm.model.config import ModelConfig
+from tfm.pipeline.artifacts.manifest import open_artifact
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.model_io.huggingface.card import Card, card_text
+from tfm.pipeline.model_io.huggingface.classes import HuggingFaceClass, Settings
+from tfm.pipeline.model_io.huggingface.registry import class_for, lacking
+from tfm.pipeline.model_io.huggingface.tokenizer_files import write_tokenizer
+from tfm.pipeline.model_io.loaded_model import LoadedModel
+from tfm.tokenizer.special import BOS, BOS_ID, EOS_ID, PAD, PAD_ID
+from tfm.tokenizer.tokenizer import Tokenizer
+
+
+def to_huggingface(loaded: LoadedModel, folder: Path, card: Card) -> None:
+    """Write the model into a folder.
+
+    Raises RecipeError, which names the part, where no class of transformers holds the model.
+    """
+    config = loaded.config
+    held_by = class_for(config)
+    if held_by is None:
+        raise RecipeError(f"{loaded.folder}: no class of transformers holds this model: {lacking(config)}")
+    if config.architecture == "transformer" and loaded.source_tokenizer is not loaded.target_tokenizer:
+        problem = f"{held_by.name} has one vocabulary, and this model two (tokenizer.shared = false)"
+        raise RecipeError(f"{loaded.folder}: {problem}")
+    reads = loaded.target_tokenizer if config.architecture == "decoder_only" else loaded.source_tokenizer
+    settings = held_by.settings(config, reads.vocab_size)
+    _write(folder / "config.json", _config(held_by, settings) | _labels(config, loaded.target_tokenizer))
+    weights = held_by.exported(config, loaded.model.state_dict())
+    (folder / "model.safetensors").write_bytes(save(weights, {"format": "pt"}))
+    write_tokenizer(loaded.folder, folder, config, reads, BOS if settings["pad_token_id"] == BOS_ID else PAD)
+    if config.task in ("translation", "language_model"):
+        _write(folder / "generation_config.json", _generation(config, settings))
+    how = _how(held_by, config, reads)
+    made = open_artifact(loaded.folder, "train")
+    text = card_text(card, made, class_name=held_by.name, task=held_by.pipeline, how=how)
+    (folder / "README.md").write_text(text, encoding="utf-8")
+
+
+def _config(held_by: HuggingFaceClass, settings: Settings) -> Settings:
+    about = {"architectures": [held_by.name], "model_type": held_by.model_type, "dtype": "float32"}
+    return {**about, "torch_dtype": "float32", "bos_token_id": BOS_ID, **settings}
+
+
+def _labels(config: ModelConfig, target: Tokenizer) -> Settings:
+    """The names of the classes of a classifier or tagger; control tokens, which it never gives, are among them."""
+    if config.task not in ("classification", "tagging"):
+        return {}
+    names = [target.surface(number).strip() for number in range(target.vocab_size)]
+    return {"id2label": dict(enumerate(names)), "label2id": {name: number for number, name in enumerate(names)}}
+
+
+def _generation(config: ModelConfig, settings: Settings) -> Settings:
+    """How to generate as tfm does: greedily, or with a beam whose scores are divided by the length.
+
+    Tokens that a text cannot have are never given.
+    """
+    decoding = DecodingConfig()
+    length = config.max_length * (2 if config.architecture == "decoder_only" else 1)
+    asked = {key: settings[key] for key in ("pad_token_id", "decoder_start_token_id") if key in settings}
+    beam = {"num_beams": decoding.beam, "length_penalty": decoding.alpha, "early_stopping": False}
+    return {
+        "bos_token_id": BOS_ID,
+        "eos_token_id": EOS_ID,
+        **asked,
+        "max_length": length,
+        "suppress_tokens": [PAD_ID, BOS_ID],
+        **(beam if config.task == "translation" else {}),
+        **({"forced_eos_token_id": EOS_ID} if config.architecture == "transformer" else {}),
+    }
+
+
+def _how(held_by: HuggingFaceClass, config: ModelConfig, tokenizer: Tokenizer) -> str:
+    """Code for the card."""
+    if config.task in ("classification", "tagging"):
+        return f'from transformers import pipeline\n\nprint(pipeline("{held_by.pipeline}", "DIR")("A text."))'
+    if config.task == "language_model":
+        return 'from transformers import pipeline\n\nprint(pipeline("text-generation", "DIR")("Once"))'
+    auto = "AutoModelForSeq2SeqLM" if config.architecture == "transformer" else "AutoModelForCausalLM"
+    text = "".join(f">>{language}<<" for language in list(tokenizer.languages)[:1]) + "A text."
+    begins = "" if config.architecture == "transformer" else "[:, inputs.input_ids.shape[1] :]"
+    return "\n".join(
+        [
+            f"from transformers import {auto}, AutoTokenizer",
+            "",
+            f'tokenizer, model = AutoTokenizer.from_pretrained("DIR"), {auto}.from_pretrained("DIR")',
+            f'inputs = tokenizer(["{text}"], return_tensors="pt", padding=True)',
+            f"written = model.generate(**inputs){begins}",
+            "print(tokenizer.batch_decode(written, skip_special_tokens=True))",
+        ]
+    )
+
+
+def _write(file: Path, document: dict[str, Any]) -> None:
+    file.write_text(json.dumps(document, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")

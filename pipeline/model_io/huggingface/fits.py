@@ -1,0 +1,65 @@
+"""Which models a class of another library holds: a class says which values of [model] it has, and all else is refused.
+
+A key that a class does not mention has to have its default value. So a part that is new here is refused, and never
+left out in silence.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from tfm.model.config import ModelConfig
+
+ANY = object()
+"""In place of the values of a key: the class holds them all, or code beside the table looks at them."""
+
+OF_TRAINING: Mapping[str, Any] = dict.fromkeys(
+    ("task", "max_length", "dropout", "block", "source_vectors", "target_vectors", "freeze_vectors"), ANY
+)
+"""Keys that say how a model is trained and used, and nothing of what it computes from a text that it can read."""
+HEADS_AS_USUAL: Mapping[str, Any] = dict.fromkeys(("layers", "dim", "heads", "feed_forward_dim"), ANY)
+"""A stack whose heads have keys and values of their own, as wide as dim / heads."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a class holds: by key of [model] the tuple of values that it has, or ANY; and the same of a stack."""
+
+    keys: Mapping[str, Any]
+    stack: Mapping[str, Any]
+    stacks: tuple[str, ...]
+
+    def lacks(self, config: ModelConfig) -> str | None:
+        """The first part of the model that the class does not have, as a recipe has it; None where it has all."""
+        keys = {**OF_TRAINING, **self.keys, **dict.fromkeys(("encoder", "decoder"), ANY)}
+        if (key := _not_held(config, keys)) is not None:
+            return f"model.{key}"
+        dims = [getattr(config, name).dim for name in self.stacks]
+        if len({*dims}) > 1:
+            return f"model.{self.stacks[1]}.dim = {dims[1]} (where the other stack has {dims[0]})"
+        for name in self.stacks:
+            stack = getattr(config, name)
+            if (key := _not_held(stack, self.stack)) is not None:
+                return f"model.{name}.{key}"
+            if stack.dim % stack.heads:
+                return f"model.{name}.heads = {stack.heads} (which does not divide dim = {stack.dim})"
+            if config.embedding_dim not in (None, stack.dim):
+                return f"model.embedding_dim = {config.embedding_dim} (where dim = {stack.dim})"
+        return None
+
+
+def _not_held(config: BaseModel, held: Mapping[str, Any]) -> str | None:
+    default = type(config)()
+    for key, value in config:
+        values = held.get(key, (getattr(default, key),))
+        if values is not ANY and value not in values:
+            return f"{key} = {_spelled(value)}"
+    return None
+
+
+def _spelled(value: object) -> str:
+    if isinstance(value, BaseModel):
+        return "{ .. }"
+    return str(value).lower() if isinstance(value, bool) else repr(value).replace("'", '"')

@@ -1,0 +1,111 @@
+"""Decoder-only models whose positions are vectors added to the input: `GPT2LMHeadModel` (Radford et al. 2019)."""
+
+from collections.abc import Iterator
+
+import torch
+
+from tfm.model.attention.positions import sinusoids
+from tfm.model.config import ModelConfig
+from tfm.pipeline.model_io.huggingface.classes import ACTIVATIONS, HuggingFaceClass, Settings, State
+from tfm.pipeline.model_io.huggingface.fits import ANY, HEADS_AS_USUAL, Held
+from tfm.pipeline.model_io.huggingface.weights import Weight, linear, norm
+from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
+
+WORDS, POSITIONS, OUTPUT = "transformer.wte.weight", "transformer.wpe.weight", "lm_head.weight"
+HELD: dict[str, object] = {
+    "architecture": ("decoder_only",),
+    "norm": ("pre",),
+    "positions": ("none", "sinusoidal", "learned"),
+    "activation": tuple(ACTIVATIONS),
+    "tie": ANY,
+    "scale_embedding": ANY,
+    "embedding_dim": ANY,
+    "pooling": ANY,
+    "encoder": ANY,
+}
+
+
+def longest(config: ModelConfig) -> int:
+    """How many positions a decoder-only model has: a translation stands behind its source."""
+    return config.max_length * (2 if config.task == "translation" else 1)
+
+
+def is_tied(config: ModelConfig) -> bool:
+    """Whether the class reads and writes pieces by one table: it has no scale between the two."""
+    return config.tie in ("output", "all") and not config.scale_embedding
+
+
+def tables(config: ModelConfig, words: str) -> Iterator[Weight]:
+    """The tables of pieces, of a class that reads them by the table `words`."""
+    yield Weight("embedding.table.weight", (words,))
+    if not is_tied(config):
+        yield Weight("output.weight", (OUTPUT,))
+
+
+def scaled(config: ModelConfig, found: State, words: str) -> State:
+    """The weights, where the table of the input is multiplied by the scale that the class does not have."""
+    if config.scale_embedding:
+        found[words] = found[words] * config.decoder.dim**0.5
+    return found
+
+
+def settings(config: ModelConfig, vocab_size: int) -> Settings:
+    """config.json."""
+    stack = config.decoder
+    return {
+        "vocab_size": vocab_size,
+        "n_positions": longest(config),
+        "n_embd": stack.dim,
+        "n_layer": stack.layers,
+        "n_head": stack.heads,
+        "n_inner": stack.feed_forward_dim,
+        "activation_function": ACTIVATIONS[config.activation],
+        "layer_norm_epsilon": 1e-5,
+        "resid_pdrop": config.dropout.residual,
+        "embd_pdrop": config.dropout.embedding,
+        "attn_pdrop": config.dropout.attention,
+        "tie_word_embeddings": is_tied(config),
+        "pad_token_id": PAD_ID,
+        "bos_token_id": BOS_ID,
+        "eos_token_id": EOS_ID,
+    }
+
+
+def weights(config: ModelConfig) -> list[Weight]:
+    """The table; products there are stored the other way round."""
+    return list(_weights(config))
+
+
+def _weights(config: ModelConfig) -> Iterator[Weight]:
+    yield from tables(config, WORDS)
+    if config.positions == "learned":
+        yield Weight("embedding.positions.table.weight", (POSITIONS,))
+    for i in range(config.decoder.layers):
+        ours, theirs = f"layers.{i}", f"transformer.h.{i}"
+        yield from linear(f"{ours}.attention.query_key_value", f"{theirs}.attn.c_attn", transposed=True)
+        yield from linear(f"{ours}.attention.output", f"{theirs}.attn.c_proj", transposed=True)
+        yield from linear(f"{ours}.feed_forward.inner", f"{theirs}.mlp.c_fc", transposed=True)
+        yield from linear(f"{ours}.feed_forward.outer", f"{theirs}.mlp.c_proj", transposed=True)
+        yield from norm(f"{ours}.around_attention.norm", f"{theirs}.ln_1")
+        yield from norm(f"{ours}.around_feed_forward.norm", f"{theirs}.ln_2")
+    yield from norm("norm", "transformer.ln_f")
+
+
+def finished(config: ModelConfig, found: State) -> State:
+    """With positions that are no weights of ours."""
+    if config.positions == "sinusoidal":
+        found[POSITIONS] = sinusoids(config.decoder.dim, longest(config)).float()
+    if config.positions == "none":
+        found[POSITIONS] = torch.zeros(longest(config), config.decoder.dim)
+    return scaled(config, found, WORDS)
+
+
+GPT2 = HuggingFaceClass(
+    name="GPT2LMHeadModel",
+    model_type="gpt2",
+    pipeline="text-generation",
+    held=Held(HELD, HEADS_AS_USUAL, ("decoder",)),
+    settings=settings,
+    weights=weights,
+    finished=finished,
+)

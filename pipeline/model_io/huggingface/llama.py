@@ -1,0 +1,99 @@
+"""Decoder-only models with rotary positions, RMS norm and a gated feed-forward layer: `LlamaForCausalLM`.
+
+Our rotary positions turn neighbours, x_2i and x_2i+1; there x_i and x_i+K/2 are turned, by the same angle. So the rows
+of queries and keys are reordered within each head, which leaves every product of a query and a key as it is.
+"""
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from tfm.model.config import ModelConfig, StackConfig
+from tfm.pipeline.model_io.huggingface.classes import HuggingFaceClass, Settings
+from tfm.pipeline.model_io.huggingface.fits import ANY, HEADS_AS_USUAL, Held
+from tfm.pipeline.model_io.huggingface.gpt2 import HELD, is_tied, longest, scaled, tables
+from tfm.pipeline.model_io.huggingface.weights import Weight, halves_apart, linear
+from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
+
+WORDS = "model.embed_tokens.weight"
+GATES = {"swiglu": ("silu", ("gate_proj", "up_proj")), "glu": ("sigmoid", ("up_proj", "gate_proj"))}
+"""By our activation: the function of the gate there, and the order in which the halves of ours stand."""
+ROTARY_BASE = 10_000.0
+EPS = 1e-5
+
+
+def settings(config: ModelConfig, vocab_size: int) -> Settings:
+    """config.json."""
+    stack = config.decoder
+    function, _ = GATES[config.activation]
+    return {
+        "vocab_size": vocab_size,
+        "max_position_embeddings": longest(config),
+        "hidden_size": stack.dim,
+        "intermediate_size": stack.feed_forward_dim,
+        "num_hidden_layers": stack.layers,
+        "num_attention_heads": stack.heads,
+        "num_key_value_heads": stack.key_value_heads or stack.heads,
+        "head_dim": stack.dim // stack.heads,
+        "hidden_act": function,
+        "rms_norm_eps": EPS,
+        "attention_bias": True,
+        "mlp_bias": True,
+        "attention_dropout": config.dropout.attention,
+        "rope_theta": ROTARY_BASE,
+        "rope_parameters": {"rope_type": "default", "rope_theta": ROTARY_BASE},
+        "tie_word_embeddings": is_tied(config),
+        "pad_token_id": PAD_ID,
+        "bos_token_id": BOS_ID,
+        "eos_token_id": EOS_ID,
+    }
+
+
+def weights(config: ModelConfig) -> list[Weight]:
+    """The table."""
+    return list(_weights(config))
+
+
+def _weights(config: ModelConfig) -> Iterator[Weight]:
+    stack = config.decoder
+    groups, width = stack.key_value_heads or stack.heads, stack.dim // stack.heads
+    sizes = [stack.dim, groups * width, groups * width]
+    _, halves = GATES[config.activation]
+    yield from tables(config, WORDS)
+    for i in range(stack.layers):
+        ours, theirs = f"layers.{i}", f"model.layers.{i}"
+        products = [f"{theirs}.self_attn.{name}_proj" for name in "qkv"]
+        rows = rotary_rows(stack)
+        yield from linear(f"{ours}.attention.query_key_value", *products, sizes=sizes, rows=rows)
+        yield from linear(f"{ours}.attention.output", f"{theirs}.self_attn.o_proj")
+        inner = [f"{theirs}.mlp.{name}" for name in halves]
+        yield from linear(f"{ours}.feed_forward.inner", *inner, sizes=[stack.feed_forward_dim] * 2)
+        yield from linear(f"{ours}.feed_forward.outer", f"{theirs}.mlp.down_proj")
+        yield Weight(f"{ours}.around_attention.norm.weight", (f"{theirs}.input_layernorm.weight",))
+        yield Weight(f"{ours}.around_feed_forward.norm.weight", (f"{theirs}.post_attention_layernorm.weight",))
+    yield Weight("norm.weight", ("model.norm.weight",))
+
+
+def rotary_rows(stack: StackConfig) -> Tensor:
+    """(H K + 2 G K,) which row of our queries, keys and values each one of theirs is."""
+    groups, width = stack.key_value_heads or stack.heads, stack.dim // stack.heads
+    within = halves_apart(width)
+    turned = [head * width + within for head in range(stack.heads + groups)]
+    first = (stack.heads + groups) * width
+    return torch.cat([*turned, torch.arange(first, first + groups * width)])
+
+
+LLAMA = HuggingFaceClass(
+    name="LlamaForCausalLM",
+    model_type="llama",
+    pipeline="text-generation",
+    held=Held(
+        HELD | {"normalization": ("rms",), "positions": ("rotary",), "activation": tuple(GATES)},
+        {**HEADS_AS_USUAL, "key_value_heads": ANY},
+        ("decoder",),
+    ),
+    settings=settings,
+    weights=weights,
+    finished=lambda config, found: scaled(config, found, WORDS),
+)

@@ -1,0 +1,24 @@
+"""The classes of transformers that models are exported as, and which of them holds a model."""
+
+from tfm.model.config import ModelConfig
+from tfm.pipeline.model_io.huggingface.bert import CLASSIFIER, TAGGER
+from tfm.pipeline.model_io.huggingface.classes import HuggingFaceClass
+from tfm.pipeline.model_io.huggingface.encoder_decoders import MARIAN, PEGASUS
+from tfm.pipeline.model_io.huggingface.gpt2 import GPT2
+from tfm.pipeline.model_io.huggingface.llama import LLAMA
+
+CLASSES: tuple[HuggingFaceClass, ...] = (PEGASUS, MARIAN, GPT2, LLAMA, CLASSIFIER, TAGGER)
+
+
+def class_for(config: ModelConfig) -> HuggingFaceClass | None:
+    """The class that holds a model; None where none does, and `lacking` says why."""
+    return next((each for each in CLASSES if each.held.lacks(config) is None), None)
+
+
+def lacking(config: ModelConfig) -> str:
+    """The part of a model that no class holds: of each class of its architecture the first part that it lacks."""
+    alike = [each for each in CLASSES if config.architecture in each.held.keys["architecture"]]
+    reasons = {each.name: each.held.lacks(config) for each in alike}
+    if not reasons:
+        return f'model.architecture = "{config.architecture}"'
+    return ", ".join(f"{reason} (so it is no {name})" for name, reason in reasons.items())

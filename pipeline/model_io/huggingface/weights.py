@@ -1,0 +1,75 @@
+"""Where the numbers of each weight stand in a model of another library: a table that is read in both directions.
+
+Legend: D model width · N rows of a weight (what comes out) · columns of a weight: what goes in.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Weight:
+    """A tensor of ours, and those of theirs that hold the same numbers.
+
+    theirs: their names; where there are several, ours has them one below the other, each of so many rows as `sizes`
+    says. rows, columns: which row (column) of ours each one of theirs is, counted before ours is cut in parts; None
+    where the order is the same. transposed: theirs has what goes in as rows.
+    """
+
+    ours: str
+    theirs: tuple[str, ...]
+    sizes: tuple[int, ...] = ()
+    rows: Tensor | None = None
+    columns: Tensor | None = None
+    transposed: bool = False
+
+    def exported(self, tensor: Tensor) -> dict[str, Tensor]:
+        """Their tensors, by name, from ours."""
+        if self.rows is not None:
+            tensor = tensor[self.rows]
+        if self.columns is not None:
+            tensor = tensor[:, self.columns]
+        parts = tensor.split(self.sizes) if self.sizes else [tensor]
+        return {
+            name: (part.t() if self.transposed and part.dim() == 2 else part).clone(
+                memory_format=torch.contiguous_format
+            )
+            for name, part in zip(self.theirs, parts, strict=True)
+        }
+
+    def imported(self, found: Mapping[str, Tensor]) -> Tensor:
+        """Our tensor from theirs. Raises KeyError where one is missing."""
+        parts = [found[name] for name in self.theirs]
+        tensor = torch.cat([part.t() if self.transposed and part.dim() == 2 else part for part in parts])
+        if self.columns is not None:
+            tensor = tensor[:, self.columns.argsort()]
+        if self.rows is not None:
+            tensor = tensor[self.rows.argsort()]
+        return tensor.contiguous()
+
+
+def linear(
+    ours: str,
+    *theirs: str,
+    sizes: Sequence[int] = (),
+    rows: Tensor | None = None,
+    columns: Tensor | None = None,
+    transposed: bool = False,
+) -> Iterable[Weight]:
+    """The weight and the bias of a linear layer, or of several of theirs that stand in ours one below the other."""
+    for part, of_columns in ("weight", columns), ("bias", None):
+        names = tuple(f"{name}.{part}" for name in theirs)
+        yield Weight(f"{ours}.{part}", names, tuple(sizes), rows, of_columns, transposed)
+
+
+def norm(ours: str, theirs: str, rows: Tensor | None = None) -> Iterable[Weight]:
+    """The gain and the bias of a layer norm."""
+    return linear(ours, theirs, rows=rows)
+
+
+def halves_apart(dim: int) -> Tensor:
+    """(D,) 0, 2, 4 .., 1, 3, 5 ..: of pairs that lie side by side, first all first ones and then all second ones."""
+    return torch.cat([torch.arange(0, dim, 2), torch.arange(1, dim, 2)])

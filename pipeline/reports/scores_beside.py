@@ -1,0 +1,26 @@
+"""The scores of a model on every test set, where they lie beside it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from tfm.data.json_documents import read_json
+from tfm.pipeline.artifacts.manifest import open_artifact
+from tfm.pipeline.scoring.evaluation import from_json, reading_scores
+
+
+def scores_beside(model: Path) -> Mapping[str, Mapping[str, tuple[float, str]]]:
+    """By test set and metric the score and its signature, from `scores/` beside the folder of a model.
+
+    Empty where there are none, or where they are of another model.
+    """
+    place = model.parent / "scores"
+    if model.name != "model" or not place.exists():
+        return {}
+    scores = open_artifact(place, "evaluate")
+    scored = scores.inputs.get("model")
+    if scored is None or scored.fingerprint != open_artifact(model, "train").fingerprint:
+        return {}
+    file = scores.path / "scores.json"
+    with reading_scores(file, again="score again"):
+        found = from_json(read_json(scores.folder / "scores.json", shown=file))
+        return {each.name: {name: (s.score, s.signature) for name, s in each.scores.items()} for each in found}

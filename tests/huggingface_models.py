@@ -1,0 +1,96 @@
+"""Small models with random weights as artifacts, and what transformers computes of what they are exported as."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tests.tiny_model import tiny_model
+from tfm.model.config import StackConfig
+from tfm.model.layout import Layout
+from tfm.pipeline.artifacts.artifact import Plan, publish
+from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model, save_model
+from tfm.tokenizer.special import BOS_ID, EOS_ID
+from tfm.tokenizer.tokenizer import Tokenizer
+
+LANGUAGE = {"architecture": "decoder_only", "task": "language_model"}
+LLAMA = {"positions": "rotary", "normalization": "rms", "activation": "swiglu", "scale_embedding": False}
+GROUPED = StackConfig(layers=2, dim=16, heads=4, key_value_heads=2, feed_forward_dim=24)
+DEEPER = StackConfig(layers=3, dim=16, heads=4, feed_forward_dim=40)
+KINDS: dict[str, tuple[str, dict[str, Any]]] = {
+    "pre-norm": ("PegasusForConditionalGeneration", {"encoder": DEEPER}),
+    "pre-norm, untied, unscaled": ("PegasusForConditionalGeneration", {"tie": "none", "scale_embedding": False}),
+    "learned positions": ("PegasusForConditionalGeneration", {"tie": "output", "positions": "learned"}),
+    "no positions": ("PegasusForConditionalGeneration", {"tie": "embeddings", "positions": "none"}),
+    "post-norm": ("MarianMTModel", {"norm": "post", "decoder": DEEPER}),
+    "post-norm, untied, GELU": ("MarianMTModel", {"norm": "post", "tie": "none", "activation": "gelu"}),
+    "post-norm, learned positions": ("MarianMTModel", {"norm": "post", "positions": "learned", "activation": "silu"}),
+    "GPT-2": ("GPT2LMHeadModel", LANGUAGE | {"positions": "learned", "scale_embedding": False}),
+    "GPT-2, scaled, tanh": ("GPT2LMHeadModel", LANGUAGE | {"activation": "tanh"}),
+    "GPT-2 that translates": ("GPT2LMHeadModel", {"architecture": "decoder_only", "positions": "none"}),
+    "Llama, grouped heads": ("LlamaForCausalLM", LANGUAGE | LLAMA | {"decoder": GROUPED}),
+    "Llama that translates, GLU": (
+        "LlamaForCausalLM",
+        {"architecture": "decoder_only"} | LLAMA | {"activation": "glu"},
+    ),
+    "classifier": (
+        "MegatronBertForSequenceClassification",
+        {"architecture": "encoder_only", "task": "classification", "pooling": "first"},
+    ),
+    "tagger": (
+        "MegatronBertForTokenClassification",
+        {"architecture": "encoder_only", "task": "tagging", "positions": "learned", "activation": "gelu"},
+    ),
+}
+"""By name: the class of transformers, and what the model has otherwise than the default."""
+
+
+def published(folder: Path, *, tokenizer: Tokenizer | None = None, **changes: Any) -> LoadedModel:
+    """A tiny model, none of whose weights is 0 or 1, as `tfm train` would publish it."""
+    made = tiny_model(folder, tokenizer=tokenizer, **changes)
+    draw = torch.Generator().manual_seed(3)
+    with torch.no_grad():
+        for parameter in made.model.parameters():
+            if parameter.dim() == 1:
+                parameter.add_(0.4 * torch.rand(parameter.shape, generator=draw) - 0.2)
+    with publish(Plan("train", folder, {"model": made.config.model_dump()}, {}, 1), command=["tfm", "train"]) as draft:
+        (tokens := draft.folder / "t").mkdir()
+        made.source_tokenizer.save(tokens / "tokenizer.json")
+        save_model(draft.folder, made.config, made.model.state_dict(), tokens)
+        (tokens / "tokenizer.json").unlink()
+        tokens.rmdir()
+    return load_model(folder, "cpu")
+
+
+def our_logits(loaded: LoadedModel, source: list[int], target: list[int]) -> Tensor:
+    """Logits (T, V) of ids: of the source with its end token, and of what begins with the begin token."""
+    config, model = loaded.config, loaded.model
+    both = [torch.tensor([*source, EOS_ID]), torch.tensor([BOS_ID, *target])]
+    layouts = [Layout.of(torch.tensor([len(ids)])) for ids in both]
+    with torch.no_grad():
+        if config.architecture == "encoder_only":
+            hidden = model(both[0], layouts[0])
+        elif config.task == "language_model":
+            hidden = model.read(both[1], layouts[1])
+        else:
+            hidden = model(both[0], layouts[0], both[1], layouts[1])
+        logits: Tensor = model.output(hidden)
+    return logits
+
+
+def their_logits(theirs: Any, loaded: LoadedModel, source: list[int], target: list[int], pad: int = 3) -> Tensor:
+    """The same of a model of transformers, its source topped up with padding where it has an attention mask."""
+    config, size = loaded.config, loaded.target_tokenizer.vocab_size
+    read, written = [*source, EOS_ID], [BOS_ID, *target]
+    begin = [theirs.config.decoder_start_token_id, *target] if theirs.config.is_encoder_decoder else written
+    with torch.no_grad():
+        if config.architecture == "decoder_only":
+            before = [] if config.task == "language_model" else read
+            return theirs(torch.tensor([before + written])).logits[0, len(before) :, :size]  # type: ignore[no-any-return]
+        padded = torch.tensor([read + [theirs.config.pad_token_id] * pad])
+        mask = (torch.arange(padded.shape[1]) < len(read)).long()[None]
+        if config.architecture == "encoder_only":
+            logits: Tensor = theirs(padded, attention_mask=mask).logits[0]
+            return logits[None] if config.task == "classification" else logits[: len(read)]
+        return theirs(padded, attention_mask=mask, decoder_input_ids=torch.tensor([begin])).logits[0, :, :size]  # type: ignore[no-any-return]

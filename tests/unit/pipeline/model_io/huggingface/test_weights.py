@@ -1,0 +1,50 @@
+"""The table of weights, read in both directions."""
+
+import torch
+
+from tests.huggingface_models import KINDS
+from tests.tiny_model import STACK
+from tfm.model.build import build
+from tfm.model.config import ModelConfig, StackConfig
+from tfm.pipeline.model_io.huggingface.llama import rotary_rows
+from tfm.pipeline.model_io.huggingface.registry import class_for
+from tfm.pipeline.model_io.huggingface.weights import Weight, halves_apart
+from tfm.pipeline.model_io.loaded_model import untied
+
+
+def test_importing_undoes_exporting() -> None:
+    draw = torch.Generator().manual_seed(1)
+    ours = torch.randn(9, 6, generator=draw)
+    for weight in (
+        Weight("w", ("a",)),
+        Weight("w", ("a",), transposed=True),
+        Weight("w", ("a", "b"), (3, 6), columns=halves_apart(6)),
+        Weight(
+            "w", ("a", "b", "c"), (2, 3, 4), torch.randperm(9, generator=draw), torch.randperm(6, generator=draw), True
+        ),
+    ):
+        theirs = weight.exported(ours)
+        assert [*theirs] == [*weight.theirs]
+        assert torch.equal(weight.imported(theirs), ours)
+    both = Weight("w", ("a", "b"), (4, 5), transposed=True).exported(ours)
+    assert torch.equal(both["b"], ours[4:].t())
+
+
+def test_halves_are_apart() -> None:
+    assert halves_apart(6).tolist() == [0, 2, 4, 1, 3, 5]
+    assert halves_apart(5).tolist() == [0, 2, 4, 1, 3]
+    rows = rotary_rows(StackConfig(dim=8, heads=2, key_value_heads=1))
+    assert rows.tolist() == [0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 13, 14, 15]
+
+
+def test_every_weight_of_a_model_has_one_place_there() -> None:
+    for name, changes in KINDS.values():
+        config = ModelConfig.model_validate({"encoder": STACK, "decoder": STACK, **changes})
+        held_by = class_for(config)
+        assert held_by is not None
+        assert held_by.name == name
+        table = held_by.weights(config)
+        model = build(config, source_vocab=20, target_vocab=20)
+        assert {*untied(model.state_dict())} <= {weight.ours for weight in table} <= {*model.state_dict()}
+        placed = [name for weight in table for name in weight.theirs]
+        assert len(placed) == len({*placed})
