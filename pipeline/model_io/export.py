@@ -16,6 +16,7 @@ from tfm.model.config import ModelConfig
 from tfm.model.layers.embedding import Embedding
 from tfm.model.layers.feed_forward import FeedForward
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish
+from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.huggingface.card import Card
 from tfm.pipeline.model_io.huggingface.export import to_huggingface
@@ -36,7 +37,7 @@ def export(
     installed, or for a kind of model that is not written.
     """
     about = card or Card()
-    config = {"to": to} if card is None else {"to": to, "card": asdict(card)}
+    config: dict[str, JSON] = {"to": to} if card is None else {"to": to, "card": asdict(card)}
     todo = Plan("export", out, config, {"model": Input.of_artifact(model, "train")}, 0)
     if is_fresh(todo, reporter):
         return

@@ -68,7 +68,8 @@ def _generation(config: ModelConfig, settings: Settings) -> Settings:
     """
     decoding = DecodingConfig()
     length = config.max_length * (2 if config.architecture == "decoder_only" else 1)
-    asked = {key: settings[key] for key in ("pad_token_id", "decoder_start_token_id") if key in settings}
+    wanted = ("pad_token_id", "decoder_start_token_id")
+    asked: Settings = {key: settings[key] for key in wanted if key in settings}
     beam = {"num_beams": decoding.beam, "length_penalty": decoding.alpha, "early_stopping": False}
     return {
         "bos_token_id": BOS_ID,

@@ -32,13 +32,10 @@ class Weight:
             tensor = tensor[self.rows]
         if self.columns is not None:
             tensor = tensor[:, self.columns]
-        parts = tensor.split(self.sizes) if self.sizes else [tensor]
-        return {
-            name: (part.t() if self.transposed and part.dim() == 2 else part).clone(
-                memory_format=torch.contiguous_format
-            )
-            for name, part in zip(self.theirs, parts, strict=True)
-        }
+        parts = torch.split(tensor, [*self.sizes]) if self.sizes else (tensor,)
+        turned = [part.t() if self.transposed and part.dim() == 2 else part for part in parts]
+        kept = torch.contiguous_format
+        return {name: part.clone(memory_format=kept) for name, part in zip(self.theirs, turned, strict=True)}
 
     def imported(self, found: Mapping[str, Tensor]) -> Tensor:
         """Our tensor from theirs. Raises KeyError where one is missing."""
