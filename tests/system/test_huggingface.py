@@ -62,7 +62,7 @@ def test_greedy_translations_are_the_same_but_for_near_ties(
     pytest.importorskip("ctranslate2")
     monkeypatch.chdir(tmp_path)
     recipe = "multi30k-small" if MULTI30K else "demo"
-    sets = [f"model.norm={norm}", "training.max_steps=300", "model.max_length=256"]
+    sets = [f"model.norm={norm}", "training.max_steps=300", "model.max_length=257"]
     sets += [f"data.path={Path(MULTI30K).resolve()}"] if MULTI30K else []
     words = [word for each in sets for word in ("--set", each)]
     file = str(ROOT / "recipes" / f"{recipe}.toml")
