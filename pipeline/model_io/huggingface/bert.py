@@ -14,6 +14,7 @@ from tfm.model.config import ModelConfig
 from tfm.pipeline.model_io.huggingface.classes import ACTIVATIONS, HuggingFaceClass, Settings, State
 from tfm.pipeline.model_io.huggingface.fits import ANY, HEADS_AS_USUAL, Held
 from tfm.pipeline.model_io.huggingface.weights import Weight, linear, norm
+from tfm.pipeline.tasks.abilities import ABILITIES, tasks_that
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
 EMBEDDINGS = "bert.embeddings"
@@ -61,7 +62,7 @@ def _weights(config: ModelConfig) -> Iterator[Weight]:
         yield from norm(f"{ours}.around_attention.norm", f"{theirs}.attention.ln")
         yield from norm(f"{ours}.around_feed_forward.norm", f"{theirs}.ln")
     yield from norm("encoder_norm", "bert.encoder.ln")
-    if config.task == "classification":
+    if ABILITIES[config.task].labels == "label":
         yield from linear("head.inner", "bert.pooler.dense")
     yield Weight("output.weight", ("classifier.weight",))
 
@@ -94,7 +95,11 @@ CLASSIFIER = HuggingFaceClass(
     name="MegatronBertForSequenceClassification",
     model_type="megatron-bert",
     pipeline="text-classification",
-    held=Held(_KEYS | {"task": ("classification",), "pooling": ("first",)}, HEADS_AS_USUAL, ("encoder",)),
+    held=Held(
+        _KEYS | {"task": tasks_that(lambda each: each.labels == "label"), "pooling": ("first",)},
+        HEADS_AS_USUAL,
+        ("encoder",),
+    ),
     settings=settings,
     weights=weights,
     finished=finished,
@@ -103,5 +108,7 @@ TAGGER = replace(
     CLASSIFIER,
     name="MegatronBertForTokenClassification",
     pipeline="token-classification",
-    held=Held(_KEYS | {"task": ("tagging",), "pooling": ANY}, HEADS_AS_USUAL, ("encoder",)),
+    held=Held(
+        _KEYS | {"task": tasks_that(lambda each: each.labels == "tags"), "pooling": ANY}, HEADS_AS_USUAL, ("encoder",)
+    ),
 )

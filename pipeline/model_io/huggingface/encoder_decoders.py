@@ -18,6 +18,7 @@ from tfm.model.config import ModelConfig, StackConfig
 from tfm.pipeline.model_io.huggingface.classes import ACTIVATIONS, HuggingFaceClass, Settings, State
 from tfm.pipeline.model_io.huggingface.fits import ANY, HEADS_AS_USUAL, Held
 from tfm.pipeline.model_io.huggingface.weights import Weight, halves_apart, linear, norm
+from tfm.pipeline.tasks.abilities import tasks_that
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
 NEVER = -1e4
@@ -31,6 +32,7 @@ def held(norm_placement: str) -> Held:
     """Of an encoder-decoder, what both classes have."""
     keys = {
         "architecture": ("transformer",),
+        "task": tasks_that(lambda each: each.translates),
         "norm": (norm_placement,),
         "positions": ("none", "sinusoidal", "learned"),
         "activation": tuple(ACTIVATIONS),

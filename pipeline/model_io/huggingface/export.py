@@ -18,6 +18,7 @@ from tfm.pipeline.model_io.huggingface.classes import HuggingFaceClass, Settings
 from tfm.pipeline.model_io.huggingface.registry import class_for, lacking
 from tfm.pipeline.model_io.huggingface.tokenizer_files import write_tokenizer
 from tfm.pipeline.model_io.loaded_model import LoadedModel
+from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.tokenizer.special import BOS, BOS_ID, EOS_ID, PAD, PAD_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -40,7 +41,7 @@ def to_huggingface(loaded: LoadedModel, folder: Path, card: Card) -> None:
     weights = held_by.exported(config, loaded.model.state_dict())
     (folder / "model.safetensors").write_bytes(save(weights, {"format": "pt"}))
     write_tokenizer(loaded.folder, folder, config, reads, BOS if settings["pad_token_id"] == BOS_ID else PAD)
-    if config.task in ("translation", "language_model"):
+    if ABILITIES[config.task].writes:
         _write(folder / "generation_config.json", _generation(config, settings))
     how = _how(held_by, config, reads)
     made = open_artifact(loaded.folder, "train")
@@ -55,7 +56,7 @@ def _config(held_by: HuggingFaceClass, settings: Settings) -> Settings:
 
 def _labels(config: ModelConfig, target: Tokenizer) -> Settings:
     """The names of the classes of a classifier or tagger; control tokens, which it never gives, are among them."""
-    if config.task not in ("classification", "tagging"):
+    if ABILITIES[config.task].labels is None:
         return {}
     names = [target.surface(number).strip() for number in range(target.vocab_size)]
     return {"id2label": dict(enumerate(names)), "label2id": {name: number for number, name in enumerate(names)}}
@@ -77,16 +78,16 @@ def _generation(config: ModelConfig, settings: Settings) -> Settings:
         **asked,
         "max_length": length,
         "suppress_tokens": [PAD_ID, BOS_ID],
-        **(beam if config.task == "translation" else {}),
+        **(beam if ABILITIES[config.task].translates else {}),
         **({"forced_eos_token_id": EOS_ID} if config.architecture == "transformer" else {}),
     }
 
 
 def _how(held_by: HuggingFaceClass, config: ModelConfig, tokenizer: Tokenizer) -> str:
     """Code for the card."""
-    if config.task in ("classification", "tagging"):
+    if ABILITIES[config.task].labels is not None:
         return f'from transformers import pipeline\n\nprint(pipeline("{held_by.pipeline}", "DIR")("A text."))'
-    if config.task == "language_model":
+    if ABILITIES[config.task].generates:
         return 'from transformers import pipeline\n\nprint(pipeline("text-generation", "DIR")("Once"))'
     auto = "AutoModelForSeq2SeqLM" if config.architecture == "transformer" else "AutoModelForCausalLM"
     text = "".join(f">>{language}<<" for language in list(tokenizer.languages)[:1]) + "A text."

@@ -16,7 +16,7 @@ ANY = object()
 """In place of the values of a key: the class holds them all, or code beside the table looks at them."""
 
 OF_TRAINING: Mapping[str, Any] = dict.fromkeys(
-    ("task", "max_length", "dropout", "block", "source_vectors", "target_vectors", "freeze_vectors"), ANY
+    ("max_length", "dropout", "block", "source_vectors", "target_vectors", "freeze_vectors"), ANY
 )
 """Keys that say how a model is trained and used, and nothing of what it computes from a text that it can read."""
 HEADS_AS_USUAL: Mapping[str, Any] = dict.fromkeys(("layers", "dim", "heads", "feed_forward_dim"), ANY)

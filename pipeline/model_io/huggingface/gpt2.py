@@ -9,11 +9,13 @@ from tfm.model.config import ModelConfig
 from tfm.pipeline.model_io.huggingface.classes import ACTIVATIONS, HuggingFaceClass, Settings, State
 from tfm.pipeline.model_io.huggingface.fits import ANY, HEADS_AS_USUAL, Held
 from tfm.pipeline.model_io.huggingface.weights import Weight, linear, norm
+from tfm.pipeline.tasks.abilities import ABILITIES, tasks_that
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
 WORDS, POSITIONS, OUTPUT = "transformer.wte.weight", "transformer.wpe.weight", "lm_head.weight"
 HELD: dict[str, object] = {
     "architecture": ("decoder_only",),
+    "task": tasks_that(lambda each: each.writes),
     "norm": ("pre",),
     "positions": ("none", "sinusoidal", "learned"),
     "activation": tuple(ACTIVATIONS),
@@ -27,7 +29,7 @@ HELD: dict[str, object] = {
 
 def longest(config: ModelConfig) -> int:
     """How many positions a decoder-only model has: a translation stands behind its source."""
-    return config.max_length * (2 if config.task == "translation" else 1)
+    return config.max_length * (2 if ABILITIES[config.task].translates else 1)
 
 
 def is_tied(config: ModelConfig) -> bool:

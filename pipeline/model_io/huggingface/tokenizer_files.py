@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tfm.model.config import ModelConfig
+from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.tokenizer.special import BOS, EOS, SPECIALS, UNK
 from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
 
@@ -40,7 +41,7 @@ def before_and_after(config: ModelConfig) -> tuple[tuple[str, ...], tuple[str, .
     """The control tokens before and after a text that the model reads."""
     if config.architecture != "decoder_only":
         return (), (EOS,)
-    return ((), (EOS, BOS)) if config.task == "translation" else ((BOS,), ())
+    return ((), (EOS, BOS)) if ABILITIES[config.task].translates else ((BOS,), ())
 
 
 def _template(around: tuple[tuple[str, ...], tuple[str, ...]]) -> dict[str, Any]:
