@@ -35,8 +35,8 @@ TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
-class Missing:
-    """Why a metric of a system is not tested."""
+class Remark:
+    """What is to be said of a metric of a system, such as why it is not tested."""
 
     system: str
     metric: str
@@ -50,7 +50,7 @@ class Counted:
 
     beside_baseline: Mapping[str, SegmentStatistics]
     alone: Mapping[str, SegmentStatistics]
-    missing: Sequence[Missing]
+    missing: Sequence[Remark]
 
     @property
     def num_known(self) -> int:
@@ -64,7 +64,7 @@ def count(metric: str, found: Comparison, runs: Sequence[Trained], systems: Mapp
     has_base = any(run.name == base for run in scored)
     beside = [run for run in scored if has_base and found.compares(run, name)]
     known, missing = _statistics(metric, beside, systems)
-    missing += [] if has_base else [Missing(run.name, metric, NO_BASELINE) for run in scored]
+    missing += [] if has_base else [Remark(run.name, metric, NO_BASELINE) for run in scored]
     compared, alone = {run.name for run in beside} if known else {base}, {}
     for run in scored:
         if run.name not in compared:
@@ -76,20 +76,20 @@ def count(metric: str, found: Comparison, runs: Sequence[Trained], systems: Mapp
 
 def _statistics(
     metric: str, runs: Sequence[Trained], systems: Mapping[str, System]
-) -> tuple[dict[str, SegmentStatistics], list[Missing]]:
+) -> tuple[dict[str, SegmentStatistics], list[Remark]]:
     """Statistics of runs on one test set; none where the first, whose texts the others need, has none.
 
     Those that do not give the score in scores/ again are left out: they are of something else.
     """
     reasons = {run.name: _unknown(metric, systems[run.name], systems[runs[0].name]) for run in runs}
-    missing = [Missing(name, metric, why) for name, why in reasons.items() if why is not None]
+    missing = [Remark(name, metric, why) for name, why in reasons.items() if why is not None]
     known = [run for run in runs if reasons[run.name] is None]
     if not runs or reasons[runs[0].name] is not None:
         return {}, missing
     try:
         found = _counted(metric, [systems[run.name] for run in known], known[0].figures[f"test.{metric}"].signature)
     except TfmError as error:
-        return {}, [*missing, *(Missing(run.name, metric, f"not tested: {error}") for run in known)]
+        return {}, [*missing, *(Remark(run.name, metric, f"not tested: {error}") for run in known)]
     counted = {}
     for run, statistics in zip(known, found, strict=True):
         score, value = run.figures[f"test.{metric}"].score, statistics.value
@@ -97,7 +97,7 @@ def _statistics(
             counted[run.name] = statistics
         else:
             why = NOT_BY_SEGMENT if metric == BITS else ANOTHER_VALUE.format(score, value)
-            missing.append(Missing(run.name, metric, why))
+            missing.append(Remark(run.name, metric, why))
     return (counted if runs[0].name in counted else {}), missing
 
 

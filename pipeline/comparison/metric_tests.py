@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from tfm.pipeline.comparison.looks_at_tests import LookedAt, looked_at
-from tfm.pipeline.comparison.metric_statistics import Counted, Missing, count
+from tfm.pipeline.comparison.metric_statistics import Counted, Remark, count
 from tfm.pipeline.comparison.runs import Comparison
 from tfm.pipeline.comparison.systems import NO_TRANSLATIONS, System, read_system
 from tfm.pipeline.errors import DataError
@@ -18,6 +18,8 @@ from tfm.pipeline.significance.seeds import RecipeResult, SeedDifference, compar
 MOST_SEGMENTS = 10_000
 """That sacrebleu's own tests get, which hold all draws in memory; of more, the same draws are made in blocks."""
 ONE_SEED = "not tested: with one seed nothing is known of how much seeds matter; `--each` tests each run"
+
+HOLDS_ZERO = "p is below 0.05, but the 95 % interval of the difference holds 0: take it for undecided"
 
 
 @dataclass(frozen=True)
@@ -74,24 +76,24 @@ def run_tests(found: Comparison, metrics: Sequence[str], reporter: Reporter, *, 
     runs = [base, *(run for run in found.runs if run is not base)]
     systems = {run.name: read_system(run.folder, run.name, found.test) for run in runs if run.folder is not None}
     each_run = each_run or any(len(row.runs) == 1 for row in found.rows)
-    missing: list[Missing] = []
+    remarks: list[Remark] = []
     by_run: dict[str, dict[str, Measured]] = {}
     by_row: dict[str, dict[str, Measured]] = {}
     num_segments = 0
     with (reporter if metrics else Quiet()).bar("testing", len(metrics) * len(runs), "scores") as bar:
         for metric in metrics:
             counted = count(metric, found, runs, systems)
-            missing += counted.missing
+            remarks += counted.missing
             if each_run:
                 by_run[metric] = _by_run(counted, partial(bar.advance, 1, metric))
             by_row[metric], without = _by_row(found, metric, counted, by_run.get(metric, {}))
-            missing += without
+            remarks += [*without, *_contradictions(metric, by_row[metric])]
             num_segments = num_segments or len(next(iter(counted.beside_baseline.values()), ()))
             bar.advance(len(runs) - each_run * counted.num_known, metric)
     notes = [f"{name}: {note}" for name, each in systems.items() for note in each.notes if note != NO_TRANSLATIONS]
     test = systems[base.name].main if num_segments else None
     looks = looked_at(runs, systems)
-    return Outcome(test, num_segments, by_run, by_row, systems, looks, [*notes, *_in_words(missing)])
+    return Outcome(test, num_segments, by_run, by_row, systems, looks, [*notes, *_in_words(remarks)])
 
 
 def settings_of_tests() -> dict[str, int | float | None]:
@@ -112,7 +114,7 @@ def _by_run(counted: Counted, on_done: Callable[[], None]) -> dict[str, Measured
 
 def _by_row(
     found: Comparison, metric: str, counted: Counted, by_run: Mapping[str, Measured]
-) -> tuple[dict[str, Measured], list[Missing]]:
+) -> tuple[dict[str, Measured], list[Remark]]:
     """The score of each row, and its test against the baseline where all its runs compare.
 
     A single run is tested as such, but against a baseline of several seeds not at all.
@@ -127,20 +129,30 @@ def _by_row(
     try:
         results = compare_recipes([[known[run.name] for run in row.runs] for row in rows])
     except DataError as error:  # a single segment
-        return measured, [Missing(row.name, metric, f"not tested: {error}") for row in rows]
+        return measured, [Remark(row.name, metric, f"not tested: {error}") for row in rows]
     for row, result in zip(rows, results, strict=True):
         if len(row.runs) > 1:
             measured[row.name] = Measured.of_seeds(result)
         elif len(found.baseline.runs) > 1:
             measured[row.name] = replace(measured[row.name], versus=None)
     untested = [row.name for row in rows[1:] if measured[row.name].versus is None]
-    return measured, [Missing(name, metric, ONE_SEED) for name in untested]
+    return measured, [Remark(name, metric, ONE_SEED) for name in untested]
 
 
-def _in_words(missing: Sequence[Missing]) -> list[str]:
-    """What is not tested: for each reason by which metrics, of which systems."""
+def _contradictions(metric: str, measured: Mapping[str, Measured]) -> list[Remark]:
+    """Rows whose difference is significant though it may as well be 0, by the interval.
+
+    Randomisation asks whether it matters which system said what. Of systems that differ in kind (one writes a third of
+    the other) that may be so though their scores are as good as the same.
+    """
+    tests = {name: each.versus for name, each in measured.items() if each.versus is not None and each.versus.stands}
+    return [Remark(name, metric, HOLDS_ZERO) for name, test in tests.items() if test.low <= 0 <= test.high]
+
+
+def _in_words(remarks: Sequence[Remark]) -> list[str]:
+    """What is not tested, or not sure: for each reason by which metrics, of which systems."""
     metrics: dict[tuple[str, str], list[str]] = {}
-    for each in missing:
+    for each in remarks:
         metrics.setdefault((each.system, each.why), []).append(each.metric)
     systems: dict[tuple[str, str], list[str]] = {}
     for (system, why), names in metrics.items():

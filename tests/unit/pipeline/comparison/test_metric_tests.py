@@ -3,6 +3,7 @@
 import math
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,9 @@ from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.scoring.evaluation import Segments
 from tfm.pipeline.scoring.ledger import Look, enter, fingerprint
 from tfm.pipeline.scoring.metrics.registry import Score
-from tfm.pipeline.significance.paired_tests import Difference
+from tfm.pipeline.significance.paired_tests import Difference, Result, compare_systems
 from tfm.pipeline.significance.seeds import SeedDifference
+from tfm.pipeline.significance.segment_statistics import SegmentStatistics
 
 WORDS = "der hund läuft über die straße und ein kind sieht ihn ÄPFEL كلب 狗 schnell".split()
 DRAW = random.Random(1)
@@ -256,6 +258,24 @@ def test_a_metric_that_fails_costs_itself_alone(tmp_path: Path) -> None:
     assert found.rows["meteor"] == {}
     (note,) = found.notes
     assert note.startswith(f"a, b: meteor: not tested: {tmp_path}/nowhere")
+
+
+def test_a_significant_difference_whose_interval_holds_0_is_called_undecided(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of two systems that write little else than punctuation, one three times as much as the other."""
+    folders = [run_of(tmp_path / "good", REFERENCES), run_of(tmp_path / "bad", said(0.8), norm="post")]
+    assert outcome(folders).notes == []
+
+    def around_zero(systems: Sequence[SegmentStatistics], **more: Any) -> list[Result]:
+        first, second = compare_systems(systems, **more)
+        assert second.versus is not None
+        return [first, replace(second, versus=replace(second.versus, low=-90.0, high=0.0))]
+
+    monkeypatch.setattr(metric_tests, "compare_systems", around_zero)
+    found = outcome(folders)
+    assert versus_of(found.rows["exact_match"])["bad"].stands
+    assert found.notes == [f"bad: exact_match: {metric_tests.HOLDS_ZERO}"]
 
 
 def test_another_test_set_and_the_validation_split_are_tested_when_asked_for(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from tfm.pipeline.significance.resampling import (
     randomisation_p,
     seed_of_tests,
 )
-from tfm.pipeline.significance.segment_statistics import means, perplexities, segment_statistics
+from tfm.pipeline.significance.segment_statistics import means, perplexities, ratios, segment_statistics
 
 WORDS = "der die das Hund Katze für läuft, schläft; sieht. 3,5 Übel-keit nicht! (weiß) U.S. الكلب 狗".split(" ")
 CONFIG = EvaluationConfig()
@@ -161,6 +161,16 @@ def test_randomisation_equals_all_ways_to_swap() -> None:
         exact = np.mean(np.array(gaps) >= gap - 1e-12)
         assert 0.05 < exact < 0.5
         assert randomisation_p(baseline, system, trials=40_000) == pytest.approx(exact, abs=0.01)
+
+
+def test_ties_count_whatever_is_lost_in_rounding() -> None:
+    """The same values in tenths have the same p, though sums of tenths are not exact; two scores of 0 always tie."""
+    random = np.random.default_rng(1)
+    one, other = random.integers(0, 4, 20), random.integers(0, 4, 20)
+    whole, tenths = (randomisation_p(means(other * unit), means(one * unit), trials=500) for unit in (1.0, 0.1))
+    assert whole == tenths
+    nothing = [ratios([0, 0, 0, 0], wholes) for wholes in ([1, 2, 3, 4], [2, 2, 2, 2])]
+    assert randomisation_p(*nothing, trials=50) == 1
 
 
 def test_bootstrap_equals_all_resamples() -> None:
