@@ -158,7 +158,7 @@ class CorpusConfig(BaseModel):
             raise ValueError(f'"{code}" is no code of ISO 639-3, which has three small letters: "deu", "eng"')
         return code
 
-    @field_validator("epochs", mode="before")
+    @field_validator("epochs", "classes", mode="before")
     @classmethod
     def _range(cls, given: object) -> object:
         return tuple(given) if isinstance(given, list) else given  # as `_as_tuple`

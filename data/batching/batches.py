@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tfm.data.dataset.split import Column, Ids, Ints, Split
+from tfm.data.images.decoding import Pixels
+from tfm.data.images.preparation import Preparation
 from tfm.tokenizer.special import BOS_ID, EOS_ID
 
 
@@ -24,6 +26,8 @@ class PairBatch:
     source_lengths, target_lengths: (B,) rows of each sentence, including the end (or start) token.
     rows: (B,) the row number of each pair in its split.
     firsts: (W,) the rows of `source` at which words begin, if words are needed.
+    preparation: where sources are images. `source` is then their pixels (B, height, width, channels) uint8, which `to`
+    makes what a model reads (B, channels, height, width), and `source_lengths` are 1, one image each.
     """
 
     source: Tensor
@@ -33,6 +37,7 @@ class PairBatch:
     target_lengths: Tensor
     rows: Ints
     firsts: Tensor | None = None
+    preparation: Preparation | None = None
 
     @property
     def num_target_tokens(self) -> int:
@@ -41,8 +46,9 @@ class PairBatch:
 
     def to(self, device: torch.device | str) -> "PairBatch":
         """The same batch on `device`."""
+        source = self.source.to(device, non_blocking=True)
         return PairBatch(
-            source=self.source.to(device, non_blocking=True),
+            source=source if self.preparation is None else self.preparation(source),
             source_lengths=self.source_lengths,
             target_in=self.target_in.to(device, non_blocking=True),
             target_out=self.target_out.to(device, non_blocking=True),
@@ -109,7 +115,19 @@ def windows_of(text: Ids, starts: Ints, length: int | Ints) -> TextBatch:
 
 def make_pairs(split: Split, rows: Ints) -> PairBatch:
     """The batch of `rows` of a split, in that order."""
-    return _batch(split.source, split.target, rows, split.words)
+    batch = _batch(split.source, split.target, rows, split.words)
+    return batch if split.images is None else _seeing(batch, split.images.take(rows), split.images.preparation)
+
+
+def pairs_of_images(pixels: Pixels, targets: Sequence[Sequence[int]], preparation: Preparation) -> PairBatch:
+    """A batch of images (B, height, width, channels) and targets given as ids without start and end token."""
+    return _seeing(pairs_from_ids([[]] * len(pixels), targets), pixels, preparation)
+
+
+def _seeing(batch: PairBatch, pixels: Pixels, preparation: Preparation) -> PairBatch:
+    """The batch with images as sources."""
+    lengths = torch.ones(len(pixels), dtype=torch.long)
+    return replace(batch, source=torch.from_numpy(pixels), source_lengths=lengths, preparation=preparation)
 
 
 def pairs_from_ids(

@@ -46,7 +46,8 @@ class Resegmentation:
                 Column(each.values, each.starts[some[part]], each.lengths[some[part]])
                 for each, some in ((source, source_rows), (target, target_rows))
             )
-            yield Split(of_source, of_target, np.ones(len(part)))
+            images = None if split.images is None else split.images.of(rows[part])
+            yield Split(of_source, of_target, np.ones(len(part)), images=images)
 
     def _drawn(self, column: Column, rows: Ints, sampler: Sampler, number: tuple[int, int]) -> Column:
         """The texts of some rows with new pieces, or, where they would be too long, their old ones."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tfm.data.corpora.references import read_further
 from tfm.data.dataset.curriculum import CorpusEpochs, weights_of
 from tfm.data.dataset.directions import Directions
+from tfm.data.images.augmentation import Augmentation
 from tfm.data.images.preparation import Preparation
 from tfm.data.images.row_images import RowImages
 
@@ -130,7 +131,7 @@ class Split:
 class Dataset:
     """All splits of one `dataset/` folder; `tests` in the recipe's order, the main one first.
 
-    preparation: how images become what a model reads, where sources are images.
+    preparation: how images become what a model reads, where sources are images. augmentation: how training varies them.
     """
 
     train: Split
@@ -140,3 +141,4 @@ class Dataset:
     tokenizer_folder: Path
     directions: Directions = field(default_factory=dict)
     preparation: Preparation | None = None
+    augmentation: Augmentation | None = None

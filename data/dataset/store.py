@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from tfm.data.dataset.directions import Directions, read_directions
 from tfm.data.dataset.split import Column, Dataset, Ids, Ints, Split
 from tfm.data.errors import DataError
 from tfm.data.formats.arrow_stream import read_stream
+from tfm.data.images.augmentation import Augmentation
 from tfm.data.images.preparation import IMAGES_FILE, read_preparation
 from tfm.data.images.row_images import RowImages
 from tfm.data.images.store import load_images
@@ -126,8 +127,8 @@ def load_dataset(folder: Path) -> Dataset:
         tokenizer_folder=folder / TOKENIZER_FOLDER,
         directions=read_directions(about, folder / DATASET_FILE),
     )
-    if (folder / IMAGES_FILE).exists():
-        data = _with_images(data, folder)
+    if (data.tokenizer_folder / IMAGES_FILE).exists():
+        data = replace(_with_images(data, folder), augmentation=_augmentation(about, folder))
     if data.directions:
         splits = {"train": data.train, "valid": data.valid, **data.tests}
         said = {name: sum(each.rows for each in some) for name, some in data.directions.items()}
@@ -138,7 +139,7 @@ def load_dataset(folder: Path) -> Dataset:
 
 def _with_images(data: Dataset, folder: Path) -> Dataset:
     """The same dataset with the images of its rows. Raises DataError where a row has none."""
-    preparation = read_preparation(folder)
+    preparation = read_preparation(data.tokenizer_folder)
 
     def seen(split: Split, name: str) -> Split:
         store = load_images(folder / name / IMAGES_FOLDER)
@@ -150,6 +151,14 @@ def _with_images(data: Dataset, folder: Path) -> Dataset:
     tests = {name: seen(split, name) for name, split in data.tests.items()}
     train, valid = seen(data.train, "train"), seen(data.valid, "valid")
     return replace(data, train=train, valid=valid, tests=tests, preparation=preparation)
+
+
+def _augmentation(about: dict[str, Any], folder: Path) -> Augmentation:
+    """How training varies images. Raises DataError where dataset.json says no such thing."""
+    try:
+        return Augmentation(**about["augmentation"])
+    except (KeyError, TypeError, ValueError):
+        raise DataError("has no valid `augmentation`", file=folder / DATASET_FILE) from None
 
 
 def _factors(corpora: Sequence[dict[str, Any]], num_rows: int, file: Path) -> NDArray[np.float64] | float:
@@ -202,6 +211,7 @@ def write_about(
     batch_tokens: int,
     train_corpora: Sequence[dict[str, Any]],
     directions: Directions | None = None,
+    augmentation: Augmentation | None = None,
 ) -> None:
     """Write dataset.json, which `load_dataset` reads."""
     about = {
@@ -214,6 +224,8 @@ def write_about(
         about["directions"] = {
             split: [[each.source, each.target, each.rows] for each in some] for split, some in directions.items()
         }
+    if augmentation is not None:
+        about["augmentation"] = asdict(augmentation)
     _write_json(folder / DATASET_FILE, about)
 
 

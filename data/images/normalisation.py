@@ -10,9 +10,10 @@ def normalised(pixels: Tensor, statistics: ChannelStatistics) -> Tensor:
     """(x - mean) / deviation of each channel, by the figures of the training images.
 
     pixels: (B, height, width, channels) uint8, on any device. Returns (B, channels, height, width) float32. A channel
-    whose training values are all the same is only moved by its mean.
+    whose training values are all the same is only moved by its mean. In memory the channels of a pixel stay side by
+    side (torch's channels_last), as convolutions like them.
     """
     deviations = [each or 1.0 for each in statistics.deviations]
     mean = torch.tensor(statistics.means, dtype=torch.float32, device=pixels.device)
     scale = torch.tensor([1 / each for each in deviations], dtype=torch.float32, device=pixels.device)
-    return ((pixels.float() - mean) * scale).permute(0, 3, 1, 2).contiguous()
+    return pixels.to(torch.float32).sub_(mean).mul_(scale).permute(0, 3, 1, 2)

@@ -95,7 +95,7 @@ class FusedDecoderStep:
             norms = [*norms[1:], _Norm.of(model.decoder_norm)]
         self._layers = [_Layer.of(layer, norms[3 * i : 3 * i + 3]) for i, layer in enumerate(layers)]
         self._model, self._heads, self._loops = model, layers[0].attention.heads, loops
-        self.max_length, self.start = model.max_length, model.start
+        self.max_length, self.start, self.source_layout = model.max_length, model.start, model.source_layout
 
     def step(self, tokens: Tensor, state: TransformerState) -> tuple[Predict, TransformerState]:
         """The next token of every row (R,), as `EncoderDecoder.step`."""

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tfm.data.images.row_images import RowImages
 from tfm.model.cpu_kernels.dispatch import compiled_loops
 from tfm.model.fused.decoder_step import fused_or_plain
 from tfm.model.layers.linear import linear_layers, products_in
@@ -22,11 +23,11 @@ from tfm.pipeline.decoding.search.greedy import piece_by_piece
 from tfm.pipeline.decoding.search.hypothesis import EMPTY, Hypothesis, best_first
 from tfm.pipeline.decoding.search.one_sentence import one_by_one
 from tfm.pipeline.decoding.search.sampling import Sampling, key_of
+from tfm.pipeline.decoding.sources import ImageSources, TextSources
 from tfm.pipeline.decoding.stepper import StateT, Stepper
 from tfm.pipeline.decoding.workers import num_workers, search_all
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.devices import decoding_precision
-from tfm.tokenizer.special import EOS_ID
 
 SHARE = 1024
 """Sentences that are searched for in one go, of which `batch_sentences` side by side."""
@@ -37,7 +38,7 @@ NO_PHRASES = Phrases()
 
 def decode(
     stepper: Stepper[StateT],
-    sources: Sequence[Sequence[int]],
+    sources: Sequence[Sequence[int]] | RowImages,
     config: DecodingConfig,
     *,
     device: torch.device | str = "cpu",
@@ -47,17 +48,22 @@ def decode(
 ) -> list[list[Hypothesis]]:
     """The `config.n_best` hypotheses of each source, best first, in the order of the sources.
 
-    Sources are ids without end token; one longer than the model reads is cut (`is_too_long` tells), one without pieces
-    has the empty hypothesis. `prefixes` are ids that each hypothesis begins with, `phrases` what must and may not
-    come up. `on_done` is told how many more sources are done. The model must be in eval mode. Raises RecipeError where
-    more hypotheses are asked for than the beam has.
+    Sources are images, or ids without end token; one longer than the model reads is cut (`is_too_long` tells), one
+    without pieces has the empty hypothesis. `prefixes` are ids that each hypothesis begins with, `phrases` what must
+    and may not come up. `on_done` is told how many more sources are done. The model must be in eval mode. Raises
+    RecipeError where more hypotheses are asked for than the beam has.
     """
     if (reason := config.no_n_best()) is not None:
         raise RecipeError(reason)
+    reads = (
+        ImageSources(sources, stepper.max_length)
+        if isinstance(sources, RowImages)
+        else TextSources(sources, stepper.max_length)
+    )
     found: list[list[Hypothesis]] = [[EMPTY]] * len(sources)
     tell = on_done or (lambda _: None)
     # the longest first: if memory runs out, it does so at once
-    order = sorted((row for row, ids in enumerate(sources) if len(ids)), key=lambda row: -len(sources[row]))
+    order = reads.longest_first()
     workers = num_workers(device, len(order))
     side_by_side = max(1, workers)
     num_shares = side_by_side * math.ceil(len(order) / (side_by_side * SHARE))
@@ -68,10 +74,9 @@ def decode(
     @torch.inference_mode()
     def search(number: int, on_done: Callable[[int], None]) -> list[list[Hypothesis]]:
         rows = shares[number]
-        batch = [[*sources[row][: stepper.max_length - 1], EOS_ID] for row in rows]
         starts = None if prefixes is None else [prefixes[row] for row in rows]
         rules = LogitsRules.of(
-            [len(ids) for ids in batch],
+            reads.lengths(rows),
             config,
             stepper.max_length,
             starts,
@@ -80,7 +85,7 @@ def decode(
             continuing=phrases.continuing,
         )
         steps = fused_or_plain(stepper) if config.batch_sentences > 1 else stepper
-        return STRATEGIES[config.strategy](_Share(steps, batch, rules, config, torch.device(device), on_done))
+        return STRATEGIES[config.strategy](_Share(steps, reads, rows, rules, config, torch.device(device), on_done))
 
     pays = len(order) >= MANY_SENTENCES or config.batch_sentences == 1
     with (
@@ -104,28 +109,30 @@ def is_too_long(source: Sequence[int], stepper: Stepper[StateT]) -> bool:
 
 @dataclass(frozen=True)
 class _Share:
-    """Sources, end tokens included, that are decoded in one go, and how."""
+    """Sources that are decoded in one go, by their rows, and how."""
 
     stepper: Any
-    sources: list[list[int]]
+    sources: TextSources | ImageSources
+    rows: list[int]
     rules: LogitsRules
     config: DecodingConfig
     device: torch.device
     on_done: Callable[[int], None]
 
     def read(self) -> tuple[Tensor, Layout]:
-        """The ids (N,), and where each source begins and ends."""
-        lengths = torch.tensor([len(ids) for ids in self.sources])
-        ids = torch.tensor(list(chain.from_iterable(self.sources)), device=self.device)
-        return ids, Layout.of(lengths, self.device)
+        """The ids (N,) or images (B, ...), and where each source begins and ends."""
+        source, lengths = self.sources.read(self.rows, self.device)
+        return source, self.stepper.source_layout(source, lengths)
 
 
 def _search(share: _Share) -> list[list[Hypothesis]]:
     """The most probable hypotheses that a beam finds."""
     config, most = share.config, share.config.batch_sentences
     if config.beam == 1 and share.rules.forced is None:
-        if most == 1 and (found := one_by_one(share.stepper, share.sources, share.rules, share.on_done)) is not None:
-            return found
+        if most == 1 and isinstance(share.sources, TextSources):
+            texts = share.sources.whole(share.rows)
+            if (found := one_by_one(share.stepper, texts, share.rules, share.on_done)) is not None:
+                return found
         return piece_by_piece(share.stepper, *share.read(), share.rules, most=most, on_done=share.on_done)
     return beam_search(
         share.stepper,
@@ -141,9 +148,9 @@ def _search(share: _Share) -> list[list[Hypothesis]]:
 def _sample(share: _Share) -> list[list[Hypothesis]]:
     """Sampled hypotheses: `n_best` of each sentence, in parallel."""
     config, times, done = share.config, share.config.n_best, 0
-    keys = [key_of(config.seed, ids[:-1], sample) for ids in share.sources for sample in range(times)]
-    rules = share.rules.select(torch.arange(len(share.sources)).repeat_interleave(times))
-    drawn = replace(share, sources=[ids for ids in share.sources for _ in range(times)])
+    keys = [key_of(config.seed, key, sample) for key in share.sources.keys(share.rows) for sample in range(times)]
+    rules = share.rules.select(torch.arange(len(share.rows)).repeat_interleave(times))
+    drawn = replace(share, rows=[row for row in share.rows for _ in range(times)])
 
     def on_done(more: int) -> None:
         nonlocal done

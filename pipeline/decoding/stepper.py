@@ -37,8 +37,13 @@ class Stepper(Protocol[StateT]):
     def max_length(self) -> int:
         """The longest source (pieces and end token) and the longest target (begin token and pieces)."""
 
+    def source_layout(self, source: Tensor, lengths: Tensor, /) -> Layout:
+        """Where each source begins and ends among the rows that are read of it. lengths (B,): of texts; images (B, ...)
+        have their own."""
+
     def start(self, source: Tensor, layout: Layout, /) -> StateT:
-        """The state before the first step, one row a sentence; source (N,) holds the ids, each end token included."""
+        """The state before the first step, one row a sentence; source (N,) holds the ids, each end token included, or
+        images (B, channels, height, width)."""
 
     def step(self, tokens: Tensor, state: StateT, /) -> tuple[Predict, StateT]:
         """What may come after `tokens` (R,), one a row, and the state that has read them."""

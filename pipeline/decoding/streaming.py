@@ -39,6 +39,10 @@ class PromptedStepper(Generic[StateT]):
         self._model, self._prompt = model, [BOS_ID, *prompt]
         self.max_length = model.max_length - len(prompt)
 
+    def source_layout(self, source: Tensor, lengths: Tensor) -> Layout:
+        """Of sources of these lengths (B,)."""
+        return Layout.of(lengths, source.device)
+
     def start(self, source: Tensor, layout: Layout) -> StateT:
         """The state in which all of the prompt is read but its last piece."""
         prompts = torch.tensor([self._prompt] * layout.batch, device=source.device)

@@ -9,9 +9,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from tfm.data.batching.batches import PairBatch, pairs_from_ids, windows_of
+from tfm.data.batching.batches import PairBatch, pairs_from_ids, pairs_of_images, windows_of
 from tfm.data.batching.buckets import ordered_batches
 from tfm.data.errors import DataError
+from tfm.data.images.row_images import RowImages
 from tfm.model.layout import Layout
 from tfm.pipeline.decoding.search.greedy import exact_dtype
 from tfm.pipeline.decoding.stepper import StateT, Stepper
@@ -28,6 +29,7 @@ class Teachable(Protocol):
     def max_length(self) -> int: ...
     @property
     def output(self) -> Callable[[Tensor], Tensor]: ...
+    def source_layout(self, source: Tensor, lengths: Tensor, /) -> Layout: ...
     def __call__(self, source: Tensor, source_layout: Layout, target: Tensor, target_layout: Layout, /) -> Tensor: ...
 
 
@@ -41,12 +43,13 @@ class Readable(Protocol):
 
 def forced_log_probs(
     model: Teachable,
-    sources: Sequence[Sequence[int]],
+    sources: Sequence[Sequence[int]] | RowImages,
     targets: Sequence[Sequence[int]],
     *,
     device: torch.device | str = "cpu",
 ) -> npt.NDArray[np.float64]:
-    """log p(target | source) of each pair (n,), the sum over its pieces and the end token, in nats.
+    """log p(target | source) of each pair (n,), the sum over its pieces and the end token, in nats. Sources may be
+    images.
 
     Ids come without end token; a source longer than the model reads is cut, as `decode` cuts it. The model must be in
     eval mode. Raises DataError for a target that is longer than the model reads.
@@ -58,15 +61,26 @@ def forced_log_probs(
                 f"target {number} has {len(target)} pieces and the model reads at most {limit}: "
                 "it has no probability; omit it or train with a larger model.max_length"
             )
-    cut = [source[:limit] for source in sources]
-    source_lengths = np.array([len(ids) + 1 for ids in cut], dtype=np.int64)
+    pairs = _pairs(sources, targets, limit)
+    if isinstance(sources, RowImages):
+        source_lengths = np.ones(len(sources), np.int64)
+    else:
+        source_lengths = np.array([min(len(ids), limit) + 1 for ids in sources], dtype=np.int64)
     target_lengths = np.array([len(ids) + 1 for ids in targets], dtype=np.int64)
     sums = np.zeros(len(sources))
     with torch.inference_mode():
         for rows in ordered_batches(source_lengths, target_lengths, budget=TOKENS):
-            batch = pairs_from_ids([cut[row] for row in rows], [targets[row] for row in rows])
-            sums[rows] = _batch_sums(model, batch.to(device)).cpu().numpy()
+            sums[rows] = _batch_sums(model, pairs(rows).to(device)).cpu().numpy()
     return sums
+
+
+def _pairs(
+    sources: Sequence[Sequence[int]] | RowImages, targets: Sequence[Sequence[int]], limit: int
+) -> Callable[[npt.NDArray[np.int64]], PairBatch]:
+    """What makes the batch of some rows; texts are cut to so many pieces."""
+    if isinstance(sources, RowImages):
+        return lambda rows: pairs_of_images(sources.take(rows), [targets[row] for row in rows], sources.preparation)
+    return lambda rows: pairs_from_ids([sources[row][:limit] for row in rows], [targets[row] for row in rows])
 
 
 @torch.inference_mode()
@@ -89,14 +103,17 @@ def stepped_log_probs(
 
 
 def forced_log_probs_by_steps(
-    stepper: Any, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], *, device: torch.device | str
+    stepper: Any,
+    sources: Sequence[Sequence[int]] | RowImages,
+    targets: Sequence[Sequence[int]],
+    *,
+    device: torch.device | str,
 ) -> npt.NDArray[np.float64]:
     """What `forced_log_probs` says, of any `Stepper`: an ensemble has the mean of its members' probabilities."""
-    cut = [source[: stepper.max_length - 1] for source in sources]
-    batch = pairs_from_ids(cut, targets).to(device)
+    batch = _pairs(sources, targets, stepper.max_length - 1)(np.arange(len(targets))).to(device)
     with torch.inference_mode():
-        state = stepper.start(batch.source, Layout.of(batch.source_lengths, device))
-    begins = torch.full((len(cut),), BOS_ID, device=device)
+        state = stepper.start(batch.source, stepper.source_layout(batch.source, batch.source_lengths))
+    begins = torch.full((len(targets),), BOS_ID, device=device)
     found = stepped_log_probs(stepper, state, begins, [[*target, EOS_ID] for target in targets])
     return np.array([math.fsum(each) for each in found])
 
@@ -141,7 +158,8 @@ def forced_text_log_probs_by_steps(
 
 def _batch_sums(model: Teachable, batch: PairBatch) -> Tensor:
     """Sums of log-probabilities (B,), float64."""
-    source, target = (Layout.of(each, batch.source.device) for each in (batch.source_lengths, batch.target_lengths))
+    source = model.source_layout(batch.source, batch.source_lengths)
+    target = Layout.of(batch.target_lengths, batch.source.device)
     hidden = model(batch.source, source, batch.target_in, target)
     tokens = torch.from_numpy(_in_parts(model.output, hidden, batch.target_out))
     sentences = torch.repeat_interleave(batch.target_lengths.cpu())

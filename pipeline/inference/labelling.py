@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from tfm.data.batching.batches import PairBatch, pairs_from_ids
+from tfm.data.batching.batches import PairBatch, pairs_from_ids, pairs_of_images
 from tfm.data.batching.buckets import ordered_batches
 from tfm.data.dataset.unseen_labels import in_words, unseen_in
+from tfm.data.images.row_images import RowImages
 from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.model_io.loaded_model import LoadedModel
@@ -20,6 +21,7 @@ from tfm.pipeline.tasks.registry import task_of
 from tfm.pipeline.tasks.task import Labels, TaskContext
 
 TOKENS = 8192
+IMAGES = 64  # at a time
 
 
 def labels_instead(loaded: LoadedModel) -> bool:
@@ -109,6 +111,26 @@ def label(
     texts = iter(loaded.target_tokenizer.decode_batch([labels.ids for each in found for labels in each]))
     for each in found:
         yield [(next(texts), labels.log_prob, len(labels.ids)) for labels in each]
+
+
+def label_images(
+    loaded: LoadedModel, images: RowImages, on_done: Callable[[int], None] | None = None, *, n_best: int = 1
+) -> Iterator[list[tuple[str, float, int]]]:
+    """The `n_best` likeliest labels of each image, as `label` gives them of lines."""
+    device = next(loaded.model.parameters()).device
+    about = TaskContext(TrainingConfig(), loaded.config, loaded.source_tokenizer, loaded.target_tokenizer, TOKENS)
+    task: Any = task_of(about)
+    loaded.model.eval()
+    for begin in range(0, len(images), IMAGES):
+        pixels = images.take(np.arange(begin, min(begin + IMAGES, len(images))))
+        batch = pairs_of_images(pixels, [[]] * len(pixels), images.preparation)
+        with torch.inference_mode():
+            found = task.predict(loaded.model, batch.to(device), n_best)
+        texts = iter(loaded.target_tokenizer.decode_batch([labels.ids for each in found for labels in each]))
+        for each in found:
+            yield [(next(texts), labels.log_prob, len(labels.ids)) for labels in each]
+        if on_done is not None:
+            on_done(len(pixels))
 
 
 def _read(loaded: LoadedModel, lines: Sequence[str], cuts: Truncated) -> list[Source]:

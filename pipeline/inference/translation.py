@@ -14,6 +14,7 @@ from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.tasks.abilities import ABILITIES
 
 if TYPE_CHECKING:
+    from tfm.data.images.row_images import RowImages
     from tfm.pipeline.decoding.constraints.phrases import Phrases
     from tfm.pipeline.model_io.loaded_model import LoadedModel
 
@@ -63,54 +64,123 @@ def translate_lines(
     lines are done. Raises DataError where there are fewer prefixes or forced words than lines.
     A model that labels is asked for labels instead: the likeliest ones of each line, or one of each of its words.
     """
-    from tfm.pipeline.decoding.constraints.phrases import FORCED_NEED_A_BEAM, Phrases
-    from tfm.pipeline.decoding.decode import decode, is_too_long
+    from tfm.pipeline.decoding.decode import is_too_long
     from tfm.pipeline.inference.labelling import Truncated, label, labels_instead
 
+    if loaded.images is not None:
+        raise DataError("reads images, not text: give image files, or folders of them", file=loaded.folder)
     chunks = portions(zip(lines), chunk_lines, ready)
     if labels_instead(loaded):
-        if (reason := ABILITIES[loaded.config.task].no_n_best(config)) is not None:
-            raise RecipeError(reason)
+        _check_n_best(loaded, config)
         cuts = Truncated()
         for rows in chunks:
             for best in label(loaded, [line for (line,) in rows], cuts, on_done, n_best=config.n_best):
-                yield [Translation(one_line(text), log_prob, log_prob, count) for text, log_prob, count in best]
+                yield _as_labels(best)
         if (warning := cuts.warning(loaded.model.max_length - 1)) is not None:
             reporter.warn(warning)
         return
-    model = loaded.model.eval()
-    device = next(model.parameters()).device
-    starts, words = (None if each is None else iter(each) for each in (prefixes, forced))
-    if words is not None and (config.strategy != "search" or config.beam == 1):
-        raise RecipeError(FORCED_NEED_A_BEAM)
+    search = _Search.of(loaded, config, prefixes, forced, on_done)
     num_lines = num_cut = 0
     for rows in chunks:
-        chunk = [line for (line,) in rows]
-        sources = loaded.source_tokenizer.encode_batch(chunk)
-        targets = None if starts is None else _encode_prefixes(loaded, list(islice(starts, len(chunk))), chunk)
-        beside = None if words is None else _split_words(list(islice(words, len(chunk))), chunk)
-        phrases = Phrases.of(loaded.target_tokenizer, config, len(chunk), forced=beside)
-        _check_room(phrases, targets, model.max_length - 1)
-        num_lines += len(chunk)
-        num_cut += sum(is_too_long(source, model) for source in sources)
-        found = decode(model, sources, config, device=device, prefixes=targets, phrases=phrases, on_done=on_done)
-        texts = iter(loaded.target_tokenizer.decode_batch([list(each.ids) for n_best in found for each in n_best]))
-        for source, n_best in zip(sources, found, strict=True):
-            translations = [
-                Translation(one_line(next(texts)), each.score, each.log_prob, each.num_tokens) for each in n_best
-            ]
+        sources = loaded.source_tokenizer.encode_batch([line for (line,) in rows])
+        num_lines += len(sources)
+        num_cut += sum(is_too_long(source, loaded.model) for source in sources)
+        for source, translations in zip(sources, search(sources), strict=True):
             yield translations if source else [NOTHING]
     if num_cut:
         were = "was" if num_cut == 1 else "were"
         reporter.warn(
-            f"{num_cut} of {num_lines} sources {were} longer than the {model.max_length - 1} pieces that the model "
-            f"reads, and {were} cut"
+            f"{num_cut} of {num_lines} sources {were} longer than the {loaded.model.max_length - 1} pieces that the "
+            f"model reads, and {were} cut"
         )
 
 
-def _encode_prefixes(loaded: "LoadedModel", prefixes: list[str], lines: list[str]) -> list[list[int]]:
-    """Ids of the prefixes of these lines."""
-    if len(prefixes) < len(lines):
+def translate_images(
+    loaded: "LoadedModel",
+    images: Iterable["RowImages"],
+    config: DecodingConfig,
+    *,
+    prefixes: Iterable[str] | None = None,
+    forced: Iterable[str] | None = None,
+    on_done: Callable[[int], None] | None = None,
+) -> Iterator[list[Translation]]:
+    """The `config.n_best` captions, or labels, of each image, best first; images come in portions, and stay in order.
+
+    The rest as `translate_lines`. Raises DataError where the model reads text.
+    """
+    from tfm.pipeline.inference.labelling import label_images, labels_instead
+
+    if loaded.images is None:
+        raise DataError("reads text, not images", file=loaded.folder)
+    if labels_instead(loaded):
+        _check_n_best(loaded, config)
+        for some in images:
+            yield from map(_as_labels, label_images(loaded, some, on_done, n_best=config.n_best))
+        return
+    search = _Search.of(loaded, config, prefixes, forced, on_done)
+    for some in images:
+        yield from search(some)
+
+
+def _check_n_best(loaded: "LoadedModel", config: DecodingConfig) -> None:
+    if (reason := ABILITIES[loaded.config.task].no_n_best(config)) is not None:
+        raise RecipeError(reason)
+
+
+def _as_labels(best: Sequence[tuple[str, float, int]]) -> list[Translation]:
+    return [Translation(one_line(text), log_prob, log_prob, count) for text, log_prob, count in best]
+
+
+@dataclass(frozen=True)
+class _Search:
+    """Finds hypotheses of some sources at a time. starts, words: what they begin with, and what must come up."""
+
+    loaded: "LoadedModel"
+    config: DecodingConfig
+    starts: Iterator[str] | None
+    words: Iterator[str] | None
+    on_done: Callable[[int], None] | None
+
+    @classmethod
+    def of(
+        cls,
+        loaded: "LoadedModel",
+        config: DecodingConfig,
+        prefixes: Iterable[str] | None,
+        forced: Iterable[str] | None,
+        on_done: Callable[[int], None] | None,
+    ) -> "_Search":
+        """Of these prefixes and forced words, one for each source. Raises RecipeError where there is no beam."""
+        from tfm.pipeline.decoding.constraints.phrases import FORCED_NEED_A_BEAM
+
+        if forced is not None and (config.strategy != "search" or config.beam == 1):
+            raise RecipeError(FORCED_NEED_A_BEAM)
+        loaded.model.eval()
+        starts, words = (None if each is None else iter(each) for each in (prefixes, forced))
+        return cls(loaded, config, starts, words, on_done)
+
+    def __call__(self, sources: "Sequence[Sequence[int]] | RowImages") -> Iterator[list[Translation]]:
+        """The best hypotheses of each source, which is ids or an image."""
+        from tfm.pipeline.decoding.constraints.phrases import Phrases
+        from tfm.pipeline.decoding.decode import decode
+
+        loaded, model, count = self.loaded, self.loaded.model, len(sources)
+        targets = None if self.starts is None else _encode_prefixes(loaded, list(islice(self.starts, count)), count)
+        beside = None if self.words is None else _split_words(list(islice(self.words, count)), count)
+        phrases = Phrases.of(loaded.target_tokenizer, self.config, count, forced=beside)
+        _check_room(phrases, targets, model.max_length - 1)
+        device = next(model.parameters()).device
+        found = decode(
+            model, sources, self.config, device=device, prefixes=targets, phrases=phrases, on_done=self.on_done
+        )
+        texts = iter(loaded.target_tokenizer.decode_batch([list(each.ids) for n_best in found for each in n_best]))
+        for n_best in found:
+            yield [Translation(one_line(next(texts)), each.score, each.log_prob, each.num_tokens) for each in n_best]
+
+
+def _encode_prefixes(loaded: "LoadedModel", prefixes: list[str], num_lines: int) -> list[list[int]]:
+    """Ids of the prefixes of so many lines."""
+    if len(prefixes) < num_lines:
         raise DataError("there are fewer prefixes than lines: give one for each line, empty for none")
     limit = loaded.model.max_length - 1
     encoded = loaded.target_tokenizer.encode_batch(prefixes)
@@ -120,9 +190,9 @@ def _encode_prefixes(loaded: "LoadedModel", prefixes: list[str], lines: list[str
     return encoded
 
 
-def _split_words(forced: list[str], lines: list[str]) -> list[list[str]]:
-    """The words and phrases of these lines."""
-    if len(forced) < len(lines):
+def _split_words(forced: list[str], num_lines: int) -> list[list[str]]:
+    """The words and phrases of so many lines."""
+    if len(forced) < num_lines:
         raise DataError("there are fewer lines of forced words than lines: give one for each line, empty for none")
     return [split_phrases(each) for each in forced]
 

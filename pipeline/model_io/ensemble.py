@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from tfm.data.errors import DataError
+from tfm.data.images.preparation import IMAGES_FILE
 from tfm.model.layers.log_probs import Predict
 from tfm.model.layout import Layout
 from tfm.pipeline.artifacts.manifest import Manifest, open_artifact
@@ -52,9 +53,16 @@ class Ensemble(nn.Module):
         """A state of so many texts of which nothing has been read."""
         return EnsembleState(tuple(each.begin(batch, device) for each in self.members))
 
+    def source_layout(self, source: Tensor, lengths: Tensor) -> Layout:
+        """That of the first model; those of images may differ in how many tokens an image is to them."""
+        found: Layout = self.members[0].source_layout(source, lengths)
+        return found
+
     def start(self, source: Tensor, layout: Layout) -> EnsembleState:
-        """Read source ids (N,); a state of one row a sentence."""
-        return EnsembleState(tuple(each.start(source, layout) for each in self.members))
+        """Read source ids (N,) or images; a state of one row a sentence."""
+        return EnsembleState(
+            tuple(each.start(source, each.source_layout(source, layout.lengths)) for each in self.members)
+        )
 
     def step(self, tokens: Tensor, state: EnsembleState) -> tuple[Predict, EnsembleState]:
         """The next token of every row (R,) -> log of the mean probabilities, when asked for, and the state after it."""
@@ -99,6 +107,10 @@ def _check_work(one: LoadedModel, other: LoadedModel) -> None:
 
 
 def _check_pieces(one: Manifest, other: Manifest) -> None:
+    if IMAGES_FILE in one.files or IMAGES_FILE in other.files:
+        own, its = (each.files[IMAGES_FILE].sha256 if IMAGES_FILE in each.files else "" for each in (one, other))
+        if own != its:
+            raise DataError(f"no ensemble with {one.path}: it reads images in another way", file=other.path)
     for side in (SOURCE, TARGET):
         own, its = (each.files[SHARED if SHARED in each.files else side].sha256 for each in (one, other))
         if own != its:

@@ -15,27 +15,35 @@ from torch.overrides import TorchFunctionMode
 
 from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.errors import DataError
+from tfm.data.images.preparation import IMAGES_FILE, Preparation, read_preparation
 from tfm.data.json_documents import read_json
 from tfm.model.build import build
 from tfm.model.config import ModelConfig
+from tfm.model.vision.image_shape import ImageShape
 from tfm.pipeline.artifacts.manifest import Input, Manifest, read_artifact
 from tfm.pipeline.runtime.devices import resolve_device
 from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
 
-TOKENIZER_FILES = (SHARED, SOURCE, TARGET)
+TOKENIZER_FILES = (SHARED, SOURCE, TARGET, IMAGES_FILE)
+"""What a model reads its input by, as a dataset and a model keep it; each has some of them."""
 MAX_HEADER = 16 * 2**20
 Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model with the tokenizers it was trained with. What the network can be asked follows from `config.task`."""
+    """A model with the tokenizers it was trained with. What the network can be asked follows from `config.task`.
+
+    images: how images become what the network reads, where its sources are images; it then has no use for
+    `source_tokenizer`, which is the target's.
+    """
 
     model: Any
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
     config: ModelConfig
     folder: Path
+    images: Preparation | None = None
 
     def towards(self, language: str | None) -> "LoadedModel":
         """The model that translates into a language: its sources begin with the language's token.
@@ -64,7 +72,7 @@ def save_model(folder: Path, config: ModelConfig, weights: dict[str, Tensor], to
 
 
 def copy_tokenizer(source: Path, target: Path) -> None:
-    """Copy the tokenizer's files, one shared or one a side."""
+    """Copy the tokenizer's files, one shared or one a side, and what images are read by."""
     names = [name for name in TOKENIZER_FILES if (source / name).exists()]
     if not names:
         raise DataError("has no tokenizer", file=source)
@@ -86,27 +94,43 @@ def put_together(
     config: ModelConfig,
     tokenizers: tuple[Tokenizer, Tokenizer],
     weights: dict[str, Tensor],
+    images: Preparation | None,
     folder: Path,
     device: str = "auto",
     dtype: torch.dtype = torch.float32,
 ) -> LoadedModel:
     """A model in eval mode from its parts, which were read in `folder`."""
     source, target = tokenizers
-    model = build(config, source_vocab=source.vocab_size, target_vocab=target.vocab_size)
+    shape = image_shape(images)
+    model = build(config, source_vocab=source.vocab_size, target_vocab=target.vocab_size, image=shape)
     load_weights(model, weights, folder)
     model.to(device=resolve_device(device), dtype=dtype).eval()
-    return LoadedModel(model, source, target, config, folder)
+    return LoadedModel(model, source, target, config, folder, images)
 
 
-def _parts(made: Manifest) -> tuple[ModelConfig, tuple[Tokenizer, Tokenizer], dict[str, Tensor]]:
-    """What a published model is put together from: config, tokenizers of source and target, weights."""
+def image_shape(images: Preparation | None) -> ImageShape | None:
+    """The shape of images as a network knows it."""
+    return None if images is None else ImageShape(images.shape.height, images.shape.width, images.shape.channels)
+
+
+def read_images(config: ModelConfig, folder: Path, shown: Path | None = None) -> Preparation | None:
+    """How a model reads images, in the folder of its tokenizers; None where it reads text."""
+    return None if config.vision is None else read_preparation(folder, shown)
+
+
+def _parts(
+    made: Manifest,
+) -> tuple[ModelConfig, tuple[Tokenizer, Tokenizer], dict[str, Tensor], Preparation | None]:
+    """What a published model is put together from: config, tokenizers of source and target, weights, images."""
     folder, shown = made.folder, made.path
     try:
         config = ModelConfig.model_validate(read_json(folder / "config.json", shown=shown / "config.json"))
         source, target = load_pair(folder)
         sizes = {"source_vocab": source.vocab_size, "target_vocab": target.vocab_size}
-        check_fit(shapes_of(config, **sizes), shapes_in(folder / "model.safetensors"), shown)
-        return config, (source, target), load_file(folder / "model.safetensors")
+        images = read_images(config, folder, shown)
+        wanted = shapes_of(config, **sizes, image=image_shape(images))
+        check_fit(wanted, shapes_in(folder / "model.safetensors"), shown)
+        return config, (source, target), load_file(folder / "model.safetensors"), images
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join(map(str, problem["loc"]))
@@ -134,11 +158,11 @@ class _Undrawn(TorchFunctionMode):
         return kwargs["tensor"] if func is torch.nn.init.normal_ else func(*args, **(kwargs or {}))
 
 
-def shapes_of(config: ModelConfig, *, source_vocab: int, target_vocab: int) -> Shapes:
+def shapes_of(config: ModelConfig, *, source_vocab: int, target_vocab: int, image: ImageShape | None = None) -> Shapes:
     """The shapes of a model's weights, found without memory for any of them."""
     try:
         with torch.device("meta"), _Undrawn():
-            model = build(config, source_vocab=source_vocab, target_vocab=target_vocab)
+            model = build(config, source_vocab=source_vocab, target_vocab=target_vocab, image=image)
     except RuntimeError as error:  # numbers beyond what a tensor's size may be
         raise ValueError(str(error)) from error
     weights = model.state_dict(keep_vars=True)  # parameters, and what else a model is saved with

@@ -9,6 +9,7 @@ from typing import Any
 
 from tfm.data.dataset.directions import Direction, rows_of
 from tfm.data.errors import DataError
+from tfm.data.images.row_images import RowImages
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.breakdown import (
@@ -31,13 +32,17 @@ NUM_SHOWN = 5  # samples printed at the end of an evaluation
 
 @dataclass(frozen=True)
 class Segments:
-    """A test set with its hypotheses, line by line; without sources where only files to compare are given."""
+    """A test set with its hypotheses, line by line; without sources where only files to compare are given.
+
+    images: of a test set of images, whose `sources` are their names.
+    """
 
     name: str
     sources: Sequence[str] | None
     hypotheses: Sequence[str]
     references: Sequence[Sequence[str]]
     directions: Sequence[Direction] = ()  # the languages of its rows, of a dataset that says them
+    images: RowImages | None = None
 
     def by_direction(self) -> list["Segments"]:
         """The segments of each direction, called NAME.eng-deu; none where there are not several."""
@@ -133,8 +138,8 @@ def assess(
     names = [name for name in config.metrics if name in METRICS and name not in without]
     with reporter.bar(f"scoring {segments.name}", len(names) + 2, "parts") as bar:
         scores = score_texts(hypotheses, references, config, lambda name: bar.advance(1, name))
-        length_of = "reference" if sources is None else "source"
-        lengths = by_length(references[0] if sources is None else sources, hypotheses, references, config, without)
+        texts = references[0] if sources is None or segments.images is not None else sources
+        lengths = by_length(texts, hypotheses, references, config, without)
         bar.advance(1, "lengths")
         worst = worst_samples(sources, hypotheses, references, config.samples, config=config)
         bar.advance(1, "samples")
@@ -143,7 +148,7 @@ def assess(
         num_segments=len(hypotheses),
         scores={**scores, **(extra or {})},
         lengths=lengths,
-        length_of=length_of,
+        length_of="source" if texts is sources else "reference",
         worst=worst,
         random=random_samples(sources, hypotheses, references, config.samples, seed, config=config),
         shown=random_samples(sources, hypotheses, references, NUM_SHOWN, seed, config=config),

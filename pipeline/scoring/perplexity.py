@@ -10,6 +10,7 @@ import numpy as np
 
 from tfm.data.dataset.directions import Direction
 from tfm.data.errors import DataError
+from tfm.data.images.row_images import RowImages
 from tfm.pipeline.decoding.teacher_forcing import forced_log_probs, forced_log_probs_by_steps
 from tfm.pipeline.model_io.ensemble import Ensemble
 from tfm.pipeline.model_io.loaded_model import LoadedModel
@@ -94,7 +95,7 @@ def _source_ids(loaded: LoadedModel, sources: Sequence[str], directions: Sequenc
 
 def perplexity(
     loaded: LoadedModel,
-    sources: Sequence[str],
+    sources: Sequence[str] | RowImages,
     references: Sequence[Sequence[str]],
     *,
     reporter: Reporter,
@@ -107,7 +108,8 @@ def perplexity(
     directions: the languages of the sources, row by row, for a model of several.
     """
     limit = loaded.model.max_length - 1  # one row is the end token's
-    source_ids = _source_ids(loaded, sources, directions)
+    images = sources if isinstance(sources, RowImages) else None
+    source_ids = [[]] * len(sources) if isinstance(sources, RowImages) else _source_ids(loaded, sources, directions)
     pairs: list[Pair] = []
     num_empty = num_long = 0
     for reference in references:
@@ -137,7 +139,7 @@ def perplexity(
     )
     num_pieces = counts.num_tokens - counts.num_segments
     warn_of_unknown("the references", counts.num_unknown, num_pieces, reporter)
-    likelihoods = _by_segment(len(sources), _log_probs(loaded, pairs, reporter))
+    likelihoods = _by_segment(len(sources), _log_probs(loaded, pairs, images, reporter))
     return perplexity_scores(likelihoods.total, counts, loaded.target_tokenizer.vocab_size), likelihoods
 
 
@@ -153,7 +155,9 @@ def _by_segment(count: int, scored: Iterable[tuple[Pair, float]]) -> Likelihoods
     return Likelihoods(np.fromiter(sums, np.float64, count), pieces, words)
 
 
-def _log_probs(loaded: LoadedModel, pairs: Iterable[Pair], reporter: Reporter) -> Iterator[tuple[Pair, float]]:
+def _log_probs(
+    loaded: LoadedModel, pairs: Iterable[Pair], images: RowImages | None, reporter: Reporter
+) -> Iterator[tuple[Pair, float]]:
     """log p(target, end | source) of each pair; sentences of like length share a batch."""
     device = next(loaded.model.parameters()).device
     score = forced_log_probs_by_steps if isinstance(loaded.model, Ensemble) else forced_log_probs
@@ -161,7 +165,8 @@ def _log_probs(loaded: LoadedModel, pairs: Iterable[Pair], reporter: Reporter) -
     with reporter.bar("perplexity", len(pairs), "segments") as bar:
         for start in range(0, len(pairs), _CHUNK):
             chunk = pairs[start : start + _CHUNK]
-            sources, targets = [pair.source for pair in chunk], [pair.target for pair in chunk]
+            texts, targets = [pair.source for pair in chunk], [pair.target for pair in chunk]
+            sources = texts if images is None else images.of(np.array([pair.row for pair in chunk]))
             sums = score(loaded.model, sources, targets, device=device)
             yield from zip(chunk, map(float, sums), strict=True)
             bar.advance(len(chunk))

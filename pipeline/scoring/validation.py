@@ -6,12 +6,15 @@ Of several directions each has its own figures, and the means of them are what t
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import zip_longest
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from tfm.data.errors import DataError
+from tfm.data.images.row_images import RowImages
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.inference.translation import one_line
@@ -42,26 +45,41 @@ class Translator:
         *,
         before: str | None = None,
     ) -> None:
-        self.sources = split.source.lists()
-        self.references = [one_line(text) for text in split.texts()[1]]
+        texts = [one_line(text) for text in split.texts()[1]]
+        self.sources: list[list[int]] | RowImages = split.source.lists()
+        self.references = [texts]
+        if split.images is not None:
+            self.sources, self.references = by_image(split.images, texts)
         if before is not None:
             evaluation = evaluation.model_copy(update={"bleu_tokenize": tokenizer_of(before)})
-        self.evaluation = resolved(evaluation, [self.references]).model_copy(update={"metrics": ("bleu",)})
-        for reason in too_long([], [self.references], self.evaluation).values():
+        self.evaluation = resolved(evaluation, self.references).model_copy(update={"metrics": ("bleu",)})
+        for reason in too_long([], self.references, self.evaluation).values():
             raise DataError(f"validation target: {reason} for BLEU; shorten it, or set validation.bleu = false")
-        self.why_not = left_out([], [self.references], self.evaluation).get("bleu")
+        self.why_not = left_out([], self.references, self.evaluation).get("bleu")
         self.target_tokenizer, self.decoding = target_tokenizer, decoding
 
     def bleu(self, model: Any, world: World, pause: Callable[[], None]) -> Score:
         """BLEU of the best hypotheses; every process translates its share of the sentences."""
-        share = [source for _, source in world.share(self.sources)]
+        rows = [row for row, _ in world.share(range(len(self.sources)))]
+        sources = self.sources
+        share = sources.of(np.array(rows)) if isinstance(sources, RowImages) else [sources[row] for row in rows]
         with fits(lambda: "validation: translating does not fit in memory; lower decoding.batch_sentences"):
             found = decode(model, share, self.decoding, device=world.device, on_done=lambda _: pause())
         texts = self.target_tokenizer.decode_batch([list(hypotheses[0].ids) for hypotheses in found])
         hypotheses = [""] * len(self.sources)
         for rank, part in enumerate(world.gather(texts)):
             hypotheses[rank :: world.size] = map(one_line, part)
-        return bleu(hypotheses, [self.references], self.evaluation)
+        return bleu(hypotheses, self.references, self.evaluation)
+
+
+def by_image(images: RowImages, captions: Sequence[str]) -> tuple[RowImages, list[list[str]]]:
+    """Each image once, and columns of its captions: the first of each, the second of each or "" without one ..."""
+    of_image: dict[int, list[int]] = {}
+    for row, image in enumerate(images.store.rows.tolist()):
+        of_image.setdefault(image, []).append(row)
+    firsts = np.array([rows[0] for rows in of_image.values()])
+    columns = zip_longest(*([captions[row] for row in rows] for rows in of_image.values()), fillvalue="")
+    return images.of(firsts), [list(column) for column in columns]
 
 
 class Validator:

@@ -244,12 +244,16 @@ def _assess(
     if "perplexity" in config.metrics:
         if loaded is not None and not ABILITIES[loaded.config.task].translates:
             missing["perplexity"] = f"does not apply to references: the model was trained for {loaded.config.task}"
+        elif loaded is not None and loaded.images is not None and segments.images is None:
+            missing["perplexity"] = "needs the images, which only a recipe's test sets have"
         elif loaded is not None and segments.sources is not None:
             # here, not at the top: scoring files alone needs no torch
             from tfm.pipeline.scoring.perplexity import perplexity
 
-            texts_scored = segments.sources, segments.references
-            of_model, likelihoods = perplexity(loaded, *texts_scored, reporter=reporter, directions=segments.directions)
+            read = segments.sources if segments.images is None else segments.images
+            of_model, likelihoods = perplexity(
+                loaded, read, segments.references, reporter=reporter, directions=segments.directions
+            )
             extra |= of_model
         elif asked:
             missing["perplexity"] = "needs a model and a source: give --model DIR and --source FILE"

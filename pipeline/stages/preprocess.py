@@ -27,6 +27,7 @@ from tfm.data.dataset.unwritable import Unwritable
 from tfm.data.dataset_report import MOST_SHOWN, CorpusCount, SplitCount, batches_line, make_report, tables
 from tfm.data.errors import DataError
 from tfm.data.image_config import ImagesConfig
+from tfm.data.images.augmentation import Augmentation
 from tfm.data.images.decoding import Shape
 from tfm.data.images.preparation import Preparation
 from tfm.data.images.store import ImageWriter, load_images, write_images
@@ -88,10 +89,11 @@ def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequenc
             batch_tokens=data.batch_tokens,
             train_corpora=[each.as_json() for each in counts["train"].corpora],
             directions=_directions(counts),
+            augmentation=_augmentation(data.images),
         )
         if data.images is not None:
             of_training = load_images(draft.folder / "train" / IMAGES_FOLDER)
-            Preparation(of_training.shape, of_training.statistics).write(draft.folder)
+            Preparation(of_training.shape, of_training.statistics).write(draft.folder / TOKENIZER_FOLDER)
         report = make_report(counts, budget=data.batch_tokens, seed=data.split_seed)
         text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
         (draft.folder / "report.json").write_text(text, encoding="utf-8")
@@ -179,6 +181,10 @@ def _encode(
 def _write_images(folder: Path, config: ImagesConfig) -> AbstractContextManager[ImageWriter]:
     """What writes the images of a split."""
     return write_images(folder / IMAGES_FOLDER, Shape(config.height, config.width, 3 if config.colour else 1))
+
+
+def _augmentation(config: ImagesConfig | None) -> Augmentation | None:
+    return None if config is None else Augmentation(config.shift, config.flip, config.crop)
 
 
 def _chunks(

@@ -10,13 +10,23 @@ from itertools import islice, tee
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tfm.data.dataset.directions import Direction
 from tfm.data.dataset.store import load_dataset
+from tfm.data.images.row_images import RowImages
 from tfm.data.lines import open_lines
 from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, open_artifact, publish, read_artifact
 from tfm.pipeline.artifacts.compatibility import check_tokenizer
 from tfm.pipeline.config import DecodingConfig, Device, Scored
-from tfm.pipeline.inference.translation import Translation, as_json, one_line, reference_file, translate_lines
+from tfm.pipeline.inference.translation import (
+    Translation,
+    as_json,
+    one_line,
+    reference_file,
+    translate_images,
+    translate_lines,
+)
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.aligned_files import splits_scored
 
@@ -24,6 +34,8 @@ if TYPE_CHECKING:
     from tfm.pipeline.model_io.loaded_model import LoadedModel
 
 # torch is imported where it is needed: a stage that is up to date reports so without it
+
+CHUNK_IMAGES = 8192
 
 
 def plan_tests(
@@ -94,9 +106,22 @@ def translate_tests(
                 with open(draft.folder / reference_file(name, number), "w", encoding="utf-8", newline="\n") as file:
                     file.writelines(one_line(reference) + "\n" for reference in column)
             with reporter.bar(f"translating {name}", len(sources), "sentences") as bar:
+                if split.images is not None:
+                    shown = partial(_of_images, loaded, split.images, config, bar.advance)
+                    _write(draft, name, f"{name}.source", sources, shown, reporter, what="images")
+                    continue
                 found = partial(translate_lines, config=config, reporter=reporter, on_done=bar.advance)
                 directed = partial(_directed, found, loaded, data.directions.get(name, ()))
                 _write(draft, name, f"{name}.source", sources, directed, reporter)
+
+
+def _of_images(
+    loaded: "LoadedModel", images: RowImages, config: DecodingConfig, on_done: Callable[[int], None], _: Iterable[str]
+) -> Iterator[list[Translation]]:
+    """The captions or labels of a split's images."""
+    rows = range(0, len(images), CHUNK_IMAGES)
+    portions = (images.of(np.arange(first, min(first + CHUNK_IMAGES, len(images)))) for first in rows)
+    return translate_images(loaded, portions, config, on_done=on_done)
 
 
 def _directed(
@@ -162,6 +187,8 @@ def _write(
     sources: Iterable[str],
     translate: Callable[[Iterable[str]], Iterator[list[Translation]]],
     reporter: Reporter,
+    *,
+    what: str = "sentences",
 ) -> None:
     """Write the translations of one text into a draft, and what they took into its figures."""
     began = time.monotonic()
@@ -180,4 +207,4 @@ def _write(
     seconds = time.monotonic() - began
     rate = num_tokens / seconds
     draft.figures[name] = {"sentences": num_lines, "seconds": round(seconds, 3), "tokens_per_second": round(rate, 1)}
-    reporter.line(f"{name}: {num_lines:,} sentences in {seconds:.1f} s, {rate:,.0f} tokens a second")
+    reporter.line(f"{name}: {num_lines:,} {what} in {seconds:.1f} s, {rate:,.0f} tokens a second")

@@ -8,7 +8,6 @@ from tfm.data.batching.batches import PairBatch
 from tfm.data.dataset.split import Dataset
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig
-from tfm.model.layout import Layout
 from tfm.pipeline.tasks.losses import output_loss
 from tfm.pipeline.tasks.task import (
     Counts,
@@ -25,13 +24,13 @@ from tfm.pipeline.tasks.task import (
 class Classification(PairTask):
     """Source -> the one piece of the target."""
 
-    def __init__(self, label_smoothing: float) -> None:
-        self.label_smoothing = label_smoothing
+    def __init__(self, label_smoothing: float, image_tokens: int = 1) -> None:
+        self.label_smoothing, self.image_tokens = label_smoothing, image_tokens
 
     @classmethod
     def of(cls, about: TaskContext) -> Self:
         """The task as a recipe has it."""
-        return cls(about.config.label_smoothing)
+        return cls(about.config.label_smoothing, about.image_tokens)
 
     def loss(self, model: Any, batch: PairBatch) -> Loss:
         """Label-smoothed cross-entropy of the labels, summed."""
@@ -60,7 +59,7 @@ class Classification(PairTask):
 
 
 def _hidden(model: Any, batch: PairBatch) -> Tensor:
-    hidden: Tensor = model(batch.source, Layout.of(batch.source_lengths, batch.source.device))
+    hidden: Tensor = model(batch.source, model.source_layout(batch.source, batch.source_lengths))
     return hidden
 
 

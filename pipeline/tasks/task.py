@@ -96,13 +96,17 @@ class Epochs:
 
 @dataclass(frozen=True)
 class TaskContext:
-    """What a task is made from."""
+    """What a task is made from.
+
+    image_tokens: how many tokens the model makes of an image, where sources are images.
+    """
 
     config: TrainingConfig
     model: ModelConfig
     source: Tokenizer
     target: Tokenizer
     batch_tokens: int
+    image_tokens: int = 1
 
 
 def nothing_in(epoch: int) -> DataError:
@@ -137,11 +141,12 @@ class Task(Protocol):
 class PairTask:
     """The part of a task that concerns its examples, where they are the pairs of a dataset, or one side of them.
 
-    nothing: what a split has of which nothing is predicted.
+    nothing: what a split has of which nothing is predicted. image_tokens: how many tokens of a batch an image is.
     """
 
     has_perplexity = True
     nothing = "no examples"
+    image_tokens = 1
 
     def batch(self, split: Split, rows: Rows) -> Any:
         """The examples at these row numbers as one batch."""
@@ -149,6 +154,8 @@ class PairTask:
 
     def lengths(self, split: Split) -> tuple[Ints, Ints]:
         """(rows,) tokens a side that a batch holds of each example, end tokens counted."""
+        if split.images is not None:
+            return np.full(len(split), self.image_tokens), split.target_lengths + 1
         return split.source_lengths + 1, split.target_lengths + 1
 
     def predictions(self, split: Split) -> Ints:
@@ -188,7 +195,8 @@ class PairTask:
             if not self.predictions(split).any():
                 raise DataError(f"the {name} split has {self.nothing}; make the dataset again with more data")
         for name, split in (("train", data.train), ("valid", data.valid)):
-            longer = np.maximum(*self.lengths(split))
+            lengths = self.lengths(split)
+            longer = np.maximum(*lengths) if split.images is None else lengths[1]
             too_long = int((longer > model.max_length).sum())
             if too_long:
                 remedy = "raise it, or lower data.limits.max_length" if name == "train" else "raise it"

@@ -20,13 +20,13 @@ class Translation(PairTask):
     flat_rows: in training batches are not padded, but filled up to this number of rows a side.
     """
 
-    def __init__(self, label_smoothing: float, flat_rows: int | None = None) -> None:
-        self.label_smoothing, self.flat_rows = label_smoothing, flat_rows
+    def __init__(self, label_smoothing: float, flat_rows: int | None = None, image_tokens: int = 1) -> None:
+        self.label_smoothing, self.flat_rows, self.image_tokens = label_smoothing, flat_rows, image_tokens
 
     @classmethod
     def of(cls, about: TaskContext) -> Self:
         """The task as a recipe has it."""
-        return cls(about.config.label_smoothing, flat_rows(about))
+        return cls(about.config.label_smoothing, flat_rows(about), about.image_tokens)
 
     def loss(self, model: Any, batch: PairBatch) -> Loss:
         """Label-smoothed cross-entropy, summed."""
@@ -66,7 +66,7 @@ def _hidden(model: Any, batch: PairBatch, flat_rows: int | None = None) -> Tenso
     source: AnyLayout
     target: AnyLayout
     if flat_rows is None:
-        source, target = (Layout.of(each, device) for each in sides)
+        source, target = model.source_layout(batch.source, batch.source_lengths), Layout.of(sides[1], device)
     else:
         source, target = (FlatLayout(each, device, flat_rows) for each in sides)
     hidden: Tensor = model(batch.source, source, batch.target_in, target)

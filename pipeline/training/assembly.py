@@ -14,13 +14,16 @@ from torch import nn
 
 from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.batching.resegmentation import Resegmentation
+from tfm.data.batching.varied_images import VariedImages
 from tfm.data.dataset.directions import rows_of
 from tfm.data.dataset.split import Dataset, Split
 from tfm.model.build import Model, build, num_parameters
 from tfm.model.config import ModelConfig
+from tfm.model.vision.image_shape import no_fit, num_tokens
 from tfm.pipeline.artifacts.artifact import Plan
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
 from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.model_io.loaded_model import image_shape
 from tfm.pipeline.runtime.devices import PRECISIONS
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.progress import Reporter
@@ -104,13 +107,30 @@ def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint 
     config, data, world = session.config, session.data, session.world
     settings = resolve_settings(config, data.batch_tokens, world, checkpoint, session.reporter)
     torch.set_num_threads(settings.threads)  # of all that is computed from here on
-    about = TaskContext(config, session.model, *load_pair(data.tokenizer_folder), settings.batch_tokens)
+    about = context_of(session, settings)
     check(session, about)
     drawn = initial_state(session, settings, about)
     start = begun(session, drawn, about) if checkpoint is None else continued(session, drawn, settings, checkpoint)
     course = course_from(session, start, about)
     announce(session, start, course)
     return trainer_of(session, start.state, course, about.target, checkpoints)
+
+
+def context_of(session: Session, settings: Settings) -> TaskContext:
+    """What the task is made from. Raises RecipeError where the model reads images and the data are texts, or the other
+    way round, or where it cannot read images of their shape."""
+    data, vision = session.data, session.model.vision
+    image = image_shape(data.preparation)
+    if (image is None) != (vision is None):
+        has, needs = ("texts", "without") if image is None else ("images", "with")
+        raise RecipeError(f"the sources of the dataset are {has}: it needs a model {needs} model.vision")
+    tokens = 1
+    if image is not None and vision is not None:
+        if (reason := no_fit(vision, image)) is not None:
+            raise RecipeError(reason)
+        tokens = num_tokens(vision, image)
+    pair = load_pair(data.tokenizer_folder)
+    return TaskContext(session.config, session.model, *pair, settings.batch_tokens, tokens)
 
 
 def check(session: Session, about: TaskContext) -> None:
@@ -141,6 +161,7 @@ def initial_model(session: Session, settings: Settings, source: Tokenizer, targe
             session.model,
             source_vocab=source.vocab_size,
             target_vocab=target.vocab_size,
+            image=image_shape(session.data.preparation),
             seed=session.seed,
             compute_dtype=PRECISIONS[settings.precision],
         )
@@ -246,9 +267,7 @@ def trainer_of(
     return Trainer(
         config=config,
         state=state,
-        gradients=Gradients(
-            state.model, course.task, session.data.train, config, session.seed, world, course.resegmentation
-        ),
+        gradients=gradients_of(session, state.model, course),
         batches=course.batches,
         validator=validator,
         checkpoints=checkpoints,
@@ -261,6 +280,13 @@ def trainer_of(
         watch=LoadWatch(threads, session.reporter.warn),
         heard=session.heard,
     )
+
+
+def gradients_of(session: Session, model: nn.Module, course: Course) -> Gradients:
+    """What computes the gradients of the updates; images are varied in it, where they are to be."""
+    data, seed = session.data, session.seed
+    found = Gradients(model, course.task, data.train, session.config, seed, session.world, course.resegmentation)
+    return found if data.augmentation is None else replace(found, at_step=VariedImages(data.augmentation, seed))
 
 
 def make_validator(

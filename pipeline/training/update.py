@@ -111,7 +111,8 @@ class Begun:
 class Gradients:
     """Computes the gradients of updates into the parameters of a model.
 
-    resegmentation: how texts get other pieces at each update; none: they keep those of the dataset.
+    resegmentation: how texts get other pieces at each update; none: they keep those of the dataset. at_step: the split
+    as it is at an update, whose images may be varied.
     """
 
     model: Any
@@ -121,6 +122,7 @@ class Gradients:
     seed: int
     world: World
     resegmentation: Resegmentation | None = None
+    at_step: Callable[[Any, int], Any] = lambda split, step: split
 
     def __post_init__(self) -> None:
         self.parameters: list[nn.Parameter] = [p for p in self.model.parameters() if p.requires_grad]
@@ -191,10 +193,11 @@ class Gradients:
 
     def _batches(self, rows: Rows, step: int) -> Iterator[Any]:
         """The batch of some rows at an update; the parts of it where other pieces make it too large."""
+        split = self.at_step(self.split, step)
         if self.resegmentation is None:
-            yield self.task.batch(self.split, rows)
+            yield self.task.batch(split, rows)
             return
-        for part in self.resegmentation.parts(self.split, rows, step):
+        for part in self.resegmentation.parts(split, rows, step):
             yield self.task.batch(part, np.arange(len(part)))
 
     def _finish(self, tokens: Tensor) -> Tensor:

@@ -52,6 +52,9 @@ class HashModel:
     def __init__(self, vocab=VOCAB, seed=0, sharpness=8.0, max_length=64, coarse=False):
         self.vocab, self.seed, self.sharpness, self.max_length, self.coarse = vocab, seed, sharpness, max_length, coarse
 
+    def source_layout(self, source, lengths):
+        return Layout.of(lengths)
+
     def start(self, source, layout):
         padded = layout.pad(source + 1)
         hashes = torch.full((layout.batch,), 77 + self.seed)
@@ -92,6 +95,9 @@ class Uncached:
 
     def __init__(self, model):
         self.model, self.max_length = model, model.max_length
+
+    def source_layout(self, source, lengths):
+        return Layout.of(lengths)
 
     def start(self, source, layout):
         return Uncached.State(

@@ -24,12 +24,13 @@ class BatchSlots(Generic[StateT]):
 
     sentences (B,): the sentence in each slot, -1 in a free slot. num_pieces (B,): the length of its hypotheses so far.
     rules: of these sentences. All on the CPU. state: the model's, of B * W rows; one row a slot at the beginning.
+    source: ids (N,) as `layout` says, or images (B, ...).
     Slots change in groups, an eighth of them at a time: each change copies what the model remembers.
     """
 
     def __init__(self, stepper: Stepper[StateT], source: Tensor, layout: Layout, rules: LogitsRules, most: int) -> None:
         self._stepper, self._all_rules = stepper, rules
-        self._sources = torch.split(source, layout.lengths.tolist())
+        self._sources = torch.split(source, layout.lengths.tolist() if source.dim() == 1 else 1)
         self._waiting = deque(range(layout.batch))
         self._read: tuple[list[int], StateT] | None = None  # some sentences, and their state of one row each
         self._num_called = 0  # of these
@@ -54,8 +55,9 @@ class BatchSlots(Generic[StateT]):
             group = min(max(count, self._group), len(self._waiting))
             sentences = [self._waiting.popleft() for _ in range(group)]
             sources = [self._sources[sentence] for sentence in sentences]
-            layout = Layout.of(torch.tensor([len(source) for source in sources]), sources[0].device)
-            self._read, self._num_called = (sentences, self._stepper.start(torch.cat(sources), layout)), 0
+            source = torch.cat(sources)
+            layout = self._stepper.source_layout(source, torch.tensor([len(source) for source in sources]))
+            self._read, self._num_called = (sentences, self._stepper.start(source, layout)), 0
         (sentences, state), first = self._read, self._num_called
         self._num_called = last = min(first + count, len(sentences))
         if last == len(sentences):

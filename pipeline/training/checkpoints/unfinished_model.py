@@ -10,7 +10,14 @@ from tfm.data.dataset.store import TOKENIZER_FOLDER
 from tfm.model.config import ModelConfig
 from tfm.pipeline.artifacts.manifest import Input, read_artifact
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.model_io.loaded_model import LoadedModel, check_fit, put_together, shapes_of
+from tfm.pipeline.model_io.loaded_model import (
+    LoadedModel,
+    check_fit,
+    image_shape,
+    put_together,
+    read_images,
+    shapes_of,
+)
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint, Checkpoints
 from tfm.pipeline.training.checkpoints.train_state import Progress, published_weights, read_progress
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -31,13 +38,15 @@ def load_checkpoint(
     try:
         config = ModelConfig.model_validate(progress.plan["config"]["model"])
         tokenizers = _tokenizers(run, progress)
+        images = read_images(config, run / "training" / TOKENIZER_FOLDER)
         sizes = [each.vocab_size for each in tokenizers]
         found = {name: tuple(each.shape) for name, each in weights.items()}
-        check_fit(shapes_of(config, source_vocab=sizes[0], target_vocab=sizes[1]), found, checkpoint.folder)
+        wanted = shapes_of(config, source_vocab=sizes[0], target_vocab=sizes[1], image=image_shape(images))
+        check_fit(wanted, found, checkpoint.folder)
     except (KeyError, TypeError, ValueError, ValidationError) as error:
         problem = f"checkpoint is of no model that this tfm builds: {str(error).splitlines()[0]:.200}"
         raise DataError(problem, file=checkpoint.folder) from error
-    return put_together(config, tokenizers, weights, checkpoint.folder, device, dtype)
+    return put_together(config, tokenizers, weights, images, checkpoint.folder, device, dtype)
 
 
 def _read(run: Path, step: int | None) -> tuple[Checkpoint, dict[str, torch.Tensor]]:

@@ -47,7 +47,7 @@ def test_training_images_are_normalised_to_mean_0_and_deviation_1() -> None:
     found = normalised(torch.from_numpy(VALUES), ChannelStatistics.of(VALUES))
     assert found.shape == (6, 3, 5, 4)
     assert found.dtype == torch.float32
-    assert found.is_contiguous()
+    assert found.is_contiguous(memory_format=torch.channels_last)
     flat = found.double().transpose(0, 1).reshape(3, -1)
     torch.testing.assert_close(flat.mean(1), torch.zeros(3, dtype=torch.float64), atol=1e-6, rtol=0)
     torch.testing.assert_close(flat.std(1, correction=0), torch.ones(3, dtype=torch.float64), atol=1e-6, rtol=0)

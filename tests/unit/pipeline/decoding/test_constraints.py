@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.invariants.test_decoding import HashModel
 from tfm.data.errors import DataError
+from tfm.model.layout import Layout
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.constraints.lexical import BannedPieces, ForcedPhrases
 from tfm.pipeline.decoding.constraints.logits_processor import LogitsRules
@@ -247,6 +248,9 @@ class Driven:
 
         def select(self, rows):
             return Driven.State(self.ends[rows])
+
+    def source_layout(self, source, lengths):
+        return Layout.of(lengths)
 
     def start(self, source, layout):
         return Driven.State(torch.zeros(layout.batch, dtype=torch.bool))

@@ -35,6 +35,9 @@ class Countdown:
     selected: list[list[int]] = field(default_factory=list)
     read: list[list[int]] = field(default_factory=list)
 
+    def source_layout(self, source, lengths):
+        return Layout.of(lengths)
+
     def start(self, source, layout):
         self.read += [row[mask].tolist() for row, mask in zip(layout.pad(source), layout.mask, strict=True)]
         return _State(self, layout.pad(source)[:, 0])

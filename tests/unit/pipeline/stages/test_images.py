@@ -97,7 +97,7 @@ def test_figures_are_those_of_the_training_images(tmp_path: Path) -> None:
     assert data.preparation is not None
     np.testing.assert_allclose(data.preparation.statistics.means, values.mean((0, 1, 2)), rtol=1e-12)
     np.testing.assert_allclose(data.preparation.statistics.deviations, values.std((0, 1, 2)), rtol=1e-12)
-    about = json.loads((tmp_path / "dataset/images.json").read_text())
+    about = json.loads((tmp_path / "dataset/tokenizer/images.json").read_text())
     assert (about["height"], about["width"], about["channels"]) == (8, 8, 3)
     assert data.tests["test"].images is not None
     assert data.tests["test"].images.preparation == data.preparation

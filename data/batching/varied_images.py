@@ -1,0 +1,20 @@
+"""Training images varied at random, anew at each update."""
+
+from dataclasses import dataclass, replace
+
+from tfm.data.dataset.split import Split
+from tfm.data.images.augmentation import Augmentation
+
+
+@dataclass(frozen=True)
+class VariedImages:
+    """Makes of a split with images what an update sees: a pure function of (seed, step, row)."""
+
+    augmentation: Augmentation
+    seed: int
+
+    def __call__(self, split: Split, step: int) -> Split:
+        """The same rows, their images varied as they are asked for."""
+        if split.images is None:
+            return split
+        return replace(split, images=split.images.varied(self.augmentation, self.seed, step))
