@@ -29,6 +29,11 @@ class RowImages:
     def __len__(self) -> int:
         return len(self.store if self.rows is None else self.rows)
 
+    @property
+    def numbers(self) -> Ints:
+        """(rows,) the number of the image of each row: captions of one image have the same."""
+        return self.store.rows if self.rows is None else self.store.rows[self.rows]
+
     def take(self, rows: Ints) -> Pixels:
         """The images of some of these rows: (len(rows), height, width, channels) uint8."""
         rows = rows if self.rows is None else self.rows[rows]

@@ -62,7 +62,9 @@ class Translator:
         """BLEU of the best hypotheses; every process translates its share of the sentences."""
         rows = [row for row, _ in world.share(range(len(self.sources)))]
         sources = self.sources
-        share = sources.of(np.array(rows)) if isinstance(sources, RowImages) else [sources[row] for row in rows]
+        share = (
+            sources.of(np.array(rows, np.int64)) if isinstance(sources, RowImages) else [sources[row] for row in rows]
+        )
         with fits(lambda: "validation: translating does not fit in memory; lower decoding.batch_sentences"):
             found = decode(model, share, self.decoding, device=world.device, on_done=lambda _: pause())
         texts = self.target_tokenizer.decode_batch([list(hypotheses[0].ids) for hypotheses in found])
@@ -75,7 +77,7 @@ class Translator:
 def by_image(images: RowImages, captions: Sequence[str]) -> tuple[RowImages, list[list[str]]]:
     """Each image once, and columns of its captions: the first of each, the second of each or "" without one ..."""
     of_image: dict[int, list[int]] = {}
-    for row, image in enumerate(images.store.rows.tolist()):
+    for row, image in enumerate(images.numbers.tolist()):
         of_image.setdefault(image, []).append(row)
     firsts = np.array([rows[0] for rows in of_image.values()])
     columns = zip_longest(*([captions[row] for row in rows] for rows in of_image.values()), fillvalue="")
