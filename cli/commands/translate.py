@@ -1,7 +1,6 @@
 """`tfm translate`: text to translations, by a trained model."""
 
 import itertools
-import json
 import os
 import re
 import shutil
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tfm.cli.captions import images_into_folder, named_images, print_captions, print_hypotheses, reads_images
 from tfm.cli.options import (
     Device,
     DeviceName,
@@ -54,8 +54,13 @@ def translate(
     file: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[FILE|-|TEXT]", help="File with one sentence per line; default or -: stdin; or a text."
+            metavar="[FILE|-|TEXT|IMAGE]",
+            help="File with one sentence per line; default or -: stdin; or a text. Of a model that reads images: an "
+            "image, or a folder of them.",
         ),
+    ] = None,
+    more: Annotated[
+        list[Path] | None, typer.Argument(metavar="[IMAGE]...", help="Further images, or folders of them.")
     ] = None,
     recipe: RecipeFile = None,
     ensemble: Annotated[
@@ -110,7 +115,7 @@ def translate(
     sets: Sets = None,
     out: Out = None,
 ) -> None:
-    """Translate a text to stdout or, with --out, into a folder.
+    """Translate a text, or describe images, to stdout or, with --out, into a folder.
 
     With --recipe: translate the test sets of the recipe's dataset with its model, into runs/NAME/translations.
     """
@@ -131,7 +136,14 @@ def translate(
         "decoding.precision": precision,
     }
     if recipe is not None:
-        alone = {"MODEL": model, "--ensemble": ensemble, "--prefix": prefix, "--prefixes": prefixes, "--forced": forced}
+        alone = {
+            "MODEL": model,
+            "IMAGE": more,
+            "--ensemble": ensemble,
+            "--prefix": prefix,
+            "--prefixes": prefixes,
+            "--forced": forced,
+        }
         alone["--to"] = to
         refuse(
             {**alone, "--step": step, "--jsonl": jsonl},
@@ -144,23 +156,33 @@ def translate(
 
     decoding = part(DecodingConfig, sets, flags)
     refuse({"--prefixes": prefix and prefixes}, "give either --prefix or --prefixes")
-    with ExitStack() as held:
-        text = _text(file, first, held)
-        if step is not None:
-            refuse(
-                {"--ensemble": ensemble, "--out": out},
-                "not allowed with --step, which translates with one checkpoint to stdout",
-            )
-            load = partial(_checkpoint, first, step, device or "auto", to)
-            _to_stdout(load, text, decoding, _starts(prefix, prefixes), _lines_of(forced), jsonl)
-            return
-        models = [model_folder(each) for each in (first, *(ensemble or ()))]
-        if out is None:
-            load = partial(_models, models, device or "auto", to)
-            _to_stdout(load, text, decoding, _starts(prefix, prefixes), _lines_of(forced), jsonl)
-            return
+    if step is not None:
+        refuse(
+            {"--ensemble": ensemble, "--out": out},
+            "not allowed with --step, which translates with one checkpoint to stdout",
+        )
+    models = [] if step is not None else [model_folder(each) for each in (first, *(ensemble or ()))]
+    load = (
+        partial(_models, models, device or "auto", to)
+        if step is None
+        else partial(_checkpoint, first, step, device or "auto", to)
+    )
+    if out is not None:
         refuse({"--jsonl": jsonl}, "not needed with --out, which writes text and JSON")
         refuse({"--prefix": prefix}, "with --out use --prefixes FILE")
+    with ExitStack() as held:
+        if reads_images(first, step):
+            named = named_images(file, more, first)
+            if out is not None:
+                images_into_folder(models, named, decoding, (prefixes, forced), out, device or "auto")
+                return
+            print_captions(load, named, decoding, _starts(prefix, prefixes), _lines_of(forced), jsonl)
+            return
+        refuse({"IMAGE": more}, "this model reads text: give one file of it")
+        text = _text(file, first, held)
+        if out is None:
+            _to_stdout(load, text, decoding, _starts(prefix, prefixes), _lines_of(forced), jsonl)
+            return
         _into_folder(models, text, decoding, (prefixes, forced), out, device or "auto", to)
 
 
@@ -241,7 +263,7 @@ def _to_stdout(
     waiting."""
     from tfm.cli.console import reporter
     from tfm.data.corpora.sources import open_lines, stream_lines
-    from tfm.pipeline.inference.translation import as_json, translate_lines
+    from tfm.pipeline.inference.translation import translate_lines
 
     loaded, talk = load(), reporter()
     stream = incoming(talk) if file == STDIN else None
@@ -258,13 +280,7 @@ def _to_stdout(
         ready=stream.ready if stream is not None else None,
     )
     for number, (source, found) in enumerate(zip(sources, translations, strict=True), 1):
-        if jsonl:
-            lines = [json.dumps(as_json(source, found), ensure_ascii=False)]
-        elif config.n_best > 1:
-            lines = [f"{number}\t{each.score:.6f}\t{each.text}" for each in found]
-        else:
-            lines = [found[0].text]
-        sys.stdout.buffer.write("".join(line + "\n" for line in lines).encode("utf-8"))
+        print_hypotheses(number, source, found, config, jsonl)
 
 
 def _starts(prefix: str | None, prefixes: Path | None) -> Iterable[str] | None:

@@ -115,7 +115,8 @@ def attend(loaded: LoadedModel, source: str, target: str | None, config: Decodin
 
 
 def check_attends(loaded: LoadedModel) -> None:
-    """Raise RecipeError for a model without attention."""
+    """Raise RecipeError for a model without attention, DataError for one that reads images."""
+    loaded.check_reads_text("the page shows what words attend to")
     if not attentions(loaded.model):
         kind = loaded.config.architecture
         raise RecipeError(f"{loaded.folder}: this model has no attention (architecture {kind}): nothing to show")

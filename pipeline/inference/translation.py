@@ -67,8 +67,7 @@ def translate_lines(
     from tfm.pipeline.decoding.decode import is_too_long
     from tfm.pipeline.inference.labelling import Truncated, label, labels_instead
 
-    if loaded.images is not None:
-        raise DataError("reads images, not text: give image files, or folders of them", file=loaded.folder)
+    loaded.check_reads_text("give image files, or folders of them")
     chunks = portions(zip(lines), chunk_lines, ready)
     if labels_instead(loaded):
         _check_n_best(loaded, config)

@@ -60,6 +60,7 @@ def to_ctranslate2(loaded: LoadedModel, folder: Path) -> None:
     except ImportError:
         raise RecipeError('tfm export needs a package that is not installed: pip install "tfm[export]"') from None
     config, model = loaded.config, loaded.model
+    loaded.check_reads_text("CTranslate2 has models of text alone")
     if part := not_written(config):
         raise RecipeError(f"{loaded.folder}: `tfm export` does not support {part} for CTranslate2 yet")
     shape = {"pre_norm": config.norm == "pre", "activation": common_spec.Activation[ACTIVATIONS[config.activation]]}

@@ -45,6 +45,11 @@ class LoadedModel:
     folder: Path
     images: Preparation | None = None
 
+    def check_reads_text(self, instead: str) -> None:
+        """Raise DataError where the model reads images; it says what to do instead."""
+        if self.images is not None:
+            raise DataError(f"reads images, not text: {instead}", file=self.folder)
+
     def towards(self, language: str | None) -> "LoadedModel":
         """The model that translates into a language: its sources begin with the language's token.
 

@@ -67,6 +67,8 @@ def vectors_of(loaded: "LoadedModel", side: str) -> tuple[dict[str, int], Matrix
     from tfm.model.word_vectors import table_of
 
     read = EMBEDS.get(loaded.config.architecture, (side,))[0]
+    if read == "source":
+        loaded.check_reads_text("it has no word vectors of its source")
     tokenizer = loaded.source_tokenizer if read == "source" else loaded.target_tokenizer
     device = next(loaded.model.parameters()).device
     with torch.no_grad():

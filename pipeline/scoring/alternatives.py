@@ -86,6 +86,7 @@ class _Translations:
     """Requests of a translation model: source, and target with its end."""
 
     def __init__(self, loaded: LoadedModel, name: str, told: Told) -> None:
+        loaded.check_reads_text("questions and contrast sets are of texts")
         self._loaded, self._name, self._told = loaded, name, told
 
     def requests(self, item: Item) -> list[Request]:

@@ -162,6 +162,8 @@ def evaluate_files(
     def work(folder: Path | None) -> list[Evaluation]:
         # without a source the model has nothing to do
         loaded = None if model is None or source is None else _load(model, device, ensemble=ensemble).towards(to)
+        if loaded is not None:
+            loaded.check_reads_text("`tfm translate MODEL IMAGES --out DIR` writes captions, which --hypotheses scores")
         if loaded is not None and hypotheses is None:
             if not ABILITIES[loaded.config.task].gives_hypotheses:
                 how = "omit --source, and the model says how probable it finds the text in --reference"

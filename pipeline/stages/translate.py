@@ -19,6 +19,8 @@ from tfm.data.lines import open_lines
 from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, open_artifact, publish, read_artifact
 from tfm.pipeline.artifacts.compatibility import check_tokenizer
 from tfm.pipeline.config import DecodingConfig, Device, Scored
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.inference.image_files import decoded_images
 from tfm.pipeline.inference.translation import (
     Translation,
     as_json,
@@ -178,6 +180,60 @@ def translate_file(
                 on_done=bar.advance,
             )
             _write(draft, "hypotheses", "source", open_lines(source), found, reporter)
+
+
+def plan_image_files(
+    model: Path,
+    files: Sequence[Path],
+    config: DecodingConfig,
+    out: Path,
+    *,
+    prefixes: Path | None = None,
+    forced: Path | None = None,
+    ensemble: Sequence[Path] = (),
+) -> Plan:
+    """What `translate_image_files` will make, from what."""
+    inputs = {"model": Input.of_artifact(model, "train")}
+    inputs |= {f"model {number}": Input.of_artifact(other, "train") for number, other in enumerate(ensemble, 2)}
+    inputs |= {f"image {number}": Input.of_file(file) for number, file in enumerate(files, 1)}
+    inputs |= {
+        name: Input.of_file(file) for name, file in (("prefixes", prefixes), ("forced", forced)) if file is not None
+    }
+    return _plan(inputs, config, out, 1)
+
+
+def translate_image_files(
+    model: Path,
+    files: Sequence[Path],
+    config: DecodingConfig,
+    out: Path,
+    *,
+    command: Sequence[str],
+    reporter: Reporter,
+    device: Device = "auto",
+    prefixes: Path | None = None,
+    forced: Path | None = None,
+    ensemble: Sequence[Path] = (),
+) -> None:
+    """Captions or labels of image files into `out`, as `translate_file` does it of a text; source.txt has the names of
+    the files."""
+    todo = plan_image_files(model, files, config, out, prefixes=prefixes, forced=forced, ensemble=ensemble)
+    if is_fresh(todo, reporter):
+        return
+    from tfm.pipeline.model_io.ensemble import load_ensemble
+
+    with publish(todo, command=command) as draft:
+        loaded = load_ensemble([model, *ensemble], device)
+        if loaded.images is None:
+            raise DataError("reads text, not images", file=model)
+        shown = decoded_images(files, loaded.images)
+        starts, words = (None if file is None else open_lines(file) for file in (prefixes, forced))
+        with reporter.bar("translating", len(files), "images") as bar:
+
+            def found(_: Iterable[str]) -> Iterator[list[Translation]]:
+                return translate_images(loaded, shown, config, prefixes=starts, forced=words, on_done=bar.advance)
+
+            _write(draft, "hypotheses", "source", map(str, files), found, reporter, what="images")
 
 
 def _write(

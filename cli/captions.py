@@ -1,0 +1,86 @@
+"""`tfm translate` of models that read images: captions or labels of image files."""
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from tfm.cli.options import DeviceName, argv
+
+if TYPE_CHECKING:
+    from tfm.pipeline.config import DecodingConfig
+    from tfm.pipeline.inference.translation import Translation
+    from tfm.pipeline.model_io.loaded_model import LoadedModel
+
+
+def reads_images(model: Path, step: str | None) -> bool:
+    """Whether the model, or the training of which a checkpoint is asked for, reads images."""
+    from tfm.pipeline.inference import image_files
+    from tfm.pipeline.model_io.model_folder import model_folder
+
+    folder = model / "training" / "tokenizer" if step is not None else model_folder(model)
+    return image_files.reads_images(folder)
+
+
+def named_images(file: Path | None, more: list[Path] | None, model: Path) -> list[Path]:
+    """The image files that are named, or lie in folders that are."""
+    from tfm.pipeline.inference.image_files import image_files
+
+    if file is None or file == Path("-"):
+        raise typer.BadParameter(f"{model} reads images: name files, or folders of them", param_hint="IMAGE")
+    return image_files([file, *(more or ())])
+
+
+def print_captions(
+    load: "Callable[[], LoadedModel]",
+    files: list[Path],
+    config: "DecodingConfig",
+    starts: Iterable[str] | None,
+    forced: Iterable[str] | None,
+    jsonl: bool,
+) -> None:
+    """Print the caption or label of each image."""
+    from tfm.pipeline.inference.image_files import decoded_images
+    from tfm.pipeline.inference.translation import translate_images
+
+    loaded = load()
+    assert loaded.images is not None
+    shown = decoded_images(files, loaded.images)
+    found = translate_images(loaded, shown, config, prefixes=starts, forced=forced)
+    for number, (file, captions) in enumerate(zip(files, found, strict=True), 1):
+        print_hypotheses(number, str(file), captions, config, jsonl)
+
+
+def images_into_folder(
+    models: list[Path],
+    files: list[Path],
+    config: "DecodingConfig",
+    beside: tuple[Path | None, Path | None],
+    out: Path,
+    device: DeviceName,
+) -> None:
+    """Caption or label images into an artifact; beside: the files of prefixes and of forced words."""
+    from tfm.cli.console import reporter
+    from tfm.pipeline.stages.translate import translate_image_files
+
+    prefixes, forced = beside
+    about = {"command": argv(), "reporter": reporter(), "device": device, "ensemble": models[1:]}
+    translate_image_files(models[0], files, config, out, **about, prefixes=prefixes, forced=forced)  # type: ignore[arg-type]
+
+
+def print_hypotheses(
+    number: int, source: str, found: "Sequence[Translation]", config: "DecodingConfig", jsonl: bool
+) -> None:
+    """Print the hypotheses of a source, the number-th."""
+    from tfm.pipeline.inference.translation import as_json
+
+    if jsonl:
+        lines = [json.dumps(as_json(source, found), ensure_ascii=False)]
+    elif config.n_best > 1:
+        lines = [f"{number}\t{each.score:.6f}\t{each.text}" for each in found]
+    else:
+        lines = [found[0].text]
+    sys.stdout.buffer.write("".join(line + "\n" for line in lines).encode("utf-8"))

@@ -1,0 +1,50 @@
+"""Files of images as what a model captions or labels."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tfm.data.errors import DataError
+from tfm.data.images.decoding import ENDINGS
+from tfm.data.images.imagefolder import files_of
+from tfm.data.images.preparation import IMAGES_FILE, Preparation
+from tfm.data.images.row_images import RowImages
+from tfm.data.images.store import ImageStore
+
+MOST_BYTES = 1 << 26
+MOST_IMAGES = 512
+
+
+def reads_images(model: Path) -> bool:
+    """Whether the model in a folder reads images, so far as can be seen without opening it."""
+    return (model / IMAGES_FILE).is_file()
+
+
+def image_files(paths: Sequence[Path]) -> list[Path]:
+    """Each file; of a folder the images in it and below it, in the order of their paths.
+
+    Raises DataError for what is neither, and for a folder without images.
+    """
+    found: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            if not path.exists():
+                raise DataError("no such file", file=path)
+            found.append(path)
+            continue
+        inside = [file for _, file in files_of(path) if file.suffix.lower() in ENDINGS]
+        if not inside:
+            raise DataError(f"holds no image ({', '.join(ENDINGS)})", file=path)
+        found += inside
+    return found
+
+
+def decoded_images(files: Sequence[Path], preparation: Preparation) -> Iterator[RowImages]:
+    """The images of some files at a time, in order. Raises DataError, which names it, for a file that is none."""
+    shape = preparation.shape
+    at_once = max(1, min(MOST_IMAGES, MOST_BYTES // (shape.height * shape.width * shape.channels)))
+    for begin in range(0, len(files), at_once):
+        pixels = np.stack([preparation.pixels(file) for file in files[begin : begin + at_once]])
+        store = ImageStore(pixels, np.arange(len(pixels)), preparation.statistics, {})
+        yield RowImages(store, preparation)

@@ -1,0 +1,214 @@
+"""Training on images: varied as (seed, step, row) say, normalised by the training set's figures, resumed to the same
+bits, and the same however the rows of an update are divided."""
+
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from tests.invariants.test_resume import SignalAt
+from tests.killing import result
+from tests.tiny_images import COLOURS
+from tests.tiny_training import STACK, run, training
+from tests.unit.pipeline.stages.test_images import config, dataset_of
+from tfm.data.batching.varied_images import VariedImages
+from tfm.data.dataset.split import Dataset, Split
+from tfm.data.dataset.store import load_dataset
+from tfm.data.images.augmentation import Augmentation
+from tfm.data.images.preparation import Preparation
+from tfm.model.build import build
+from tfm.model.config import DropoutConfig, ModelConfig
+from tfm.model.vision.image_shape import ImageShape, num_tokens
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.decode import decode
+from tfm.pipeline.errors import Stopped
+from tfm.pipeline.inference.translation import translate_images
+from tfm.pipeline.model_io.loaded_model import load_model
+from tfm.pipeline.runtime.distributed import World
+from tfm.pipeline.scoring.validation import by_image
+from tfm.pipeline.tasks.translation import Translation
+from tfm.pipeline.training import metrics_log, session
+from tfm.pipeline.training.update import Gradients
+from tfm.tokenizer.special import BOS_ID, EOS_ID
+
+MODEL = ModelConfig.model_validate(
+    {
+        "vision": {"encoder": "patches", "patch": 4},
+        "encoder": STACK.model_dump(),
+        "decoder": STACK.model_dump(),
+        "max_length": 16,
+        "tie": "output",
+        "dropout": {"residual": 0.2, "embedding": 0.1},
+    }
+)
+VARIED = {"shift": 1, "flip": True, "crop": 0.6}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A dataset whose training images are varied; beside it, one whose are not, of the same images."""
+    place = tmp_path_factory.mktemp("images")
+    plain = config(place / "corpora", batch_tokens=64)
+    dataset_of({**plain, "images": {**plain["images"], **VARIED}}, place)
+    return place / "dataset"
+
+
+@pytest.fixture(scope="module")
+def data(folder: Path) -> Dataset:
+    return load_dataset(folder)
+
+
+def network(data: Dataset) -> Any:
+    exact = MODEL.model_copy(update={"dropout": DropoutConfig(residual=0, embedding=0)})
+    size = int(data.train.target.take(np.arange(len(data.train)))[0].max()) + 1
+    return build(exact, source_vocab=0, target_vocab=size, image=ImageShape(8, 8, 3), seed=1).double()
+
+
+def test_stopped_and_resumed_is_the_same(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "draw", lambda metrics, file: None)  # takes most of such a short run's time
+    monkeypatch.setattr(metrics_log, "draw", lambda metrics, file: None)
+    settings = training(max_steps=6, accumulate=2, validation={"every_steps": 6, "bleu": False})
+    run(folder, tmp_path / "straight", settings, model=MODEL)
+    with pytest.raises(Stopped):
+        run(folder, tmp_path / "stopped", settings, model=MODEL, reporter=SignalAt(3, signal.SIGTERM))
+    run(folder, tmp_path / "stopped", settings, model=MODEL)
+    assert result(tmp_path / "stopped") == result(tmp_path / "straight")
+    loaded = load_model(tmp_path / "straight" / "model", "cpu")
+    assert loaded.images == load_dataset(folder).preparation
+    other = run(folder, tmp_path / "other", settings, model=MODEL, seed=4)
+    assert load_model(other, "cpu").images == loaded.images
+
+
+def test_a_model_stands_alone(folder: Path, tmp_path: Path) -> None:
+    out = run(folder, tmp_path, training(max_steps=1, validation={"every_steps": 1, "bleu": False}), model=MODEL)
+    assert sorted(file.name for file in out.iterdir() if file.name != "manifest.json") == [
+        "config.json",
+        "images.json",
+        "model.safetensors",
+        "tokenizer.json",
+    ]
+
+
+def test_each_update_sees_what_seed_step_and_row_say(data: Dataset) -> None:
+    assert data.augmentation == Augmentation(**VARIED)
+    assert data.train.images is not None
+    varied = VariedImages(data.augmentation, 7)
+    rows = np.array([5, 0, 39, 5])
+    plain = data.train.images.take(rows)
+    for step in (1, 2):
+        batch = Translation(0.1).batch(varied(data.train, step), rows)
+        assert np.array_equal(batch.source.numpy(), data.augmentation(plain, 7, step, rows))
+        assert np.array_equal(batch.source[0], batch.source[3])
+    once, again, later, of_other_seed = (
+        np.asarray(Translation(0.1).batch(each(data.train, step), rows).source)
+        for each, step in ((varied, 1), (varied, 1), (varied, 2), (VariedImages(data.augmentation, 8), 1))
+    )
+    assert np.array_equal(once, again)
+    assert not np.array_equal(once, later)
+    assert not np.array_equal(once, of_other_seed)
+    assert np.array_equal(Translation(0.1).batch(data.valid, np.arange(3)).source, data.valid.images.take(np.arange(3)))  # type: ignore[union-attr]
+
+
+def test_a_batch_is_normalised_by_the_training_images(data: Dataset) -> None:
+    rows = np.array([3, 1])
+    assert data.tests["test"].images is not None
+    values = data.tests["test"].images.take(rows).astype(np.float64)
+    of_training = data.train.images.store.pixels.reshape(-1, 3).astype(np.float64)  # type: ignore[union-attr]
+    expected = (values - of_training.mean(0)) / of_training.std(0)
+    batch = Translation(0.1).batch(data.tests["test"], rows).to("cpu")
+    np.testing.assert_allclose(batch.source.numpy(), expected.transpose(0, 3, 1, 2), rtol=1e-5, atol=1e-5)
+    assert batch.source_lengths.tolist() == [1, 1]
+    assert batch.target_in[0] == BOS_ID
+    assert batch.target_out[-1] == EOS_ID
+
+
+class Exact(Preparation):
+    """In float64."""
+
+    def __call__(self, pixels: Tensor) -> Tensor:
+        return super().__call__(pixels).double()
+
+
+def exact(split: Split, preparation: Preparation) -> Split:
+    assert split.images is not None
+    exactly = Exact(preparation.shape, preparation.statistics)
+    return replace(split, images=replace(split.images, preparation=exactly))
+
+
+def test_an_update_is_the_same_however_its_rows_are_divided(data: Dataset) -> None:
+    assert data.preparation is not None
+    assert data.augmentation is not None
+    model, rows = network(data), np.arange(12)
+    found = []
+    for group in ([rows], [rows[:5], rows[5:]]):
+        made = Gradients(
+            model,
+            Translation(0.1),
+            exact(data.train, data.preparation),
+            training(clip_norm=None),
+            1,
+            World(),
+            at_step=VariedImages(data.augmentation, 1),
+        )
+        update = made.compute(group, 3, stop=False)
+        found.append((update, [each.grad.clone() for each in model.parameters() if each.grad is not None]))
+    (one, gradients), (other, in_parts) = found
+    assert other.loss == pytest.approx(one.loss, rel=1e-12)
+    torch.testing.assert_close(in_parts, gradients, rtol=1e-9, atol=1e-12)
+
+
+def test_images_count_as_their_tokens(data: Dataset) -> None:
+    assert MODEL.vision is not None
+    assert num_tokens(MODEL.vision, ImageShape(8, 8, 3)) == network(data).source_embedding.num_tokens == 4
+    task = Translation(0.1, image_tokens=16)
+    assert {*task.lengths(data.train)[0].tolist()} == {16}
+    batches = task.epochs(data.train, 64, 1)(0)
+    assert max(map(len, batches)) == 4
+    assert sorted(row for rows in batches for row in rows) == list(range(40))
+
+
+def test_hypotheses_do_not_hang_on_what_else_is_in_the_batch(data: Dataset) -> None:
+    assert data.preparation is not None
+    model, test = network(data).eval(), exact(data.tests["test"], data.preparation)
+    assert test.images is not None
+    for settings in ({"beam": 1}, {"beam": 3, "n_best": 2}, {"strategy": "sample", "n_best": 2, "top_k": 5}):
+        how = DecodingConfig(**{"batch_sentences": 2, "max_length": 6, **settings})
+        together = decode(model, test.images, how)
+        apart = [decode(model, test.images.of(np.array([row])), how)[0] for row in range(5)]
+        assert [[each.ids for each in best] for best in together] == [[each.ids for each in best] for best in apart]
+
+
+def test_validation_has_an_image_once_with_all_its_captions(data: Dataset) -> None:
+    assert data.valid.images is not None
+    images, columns = by_image(data.valid.images, data.valid.texts()[1])
+    assert len(images) == 6
+    assert np.array_equal(images.take(np.arange(6)), data.valid.images.take(np.arange(0, 12, 2)))
+    assert [list(each) for each in zip(*columns, strict=True)] == [
+        data.valid.texts()[1][row : row + 2] for row in range(0, 12, 2)
+    ]
+
+
+def test_a_caption_is_learned(folder: Path, tmp_path: Path) -> None:
+    """The colour alone can be told: one caption of each of its words is right."""
+    plain = MODEL.model_copy(update={"dropout": DropoutConfig(residual=0, embedding=0)})
+    schedule = {"name": "cosine", "peak": 0.01, "warmup_steps": 5}
+    validation = {"every_steps": 60, "bleu": False}
+    steady = training(max_steps=60, label_smoothing=0.0, schedule=schedule, validation=validation)
+    out = run(folder, tmp_path, steady, model=plain)
+    loaded, data = load_model(out, "cpu"), load_dataset(folder)
+    assert data.train.images is not None
+    captions = translate_images(loaded, [data.train.images.of(np.arange(0, 40, 2))], DecodingConfig(beam=1))
+    said = [next((each for each in COLOURS if each in best.text), None) for (best,) in captions]
+    shown = [next(each for each in COLOURS if each in text) for text in texts_of(data)[::2]]
+    assert sum(one == other for one, other in zip(said, shown, strict=True)) >= 17
+
+
+def texts_of(data: Dataset) -> list[str]:
+    from tfm.data.artifact_tokenizers import load_pair
+
+    return load_pair(data.tokenizer_folder)[1].decode_batch(data.train.target.lists())
