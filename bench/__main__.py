@@ -10,6 +10,7 @@ from bench.ceilings import ceilings
 from bench.complexity import complexity
 from bench.decode import decode
 from bench.images import images
+from bench.noise import noise
 from bench.preprocess import preprocess
 from bench.processes import Failed
 from bench.search import search
@@ -43,7 +44,7 @@ def told(bench: Callable[..., None]) -> Callable[..., None]:
     return handled
 
 
-for each in (train, images, decode, preprocess, startup, ceilings, complexity, softmax, search, trials):
+for each in (train, images, decode, preprocess, startup, ceilings, complexity, softmax, search, trials, noise):
     app.command(name=each.__name__)(told(each))
 
 

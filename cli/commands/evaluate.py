@@ -73,6 +73,16 @@ def evaluate(
     prefix: Prefix = None,
     prefixes: Prefixes = None,
     to: To = None,
+    noise: Annotated[
+        float | None,
+        typer.Option(
+            "--noise",
+            metavar="SHARE",
+            min=0,
+            max=1,
+            help="Mistype this share of the characters of --source, by --seed.",
+        ),
+    ] = None,
     choices: Annotated[
         str | None,
         typer.Option("--choices", metavar="FILE", help="JSON lines: which choice is likeliest after its context?"),
@@ -105,8 +115,8 @@ def evaluate(
     scores.json instead.
     """
     files = {"--model": model, "--source": source, "--hypotheses": hypotheses, "--reference": reference}
-    search = {"--ensemble": ensemble, "--beam": beam, "--forced": forced, "--prefix": prefix, "--prefixes": prefixes}
-    search["--to"] = to
+    search: dict[str, object] = {"--ensemble": ensemble, "--beam": beam, "--forced": forced, "--prefix": prefix}
+    search |= {"--prefixes": prefixes, "--to": to, "--noise": noise}
     flags: dict[str, object] = {"evaluation.metrics": metric or None, "evaluation.lowercase": lowercase}
     flags |= {"evaluation.wordnet": None if wordnet is None else str(wordnet), "evaluation.stride": stride}
     scoring = {"--metric": metric, "--lowercase": lowercase, "--wordnet": wordnet, "--stride": stride, "--seed": seed}
@@ -144,7 +154,7 @@ def evaluate(
             if hypotheses is not None:
                 refuse({**search, "--ensemble": None}, "not allowed with --hypotheses, when nothing is translated")
             refuse({"--prefixes": prefix and prefixes}, "give either --prefix or --prefixes")
-            about |= {"prefix": prefix, "prefixes": prefixes, "forced": forced, "to": to}
+            about |= {"prefix": prefix, "prefixes": prefixes, "forced": forced, "to": to, "noise": noise}
             translated = hypotheses, model, ensemble or [], source
             scores = _files(*translated, references, sets, flags, beam, as_json, about)
     if as_json:

@@ -209,6 +209,23 @@ def _check_room(phrases: "Phrases", prefixes: Sequence[Sequence[int]] | None, li
             raise DataError(f"the forced words of a line have {wanted} pieces and the model reads at most {limit}")
 
 
+def best_texts(
+    loaded: "LoadedModel",
+    sources: Sequence[str],
+    config: DecodingConfig,
+    reporter: Reporter,
+    *,
+    prefixes: Sequence[str] | None = None,
+    forced: Sequence[str] | None = None,
+) -> list[str]:
+    """The best hypothesis of each source, as `translate_lines` finds it, with a bar."""
+    with reporter.bar("translating", len(sources), "sentences") as bar:
+        found = translate_lines(
+            loaded, sources, config, reporter=reporter, prefixes=prefixes, forced=forced, on_done=bar.advance
+        )
+        return [translations[0].text for translations in found]
+
+
 def one_line(text: str) -> str:
     """The text with a blank for each line break in it: line n of a file of translations belongs to line n."""
     return text.replace("\r", " ").replace("\n", " ")

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +84,11 @@ class Evaluation:
     external: Mapping[str, Sequence[float]] = field(default_factory=dict, compare=False)
     direction: tuple[str, str] | None = None
     zero_shot: bool = False
+
+    def signed(self, addition: str) -> "Evaluation":
+        """The same, each score's signature with an addition: what else changes the numbers."""
+        lengths = [replace(group, scores=_signed(group.scores, addition)) for group in self.lengths]
+        return replace(self, scores=_signed(self.scores, addition), lengths=lengths)
 
     def as_json(self) -> dict[str, Any]:
         """The evaluation as scores.json has it."""
@@ -249,6 +254,10 @@ def _evaluation(entry: Mapping[str, Any]) -> Evaluation:
         zero_shot=entry.get("zero_shot", False),
         **samples,
     )
+
+
+def _signed(scores: Mapping[str, Score], addition: str) -> dict[str, Score]:
+    return {name: replace(score, signature=f"{score.signature}|{addition}") for name, score in scores.items()}
 
 
 def _labels(entry: Mapping[str, Any] | None) -> LabelScores | None:

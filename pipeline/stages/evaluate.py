@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.dataset.directions import Direction, targets_of
 from tfm.data.dataset.store import load_dataset
+from tfm.data.typing_errors import mistyped_lines
 from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact, read_artifact
 from tfm.pipeline.artifacts.compatibility import check_made_from, check_tokenizer, task_of
 from tfm.pipeline.config import DecodingConfig, Device, EvaluationConfig, Scored
 from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.inference.translation import best_texts
 from tfm.pipeline.reports.published_scores import published_scores, shown_scores, warn_of_failed
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.aligned_files import aligned, splits_scored, translated
@@ -135,13 +137,15 @@ def evaluate_files(
     reporter: Reporter,
     device: Device = "auto",
     to: str | None = None,
+    noise: float | None = None,
 ) -> dict[str, Any]:
     """Scores the hypotheses in a file, or those that `model` gives for `source`, against one or more references.
 
     Perplexity needs both `model` and `source`. `ensemble`, `prefixes` and `forced` are those of `tfm translate`, and
     `prefix` is one for all lines; `to` is the language, of a model of several. With `out`, an artifact is published
-    there, with the hypotheses if the model made them. Returns the content of scores.json. Raises DataError where line
-    counts differ, RecipeError where nothing gives hypotheses.
+    there, with the hypotheses if the model made them. `noise`: the share of the source's characters that is mistyped
+    before the model reads it (`data.typing_errors`), drawn by `seed`; each score's signature says so. Returns the
+    content of scores.json. Raises DataError where line counts differ, RecipeError where nothing gives hypotheses.
     """
     if not references:
         raise RecipeError("there is no reference: give --reference FILE")
@@ -158,6 +162,10 @@ def evaluate_files(
     files = {"source": source, "hypotheses": hypotheses, "prefixes": prefixes, "forced": forced}
     files |= {f"reference_{number}": reference for number, reference in enumerate(references, 1)}
     lines = aligned({name: file for name, file in files.items() if file is not None})
+    if noise is not None:
+        if not 0 <= noise <= 1:
+            raise RecipeError(f"--noise {noise} is no share: give a number from 0 to 1")
+        lines["source"] = mistyped_lines(lines["source"], noise, seed)
 
     def work(folder: Path | None) -> list[Evaluation]:
         # without a source the model has nothing to do
@@ -168,13 +176,17 @@ def evaluate_files(
             if not ABILITIES[loaded.config.task].gives_hypotheses:
                 how = "omit --source, and the model says how probable it finds the text in --reference"
                 raise DataError(f"was trained for {loaded.config.task} and does not translate: {how}", file=model)
+            if noise is not None and loaded.config.vision is not None:
+                raise DataError("reads images, and typing errors are made in texts: omit --noise", file=model)
             starts = lines.get("prefixes", None if prefix is None else [prefix] * len(lines["source"]))
-            lines["hypotheses"] = _translate(loaded, lines["source"], decoding, reporter, starts, lines.get("forced"))
-            if folder is not None:
-                text = "".join(hypothesis + "\n" for hypothesis in lines["hypotheses"])
-                (folder / "hypotheses.txt").write_text(text, encoding="utf-8", newline="\n")
+            words = {"prefixes": starts, "forced": lines.get("forced")}
+            lines["hypotheses"] = best_texts(loaded, lines["source"], decoding, reporter, **words)
+            for name in ("hypotheses",) if noise is None else ("hypotheses", "source"):
+                if folder is not None:
+                    text = "".join(line + "\n" for line in lines[name])
+                    (folder / f"{name}.txt").write_text(text, encoding="utf-8", newline="\n")
         segments = Segments(
-            name=references[0].name,
+            name=references[0].name + ("" if noise is None else f", noise {noise:g}"),
             sources=lines.get("source"),
             hypotheses=lines["hypotheses"],
             references=[lines[name] for name in lines if name.startswith("reference_")],
@@ -185,7 +197,8 @@ def evaluate_files(
             warn_of_unseen(loaded, segments.references, reporter)
         asked = model is not None or "metrics" in config.model_fields_set
         suited = config if loaded is None else evaluation_of(loaded.config.task, config)
-        return [_assess(segments, suited, loaded, asked, seed=seed, reporter=reporter)]
+        found = _assess(segments, suited, loaded, asked, seed=seed, reporter=reporter)
+        return [found if noise is None else found.signed(f"noise:{noise:g}|noise-seed:{seed}")]
 
     members = [] if model is None else [open_artifact(each, "train") for each in (model, *ensemble)]
     looker = looker_of_files(members, hypotheses)
@@ -194,7 +207,8 @@ def evaluate_files(
     inputs = {name: Input.of_file(file) for name, file in files.items() if file is not None}
     inputs |= {f"model {number}" if number > 1 else "model": each.as_input() for number, each in enumerate(members, 1)}
     inputs |= _inputs(config)
-    given = {"prefix": prefix, "to": to, "decoding": decoding.model_dump(mode="json") if hypotheses is None else None}
+    given: dict[str, Any] = {"prefix": prefix, "to": to, "noise": noise}
+    given |= {"decoding": decoding.model_dump(mode="json") if hypotheses is None else None}
     resolved = _resolved(config) | {name: value for name, value in given.items() if value is not None}
     todo = Plan(stage="evaluate", folder=out, config=resolved, inputs=inputs, seed=seed)
     content = published_scores(todo, work, None, command, reporter, looker)
@@ -287,21 +301,3 @@ def _load(model: Path, device: Device, known: Input | None = None, *, ensemble: 
     from tfm.pipeline.model_io.loaded_model import load_model
 
     return load_ensemble([model, *ensemble], device) if ensemble else load_model(model, device, known=known)
-
-
-def _translate(
-    loaded: "LoadedModel",
-    sources: Sequence[str],
-    decoding: DecodingConfig,
-    reporter: Reporter,
-    prefixes: Sequence[str] | None,
-    forced: Sequence[str] | None,
-) -> list[str]:
-    """The best hypothesis of each source, by the path of `tfm translate`."""
-    from tfm.pipeline.inference.translation import translate_lines
-
-    with reporter.bar("translating", len(sources), "sentences") as bar:
-        found = translate_lines(
-            loaded, sources, decoding, reporter=reporter, prefixes=prefixes, forced=forced, on_done=bar.advance
-        )
-        return [translations[0].text for translations in found]

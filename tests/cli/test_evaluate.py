@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from bench.noise_run import measured
 from tests.cli.user import Stages, commands_of, tfm, write_lines
 from tests.rounding import assert_rounds_like
+from tfm.data.typing_errors import mistyped_lines
 from tfm.pipeline.model_io.loaded_model import load_model
 from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.scoring.perplexity import perplexity
@@ -101,7 +103,54 @@ def test_perplexity_of_an_ensemble_is_of_the_mean_of_probabilities(
     assert both != pytest.approx(one, rel=1e-4)
 
 
-@pytest.mark.parametrize("flag", ["--beam", "--prefix", "--prefixes", "--forced"])
+def test_noise_is_made_in_the_source_and_every_score_says_so(stages: Stages, corpora: Path, tmp_path: Path) -> None:
+    texts = ("--model", stages.folder, "--source", corpora / "test.de", "--reference", corpora / "test.en", *CPU)
+    out = tmp_path / "noisy"
+    done = tfm("evaluate", *texts, "--noise", "0.2", "--seed", "7", "--json", "--out", out)
+    assert done.code == 0, done.err
+    found, clean = json.loads(done.out), scores(*texts[:-2])
+    assert found["split"] == "test.en, noise 0.2"
+    of_lengths = [each for group in found["lengths"] for each in group["metrics"].values()]
+    for each in (*found["metrics"].values(), *of_lengths):
+        assert each["signature"].endswith("|noise:0.2|noise-seed:7")
+    source = (corpora / "test.de").read_text("utf-8").splitlines()
+    typed = (out / "source.txt").read_text("utf-8").splitlines()
+    assert typed == mistyped_lines(source, 0.2, 7)
+    assert sum(one != two for one, two in zip(source, typed, strict=True)) > len(source) / 2
+    translated = tfm("translate", stages.folder, out / "source.txt", *CPU)
+    assert (out / "hypotheses.txt").read_text("utf-8") == translated.out
+    assert found["metrics"]["perplexity"]["score"] > clean["perplexity"]
+    again = tfm("evaluate", *texts, "--noise", "0.2", "--seed", "7", "--out", out)
+    assert "up to date" in again.err
+    other = tfm("evaluate", *texts, "--noise", "0.1", "--seed", "7", "--out", out)
+    assert "config changed: noise" in other.err
+    none = tfm("evaluate", *texts, "--noise", "0", "--json")
+    assert {name: each["score"] for name, each in json.loads(none.out)["metrics"].items()} == clean
+
+
+def test_the_bench_of_noise_finds_the_same_scores(stages: Stages, corpora: Path) -> None:
+    found = measured(stages.folder, [0.0, 0.2], 2, beam=2)
+    assert found["figure"] == "bleu"
+    texts = ("--model", stages.folder, "--source", corpora / "test.de", "--reference", corpora / "test.en")
+    for rate, of_seeds in zip((0.0, 0.2), found["scores"], strict=True):
+        for seed, score in enumerate(of_seeds, 1):
+            noise = ("--noise", str(rate), "--seed", str(seed), "--metric", "bleu", "--beam", "2")
+            assert scores(*texts, *noise)["bleu"] == score
+    assert found["scores"][0][0] == found["scores"][0][1] != found["scores"][1][0]
+    assert found["sentences_per_second"] > 0
+
+
+def test_noise_needs_a_source_and_is_a_share(stages: Stages, corpora: Path) -> None:
+    texts = ("--source", corpora / "test.de", "--reference", corpora / "test.en", *CPU)
+    for share in ("1.5", "-0.1", "nan"):
+        refused = tfm("evaluate", "--model", stages.folder, *texts, "--noise", share)
+        assert refused.code == 2, share
+    alone = tfm("evaluate", "--model", stages.folder, "--reference", corpora / "test.en", "--noise", "0.1")
+    assert alone.code == 2
+    assert "give --source as well" in " ".join(alone.err.split())
+
+
+@pytest.mark.parametrize("flag", ["--beam", "--prefix", "--prefixes", "--forced", "--noise"])
 def test_what_would_have_no_effect_is_refused(corpora: Path, flag: str) -> None:
     text = corpora / "test.en"
     refused = tfm("evaluate", "--hypotheses", text, "--reference", text, flag, "1")

@@ -1,0 +1,83 @@
+"""`python -m bench noise`: what trained models lose on text with typing errors, and what each costs to use."""
+
+import io
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bench.options import Json
+from bench.processes import MIB, run_module
+
+RATES = (0.0, 0.05, 0.1, 0.15, 0.2)
+
+
+def noise(
+    runs: Annotated[list[str], typer.Argument(metavar="[NAME=]RUN...", help="Finished runs of one test set.")],
+    rates: Annotated[
+        list[float] | None, typer.Option("--noise", metavar="SHARE", help="Of characters; repeatable (0 to 0.2).")
+    ] = None,
+    draws: Annotated[int, typer.Option("--draws", metavar="N", min=1, help="Seeds of the errors, averaged.")] = 3,
+    beam: Annotated[int, typer.Option("--beam", metavar="W", min=1, help="Of models that translate.")] = 1,
+    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE.svg", help="Draw the curves there.")] = None,
+    as_json: Json = None,
+) -> None:
+    """What runs lose on mistyped text; their size and speed."""
+    from bench.report import talk, write_json  # here, as it loads rich
+
+    shares = sorted({*(rates or RATES), 0.0})
+    out, found = talk(), list[dict[str, Any]]()
+    for each in runs:
+        name, _, folder = each.rpartition("=")
+        done = run_module("bench.noise_run", {"run": folder, "rates": shares, "draws": draws, "beam": beam})
+        found.append({"name": name or Path(folder).name, **done.answer(), "peak": done.peak})
+        out.line(f"{found[-1]['name']}: {', '.join(f'{score:.2f}' for score in means(found[-1]))}")
+    if len({each["texts"] for each in found}) > 1:
+        out.warn("these runs have different test sets, whose scores do not compare")
+    print("\n".join(table(found, shares)))
+    if plot is not None:
+        from tfm.pipeline.artifacts.files import replace_text
+
+        replace_text(plot, svg(found, shares))
+    write_json(as_json, "noise", {"runs": runs, "rates": shares, "draws": draws, "beam": beam}, found)
+
+
+def means(found: dict[str, Any]) -> list[float]:
+    """The score of a run at each rate: the mean over the seeds of the errors."""
+    return [statistics.fmean(scores) for scores in found["scores"]]
+
+
+def table(found: Sequence[dict[str, Any]], rates: Sequence[float]) -> list[str]:
+    """In Markdown, a row a run: size, speed, memory, and the score at each rate, with what is lost at the last."""
+    heads = ["run", "parameters", "tokens a sentence", "sentences a CPU second", "peak memory, MiB"]
+    heads += [f"{found[0]['figure']}, {rate:.0%}" for rate in rates] + [f"lost at {rates[-1]:.0%}"]
+    rows = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
+    for each in found:
+        scores = means(each)
+        size = f"{each['parameters']:,}", f"{each['tokens']:.1f}", f"{each['sentences_per_second']:,.0f}"
+        cells = [each["name"], *size, f"{each['peak'] / MIB:,.0f}", *(f"{score:.2f}" for score in scores)]
+        rows.append(f"| {' | '.join([*cells, f'{scores[0] - scores[-1]:.2f}'])} |")
+    return rows
+
+
+def svg(found: Sequence[dict[str, Any]], rates: Sequence[float]) -> str:
+    """The score of each run over the share of mistyped characters; the same figures give the same bytes."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    from tfm.pipeline.reports.training_curves import STYLE
+
+    with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
+        figure = Figure(figsize=(6, 4), layout="constrained")
+        axes = figure.subplots()
+        for each in found:
+            axes.plot([100 * rate for rate in rates], means(each), marker="o", markersize=3, label=each["name"])
+        axes.set_xlabel("characters mistyped, %")
+        axes.set_ylabel(found[0]["figure"])
+        axes.grid(alpha=0.25)
+        axes.legend(frameon=False)
+        buffer = io.StringIO()
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    return buffer.getvalue()

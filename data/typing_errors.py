@@ -1,0 +1,86 @@
+"""Typing errors: a share of a text's characters is mistyped, to see what a model loses on text as people type it.
+
+Each character of a word is hit with probability `rate`. What is hit changes places with the next one, is left out, is
+followed by another one, or becomes another one, each as likely. A character is what a reader takes for one (a grapheme
+cluster, Unicode's annex 29): a letter with its marks, a conjunct of Devanagari or an emoji of several code points stays
+whole. Characters that come in are drawn from those of the line that are of the same script and kind, so errors need no
+keyboard, and are of the text's own language in any script. White space stays, and no word disappears: there are as many
+words as before, for tags for instance.
+"""
+
+import hashlib
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+import regex
+
+_CHARACTER = regex.compile(r"\X")
+_DRAWS = 3  # of each character: whether it is hit, what happens to it, and which one comes in
+
+
+def mistyped(line: str, rate: float, seed: int) -> str:
+    """A line with typing errors; rate: from 0 to 1. A pure function of these three.
+
+    What is hit at a rate is hit at every higher one too, unless the one before it now changes places with it.
+    """
+    characters = _CHARACTER.findall(line)
+    draws = _draws(line, seed, len(characters))
+    pool: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for character in characters:
+        pool[_kind(character)].append(character)
+    pieces, place = [], 0
+    for is_space, group in groupby(characters, lambda character: character[0].isspace()):
+        word = list(group)
+        pieces.append("".join(word) if is_space else _mistyped_word(word, draws[place : place + len(word)], rate, pool))
+        place += len(word)
+    return "".join(pieces)
+
+
+def _mistyped_word(
+    word: list[str], draws: list[tuple[float, ...]], rate: float, pool: dict[tuple[str, str], list[str]]
+) -> str:
+    typed: list[str] = []
+    place = 0
+    while place < len(word):
+        here, following = word[place], word[place + 1 : place + 2]
+        (hit, what, which), place = draws[place], place + 1
+        if hit >= rate:
+            typed.append(here)
+            continue
+        same_kind = pool[_kind(here)]
+        others = [each for each in same_kind if each != here]
+        can_swap, can_delete = bool(following) and following[0] != here, bool(typed or following)
+        ways = [*["swap"] * can_swap, *["delete"] * can_delete, "insert", *["replace"] * bool(others)]
+        way = ways[int(what * len(ways))]
+        if way == "swap":
+            typed += [following[0], here]
+            place += 1
+        elif way == "insert":
+            typed += [here, same_kind[int(which * len(same_kind))]]
+        elif way == "replace":
+            typed.append(others[int(which * len(others))])
+    # characters that would become one beside each other, as two halves of flags do, stay as they were
+    found = "".join(typed)
+    return found if _CHARACTER.findall(found) == typed else "".join(word)
+
+
+def mistyped_lines(lines: Iterable[str], rate: float, seed: int) -> list[str]:
+    """Lines with typing errors, each by itself: a line's errors depend on no other line."""
+    return [mistyped(line, rate, seed) for line in lines]
+
+
+def _kind(character: str) -> tuple[str, str]:
+    """The script of a character, as the first word of its name, and its category (Ll: a small letter)."""
+    return unicodedata.name(character[0], "").partition(" ")[0], unicodedata.category(character[0])
+
+
+def _draws(line: str, seed: int, count: int) -> list[tuple[float, ...]]:
+    """For each of `count` places of a line numbers from 0 to 1, the same on every machine."""
+    key = hashlib.blake2b(line.encode("utf-8", "surrogatepass"), digest_size=16, salt=seed.to_bytes(8, "little"))
+    stream = hashlib.shake_128(key.digest()).digest(4 * _DRAWS * count)
+    numbers: Iterator[float] = (
+        int.from_bytes(stream[at : at + 4], "little") / 2**32 for at in range(0, len(stream), 4)
+    )
+    return list(zip(*[numbers] * _DRAWS, strict=True))
