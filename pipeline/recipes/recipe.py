@@ -18,11 +18,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from tfm.data.config import DataConfig
 from tfm.model.config import ModelConfig
-from tfm.model.vision.image_shape import ImageShape, no_fit
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig, too_far_apart
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.characters import check_characters
 from tfm.pipeline.recipes.error_messages import Key, Origin, Origins, explain, model_of, place_of
+from tfm.pipeline.recipes.images import check_images
 from tfm.pipeline.recipes.label_defaults import add_names, check_names
 from tfm.pipeline.recipes.overrides import Setting, put, settings_of
 from tfm.pipeline.recipes.unused_keys import refuse_idle
@@ -68,7 +68,7 @@ class Recipe(BaseModel):
         if self.model.one_vocabulary_for is not None and not self.tokenizer.shared:
             raise ValueError(f"model.{self.model.one_vocabulary_for} needs one vocabulary: tokenizer.shared = true")
         check_characters(self.model, self.tokenizer, self.training)
-        self._images_fit()
+        check_images(self.data.images, self.model, self.training)
         self._task_fits()
         if self.model.block is None and self.data.limits.max_length + 1 > self.model.max_length:
             raise ValueError(
@@ -76,22 +76,6 @@ class Recipe(BaseModel):
                 f"model.max_length ({self.model.max_length})"
             )
         return self
-
-    def _images_fit(self) -> None:
-        """Raise ValueError where the model does not read what the data are, texts or images."""
-        images, vision = self.data.images, self.model.vision
-        if images is not None and vision is None:
-            raise ValueError("the sources are images (data.images), which a model with [model.vision] reads: give it")
-        if vision is not None and images is None:
-            raise ValueError(
-                "model.vision reads images, and the sources are texts: give [data.images] and such corpora"
-            )
-        if images is not None and vision is not None:
-            shape = ImageShape(images.height, images.width, 3 if images.colour else 1)
-            if (reason := no_fit(vision, shape)) is not None:
-                raise ValueError(reason)
-            if self.training.layout == "flat":
-                raise ValueError('training.layout = "flat" is for texts, and the sources are images')
 
     def _task_fits(self) -> None:
         """Raise ValueError for a setting that the task has no use for."""

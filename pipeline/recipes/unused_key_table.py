@@ -407,4 +407,29 @@ TEXT = (
     ),
 )
 
-IDLE = (*MODEL, *TRAINING, *DECODING, *EVALUATION, *TEXT)
+OF_PICTURES = {"data.images": none_of(None)}
+"""What a corpus of images makes idle: it has no source text."""
+IMAGES = (
+    Unused(
+        {**OF_PICTURES, "model.task": TRANSLATES},
+        ("tokenizer.shared", "tokenizer.source_from"),
+        "an image has no pieces: the one vocabulary is that of the captions",
+    ),
+    Unused(
+        {**OF_PICTURES, "model.task": LABELS},
+        (*(f"tokenizer.{name}" for name in LEARNED_BY), "tokenizer.source_from", "tokenizer.file"),
+        "an image has no pieces, and labels are names",
+    ),
+    Unused(
+        {**OF_PICTURES, "model.task": LABELS},
+        ("data.limits.max_length",),
+        "an image has no pieces, and a label is one",
+    ),
+    Unused(
+        OF_PICTURES,
+        ("data.limits.max_ratio", "data.limits.cut_sources", "decoding.max_ratio"),
+        "an image has no pieces; decoding.max_length limits captions",
+    ),
+)
+
+IDLE = (*IMAGES, *MODEL, *TRAINING, *DECODING, *EVALUATION, *TEXT)

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from tests.tiny_images import COLOURS, SHAPE, write_folder, write_idx
 from tests.unit.pipeline.stages.test_preprocess import Loud
+from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.config import DataConfig, FoldConfig
 from tfm.data.corpora.image_sources import images
 from tfm.data.corpora.sources import identity, rows
@@ -21,11 +22,12 @@ from tfm.data.dataset.split import Dataset, Split
 from tfm.data.dataset.store import load_dataset
 from tfm.data.errors import DataError
 from tfm.pipeline.artifacts.artifact import open_artifact
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.stages.preprocess import plan, preprocess
 from tfm.pipeline.stages.tokenize import tokenize
 from tfm.tokenizer.config import TokenizerConfig
-from tfm.tokenizer.tokenizer import load_pair
 
 
 def folder_of(path: Path, **more: object) -> dict[str, Any]:
@@ -307,3 +309,53 @@ def test_what_has_no_meaning_is_refused(changed: dict[str, Any], why: str) -> No
     folder = {"format": "imagefolder", "path": "x", "target": "text"}
     with pytest.raises(ValidationError, match=why):
         DataConfig.model_validate({"train": folder, "valid": folder, "images": SHAPE, **changed})
+
+
+RECIPE = """
+[data]
+train = { format = "imagefolder", path = "x", target = "text" }
+valid = { format = "imagefolder", path = "x", target = "text" }
+tests.test = { format = "imagefolder", path = "x", target = "text" }
+images = { height = 8, width = 8 }
+[model]
+tie = "output"
+vision = { patch = 4 }
+"""
+
+
+@pytest.mark.parametrize(
+    ("setting", "why"),
+    [
+        ("tokenizer.shared=false", "an image has no pieces: the one vocabulary"),
+        ("data.limits.max_ratio=2.0", "an image has no pieces"),
+        ("data.limits.cut_sources=true", "an image has no pieces"),
+        ("decoding.max_ratio=1.0", "an image has no pieces; decoding.max_length"),
+        ("data.images=none", "train.0 has images: say of which size"),
+        ("model.vision=none", "which a model with .model.vision. reads"),
+        ("model.vision.patch=3", "does not divide images of 8 x 8"),
+        ("training.layout=flat", "is for texts, and the corpora are images"),
+        ("data.images.heigth=9", "heigth"),
+        ("data.images.flip=1", "flip"),
+    ],
+)
+def test_keys_without_effect_beside_images_are_refused(tmp_path: Path, setting: str, why: str) -> None:
+    (tmp_path / "r.toml").write_text(RECIPE)
+    load_recipe(tmp_path / "r.toml")
+    with pytest.raises(RecipeError, match=why):
+        load_recipe(tmp_path / "r.toml", [setting])
+
+
+def test_keys_without_effect_beside_labels_of_images_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "r.toml").write_text(RECIPE.replace('tie = "output"', ""))
+    labels = ["model.task=classification", "model.architecture=encoder_only"]
+    found = load_recipe(tmp_path / "r.toml", labels)
+    assert (found.tokenizer.shared, found.tokenizer.target_kind) == (False, "label")
+    for setting in ("tokenizer.kind=word", "tokenizer.vocab_size=99", "data.limits.max_length=9", "tokenizer.file=x"):
+        with pytest.raises(RecipeError, match="an image has no pieces, and"):
+            load_recipe(tmp_path / "r.toml", [*labels, setting])
+
+
+def test_texts_for_a_model_that_reads_images_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "r.toml").write_text('[data]\npath = "x"\n[model]\ntie = "output"\nvision = {}\n')
+    with pytest.raises(RecipeError, match=r"model\.vision reads images, and the corpora are texts"):
+        load_recipe(tmp_path / "r.toml")

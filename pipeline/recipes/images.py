@@ -1,0 +1,21 @@
+"""Whether a recipe's model reads what its corpora are: images or texts."""
+
+from tfm.data.image_config import ImagesConfig
+from tfm.model.config import ModelConfig
+from tfm.model.vision.image_shape import ImageShape, no_fit
+from tfm.pipeline.config import TrainingConfig
+
+
+def check_images(images: ImagesConfig | None, model: ModelConfig, training: TrainingConfig) -> None:
+    """Raise ValueError where the one are images and the other reads texts, or it cannot read images of their shape."""
+    if images is None:
+        if model.vision is not None:
+            raise ValueError("model.vision reads images, and the corpora are texts: give [data.images] and images")
+        return
+    if model.vision is None:
+        raise ValueError("the corpora are images (data.images), which a model with [model.vision] reads: give it")
+    shape = ImageShape(images.height, images.width, 3 if images.colour else 1)
+    if (reason := no_fit(model.vision, shape)) is not None:
+        raise ValueError(reason)
+    if training.layout == "flat":
+        raise ValueError('training.layout = "flat" is for texts, and the corpora are images')

@@ -1,0 +1,213 @@
+"""Captions and labels of images, as a user runs them; and what other commands say of such a run."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from tests.cli.user import tfm
+from tests.tiny_images import COLOURS, write_folder, write_idx
+
+RECIPE = """
+[tokenizer]
+kind = "word"
+vocab_size = 60
+min_frequency = 1
+
+[data]
+batch_tokens = 512
+train = { format = "imagefolder", path = "train", target = "text" }
+valid = { format = "imagefolder", path = "valid", target = "text" }
+tests.main = { format = "imagefolder", path = "test", target = "text" }
+
+[data.images]
+height = 8
+width = 8
+shift = 1
+
+[model]
+tie = "output"
+max_length = 16
+vision = { encoder = "patches", patch = 4 }
+encoder = { layers = 1, dim = 16, heads = 2, feed_forward_dim = 16 }
+decoder = { layers = 1, dim = 16, heads = 2, feed_forward_dim = 16 }
+
+[training]
+max_steps = 12
+precision = "fp32"
+validation = { every_steps = 6, bleu = true }
+schedule = { name = "cosine", peak = 0.02, warmup_steps = 3 }
+
+[decoding]
+beam = 2
+max_length = 8
+
+[evaluation]
+metrics = ["bleu", "meteor", "rougeL", "cider_d", "exact_match", "perplexity"]
+
+"""
+LIMITS = "[data.limits]\nmax_length = 15\n"
+LABELS = """
+[data]
+batch_tokens = 512
+images = {{ height = 8, width = 8, colour = false }}
+train = {train}
+valid = {train}
+tests.main = {train}
+
+[model]
+architecture = "encoder_only"
+task = "classification"
+vision = {{ encoder = "convolution", channels = [4, 8] }}
+encoder = {{ layers = 0, dim = 16 }}
+
+[training]
+max_steps = 10
+precision = "fp32"
+schedule = {{ name = "cosine", peak = 0.01, warmup_steps = 3 }}
+"""
+
+
+def as_toml(about: dict[str, Any]) -> str:
+    return "{ " + ", ".join(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in about.items()) + " }"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two runs of images, captions and labels."""
+    folder = tmp_path_factory.mktemp("images")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for name, size in (("train", 30), ("valid", 6), ("test", 5)):
+            write_folder(Path(name), size, size)
+        Path("captions.toml").write_text(RECIPE + LIMITS, encoding="utf-8")
+        Path("labels.toml").write_text(LABELS.format(train=as_toml(write_idx(Path("idx"), 30))), encoding="utf-8")
+        for name in ("captions", "labels"):
+            done = tfm("run", f"{name}.toml", "--device", "cpu")
+            assert done.code == 0, done.err
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def here(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(made)
+
+
+def scores(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(Path(f"runs/{name}/scores/scores.json").read_text("utf-8"))
+    return found["metrics"]
+
+
+def test_captions_are_scored_against_all_of_an_image() -> None:
+    found = scores("captions")
+    assert {"bleu", "meteor", "rougeL", "cider_d", "exact_match", "perplexity"} <= found.keys()
+    assert "nrefs:2" in found["exact_match"]["signature"]
+    assert "segments:10" in found["perplexity"]["signature"]
+    page = Path("runs/captions/scores/report.html").read_text("utf-8")
+    assert "0.png" in page
+    assert "ब्लू" in page
+    lines = Path("runs/captions/training/metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["bleu"] is not None for line in lines if '"valid"' in line] == [True, True]
+
+
+def test_labels_are_scored_by_accuracy() -> None:
+    assert scores("labels").keys() == {"accuracy", "macro_f1", "exact_match"}
+    assert {*Path("runs/labels/translations/main.txt").read_text("utf-8").split()} <= {*COLOURS}
+
+
+def test_again_there_is_nothing_to_do() -> None:
+    done = tfm("run", "captions.toml", "--device", "cpu")
+    assert done.code == 0
+    assert done.err.count("up to date") >= 5, done.err
+
+
+def test_image_files_get_captions() -> None:
+    one = tfm("translate", "runs/captions", "test/0.png", "--device", "cpu")
+    assert (one.code, one.out.count("\n")) == (0, 1), one.err
+    several = tfm("translate", "runs/captions", "test", "valid/1.png", "--device", "cpu")
+    assert several.out.splitlines()[0] == one.out.strip()
+    assert len(several.out.splitlines()) == 6
+    translated = Path("runs/captions/translations/main.txt").read_text("utf-8").splitlines()
+    with_beam = tfm("translate", "runs/captions", "test", "--beam", "2", "--max-length", "8", "--device", "cpu")
+    assert with_beam.out.splitlines() == translated
+    rows = tfm("translate", "runs/captions", "test/0.png", "--jsonl", "--n-best", "2", "--device", "cpu").out
+    assert json.loads(rows)["source"] == "test/0.png"
+    assert len(json.loads(rows)["translations"]) == 2
+    labels = tfm("translate", "runs/labels", "test/0.png", "--n-best", "3", "--device", "cpu")
+    assert {line.split("\t")[2] for line in labels.out.splitlines()} == {*COLOURS}
+
+
+def test_checkpoints_ensembles_and_folders() -> None:
+    last = tfm("translate", "runs/captions", "test/0.png", "--step", "last", "--device", "cpu")
+    assert (last.code, last.out.count("\n")) == (0, 1), last.err
+    both = tfm("translate", "runs/captions", "test/0.png", "--ensemble", "runs/captions", "--device", "cpu")
+    assert both.out == tfm("translate", "runs/captions", "test/0.png", "--device", "cpu").out
+    done = tfm("translate", "runs/captions", "test", "--out", "captioned", "--device", "cpu")
+    assert done.code == 0, done.err
+    assert Path("captioned/source.txt").read_text().splitlines() == [f"test/{number}.png" for number in range(5)]
+    assert len(Path("captioned/hypotheses.txt").read_text("utf-8").splitlines()) == 5
+    scored = tfm("evaluate", "--hypotheses", "captioned/hypotheses.txt", "--reference", "captioned/hypotheses.txt")
+    assert scored.code == 0, scored.err
+
+
+def test_a_model_stands_alone(tmp_path: Path) -> None:
+    shutil.copytree("runs/captions/model", tmp_path / "alone")
+    shutil.copy("test/0.png", tmp_path / "0.png")
+    found = tfm("translate", tmp_path / "alone", tmp_path / "0.png", "--device", "cpu")
+    assert found.out == tfm("translate", "runs/captions", "test/0.png", "--device", "cpu").out
+
+
+def test_wrong_files_are_named(tmp_path: Path) -> None:
+    (tmp_path / "text.png").write_text("text")
+    (tmp_path / "empty").mkdir()
+    Image.new("P", (8, 8)).save(tmp_path / "still.gif")
+    frames = [Image.new("RGB", (8, 8), (each, 0, 0)) for each in (1, 99)]
+    frames[0].save(tmp_path / "moving.gif", save_all=True, append_images=frames[1:])
+    for name, why in (
+        ("gone.png", "no such file"),
+        ("text.png", "is not an image"),
+        ("empty", "holds no image"),
+        ("moving.gif", "is animated"),
+    ):
+        done = tfm("translate", "runs/captions", tmp_path / name, "--device", "cpu")
+        assert done.code == 65
+        assert f"{tmp_path / name}: {why}" in done.err.replace("\n", "")
+    assert tfm("translate", "runs/captions", tmp_path / "still.gif", "--device", "cpu").code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "why"),
+    [
+        (("translate", "runs/captions"), 2, "reads images: name files"),
+        (("translate", "runs/captions", "-"), 2, "reads images: name files"),
+        (("generate", "runs/captions", "--prompt", "x"), 65, "not a language model"),
+        (("export", "runs/captions", "--to", "ctranslate2", "--out", "ct2"), 65, "reads images, not text"),
+        (("embed", "runs/captions", "--side", "source", "--nearest", "rot"), 65, "reads images, not text"),
+        (("evaluate", "--model", "runs/captions", "--contrast", "it"), 65, "reads images, not text"),
+        (
+            ("evaluate", "--model", "runs/captions", "--source", "captions.toml", "--reference", "captions.toml"),
+            65,
+            "`tfm translate MODEL IMAGES --out DIR`",
+        ),
+    ],
+)
+def test_what_has_no_meaning_of_images_is_refused(words: tuple[str, ...], code: int, why: str) -> None:
+    done = tfm(*words)
+    assert done.code == code, done.err
+    assert why in " ".join(done.err.split())
+
+
+def test_other_commands_know_a_run_of_images() -> None:
+    for words in (
+        ("inspect", "runs/captions"),
+        ("inspect", "runs/captions/dataset"),
+        ("inspect", "runs/labels/model"),
+        ("compare", "runs/captions", "runs/labels", "--html", "page.html"),
+        ("compare", "runs/captions", "--json"),
+        ("embed", "runs/captions", "--nearest", "rot"),
+    ):
+        done = tfm(*words)
+        assert done.code == 0, (words, done.err)
