@@ -41,14 +41,19 @@ class Augmentation:
         """The images (B, height, width, channels) of these rows, varied. What a row gets hangs on no other row."""
         if self == Augmentation():
             return pixels
-        num, height, width, _ = pixels.shape
+        num, height, width, channels = pixels.shape
         draws = uniform(seed, step, np.asarray(rows, np.int64))
         share = self.crop + (1 - self.crop) * draws[:, 0]
         from_row = self._places(height, share, draws[:, 1], draws[:, 2])
         from_column = self._places(width, share, draws[:, 3], draws[:, 4])
         if self.flip:
             from_column = np.where(draws[:, 5:] < 0.5, from_column[:, ::-1], from_column)
-        return pixels[np.arange(num)[:, None, None], from_row[:, :, None], from_column[:, None, :]]
+        rows_of_pixels = np.arange(num)[:, None] * height + from_row
+        places = rows_of_pixels[:, :, None] * width + from_column[:, None, :]
+        # the bytes of a pixel as one item: to look up whole pixels is several times as fast
+        whole = np.ascontiguousarray(pixels).reshape(-1, channels).view(f"V{channels}")[:, 0]
+        varied: Pixels = whole.take(places.reshape(-1)).view(np.uint8).reshape(pixels.shape)
+        return varied
 
     def _places(
         self, size: int, share: NDArray[np.float64], place: NDArray[np.float64], by: NDArray[np.float64]
