@@ -16,7 +16,7 @@ from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.artifact import Input, Manifest, open_artifact, read_artifact
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.inference.translation import reference_file
+from tfm.pipeline.inference.translation import IMAGES, reference_file
 from tfm.pipeline.reports.run_summary import kept_beside
 from tfm.pipeline.scoring.aligned_files import aligned
 from tfm.pipeline.scoring.evaluation import Segments, reading_scores
@@ -152,7 +152,8 @@ def _segments(made: Manifest, name: str) -> Segments:
         files[f"reference {number}"], number = file, number + 1
     lines = aligned({kind: made.folder / file for kind, file in files.items()})
     references = [lines[f"reference {each}"] for each in range(1, number)]
-    return Segments(name, lines["source"], lines["hypotheses"], references)
+    named = IMAGES in made.figures.get(name, {})
+    return Segments(name, lines["source"], lines["hypotheses"], references, sources_are_names=named)
 
 
 def _scored(made: Manifest) -> tuple[dict[str, str | None], dict[str, list[SegmentFigures]]]:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 # torch is imported where it is needed: a stage that is fresh says so without it
 
 CHUNK_LINES = 8192
+SENTENCES, IMAGES = "sentences", "images"
+"""What was translated, as the figures of translations count it."""
 
 
 @dataclass(frozen=True)

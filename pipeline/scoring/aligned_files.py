@@ -54,5 +54,15 @@ def translated(dataset: Path, translations: Path, scored: Scored) -> list[Segmen
         lines = aligned({kind: translations / file for kind, file in files.items()})
         references = [lines[f"reference {number}"] for number in numbers]
         directions = data.directions.get(name, ())
-        tests.append(Segments(name, lines["source"], lines["hypotheses"], references, directions, split.images))
+        tests.append(
+            Segments(
+                name,
+                lines["source"],
+                lines["hypotheses"],
+                references,
+                directions,
+                split.images,
+                split.images is not None,
+            )
+        )
     return tests

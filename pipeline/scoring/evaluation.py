@@ -34,7 +34,7 @@ NUM_SHOWN = 5  # samples printed at the end of an evaluation
 class Segments:
     """A test set with its hypotheses, line by line; without sources where only files to compare are given.
 
-    images: of a test set of images, whose `sources` are their names.
+    images: of a test set of images, where they are at hand. sources_are_names: of images, and so no texts.
     """
 
     name: str
@@ -43,6 +43,12 @@ class Segments:
     references: Sequence[Sequence[str]]
     directions: Sequence[Direction] = ()  # the languages of its rows, of a dataset that says them
     images: RowImages | None = None
+    sources_are_names: bool = False
+
+    @property
+    def source_texts(self) -> Sequence[str] | None:
+        """The sources, where they are texts."""
+        return None if self.sources_are_names else self.sources
 
     def by_direction(self) -> list["Segments"]:
         """The segments of each direction, called NAME.eng-deu; none where there are not several."""
@@ -143,8 +149,9 @@ def assess(
     names = [name for name in config.metrics if name in METRICS and name not in without]
     with reporter.bar(f"scoring {segments.name}", len(names) + 2, "parts") as bar:
         scores = score_texts(hypotheses, references, config, lambda name: bar.advance(1, name))
-        texts = references[0] if sources is None or segments.images is not None else sources
-        lengths = by_length(texts, hypotheses, references, config, without)
+        texts = segments.source_texts
+        length_of = "reference" if texts is None else "source"
+        lengths = by_length(references[0] if texts is None else texts, hypotheses, references, config, without)
         bar.advance(1, "lengths")
         worst = worst_samples(sources, hypotheses, references, config.samples, config=config)
         bar.advance(1, "samples")
@@ -153,7 +160,7 @@ def assess(
         num_segments=len(hypotheses),
         scores={**scores, **(extra or {})},
         lengths=lengths,
-        length_of="source" if texts is sources else "reference",
+        length_of=length_of,
         worst=worst,
         random=random_samples(sources, hypotheses, references, config.samples, seed, config=config),
         shown=random_samples(sources, hypotheses, references, NUM_SHOWN, seed, config=config),

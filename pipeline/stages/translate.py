@@ -22,6 +22,8 @@ from tfm.pipeline.config import DecodingConfig, Device, Scored
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.inference.image_files import decoded_images
 from tfm.pipeline.inference.translation import (
+    IMAGES,
+    SENTENCES,
     Translation,
     as_json,
     one_line,
@@ -110,7 +112,7 @@ def translate_tests(
             with reporter.bar(f"translating {name}", len(sources), "sentences") as bar:
                 if split.images is not None:
                     shown = partial(_of_images, loaded, split.images, config, bar.advance)
-                    _write(draft, name, f"{name}.source", sources, shown, reporter, what="images")
+                    _write(draft, name, f"{name}.source", sources, shown, reporter, what=IMAGES)
                     continue
                 found = partial(translate_lines, config=config, reporter=reporter, on_done=bar.advance)
                 directed = partial(_directed, found, loaded, data.directions.get(name, ()))
@@ -233,7 +235,7 @@ def translate_image_files(
             def found(_: Iterable[str]) -> Iterator[list[Translation]]:
                 return translate_images(loaded, shown, config, prefixes=starts, forced=words, on_done=bar.advance)
 
-            _write(draft, "hypotheses", "source", map(str, files), found, reporter, what="images")
+            _write(draft, "hypotheses", "source", map(str, files), found, reporter, what=IMAGES)
 
 
 def _write(
@@ -244,7 +246,7 @@ def _write(
     translate: Callable[[Iterable[str]], Iterator[list[Translation]]],
     reporter: Reporter,
     *,
-    what: str = "sentences",
+    what: str = SENTENCES,
 ) -> None:
     """Write the translations of one text into a draft, and what they took into its figures."""
     began = time.monotonic()
@@ -262,5 +264,5 @@ def _write(
             num_lines, num_tokens = num_lines + 1, num_tokens + translations[0].num_tokens
     seconds = time.monotonic() - began
     rate = num_tokens / seconds
-    draft.figures[name] = {"sentences": num_lines, "seconds": round(seconds, 3), "tokens_per_second": round(rate, 1)}
+    draft.figures[name] = {what: num_lines, "seconds": round(seconds, 3), "tokens_per_second": round(rate, 1)}
     reporter.line(f"{name}: {num_lines:,} {what} in {seconds:.1f} s, {rate:,.0f} tokens a second")

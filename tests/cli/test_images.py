@@ -88,6 +88,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for name in ("captions", "labels"):
             done = tfm("run", f"{name}.toml", "--device", "cpu")
             assert done.code == 0, done.err
+        shutil.copytree("runs/captions", "runs/other")
     return folder
 
 
@@ -203,6 +204,7 @@ def test_what_has_no_meaning_of_images_is_refused(words: tuple[str, ...], code: 
 def test_other_commands_know_a_run_of_images() -> None:
     for words in (
         ("inspect", "runs/captions"),
+        ("compare", "runs/captions", "runs/other", "--html", "other.html"),
         ("inspect", "runs/captions/dataset"),
         ("inspect", "runs/labels/model"),
         ("compare", "runs/captions", "runs/labels", "--html", "page.html"),
@@ -211,3 +213,6 @@ def test_other_commands_know_a_run_of_images() -> None:
     ):
         done = tfm(*words)
         assert done.code == 0, (words, done.err)
+    page = Path("other.html").read_text("utf-8")
+    assert "of the reference" in page
+    assert "of the source" not in page

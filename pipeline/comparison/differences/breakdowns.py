@@ -61,7 +61,8 @@ def by_source_length(
     after each system.
     """
     first = systems[0]
-    texts, rows_are = (first.references[0], "reference") if first.sources is None else (first.sources, "source")
+    sources = first.source_texts
+    texts, rows_are = (first.references[0], "reference") if sources is None else (sources, "source")
     found = []
     for each in systems:
         found.append(by_length(texts, each.hypotheses, each.references, config, without))
