@@ -383,6 +383,12 @@ class DataConfig(BaseModel):
         codes = (corpus.target_language for corpus in self.train)
         return tuple(sorted({code for code in codes if code is not None}))
 
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages of training texts, sources and targets, each once; none where it does not say."""
+        both = (corpus.languages or () for corpus in self.train)
+        return tuple(sorted({code for codes in both for code in codes}))
+
     def idle_epoch(self, last: int) -> int | None:
         """The first epoch, up to `last`, in which no training corpus is used."""
         ranges = sorted(corpus.epochs or (1, last) for corpus in self.train)

@@ -1,5 +1,6 @@
 """The [tokenizer] part of a recipe."""
 
+from collections.abc import Collection
 from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -16,6 +17,7 @@ LEARNED_BY = (
     "min_frequency",
     "criterion",
     "min_score",
+    "clusters",
     "sentinels",
 )
 """What says how a tokenizer is learned."""
@@ -40,6 +42,12 @@ class TokenizerConfig(BaseModel):
     )
     min_score: float = Field(
         0.0, ge=0, le=1, description='criterion = "likelihood": it ends where no pair has this c(ab) / (c(a) c(b))'
+    )
+    clusters: int | None = Field(
+        None,
+        ge=2,
+        description="unigram: languages are put into so many clusters by the words they share, each cluster learns "
+        "pieces of its own, as many as its languages need, and these are joined (XLM-V); none: all learn together",
     )
     sentinels: int = Field(
         0,
@@ -89,10 +97,23 @@ class TokenizerConfig(BaseModel):
             raise ValueError(f"`sentinels` ({self.sentinels}) leave too little of vocab_size ({self.vocab_size})")
         if self.sentinels and not self.shared:
             raise ValueError("`sentinels` stand in texts and in what is predicted of them: set shared = true")
+        if self.clusters is not None and not self.shared:
+            raise ValueError("`clusters` needs one vocabulary for all languages: set shared = true")
         for name in ("target_kind", "source_from"):
             if self.shared and getattr(self, name) is not None:
                 raise ValueError(f"`{name}` needs one vocabulary for each side: set shared = false")
         return self
+
+    def problem_with(self, languages: Collection[str]) -> str | None:
+        """Why there cannot be so many clusters of these languages, those of all training texts; none if there can."""
+        if self.clusters is None:
+            return None
+        if not languages:
+            return "tokenizer.clusters needs the language of each text: source_language and target_language of corpora"
+        if self.clusters > len(languages):
+            has = ", ".join(sorted(languages))
+            return f"tokenizer.clusters = {self.clusters} is more than the {len(languages)} languages there are: {has}"
+        return None
 
     @property
     def of_target(self) -> "TokenizerConfig":

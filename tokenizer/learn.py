@@ -22,6 +22,7 @@ MAX_PIECE = 16
 # Of a log probability: numbers of up to 15 digits are read back from tokenizer.json as they were written; Hugging
 # Face's reader is off in the last digit of some longer ones.
 DECIMALS = 12
+LETTER_STEP = 1e-4
 # Normalised text has no tab.
 ENDS = "\t"
 # Beyond this WordPiece calls a word unknown; its greedy search is slow on longer ones. The trainers, whose time grows
@@ -33,7 +34,7 @@ Words = Mapping[str, int]
 
 def learn_bpe(words: Words, config: TokenizerConfig) -> Model:
     """Byte-pair encoding (Sennrich et al. 2016): the most frequent pair of pieces is merged, again and again."""
-    letters = _alphabet(words, config.vocab_size - len(SPECIALS), config.min_frequency)
+    letters = letters_in(words, config.vocab_size - len(SPECIALS), config.min_frequency)
     return _merges(_within(words, letters), letters, config)
 
 
@@ -47,7 +48,7 @@ def learn_wordpiece(words: Words, config: TokenizerConfig) -> Model:
     """WordPiece (Schuster and Nakajima 2012): as published, by the likelihood of the text, or as Hugging Face trains
     it, by the frequency of a pair. Every letter is in the vocabulary as the beginning and the continuation of a word.
     """
-    letters = _alphabet(words, (config.vocab_size - len(SPECIALS)) // 2, config.min_frequency)
+    letters = letters_in(words, (config.vocab_size - len(SPECIALS)) // 2, config.min_frequency)
     continuing = [CONTINUES + letter for letter in letters if letter != " "]
     learn = _likeliest if config.criterion == "likelihood" else _most_frequent_joins
     learned = learn(_within(words, letters), letters, continuing, config)
@@ -99,30 +100,52 @@ def _units(word: str, begins: Collection[str]) -> tuple[str, ...]:
 def learn_unigram(words: Words, config: TokenizerConfig) -> Model:
     """The unigram language model (Kudo 2018): pieces, each with its log probability, pruned by expectation
     maximisation from many; the most probable are numbered first."""
-    letters = _alphabet(words, config.vocab_size - len(SPECIALS), config.min_frequency)
+    return unigram_of(unigram_pieces(words, config.vocab_size - len(SPECIALS), config.min_frequency))
+
+
+def unigram_of(pieces: Mapping[str, float]) -> Model:
+    """The unigram language model of pieces with their log probabilities, numbered in the order given."""
+    return models.Unigram([*((special, 0.0) for special in SPECIALS), *pieces.items()], UNK_ID, False)
+
+
+def unigram_pieces(words: Words, size: int, min_frequency: int) -> dict[str, float]:
+    """At most `size` pieces of the unigram language model with their log probabilities, the most probable first."""
+    letters = letters_in(words, size, min_frequency)
     words = _within(words, letters)
     trainer = trainers.UnigramTrainer(
-        vocab_size=config.vocab_size + 1,  # one for ENDS
+        vocab_size=len(SPECIALS) + size + 1,  # one for ENDS
         special_tokens=list(SPECIALS),
         unk_token=UNK,
         max_piece_length=MAX_PIECE,
         show_progress=False,
     )
     trained = _train(models.Unigram(), trainer, _with_ends(words))["vocab"]
-    made = {piece: round(score, DECIMALS) for piece, score in trained}
+    made = _in_order({piece: round(score, DECIMALS) for piece, score in trained})
     longer = {piece for piece in made if len(piece) > 1 and piece not in SPECIALS}
     seen = _occurrences(words, longer)
     ranked = sorted(made, key=lambda piece: (-made[piece], piece))
-    enough = [piece for piece in ranked if piece in longer and seen[piece] >= config.min_frequency]
+    enough = [piece for piece in ranked if piece in longer and seen[piece] >= min_frequency]
     # The trainer keeps to the size it is given only roughly.
-    kept = {*letters, *enough[: config.vocab_size - len(SPECIALS) - len(letters)]}
-    vocab = [*((special, 0.0) for special in SPECIALS), *((piece, made[piece]) for piece in ranked if piece in kept)]
-    return models.Unigram(vocab, UNK_ID, False)
+    kept = {*letters, *enough[: size - len(letters)]}
+    return {piece: made[piece] for piece in ranked if piece in kept}
+
+
+def _in_order(made: Mapping[str, float]) -> dict[str, float]:
+    """The same pieces, where the letters that pruning took away have their scores by code point.
+
+    The trainer puts these back with the lowest score there is and steps of LETTER_STEP above it, in an order that is
+    another each time.
+    """
+    letters = sorted(piece for piece in made if len(piece) == 1)
+    highest = min(made.values(), default=0.0) + LETTER_STEP * (len(letters) + 0.5)
+    back = [letter for letter in letters if made[letter] < highest]
+    scores = sorted((made[letter] for letter in back), reverse=True)
+    return {**made, **dict(zip(back, scores, strict=True))}
 
 
 def learn_char(words: Words, config: TokenizerConfig) -> Model:
     """One piece a character: byte-pair encoding without merges."""
-    letters = _alphabet(words, config.vocab_size - len(SPECIALS), config.min_frequency)
+    letters = letters_in(words, config.vocab_size - len(SPECIALS), config.min_frequency)
     return models.BPE(_numbered(letters), [], unk_token=UNK)
 
 
@@ -179,7 +202,7 @@ def _with_ends(words: Words) -> Iterator[tuple[str, int]]:
         yield word, max(count - 1, 1)
 
 
-def _alphabet(words: Words, size: int, min_frequency: int) -> list[str]:
+def letters_in(words: Words, size: int, min_frequency: int) -> list[str]:
     """The characters seen at least `min_frequency` times, at most the `size` most frequent, by code point."""
     seen: Counter[str] = Counter()
     for word, count in words.items():

@@ -1,15 +1,22 @@
 """Training a tokenizer on streamed text: only the count of each word is kept, never the text."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers
+from tokenizers.models import Model
 
+from tfm.tokenizer.allocation.capacity import Sized, allocate, average_log_probability, term
+from tfm.tokenizer.allocation.fingerprints import clusters_of
 from tfm.tokenizer.code_points import CodePoints
 from tfm.tokenizer.config import LabelKind, TokenizerConfig
 from tfm.tokenizer.kinds import KINDS
 from tfm.tokenizer.labels import NORMALIZERS, names_in
+from tfm.tokenizer.learn import letters_in, unigram_of, unigram_pieces
 from tfm.tokenizer.normalization import normalizer, spellable
 from tfm.tokenizer.sentinels import add_sentinels
 from tfm.tokenizer.special import SPECIALS, UNK
@@ -17,6 +24,8 @@ from tfm.tokenizer.tokenizer import Tokenizer
 
 # How many different unnormalised words may wait; in a script without spaces a "word" is a whole line.
 WAITING = 200_000
+# In how many steps the pieces of a common vocabulary are given to languages.
+STEPS = 32
 
 
 class TokenizerTrainer:
@@ -29,13 +38,15 @@ class TokenizerTrainer:
         self._first: Counter[str] = Counter()
         self._later: Counter[str] = Counter()
         self._words: Counter[str] = Counter()
+        self.num_texts = 0
 
-    def add(self, text: str) -> None:
-        """Count the words of one text."""
+    def add(self, text: str, language: str | None = None) -> None:
+        """Count the words of one text, whatever its language."""
         if self._kind.learn is None:
             return
         # Cut at spaces first: normalising and cutting a word once, not each time it comes, is several times
         # faster, and neither ever looks across a space.
+        self.num_texts += 1
         first, *later = text.strip(" ").split(" ")
         self._first[first] += 1
         self._later.update(later)
@@ -43,20 +54,27 @@ class TokenizerTrainer:
             self._fold()
 
     @property
+    def words(self) -> Counter[str]:
+        """How often each word was seen."""
+        self._fold()
+        return self._words
+
+    @property
     def num_words(self) -> int:
         """How many different words were seen."""
-        self._fold()
-        return len(self._words)
+        return len(self.words)
 
     def learn(self) -> Tokenizer:
         """The tokenizer; ids 0 to 3 are the control tokens, then the order that `tokenizer.learn` states, then
         sentinels."""
-        self._fold()
         if self._kind.learn is None:
             return CodePoints(self._normalizer)
         room = self._config.vocab_size - self._config.sentinels
-        learned = self._kind.learn(self._words, self._config.model_copy(update={"vocab_size": room}))
-        whole = tokenizers.Tokenizer(learned)
+        return self.with_pieces(self._kind.learn(self.words, self._config.model_copy(update={"vocab_size": room})))
+
+    def with_pieces(self, pieces: Model) -> Tokenizer:
+        """The tokenizer that normalises and cuts text as this one does, and has these pieces."""
+        whole = tokenizers.Tokenizer(pieces)
         whole.normalizer = self._normalizer
         if self._kind.pre_tokenizer is not None:
             whole.pre_tokenizer = self._kind.pre_tokenizer
@@ -78,6 +96,86 @@ class TokenizerTrainer:
         return [word for word, _ in self._kind.pre_tokenizer.pre_tokenize_str(text)]
 
 
+class ClustersTrainer:
+    """Counts the words of each language by itself; one vocabulary is learned for all (XLM-V, Liang et al. 2023):
+
+    1. each language learns a unigram model of its own, and VoCap says how many of its pieces, the most probable ones,
+       it needs (`tokenizer.allocation.capacity`);
+    2. k-means finds languages with much the same pieces (`tokenizer.allocation.fingerprints`);
+    3. each of these clusters learns a unigram model, as large as what its languages need is together;
+    4. the pieces of all clusters are joined.
+    """
+
+    def __init__(self, config: TokenizerConfig, languages: Iterable[str]) -> None:
+        self._config = config
+        self._of = {language: TokenizerTrainer(config) for language in sorted(set(languages))}
+        self.clusters: dict[tuple[str, ...], int] = {}
+
+    def add(self, text: str, language: str | None) -> None:
+        """Count the words of one text of a language."""
+        self._of[str(language)].add(text)
+
+    @property
+    def num_words(self) -> int:
+        """How many different words were seen."""
+        return sum(each.num_words for each in self._of.values())
+
+    def learn(self) -> Tokenizer:
+        """The tokenizer; `clusters` then has the languages of each cluster, and how many pieces it learned."""
+        size = self._config.vocab_size - self._config.sentinels - len(SPECIALS)
+        least = self._config.min_frequency
+        texts, step = sum(each.num_texts for each in self._of.values()), max(1, size // STEPS)
+        own = {name: Ranked.learned(each, size, least) for name, each in self._of.items() if each.words}
+        needed = allocate({name: partial(each.sized, step, texts) for name, each in own.items()}, size)
+        alike = {name: each.first(size // len(own)) for name, each in own.items()}
+        found: list[dict[str, float]] = []
+        for cluster in clusters_of(alike, self._config.clusters or 1) if own else ():
+            room = len({piece for name in cluster for piece in needed[name].pieces})
+            words = sum((self._of[name].words for name in cluster), Counter[str]())
+            found.append(unigram_pieces(words, room, least))
+            self.clusters[tuple(cluster)] = len(found[-1])
+        return next(iter(self._of.values())).with_pieces(unigram_of(joined(found, size)))
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The pieces of a language's own unigram model, the most probable first, and the text that it was learned from."""
+
+    text: TokenizerTrainer
+    pieces: Mapping[str, float]
+
+    @classmethod
+    def learned(cls, text: TokenizerTrainer, size: int, min_frequency: int) -> "Ranked":
+        """Of `size` pieces beside the letters, as far as the text has so many."""
+        letters = letters_in(text.words, size, min_frequency)
+        return cls(text, unigram_pieces(text.words, size + len(letters), min_frequency))
+
+    def first(self, count: int) -> dict[str, float]:
+        """The letters and so many of the other pieces."""
+        others = {*islice((piece for piece in self.pieces if len(piece) > 1), count)}
+        return {piece: score for piece, score in self.pieces.items() if len(piece) == 1 or piece in others}
+
+    def sized(self, step: int, texts: int, steps: int) -> Sized:
+        """The vocabulary after so many steps, and its term of what VoCap maximises; texts: of all languages."""
+        pieces = self.first(step * steps)
+        alp = average_log_probability(self.text.words, self.text.num_texts, pieces)
+        return Sized(pieces, term(self.text.num_texts / texts, alp))
+
+
+def joined(vocabularies: Iterable[Mapping[str, float]], size: int) -> dict[str, float]:
+    """The pieces of all, each with the largest of its log probabilities, the most probable first.
+
+    If they are more than `size`, the least probable ones are left out, letters last.
+    """
+    found: dict[str, float] = {}
+    for vocabulary in vocabularies:
+        for piece, score in vocabulary.items():
+            found[piece] = max(score, found.get(piece, score))
+    ranked = sorted(found, key=lambda piece: (-found[piece], piece))
+    kept = {*sorted(ranked, key=lambda piece: len(piece) > 1)[:size]}
+    return {piece: found[piece] for piece in ranked if piece in kept}
+
+
 class NamesTrainer:
     """Counts the names in texts, then makes their vocabulary: all of them, the most frequent numbered first."""
 
@@ -85,8 +183,8 @@ class NamesTrainer:
         self._kind = kind
         self._seen: Counter[str] = Counter()
 
-    def add(self, text: str) -> None:
-        """Count the names of one text."""
+    def add(self, text: str, language: str | None = None) -> None:
+        """Count the names of one text, whatever its language."""
         self._seen.update(names_in(spellable(text), self._kind))
 
     @property

@@ -70,6 +70,8 @@ class Recipe(BaseModel):
         check_characters(self.model, self.tokenizer, self.training)
         check_images(self.data.images, self.model, self.training)
         self._task_fits()
+        if (problem := self.tokenizer.problem_with(self.data.languages)) is not None:
+            raise ValueError(problem)
         if self.model.block is None and self.data.limits.max_length + 1 > self.model.max_length:
             raise ValueError(
                 f"data.limits.max_length ({self.data.limits.max_length}) and the end token exceed "

@@ -336,6 +336,7 @@ TEXT = (
         ("tokenizer.criterion", "tokenizer.min_score"),
         'they are for kind = "wordpiece"',
     ),
+    Unused({"tokenizer.kind": none_of("unigram")}, ("tokenizer.clusters",), 'it is for kind = "unigram"'),
     Unused(
         {"tokenizer.kind": one_of("codepoint"), "tokenizer.target_kind": one_of("label", "tags")},
         ("tokenizer.vocab_size", "tokenizer.min_frequency"),

@@ -4,34 +4,35 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import asdict, dataclass
-from itertools import zip_longest
+from dataclasses import asdict
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from tfm.data.artifact_tokenizers import load_file, load_pair
 from tfm.data.config import DataConfig
-from tfm.data.corpora.portions import Corpus, Portion
+from tfm.data.corpora.portions import Corpus, Portion, apart
 from tfm.data.corpora.preflight import preflight
 from tfm.data.corpora.sources import describe, identity, open_lines, pairs, resolve
 from tfm.data.errors import DataError
-from tfm.data.lines import evened, portions
+from tfm.data.lines import portions
 from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, publish
 from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.reports.tokenizer_report import SideMeasure, figures_of, show
 from tfm.pipeline.runtime.progress import Bar, Reporter
 from tfm.tokenizer.config import LEARNED_BY, TokenizerConfig
-from tfm.tokenizer.special import SPECIALS, UNK_ID
+from tfm.tokenizer.special import SPECIALS
 from tfm.tokenizer.tokenizer import Tokenizer, save_pair
-from tfm.tokenizer.train import NamesTrainer, TokenizerTrainer
+from tfm.tokenizer.train import ClustersTrainer, NamesTrainer, TokenizerTrainer
 
 # Of text files, one line in so many is not trained on, so that the unknown rate means something.
 HELD_OUT_EVERY = 100
 AT_ONCE = 1000
-NUM_LONGEST = 20
 TOKENIZER_MAKERS = ("tokenize", "train")
 
 Row: TypeAlias = tuple[str, ...]  # the texts of a line: its source and target, or itself alone
+Texts: TypeAlias = tuple[Iterator[Row], Sequence[str | None]]  # rows, and the language of each column, if it is said
+Trainer: TypeAlias = TokenizerTrainer | NamesTrainer | ClustersTrainer
 Result = TypeVar("Result")
 
 
@@ -71,15 +72,16 @@ def tokenize(
     with publish(todo, command=command) as draft:
         preflight(splits, online=data.online)
         tokenizers = _take(config)
+        trainers: dict[str, Trainer] = {}
         if "shared" not in tokenizers:
-            rows = (row for corpus in splits.train for row in _texts(corpus, data))
-            learned = _with_room(config, len(data.target_languages))
-            tokenizers = _learn(learned, tokenizers, rows, reporter, sides=_sides(config, data))
+            trainers = _trainers(_with_room(config, len(data.target_languages)), _sides(config, data), data.languages)
+            tokenizers = _learn(trainers, tokenizers, _texts(splits.train, data), config.min_frequency, reporter)
         if data.target_languages:  # a source says which of them it is to be translated into
             side = next(iter(tokenizers))
             tokenizers[side] = tokenizers[side].with_languages(*data.target_languages)
-        held_out = (row for corpus in splits.valid for row in _texts(corpus, data))
-        measures = _measure(tokenizers, held_out, reporter)
+        for trainer in trainers.values():
+            draft.figures.update(_clusters(trainer, reporter))
+        measures = _measure(tokenizers, _texts(splits.valid, data), reporter)
         _finish(draft, tokenizers, measures, ", ".join(map(describe, splits.valid)), reporter)
     reporter.line(f"tokenizer: {out}")
 
@@ -105,51 +107,17 @@ def tokenize_files(
         return
     with publish(todo, command=command) as draft:
         taken = _take(config)
-        tokenizers = taken or _learn(config, {}, _lines(files, held_out=False), reporter, sides=_sides(config))
+        unread = _lines(files, held_out=False)
+        tokenizers = taken or _learn(_trainers(config, _sides(config)), {}, unread, config.min_frequency, reporter)
         where = f"every {HELD_OUT_EVERY}th line"
         measures = _measure(tokenizers, _lines(files, held_out=None if taken else True), reporter)
         if taken:
             where = "all lines"
-        elif not measures["shared"].num_words:
+        elif not measures["shared"].all.num_words:
             where = f"the training text, as less than {HELD_OUT_EVERY} lines leave none to hold out"
             measures = _measure(tokenizers, _lines(files, held_out=False), reporter)
         _finish(draft, tokenizers, measures, where, reporter)
     reporter.line(f"tokenizer: {out}")
-
-
-@dataclass
-class Measure:
-    """How a tokenizer fares on text: its words (runs between spaces), tokens, and unknown tokens."""
-
-    num_words: int = 0
-    num_tokens: int = 0
-    num_unknown: int = 0
-    num_texts: int = 0
-    num_changed: int = 0
-
-    def add(self, texts: Sequence[str], tokenizer: Tokenizer) -> None:
-        """Count some more texts."""
-        self.num_words += sum(len(text.split()) for text in texts)
-        encoded = tokenizer.encode_batch(texts)
-        for ids in encoded:
-            self.num_tokens += len(ids)
-            self.num_unknown += ids.count(UNK_ID)
-        self.num_texts += len(texts)
-        decoded = tokenizer.decode_batch(encoded)
-        self.num_changed += sum(evened(a) != evened(b) for a, b in zip(texts, decoded, strict=True))
-
-    @property
-    def tokens_a_word(self) -> float:
-        return self.num_tokens / max(self.num_words, 1)
-
-    @property
-    def unknown_rate(self) -> float:
-        return self.num_unknown / max(self.num_tokens, 1)
-
-    @property
-    def changed_rate(self) -> float:
-        """Share of texts that decoding does not give back, but for white space."""
-        return self.num_changed / max(self.num_texts, 1)
 
 
 def _sides(config: TokenizerConfig, data: DataConfig | None = None) -> tuple[str, ...]:
@@ -159,30 +127,31 @@ def _sides(config: TokenizerConfig, data: DataConfig | None = None) -> tuple[str
     return ("shared",) if config.shared else ("source", "target")
 
 
-def _texts(corpus: Corpus, data: DataConfig) -> Iterator[Row]:
-    """The texts of a corpus, row by row: source and target, or, of images, a caption or label alone."""
-    found = pairs(corpus, online=data.online)
-    return found if data.images is None else ((caption,) for _, caption in found)
+def _texts(corpora: Iterable[Corpus], data: DataConfig) -> Iterator[Texts]:
+    """The texts of each corpus, row by row: source and target, or, of images, a caption or label alone."""
+    for corpus in apart(corpora) if data.target_languages else corpora:
+        found = pairs(corpus, online=data.online)
+        yield (found if data.images is None else ((caption,) for _, caption in found)), corpus.languages or (None, None)
 
 
 def _learn(
-    config: TokenizerConfig,
+    trainers: Mapping[str, Trainer],
     taken: Mapping[str, Tokenizer],
-    rows: Iterable[Row],
+    corpora: Iterable[Texts],
+    min_frequency: int,
     reporter: Reporter,
-    *,
-    sides: Sequence[str],
 ) -> dict[str, Tokenizer]:
     """One tokenizer a side; the only one learns from every text of a row. One that is taken learns nothing."""
-    trainers = [_trainer(config, side) for side in sides]
+    of_columns = list(trainers.values())
     with reporter.bar("reading text", None, "lines") as bar:
-        for batch in portions(rows, AT_ONCE):
-            for row in batch:
-                for number, text in enumerate(row):
-                    trainers[number % len(trainers)].add(text)
-            bar.advance(len(batch))
+        for rows, languages in corpora:
+            for batch in portions(rows, AT_ONCE):
+                for row in batch:
+                    for number, text in enumerate(row):
+                        of_columns[number % len(of_columns)].add(text, languages[number])
+                bar.advance(len(batch))
     tokenizers = {}
-    for side, trainer in zip(sides, trainers, strict=True):
+    for side, trainer in trainers.items():
         if side in taken:
             tokenizers[side] = taken[side]
             continue
@@ -191,7 +160,7 @@ def _learn(
         if tokenizers[side].vocab_size == len(SPECIALS):
             raise DataError(
                 f"there is nothing to learn a tokenizer from: no text, or no piece of it occurs "
-                f"tokenizer.min_frequency = {config.min_frequency} times ({side} side)"
+                f"tokenizer.min_frequency = {min_frequency} times ({side} side)"
             )
     return tokenizers
 
@@ -211,7 +180,8 @@ def _described_without(config: TokenizerConfig) -> set[str]:
     """What of the config says where something lies, how to learn what is taken, or, by default, nothing."""
     without = {"source_from", "file", *(LEARNED_BY if _is_taken(config) else ())}
     without |= {"criterion", "min_score"} if config.criterion == "frequency" else set()
-    return without if config.sentinels else without | {"sentinels"}
+    without |= set() if config.sentinels else {"sentinels"}
+    return without | ({"clusters"} if config.clusters is None else set())
 
 
 def _take(config: TokenizerConfig) -> dict[str, Tokenizer]:
@@ -219,6 +189,15 @@ def _take(config: TokenizerConfig) -> dict[str, Tokenizer]:
     if config.file is not None:
         return {"shared" if config.shared else "source": load_file(Path(config.file))}
     return {} if config.source_from is None else {"source": load_pair(Path(config.source_from))[0]}
+
+
+def _trainers(config: TokenizerConfig, sides: Sequence[str], languages: Sequence[str] = ()) -> dict[str, Trainer]:
+    """What learns the tokenizer of each side. Raises RecipeError where the languages cannot be clustered as said."""
+    if (problem := config.problem_with(languages)) is not None:
+        raise RecipeError(problem)
+    if config.clusters is not None:
+        return {side: ClustersTrainer(config, languages) for side in sides}
+    return {side: _trainer(config, side) for side in sides}
 
 
 def _trainer(config: TokenizerConfig, side: str) -> TokenizerTrainer | NamesTrainer:
@@ -245,53 +224,51 @@ def _showing_time(work: Callable[[], Result], bar: Bar) -> Result:
     return future.result()
 
 
-def _measure(tokenizers: Mapping[str, Tokenizer], rows: Iterable[Row], reporter: Reporter) -> dict[str, Measure]:
+def _clusters(trainer: Trainer, reporter: Reporter) -> dict[str, Any]:
+    """Which languages learned pieces together, shown, and as the manifest has it; nothing where all did."""
+    if not isinstance(trainer, ClustersTrainer):
+        return {}
+    rows = [(", ".join(languages), f"{pieces:,}") for languages, pieces in trainer.clusters.items()]
+    reporter.table("clusters of languages", ["languages", "pieces"], rows)
+    return {"clusters": [{"languages": [*each], "pieces": pieces} for each, pieces in trainer.clusters.items()]}
+
+
+def _measure(
+    tokenizers: Mapping[str, Tokenizer], corpora: Iterable[Texts], reporter: Reporter
+) -> dict[str, SideMeasure]:
     """How each side's tokenizer fares on its texts."""
-    measures = {side: Measure() for side in tokenizers}
+    measures = {side: SideMeasure() for side in tokenizers}
     with reporter.bar("measuring on held-out text", None, "lines") as bar:
-        for batch in portions(rows, AT_ONCE):
-            for column, texts in enumerate(zip(*batch, strict=True)):
-                side = list(tokenizers)[column % len(tokenizers)]
-                measures[side].add(texts, tokenizers[side])
-            bar.advance(len(batch))
+        for rows, languages in corpora:
+            for batch in portions(rows, AT_ONCE):
+                for column, texts in enumerate(zip(*batch, strict=True)):
+                    side = list(tokenizers)[column % len(tokenizers)]
+                    measures[side].add(texts, tokenizers[side], languages[column])
+                bar.advance(len(batch))
     return measures
 
 
 def _finish(
-    draft: Draft, tokenizers: Mapping[str, Tokenizer], measures: Mapping[str, Measure], where: str, reporter: Reporter
+    draft: Draft,
+    tokenizers: Mapping[str, Tokenizer],
+    measures: Mapping[str, SideMeasure],
+    where: str,
+    reporter: Reporter,
 ) -> None:
     """Write the files, keep the figures, print the tables."""
     every = list(tokenizers.values())
     save_pair(every[0], every[-1], draft.folder)
-    longest = {side: tokenizer.longest_pieces(NUM_LONGEST) for side, tokenizer in tokenizers.items()}
     draft.figures["held_out"] = where
     for side, tokenizer in tokenizers.items():
-        draft.figures[side] = {
-            "vocabulary_size": tokenizer.vocab_size,
-            "tokens_a_word": measures[side].tokens_a_word,
-            "unknown_rate": measures[side].unknown_rate,
-            "changed_rate": measures[side].changed_rate,
-            "longest_pieces": longest[side],
-        }
-    rows = (
-        ("vocabulary size", *(f"{each.vocab_size:,}" for each in every)),
-        ("tokens a word", *(f"{measures[side].tokens_a_word:.3f}" for side in tokenizers)),
-        ("unknown tokens", *(f"{measures[side].unknown_rate:.3%}" for side in tokenizers)),
-        ("texts changed by encoding and decoding", *(f"{measures[side].changed_rate:.3%}" for side in tokenizers)),
-    )
-    reporter.table(f"tokenizer, measured on {where}", ["", *tokenizers], rows)
-    reporter.table(
-        f"the {NUM_LONGEST} longest pieces, ␣ for a space",
-        [*tokenizers],
-        list(zip_longest(*([piece.replace(" ", "␣") for piece in longest[side]] for side in tokenizers), fillvalue="")),
-    )
+        draft.figures[side] = figures_of(tokenizer, measures[side])
+    show(tokenizers, measures, where, reporter)
 
 
-def _lines(files: Sequence[Path], *, held_out: bool | None) -> Iterator[Row]:
+def _lines(files: Sequence[Path], *, held_out: bool | None) -> list[Texts]:
     """The lines of all files that are held out, or those that are not; None: all."""
     lines = (line for file in files for line in open_lines(file))
     numbered = enumerate(lines, 1)
-    return ((line,) for number, line in numbered if held_out in (None, number % HELD_OUT_EVERY == 0))
+    return [(((line,) for number, line in numbered if held_out in (None, number % HELD_OUT_EVERY == 0)), (None,))]
 
 
 def _file(file: Path) -> Input:

@@ -151,6 +151,7 @@ SHOWN: dict[str, str] = {
     "tokenizer": "tests/unit/tokenizer/test_train.py",
     "tokenizer.criterion": "tests/unit/tokenizer/test_likelihood.py",
     "tokenizer.min_score": "tests/unit/tokenizer/test_likelihood.py",
+    "tokenizer.clusters": "tests/unit/tokenizer/test_clusters.py",
     "tokenizer.file": "tests/unit/pipeline/stages/test_tokenize.py",
     "tokenizer.lowercase": "tests/unit/tokenizer/test_tokenizer.py",
     "tokenizer.normalization": "tests/unit/tokenizer/test_tokenizer.py",

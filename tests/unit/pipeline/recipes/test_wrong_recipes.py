@@ -150,6 +150,14 @@ IMPOSSIBLE = {
         "data.valid.1.taget is not a key of recipes; did you mean data.valid.1.target?",
     ),
     "a test in turns": ("data.train = {}\ndata.tests.a.epochs = [1, 2]", "tests.a.epochs: only training corpora"),
+    "clusters of unknown languages": (
+        "data.path = 'a'\ntokenizer = { kind = 'unigram', clusters = 2 }",
+        "tokenizer.clusters needs the language of each text",
+    ),
+    "clusters for each side": (
+        "tokenizer = { kind = 'unigram', clusters = 2, shared = false }",
+        "`clusters` needs one vocabulary for all languages",
+    ),
     "bytes do not fit": ("tokenizer = { kind = 'byte', vocab_size = 100 }", "at least 260"),
     "heads": ("model.encoder = { dim = 100, heads = 3 }", "heads (3) must divide dim (100)"),
     "tied widths": ("model.encoder = { dim = 64, heads = 1 }", "needs embedding_dim"),

@@ -12,9 +12,11 @@ from tfm.data.dataset.directions import factors, targets_of
 from tfm.data.dataset.split import Dataset
 from tfm.data.dataset.store import load_dataset
 from tfm.data.errors import DataError
+from tfm.pipeline.artifacts.artifact import open_artifact
+from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.stages.preprocess import preprocess
-from tfm.pipeline.stages.tokenize import tokenize
+from tfm.pipeline.stages.tokenize import tokenize, tokenize_files
 from tfm.tokenizer.code_points import load_pair
 from tfm.tokenizer.config import TokenizerConfig
 
@@ -53,6 +55,31 @@ def test_each_source_begins_with_the_language_of_its_target(tmp_path: Path, shar
     assert targets_of(data.directions["deu-hin"]) == ["hin"] * 12
     texts = data.tests["deu-hin"].texts()[0]
     assert data.tests["deu-hin"].source.lists() == source.towards("hin").encode_batch(texts)
+
+
+def test_a_tokenizer_of_clusters_is_measured_by_language(tmp_path: Path) -> None:
+    data = config(train=(corpus("eng", "deu", 200), corpus("eng", "hin", 40)), tests={}, valid=corpus("eng", "hin"))
+    made = dataset_of(data, tmp_path, kind="unigram", clusters=2, min_frequency=1)
+    about: Any = open_artifact(tmp_path / "tokenizer", "tokenize")
+    source, _ = load_pair(made.tokenizer_folder)
+    assert source.vocab_size <= 200
+    assert sorted(name for each in about.figures["clusters"] for name in each["languages"]) == ["deu", "eng", "hin"]
+    assert about.config["tokenizer"]["clusters"] == 2
+    by_language = about.figures["shared"]["languages"]
+    assert by_language.keys() == {"eng", "hin"}, "of the validation texts"
+    for language, texts in zip(("eng", "hin"), made.valid.texts(), strict=True):
+        tokens = sum(len(source.encode(text)) for text in texts)
+        words = sum(len(text.split()) for text in texts)
+        assert by_language[language]["tokens_a_word"] == pytest.approx(tokens / words)
+
+
+def test_clusters_need_languages(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("Anna\n")
+    settings = TokenizerConfig(kind="unigram", clusters=2)
+    with pytest.raises(RecipeError, match="needs the language of each text"):
+        tokenize_files(settings, [tmp_path / "a"], tmp_path / "out", command=["test"], reporter=Quiet())
+    with pytest.raises(RecipeError, match="clusters = 9 is more than the 3 languages there are: deu, eng, hin"):
+        dataset_of(config(), tmp_path, kind="unigram", clusters=9)
 
 
 def test_what_is_cut_from_training_keeps_its_languages(tmp_path: Path) -> None:

@@ -1,0 +1,102 @@
+"""How tokenizers fare on text that they did not learn from, of each side and each language: figures and tables."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import Any
+
+from tfm.data.lines import evened
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.tokenizer.special import UNK_ID
+from tfm.tokenizer.tokenizer import Tokenizer
+
+NUM_LONGEST = 20
+
+
+@dataclass
+class Measure:
+    """How a tokenizer fares on text: its words (runs between spaces), tokens, and unknown tokens."""
+
+    num_words: int = 0
+    num_tokens: int = 0
+    num_unknown: int = 0
+    num_texts: int = 0
+    num_changed: int = 0
+
+    def add(self, texts: Sequence[str], tokenizer: Tokenizer) -> None:
+        """Count some more texts."""
+        encoded = tokenizer.encode_batch(texts)
+        decoded = tokenizer.decode_batch(encoded)
+        self.num_words += sum(len(text.split()) for text in texts)
+        self.num_tokens += sum(map(len, encoded))
+        self.num_unknown += sum(ids.count(UNK_ID) for ids in encoded)
+        self.num_texts += len(texts)
+        self.num_changed += sum(evened(a) != evened(b) for a, b in zip(texts, decoded, strict=True))
+
+    @property
+    def tokens_a_word(self) -> float:
+        return self.num_tokens / max(self.num_words, 1)
+
+    @property
+    def unknown_rate(self) -> float:
+        return self.num_unknown / max(self.num_tokens, 1)
+
+    @property
+    def changed_rate(self) -> float:
+        """Share of texts that decoding does not give back, but for white space."""
+        return self.num_changed / max(self.num_texts, 1)
+
+    def as_json(self) -> dict[str, float]:
+        """The rates, as a manifest has them."""
+        rates = ("tokens_a_word", "unknown_rate", "changed_rate")
+        return {name: getattr(self, name) for name in rates}
+
+
+@dataclass
+class SideMeasure:
+    """How the tokenizer of a side fares on all its texts, and on those of each language that is said."""
+
+    all: Measure = field(default_factory=Measure)
+    languages: dict[str, Measure] = field(default_factory=dict)
+
+    def add(self, texts: Sequence[str], tokenizer: Tokenizer, language: str | None) -> None:
+        """Count some more texts, which are of this language."""
+        self.all.add(texts, tokenizer)
+        if language is not None:
+            self.languages.setdefault(language, Measure()).add(texts, tokenizer)
+
+
+def figures_of(tokenizer: Tokenizer, measured: SideMeasure) -> dict[str, Any]:
+    """What the manifest says of the tokenizer of a side."""
+    languages = {name: each.as_json() for name, each in sorted(measured.languages.items())}
+    return {
+        "vocabulary_size": tokenizer.vocab_size,
+        **measured.all.as_json(),
+        "longest_pieces": tokenizer.longest_pieces(NUM_LONGEST),
+        **({"languages": languages} if languages else {}),
+    }
+
+
+def show(
+    tokenizers: Mapping[str, Tokenizer], measures: Mapping[str, SideMeasure], where: str, reporter: Reporter
+) -> None:
+    """Tables of the tokenizers of all sides; `where` says on what they were measured."""
+    every = [measures[side].all for side in tokenizers]
+    rows = (
+        ("vocabulary size", *(f"{each.vocab_size:,}" for each in tokenizers.values())),
+        ("tokens a word", *(f"{each.tokens_a_word:.3f}" for each in every)),
+        ("unknown tokens", *(f"{each.unknown_rate:.3%}" for each in every)),
+        ("texts changed by encoding and decoding", *(f"{each.changed_rate:.3%}" for each in every)),
+    )
+    reporter.table(f"tokenizer, measured on {where}", ["", *tokenizers], rows)
+    of_languages = [
+        (language, side, f"{each.num_words:,}", f"{each.tokens_a_word:.3f}", f"{each.unknown_rate:.3%}")
+        for side, measured in measures.items()
+        for language, each in sorted(measured.languages.items())
+    ]
+    if of_languages:
+        heads = ["language", "tokenizer", "words", "tokens a word", "unknown tokens"]
+        reporter.table("the same by language", heads, of_languages)
+    found = [[piece.replace(" ", "␣") for piece in each.longest_pieces(NUM_LONGEST)] for each in tokenizers.values()]
+    title = f"the {NUM_LONGEST} longest pieces, ␣ for a space"
+    reporter.table(title, [*tokenizers], list(zip_longest(*found, fillvalue="")))

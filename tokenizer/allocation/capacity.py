@@ -1,0 +1,68 @@
+"""How many pieces of a common vocabulary each language gets: VoCap (Zheng et al. 2021).
+
+Pieces V serve a language well if its texts D are likely, each piece being as probable as it is frequent in D:
+
+    ALP(D, V) = 1 / |D| · sum over texts s in D, sum over pieces x of s, log p(x)        (average log probability)
+
+More pieces make it larger, ever more slowly. Sizes are sought that maximise, with q_i the share of the texts,
+
+    sum over languages i of q_i^β · ALP(D_i, V_i)   so that the union of all V_i is of the size wanted,
+
+step by step: more pieces always go to the language whose term they raise most.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from tokenizers import Tokenizer, models
+
+BETA = 0.7  # as in the paper: languages of few texts count for more than their share
+UNKNOWN = "<unk>"
+
+
+@dataclass(frozen=True)
+class Sized:
+    """A vocabulary of a language: log probabilities of its pieces, and its term of the sum, q^β · ALP."""
+
+    pieces: Mapping[str, float]
+    term: float
+
+
+Sizes = Callable[[int], Sized]
+"""The vocabulary of a language after so many steps."""
+
+
+def average_log_probability(words: Mapping[str, int], num_texts: int, pieces: Mapping[str, float]) -> float:
+    """ALP(D, V) of texts whose words were counted, each word segmented as the unigram model of the pieces does."""
+    unigram = Tokenizer(models.Unigram([(UNKNOWN, 0.0), *pieces.items()], 0, False))
+    counts: Counter[int] = Counter()
+    for encoded, times in zip(unigram.encode_batch(list(words)), words.values(), strict=True):
+        for number in encoded.ids:
+            counts[number] += times
+    total = counts.total()
+    return math.fsum(count * math.log(count / total) for count in counts.values()) / num_texts
+
+
+def term(share: float, alp: float) -> float:
+    """q^β · ALP."""
+    return float(share**BETA * alp)
+
+
+def allocate(languages: Mapping[str, Sizes], size: int) -> dict[str, Sized]:
+    """The vocabulary of each language, as large as it gets; together they have `size` pieces, or somewhat more.
+
+    Fewer where no language has more pieces. Of equal gains the first language takes the step.
+    """
+    steps = dict.fromkeys(languages, 0)
+    now = {language: at(0) for language, at in languages.items()}
+    then = {language: at(1) for language, at in languages.items()}
+    while len({piece for each in now.values() for piece in each.pieces}) < size:
+        growing = [each for each in languages if len(then[each].pieces) > len(now[each].pieces)]
+        if not growing:
+            break
+        best = max(growing, key=lambda language: then[language].term - now[language].term)
+        steps[best] += 1
+        now[best], then[best] = then[best], languages[best](steps[best] + 1)
+    return now
