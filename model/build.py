@@ -10,6 +10,7 @@ from tfm.model.characters.factory import CharacterParts
 from tfm.model.characters.tagger import CharacterTagger
 from tfm.model.config import ModelConfig
 from tfm.model.layers.linear import Linear
+from tfm.model.recurrent.attentive_reader import AttentiveReader
 from tfm.model.recurrent.encoder_decoder import RecurrentEncoderDecoder
 from tfm.model.recurrent.factory import RecurrentParts
 from tfm.model.transformer.decoder_only import DecoderOnly
@@ -48,10 +49,11 @@ def build(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model: Model
-        if config.canine is not None and config.task == "tagging":
-            model = build_character_tagger(config, source_vocab, target_vocab, compute_dtype)
-        elif image is None:
-            model = ARCHITECTURES[config.architecture](config, source_vocab, target_vocab, compute_dtype)
+        if image is None:
+            build_text = ARCHITECTURES[config.architecture]
+            if config.canine is not None:
+                build_text = OF_CHARACTERS.get((config.architecture, config.task), build_text)
+            model = build_text(config, source_vocab, target_vocab, compute_dtype)
         else:
             model = IMAGE_MODELS[config.architecture](config, image, target_vocab, compute_dtype)
     for side in config.frozen_sides:
@@ -172,6 +174,28 @@ def build_recurrent(
     )
 
 
+def build_character_recurrent(
+    config: ModelConfig, source_vocab: int, target_vocab: int, compute_dtype: torch.dtype
+) -> RecurrentEncoderDecoder:
+    """Clark et al. 2022, figure 1, and a recurrent decoder."""
+    parts = CharacterParts(config, compute_dtype)
+    recurrent = RecurrentParts(config, parts.noise, compute_dtype)
+    encoder, decoder = config.encoder, config.decoder
+    said = Parts(config.model_copy(update={"positions": "none"}), compute_dtype, parts.noise)  # its decoder counts
+    table = said.table(target_vocab, config.embedding_dim or decoder.dim)
+    return RecurrentEncoderDecoder(
+        source_embedding=parts.source_embedding(parts.source_table(source_vocab)),
+        encoder=AttentiveReader([parts.layer(encoder) for _ in range(encoder.layers)], parts.final_norm(encoder)),
+        bridge=recurrent.projection(),
+        target_embedding=said.embedding(table, decoder),
+        decoder=recurrent.decoder(),
+        narrow=said.resize(decoder.dim, table.embedding_dim),
+        output=said.output(table, target_vocab),
+        noise=parts.noise,
+        max_length=config.max_length,
+    )
+
+
 def build_word_vectors(
     config: ModelConfig, source_vocab: int, target_vocab: int, compute_dtype: torch.dtype
 ) -> WordVectors:
@@ -196,3 +220,8 @@ ARCHITECTURES: dict[str, Callable[[ModelConfig, int, int, torch.dtype], Model]] 
     "cbow": build_word_vectors,
 }
 """By name: (config, source_vocab, target_vocab, compute_dtype) -> the network."""
+OF_CHARACTERS: dict[tuple[str, str], Callable[[ModelConfig, int, int, torch.dtype], Model]] = {
+    ("encoder_only", "tagging"): build_character_tagger,
+    ("recurrent", "translation"): build_character_recurrent,
+}
+"""By architecture and task, where models that read characters are more than others with another embedding."""

@@ -7,9 +7,9 @@ import torch
 from tfm.model.config import ModelConfig, VisionConfig
 from tfm.model.layers.dropout import Dropout
 from tfm.model.layers.linear import Linear
+from tfm.model.recurrent.attentive_reader import AttentiveReader
 from tfm.model.recurrent.encoder_decoder import RecurrentEncoderDecoder
 from tfm.model.recurrent.factory import RecurrentParts
-from tfm.model.recurrent.image_reader import ImageReader
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
 from tfm.model.transformer.encoder_only import POOLINGS, EncoderOnly, SentenceHead
 from tfm.model.transformer.factory import Parts
@@ -107,7 +107,7 @@ def build_image_recurrent(
     table = parts.table(target_vocab, config.embedding_dim or decoder.dim)
     return RecurrentEncoderDecoder(
         source_embedding=image_embedding(parts, image),
-        encoder=ImageReader([seeing.layer(encoder) for _ in range(encoder.layers)], seeing.final_norm(encoder)),
+        encoder=AttentiveReader([seeing.layer(encoder) for _ in range(encoder.layers)], seeing.final_norm(encoder)),
         bridge=recurrent.projection(),
         target_embedding=parts.embedding(table, decoder),
         decoder=recurrent.decoder(),

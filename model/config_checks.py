@@ -141,6 +141,14 @@ def canine_hashes_divide_the_width(config: ModelFields) -> str | None:
     return None
 
 
+def canine_reads_at_once(config: ModelFields) -> str | None:
+    wanted = config.recurrent
+    if config.canine is not None and (wanted.bidirectional or wanted.reverse_source):
+        name = "bidirectional" if wanted.bidirectional else "reverse_source"
+        return f"recurrent.{name} is of an encoder that reads step by step; that of model.canine attends"
+    return None
+
+
 def canine_attends(config: ModelFields) -> str | None:
     if config.canine is not None and config.mixing != "attention":
         return f'model.canine has layers of attention: mixing = "attention", not "{config.mixing}"'
@@ -374,6 +382,7 @@ CHECKS: tuple[Check, ...] = (
     canine_without_vision,
     canine_has_no_table,
     canine_hashes_divide_the_width,
+    canine_reads_at_once,
     canine_attends,
     recurrent_table,
     recurrent_directions,

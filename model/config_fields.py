@@ -53,6 +53,7 @@ SEES: dict[Architecture, tuple[Task, ...]] = {
 SPELLS: dict[Architecture, tuple[Task, ...]] = {
     "transformer": ("translation",),
     "encoder_only": ("classification", "tagging"),
+    "recurrent": ("translation",),
 }
 """Which tasks each architecture can learn where the source is read as characters (model.canine)."""
 SAYS_PIECES = ("translation", "language_model", "masked_language_model", "span_corruption")
@@ -300,7 +301,8 @@ class ModelFields(BaseModel):
             )
             return ("encoder",) * (self.encoder.layers > 0) + ("decoder",) * decoder
         if self.architecture == "recurrent":
-            return () if self.recurrent.attention == "none" else ("decoder",)
+            encoder = ("encoder",) if self.canine is not None else ()
+            return encoder if self.recurrent.attention == "none" else (*encoder, "decoder")
         if self.architecture == "transformer":
             return ("encoder", "decoder") if self.mixing == "attention" else ("decoder",)  # it attends to the source
         stack = {"encoder_only": "encoder", "decoder_only": "decoder"}.get(self.architecture)

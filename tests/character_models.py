@@ -15,6 +15,12 @@ TRANSLATES: dict[str, Any] = {"architecture": "transformer", "tie": "output"}
 CLASSIFIES: dict[str, Any] = {"architecture": "encoder_only", "task": "classification"}
 TAGS: dict[str, Any] = {"architecture": "encoder_only", "task": "tagging"}
 ALL = {"translation": TRANSLATES, "classification": CLASSIFIES, "tagging": TAGS}
+RECURRENT: dict[str, Any] = {"architecture": "recurrent", "tie": "output"}
+EVERY = {
+    **ALL,
+    "lstm": RECURRENT,
+    "gru, luong": {**RECURRENT, "recurrent": {"attention": "luong", "cell": "gru"}, "score": "general"},
+}
 V = 11
 CHARACTERS = 0x110000 + 4
 

@@ -16,10 +16,10 @@ from tfm.model.layers.embedding import Embedding, SourceEmbedding
 from tfm.model.layers.linear import Linear
 from tfm.model.layers.log_probs import LogProbsOfLogits, Predict, log_softmax
 from tfm.model.layout import AnyLayout, Layout
+from tfm.model.recurrent.attentive_reader import AttentiveReader
 from tfm.model.recurrent.cells import Recurrent, States
 from tfm.model.recurrent.decoder import Decoder
 from tfm.model.recurrent.decoder_state import RecurrentState
-from tfm.model.recurrent.image_reader import ImageReader
 from tfm.model.recurrent.steps import Steps
 
 
@@ -79,7 +79,7 @@ class RecurrentEncoderDecoder(nn.Module):
         self,
         *,
         source_embedding: SourceEmbedding,
-        encoder: Encoder | ImageReader,
+        encoder: Encoder | AttentiveReader,
         bridge: nn.Module,
         target_embedding: Embedding,
         decoder: Decoder,

@@ -51,7 +51,8 @@ OF_SEQUENCES = ("mixing", "window", "positions", "positions_join")
 OF_LAYERS = ("activation", "dropout.residual", "dropout.feed_forward")
 WORD_VECTORS = {"model.architecture": one_of("skip_gram", "cbow")}
 RECURRENT = {"model.architecture": one_of("recurrent")}
-OF_TEXT = {"model.vision": one_of(None)}
+OF_PIECES = {"model.canine": one_of(None)}
+OF_TEXT = {"model.vision": one_of(None), **OF_PIECES}
 OF_IMAGES = {"model.vision.encoder": one_of("patches", "convolution")}
 TRANSLATES = one_of(*tasks_that(lambda task: task.translates))
 NO_TRANSLATION = {"model.task": none_of(*tasks_that(lambda task: task.translates))}
@@ -80,9 +81,14 @@ MODEL = (
         "it has no norms or feed-forward layers, as the other architectures have",
     ),
     Unused(
+        {**RECURRENT, **OF_PIECES},
+        ("model.positions",),
+        "its decoder has no positions, as the other architectures have",
+    ),
+    Unused(
         RECURRENT,
-        ("model.positions", "model.decoder.feed_forward_dim"),
-        "its decoder has no positions or feed-forward layers, as the other architectures have",
+        ("model.decoder.feed_forward_dim",),
+        "its decoder has no feed-forward layers, as the other architectures have",
     ),
     Unused(
         {**RECURRENT, **OF_TEXT},
@@ -90,7 +96,7 @@ MODEL = (
         "its encoder has no attention; the heads of its decoder's attention are decoder.heads",
     ),
     Unused(
-        RECURRENT,
+        {**RECURRENT, **OF_PIECES},
         ("model.mixing", "model.window"),
         "it has no self-attention over texts, as the other architectures have",
     ),

@@ -96,7 +96,7 @@ def refused(*sets: str) -> Result:
 def test_what_cannot_be_done_is_said_before_any_work() -> None:
     for sets, reason in (
         (["model.canine=none"], "it is for models with [model.canine]"),
-        (["model.architecture=recurrent"], "does not read characters"),
+        (["model.architecture=decoder_only", "model.encoder={}"], "does not read characters"),
         (["training.layout=flat"], 'training.layout = "flat"'),
     ):
         found = refused(*sets)

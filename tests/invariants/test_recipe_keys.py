@@ -53,7 +53,10 @@ tests.main = { target = "c" }
 """
 KINDS = [(architecture, task) for architecture in get_args(Architecture) for task in LEARNS[architecture]]
 PIECES = WHOLE_WORDS.model_copy(update={"sentinels": 4})
-SPELLED = "model.canine={ hashes = 2, buckets = 30, window = 2, rate = 2 }"
+SPELLED = (
+    "model.canine={ hashes = 2, buckets = 30, window = 2, rate = 2 }",
+    *("model.encoder.heads=2", "tokenizer.kind=codepoint"),
+)
 CHOICES: list[tuple[str, ...]] = [
     (),
     ("model.mixing=convolution", "model.positions=none"),
@@ -62,8 +65,15 @@ CHOICES: list[tuple[str, ...]] = [
     ("model.adaptive={}", "training.label_smoothing=0"),
     ("model.embedding_dim=4",),
     ("model.word_vectors.negatives=2", "training.label_smoothing=0"),
-    (SPELLED, "tokenizer.kind=codepoint"),
-    (SPELLED, "tokenizer.kind=codepoint", "tokenizer.shared=false", "tokenizer.target_kind=char", "model.tie=output"),
+    SPELLED,
+    (
+        SPELLED,
+        "model.encoder.heads=2",
+        "tokenizer.kind=codepoint",
+        "tokenizer.shared=false",
+        "tokenizer.target_kind=char",
+        "model.tie=output",
+    ),
 ]
 """Beside each architecture and task, what makes keys idle or wakes them; what does not go together is passed over."""
 MODEL: dict[str, tuple[object, ...]] = {

@@ -17,7 +17,11 @@ SEES = {"vision": {}, "tie": "output"}
 SPELLS = {"canine": {}, "tie": "output"}
 TAILS = {"cutoffs": (100, 1000)}
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "task_of_architecture": ({"task": "tagging"}, 'is for "translation", not "tagging"'),
+    "task_of_architecture": ({"task": "tagging"}, 'is for "translation" or "span_corruption", not "tagging"'),
+    "span_corruption_table": (
+        {"span_corruption": {"share": 0.3}},
+        'model.span_corruption is for task = "span_corruption", not "translation"',
+    ),
     "block_of_language_models": ({"block": 9}, 'block is for task = "language_model"'),
     "block_within_max_length": (
         {"architecture": "decoder_only", "task": "language_model", "block": 9, "max_length": 8},
@@ -47,6 +51,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "canine_hashes_divide_the_width": (
         {**SPELLS, "canine": {"hashes": 7}},
         "canine.hashes (7) must divide the width of embeddings (512)",
+    ),
+    "canine_reads_at_once": (
+        {"architecture": "recurrent", **SPELLS, "recurrent": {"bidirectional": True}},
+        "recurrent.bidirectional is of an encoder that reads step by step",
     ),
     "canine_attends": ({**SPELLS, "mixing": "convolution"}, 'mixing = "attention", not "convolution"'),
     "recurrent_table": ({"recurrent": {"bidirectional": True}}, 'model.recurrent is for architecture = "recurrent"'),

@@ -1,4 +1,7 @@
-"""The encoder of a recurrent model whose source is an image: its tokens are the memory, their mean the first state."""
+"""The encoder of a recurrent model that does not read step by step: an image's tokens, or rows of characters.
+
+They are the memory, and their mean is the first state.
+"""
 
 from collections.abc import Iterable
 
@@ -9,7 +12,7 @@ from tfm.model.masks import padding_mask
 from tfm.model.recurrent.cells import States
 
 
-class ImageReader(nn.Module):
+class AttentiveReader(nn.Module):
     """tokens -> layers -> norm -> the memory a, and its mean, of which the decoder's first states are made.
 
     A decoder without attention sees of the image only these states (Vinyals et al. 2015; Karpathy and Fei-Fei 2015);
@@ -22,9 +25,10 @@ class ImageReader(nn.Module):
         self.layers, self.norm = nn.ModuleList(layers), norm
 
     def forward(self, rows: Tensor, layout: Layout) -> tuple[Tensor, list[States]]:
-        """(N, D) -> (N, D), and of one layer one state (B, D). All images have as many tokens."""
+        """(N, D) -> (N, D), and of one layer one state (B, D)."""
         mask = padding_mask(layout)
         for layer in self.layers:
             rows = layer(rows, layout, mask)
         rows = self.norm(rows)
-        return rows, [(layout.pad(rows).mean(1),)]
+        lengths = layout.lengths.to(rows.device, rows.dtype, non_blocking=True)
+        return rows, [(layout.pad(rows).sum(1) / lengths.unsqueeze(1),)]
