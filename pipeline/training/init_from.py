@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from tfm.data.images.preparation import IMAGES_FILE
 from tfm.data.json_documents import read_json
 from tfm.model.config import ModelConfig, StackConfig
 from tfm.pipeline.artifacts.compatibility import check_source_tokenizer, check_tokenizer
@@ -61,8 +62,14 @@ def with_shape_of(first: Manifest, model: ModelConfig) -> ModelConfig:
 
 
 def check_fits(first: Manifest, model: ModelConfig, dataset: Manifest) -> None:
-    """Raise DataError where a model to start from reads by another tokenizer than the dataset's; all were verified."""
-    (check_tokenizer if is_whole(config_of(first), model) else check_source_tokenizer)(first, dataset)
+    """Raise DataError where a model to start from reads by another tokenizer than the dataset's; all were verified.
+
+    Images may have other figures: the model that is trained has those of its own training images.
+    """
+    if is_whole(config_of(first), model):
+        check_tokenizer(first, dataset, but=(IMAGES_FILE,))
+    elif model.vision is None:
+        check_source_tokenizer(first, dataset)
 
 
 def config_of(first: Manifest) -> ModelConfig:

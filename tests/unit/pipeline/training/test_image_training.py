@@ -13,10 +13,12 @@ from torch import Tensor
 
 from tests.invariants.test_resume import SignalAt
 from tests.killing import result
-from tests.tiny_images import COLOURS
+from tests.tiny_images import COLOURS, write_folder
 from tests.tiny_training import STACK, run, training
-from tests.unit.pipeline.stages.test_images import config, dataset_of
+from tests.unit.pipeline.stages.test_images import config, dataset_of, folder_of
+from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.batching.varied_images import VariedImages
+from tfm.data.config import DataConfig
 from tfm.data.dataset.split import Dataset, Split
 from tfm.data.dataset.store import load_dataset
 from tfm.data.images.augmentation import Augmentation
@@ -26,11 +28,14 @@ from tfm.model.config import DropoutConfig, ModelConfig
 from tfm.model.vision.image_shape import ImageShape, num_tokens
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
-from tfm.pipeline.errors import Stopped
+from tfm.pipeline.errors import DataError, Stopped
 from tfm.pipeline.inference.translation import translate_images
 from tfm.pipeline.model_io.loaded_model import load_model
 from tfm.pipeline.runtime.distributed import World
+from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.scoring.validation import by_image
+from tfm.pipeline.stages.preprocess import preprocess
+from tfm.pipeline.stages.translate import plan_tests
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training import metrics_log, session
 from tfm.pipeline.training.update import Gradients
@@ -208,7 +213,19 @@ def test_a_caption_is_learned(folder: Path, tmp_path: Path) -> None:
     assert sum(one == other for one, other in zip(said, shown, strict=True)) >= 17
 
 
-def texts_of(data: Dataset) -> list[str]:
-    from tfm.data.artifact_tokenizers import load_pair
+def test_training_on_other_images_starts_from_a_model(folder: Path, tmp_path: Path) -> None:
+    """Its normalisation is that of its own images; the model itself cannot caption the other dataset unseen."""
+    short = {"max_steps": 1, "validation": {"every_steps": 1, "bleu": False}}
+    first = run(folder, tmp_path / "first", training(**short), model=MODEL)
+    images = {"train": folder_of(write_folder(tmp_path / "new", 8, 77))}
+    other = DataConfig.model_validate({**config(tmp_path / "corpora"), **images})
+    preprocess(other, folder.parent / "tokenizer", tmp_path / "data", command=["test"], reporter=Quiet())
+    second = run(tmp_path / "data", tmp_path / "second", training(**short, init_from=str(first)), model=MODEL)
+    assert load_model(second, "cpu").images == load_dataset(tmp_path / "data").preparation
+    assert load_model(first, "cpu").images != load_model(second, "cpu").images
+    with pytest.raises(DataError, match=r"images\.json"):
+        plan_tests(first, tmp_path / "data", DecodingConfig(), tmp_path / "out")
 
+
+def texts_of(data: Dataset) -> list[str]:
     return load_pair(data.tokenizer_folder)[1].decode_batch(data.train.target.lists())
