@@ -1,7 +1,8 @@
 """Encoded examples in memory: columns of token ids, the splits made of them, and all splits of a dataset."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -67,7 +68,7 @@ class Split:
 
     weights: how often a row comes up in an epoch. turns: in which epochs, corpus by corpus; none: in all. words: how
     many pieces each word of a source has, where that was asked for. images: of the rows, where sources are images and
-    `source` has no pieces.
+    `source` has no pieces. further: references after the first, where they are not in the folder.
     """
 
     source: Column
@@ -78,6 +79,7 @@ class Split:
     words: Column | None = None
     folder: Path | None = None
     images: RowImages | None = None
+    further: list[list[str]] | None = None
 
     @classmethod
     def of_texts(cls, source: Column, target: Column, sources: Sequence[str], targets: Sequence[str]) -> "Split":
@@ -109,6 +111,20 @@ class Split:
         """How often each row comes up in this epoch, counted from 0; None where every row comes up once."""
         return weights_of(self.weights, self.turns, epoch)
 
+    def by_image(self) -> "Split":
+        """Validation data of images, which has a row for each caption, as a test set has it: each image once, with its
+        captions as references."""
+        if self.images is None:
+            return self
+        of_image: dict[int, list[int]] = {}
+        for row, image in enumerate(self.images.numbers.tolist()):
+            of_image.setdefault(image, []).append(row)
+        captions = self.texts()[1]
+        _, *further = zip_longest(*([captions[row] for row in rows] for rows in of_image.values()), fillvalue="")
+        firsts = np.array([rows[0] for rows in of_image.values()], np.int64)
+        found = self.of_rows(firsts)
+        return replace(found, further=[list(column) for column in further])
+
     def texts(self) -> tuple[list[str], list[str]]:
         """Source and target texts as they were read; only validation and test data keep them."""
         if self._table is None or "source_text" not in self._table.column_names:
@@ -117,6 +133,8 @@ class Split:
 
     def further_references(self) -> list[list[str]]:
         """Of a test set's second reference and those after it a text a row, empty where a row has not so many."""
+        if self.further is not None:
+            return self.further
         return [] if self.folder is None else read_further(self.folder, len(self))
 
     def ids_within(self, source_vocab: int, target_vocab: int) -> bool:

@@ -23,8 +23,9 @@ from tfm.pipeline.attention_page.reading import attend
 from tfm.pipeline.config import DecodingConfig, Device
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.inference.generation import Generated, Reader, Writer
+from tfm.pipeline.inference.image_files import decoded_images
 from tfm.pipeline.inference.neighbours import Neighbour, Words
-from tfm.pipeline.inference.translation import Translation, translate_lines
+from tfm.pipeline.inference.translation import Translation, translate_images, translate_lines
 from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
 from tfm.pipeline.model_io.model_folder import model_folder
 from tfm.pipeline.runtime.progress import Reporter
@@ -115,6 +116,7 @@ class Model:
     ) -> list[str]:
         """The translation of each text, as `tfm translate` finds it; one text given alone is a list of one.
 
+        Of a model that reads images the texts are names of image files, and a translation is a caption.
         to: the language, of a model of several. decoding: the other settings of `[decoding]`, by name. An empty text
         has an empty translation; one longer than the model reads is cut, which is reported. Raises RecipeError for
         settings that do not fit.
@@ -143,7 +145,7 @@ class Model:
         return self._hypotheses(self._loaded.towards(to), texts, config, prefixes, forced)
 
     def classify(self, texts: str | Iterable[str]) -> list[str]:
-        """The likeliest label of each text; "" for an empty one."""
+        """The likeliest label of each text, or image file; "" for an empty one."""
         self._require("classify")
         return [found[0].text for found in self._hypotheses(self._loaded, texts, DecodingConfig())]
 
@@ -260,6 +262,12 @@ class Model:
         forced: Iterable[str] | None = None,
     ) -> list[list[Translation]]:
         lines = _listed(texts)
+        if loaded.images is not None:
+            shown = decoded_images([Path(line) for line in lines], loaded.images)
+            with ONE_AT_A_TIME, self._reporter.bar("reading", len(lines), "images") as bar:
+                return list(
+                    translate_images(loaded, shown, config, prefixes=prefixes, forced=forced, on_done=bar.advance)
+                )
         with ONE_AT_A_TIME, self._reporter.bar("reading", len(lines), "texts") as bar:
             return list(
                 translate_lines(

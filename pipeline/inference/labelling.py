@@ -91,6 +91,7 @@ def label(
     A line without pieces has none, and one longer than the model reads is cut, which `cuts` counts. `on_done` is told
     how many more are done.
     """
+    loaded.check_reads_text("give image files")
     device = next(loaded.model.parameters()).device
     about = TaskContext(TrainingConfig(), loaded.config, loaded.source_tokenizer, loaded.target_tokenizer, TOKENS)
     task: Any = task_of(about)  # one that labels, so that it has `predict`

@@ -40,7 +40,7 @@ def splits_scored(data: Dataset, scored: Scored) -> dict[str, Split]:
             'has no validation split, which evaluation.tests = "final" needs: name data.valid',
             file=data.tokenizer_folder.parent,
         )
-    return {"valid": data.valid}
+    return {"valid": data.valid.by_image()}
 
 
 def translated(dataset: Path, translations: Path, scored: Scored) -> list[Segments]:

@@ -83,6 +83,7 @@ def perplexity_scores(log_prob: float, counts: Counts, vocab_size: int) -> dict[
 
 
 def _source_ids(loaded: LoadedModel, sources: Sequence[str], directions: Sequence[Direction]) -> list[list[int]]:
+    loaded.check_reads_text("perplexity of captions needs the images")
     if not directions:
         return loaded.source_tokenizer.encode_batch(sources)
     rest = iter(sources)

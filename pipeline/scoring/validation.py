@@ -6,7 +6,6 @@ Of several directions each has its own figures, and the means of them are what t
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -45,11 +44,12 @@ class Translator:
         *,
         before: str | None = None,
     ) -> None:
-        texts = [one_line(text) for text in split.texts()[1]]
         self.sources: list[list[int]] | RowImages = split.source.lists()
-        self.references = [texts]
+        columns = [split.texts()[1]]
         if split.images is not None:
-            self.sources, self.references = by_image(split.images, texts)
+            each = split.by_image()
+            self.sources, columns = each.images, [each.texts()[1], *each.further_references()]
+        self.references = [[one_line(text) for text in column] for column in columns]
         if before is not None:
             evaluation = evaluation.model_copy(update={"bleu_tokenize": tokenizer_of(before)})
         self.evaluation = resolved(evaluation, self.references).model_copy(update={"metrics": ("bleu",)})
@@ -72,16 +72,6 @@ class Translator:
         for rank, part in enumerate(world.gather(texts)):
             hypotheses[rank :: world.size] = map(one_line, part)
         return bleu(hypotheses, self.references, self.evaluation)
-
-
-def by_image(images: RowImages, captions: Sequence[str]) -> tuple[RowImages, list[list[str]]]:
-    """Each image once, and columns of its captions: the first of each, the second of each or "" without one ..."""
-    of_image: dict[int, list[int]] = {}
-    for row, image in enumerate(images.numbers.tolist()):
-        of_image.setdefault(image, []).append(row)
-    firsts = np.array([rows[0] for rows in of_image.values()])
-    columns = zip_longest(*([captions[row] for row in rows] for rows in of_image.values()), fillvalue="")
-    return images.of(firsts), [list(column) for column in columns]
 
 
 class Validator:

@@ -10,6 +10,8 @@ from PIL import Image
 
 from tests.cli.user import tfm
 from tests.tiny_images import COLOURS, write_folder, write_idx
+from tfm import load
+from tfm.data.errors import DataError
 
 RECIPE = """
 [tokenizer]
@@ -114,6 +116,14 @@ def test_captions_are_scored_against_all_of_an_image() -> None:
     assert [json.loads(line)["bleu"] is not None for line in lines if '"valid"' in line] == [True, True]
 
 
+def test_a_validation_split_is_scored_as_a_test_set_is() -> None:
+    done = tfm("run", "captions.toml", "--device", "cpu", "--set", "evaluation.tests=final")
+    assert done.code == 0, done.err
+    found = json.loads(Path("runs/captions/scores-valid/scores.json").read_text("utf-8"))
+    assert len(Path("runs/captions/translations-valid/valid.txt").read_text("utf-8").splitlines()) == 6
+    assert "nrefs:2" in found["metrics"]["exact_match"]["signature"]
+
+
 def test_labels_are_scored_by_accuracy() -> None:
     assert scores("labels").keys() == {"accuracy", "macro_f1", "exact_match"}
     assert {*Path("runs/labels/translations/main.txt").read_text("utf-8").split()} <= {*COLOURS}
@@ -199,6 +209,17 @@ def test_what_has_no_meaning_of_images_is_refused(words: tuple[str, ...], code: 
     done = tfm(*words)
     assert done.code == code, done.err
     assert why in " ".join(done.err.split())
+
+
+def test_python_reads_image_files_too() -> None:
+    files = [f"test/{number}.png" for number in range(5)]
+    captions = load("runs/captions", device="cpu").translate(files, beam=2, max_length=8)
+    assert captions == Path("runs/captions/translations/main.txt").read_text("utf-8").splitlines()
+    assert load("runs/labels", device="cpu").classify(files[0])[0] in COLOURS
+    with pytest.raises(DataError, match="gone: no such file"):
+        load("runs/captions", device="cpu").translate("gone")
+    with pytest.raises(DataError, match="reads images, not text"):
+        load("runs/captions", device="cpu").score(["a"], ["b"])
 
 
 def test_other_commands_know_a_run_of_images() -> None:

@@ -3,6 +3,8 @@ by which images are normalised."""
 
 import hashlib
 import json
+import weakref
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,13 @@ from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.config import DataConfig, FoldConfig
 from tfm.data.corpora.image_sources import images
 from tfm.data.corpora.sources import identity, rows
+from tfm.data.dataset import image_examples
+from tfm.data.dataset.image_examples import encode_images
 from tfm.data.dataset.split import Dataset, Split
 from tfm.data.dataset.store import load_dataset
 from tfm.data.errors import DataError
+from tfm.data.images.captioned_image import CaptionedImage
+from tfm.data.images.decoding import Pixels
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.recipe import load_recipe
@@ -28,6 +34,7 @@ from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.stages.preprocess import plan, preprocess
 from tfm.pipeline.stages.tokenize import tokenize
 from tfm.tokenizer.config import TokenizerConfig
+from tfm.tokenizer.train import train
 
 
 def folder_of(path: Path, **more: object) -> dict[str, Any]:
@@ -270,6 +277,34 @@ def test_repeated_pairs_are_dropped_by_what_is_seen(tmp_path: Path) -> None:
     assert len(found.train) == 41, "its first caption is there already"
     report = json.loads((tmp_path / "dataset/report.json").read_text())["splits"]["train"]
     assert (report["dropped"]["duplicate"], report["read"]) == (1, 42)
+
+
+def test_only_a_chunk_of_images_is_held_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(image_examples, "CHUNK_BYTES", 5 * 8 * 8 * 3)
+    alive: set[int] = set()
+    most = 0
+
+    def made() -> Iterator[tuple[CaptionedImage, Pixels]]:
+        nonlocal most
+        for number in range(60):
+            values = np.full((8, 8, 3), number, np.uint8)
+            alive.add(number)
+            weakref.finalize(values, alive.discard, number)
+            most = max(most, len(alive))
+            yield CaptionedImage("", values, ("a", "b"), f"image {number}"), values
+            del values
+
+    _, target = load_pair(save_words(tmp_path))
+    sizes = set()
+    for chunk in encode_images(made(), target, several=False):
+        sizes.add((len(chunk), len({id(each) for each in chunk.source.pixels or ()})))
+    assert sizes == {(10, 5)}
+    assert most <= 11
+
+
+def save_words(folder: Path) -> Path:
+    train(["a b"], TokenizerConfig(kind="word", vocab_size=20, min_frequency=1)).save(folder / "tokenizer.json")
+    return folder
 
 
 def test_the_built_in_scenes(tmp_path: Path) -> None:

@@ -33,7 +33,6 @@ from tfm.pipeline.inference.translation import translate_images
 from tfm.pipeline.model_io.loaded_model import load_model
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.progress import Quiet
-from tfm.pipeline.scoring.validation import by_image
 from tfm.pipeline.stages.preprocess import preprocess
 from tfm.pipeline.stages.translate import plan_tests
 from tfm.pipeline.tasks.translation import Translation
@@ -190,12 +189,13 @@ def test_hypotheses_do_not_hang_on_what_else_is_in_the_batch(data: Dataset) -> N
 
 def test_validation_has_an_image_once_with_all_its_captions(data: Dataset) -> None:
     assert data.valid.images is not None
-    images, columns = by_image(data.valid.images, data.valid.texts()[1])
-    assert len(images) == 6
-    assert np.array_equal(images.take(np.arange(6)), data.valid.images.take(np.arange(0, 12, 2)))
-    assert [list(each) for each in zip(*columns, strict=True)] == [
-        data.valid.texts()[1][row : row + 2] for row in range(0, 12, 2)
-    ]
+    captions = data.valid.texts()[1]
+    once = data.valid.by_image()
+    assert once.images is not None
+    assert len(once) == len(once.images) == 6
+    assert np.array_equal(once.images.take(np.arange(6)), data.valid.images.take(np.arange(0, 12, 2)))
+    columns = [once.texts()[1], *once.further_references()]
+    assert [list(each) for each in zip(*columns, strict=True)] == [captions[row : row + 2] for row in range(0, 12, 2)]
 
 
 def test_a_caption_is_learned(folder: Path, tmp_path: Path) -> None:
