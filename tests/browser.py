@@ -74,6 +74,20 @@ class Browser:
         while not any(event["method"] == "Page.loadEventFired" for event in self.events):
             self.events.append(self._read())
 
+    @contextmanager
+    def in_frame(self) -> Iterator[None]:
+        """Within, the commands are for the sandboxed frame of the page that was opened last, which is there by then."""
+        own, told = self._session, "Target.attachedToTarget"
+        self.ask("Target.setAutoAttach", autoAttach=True, waitForDebuggerOnStart=False, flatten=True)
+        while not any(event["method"] == told for event in self.events):
+            self.events.append(self._read())
+        (frame,) = (event["params"]["sessionId"] for event in self.events if event["method"] == told)
+        self._session = {"sessionId": frame}
+        try:
+            yield
+        finally:
+            self._session = own
+
     def value(self, expression: str) -> Any:
         """What an expression of JavaScript gives in the page."""
         found = self.ask("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)

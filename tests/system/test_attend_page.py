@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.browser import Browser
+from tfm.pipeline.api.attention import Attention as InNotebook
 from tfm.pipeline.attention_page.head_statistics import HeadReport, Measure
 from tfm.pipeline.attention_page.page import render
 from tfm.pipeline.attention_page.picture import View
@@ -187,3 +188,15 @@ def test_a_page_of_a_report_alone_has_no_script(browser: Browser, tmp_path: Path
     browser.open(file)
     assert browser.texts("td")[:4] == ["encoder", "1", "1", "25.0"]
     assert browser.value("document.scripts.length") == 0
+
+
+def test_in_a_notebook_it_is_drawn_in_a_frame_that_sees_nothing_of_it(browser: Browser, tmp_path: Path) -> None:
+    file = tmp_path / "notebook.html"
+    drawn = InNotebook(TEXTS[0], READ)._repr_html_()
+    file.write_text(f"<!doctype html><meta charset='utf-8'><script>window.kept = 5</script>{drawn}", encoding="utf-8")
+    browser.open(file)
+    assert browser.value("[window.kept, window.caught === undefined].join()") == "5,true"
+    with browser.in_frame():
+        assert shown(browser) == percents("cross", 1, None, 0)
+        assert browser.value("(() => { try { return top.kept } catch { return 'unseen' } })()") == "unseen"
+        assert browser.value("window.caught === undefined")
