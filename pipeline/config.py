@@ -99,6 +99,38 @@ class KeepConfig(BaseModel):
     )
 
 
+class LoraConfig(BaseModel):
+    """Low-rank adapters: beside some products, which stay as they are, others of low rank are trained (Hu et al. 2022).
+
+    The product becomes W x + alpha / rank * B A x.
+    """
+
+    model_config = STRICT
+
+    rank: int = Field(8, ge=1, description="of B A")
+    alpha: float | None = Field(None, gt=0, allow_inf_nan=False, description="none: as rank, so that the factor is 1")
+    products: tuple[str, ...] | None = Field(
+        None,
+        min_length=1,
+        description="which products, by the last part of their name: query_key_value, query, key_value, output, inner, "
+        "outer; none: those into queries, keys and values",
+    )
+    publish: Literal["merged", "adapter"] = Field(
+        "merged", description="merged: W + alpha / rank * B A as one matrix; adapter: beside the model that stayed"
+    )
+
+    @field_validator("products", mode="before")
+    @classmethod
+    def _names(cls, given: object) -> object:
+        """A list of a recipe, which TrainingConfig's own validator has made Python's, as strict validation wants it."""
+        return tuple(given) if isinstance(given, list) else given
+
+    @property
+    def scale(self) -> float:
+        """alpha, or what stands for it."""
+        return float(self.rank) if self.alpha is None else self.alpha
+
+
 class TrainingConfig(BaseModel):
     """How the model is trained. Used by `tfm train`."""
 
@@ -133,6 +165,7 @@ class TrainingConfig(BaseModel):
         "padded", description="flat: concatenated sentences with filler, one shape for all batches; for GPUs"
     )
     init_from: str | None = Field(None, description="a model/ to start from; if it has another task: its encoder")
+    lora: LoraConfig | None = Field(None, description="train low-rank adapters alone; needs init_from")
     device: Device = Field("auto", description="auto: cuda if available, else cpu; mps only if given")
     threads: Annotated[int, Field(ge=1, le=1024)] | Literal["auto"] = Field(
         "auto", description="of each process; auto: OMP_NUM_THREADS, or the number of idle processors"
@@ -155,6 +188,12 @@ class TrainingConfig(BaseModel):
     def _metric_is_measured(self) -> "TrainingConfig":
         if self.early_stopping.metric == "bleu" and not self.validation.bleu:
             raise ValueError('early_stopping.metric = "bleu" needs validation.bleu = true')
+        return self
+
+    @model_validator(mode="after")
+    def _adapters_have_a_model(self) -> "TrainingConfig":
+        if self.lora is not None and self.init_from is None:
+            raise ValueError("training.lora adapts a model that was trained: give training.init_from (--init-from)")
         return self
 
     def no_adaptive(self) -> str | None:

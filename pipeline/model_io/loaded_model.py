@@ -21,6 +21,7 @@ from tfm.model.build import build
 from tfm.model.config import ModelConfig
 from tfm.model.vision.image_shape import ImageShape
 from tfm.pipeline.artifacts.manifest import Input, Manifest, read_artifact
+from tfm.pipeline.model_io.adapter import with_adapter_in
 from tfm.pipeline.runtime.devices import resolve_device
 from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
 
@@ -135,7 +136,8 @@ def _parts(
         images = read_images(config, folder, shown)
         wanted = shapes_of(config, **sizes, image=image_shape(images))
         check_fit(wanted, shapes_in(folder / "model.safetensors"), shown)
-        return config, (source, target), load_file(folder / "model.safetensors"), images
+        weights = with_adapter_in(folder, load_file(folder / "model.safetensors"), shown)
+        return config, (source, target), weights, images
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join(map(str, problem["loc"]))

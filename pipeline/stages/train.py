@@ -13,7 +13,7 @@ from tfm.pipeline.model_io.pretrained_vectors import VECTORS, vectors_as_inputs
 from tfm.pipeline.runtime.progress import Quiet, Reporter
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.pipeline.training.early_stopping import Heard
-from tfm.pipeline.training.init_from import check_fits, with_shape_of
+from tfm.pipeline.training.init_from import check_adapts, check_fits, with_shape_of
 
 # Where training is done and what is shown of it does not change what is trained.
 BESIDE_THE_POINT = {"device", "threads", "log_every", "tensorboard", "init_from"}
@@ -114,6 +114,7 @@ def train(
     first = None if config.init_from is None else open_artifact(Path(config.init_from), "train")
     if first is not None:
         model = with_shape_of(first, model)
+        check_adapts(first, model, config.lora)
     todo = plan(config, model, decoding, dataset, out, seed=seed, evaluation=evaluation, first=first)
     if is_fresh(todo, talk):
         return

@@ -19,6 +19,7 @@ from tfm.data.dataset.directions import rows_of
 from tfm.data.dataset.split import Dataset, Split
 from tfm.model.build import Model, build, num_parameters
 from tfm.model.config import ModelConfig
+from tfm.model.layers.lora import adapt
 from tfm.model.vision.image_shape import no_fit, num_tokens
 from tfm.pipeline.artifacts.artifact import Plan
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
@@ -41,6 +42,7 @@ from tfm.pipeline.training.checks import (
     check_adaptive,
     check_batch_norm,
     check_characters,
+    check_lora,
     check_one_vocabulary,
     check_room,
 )
@@ -136,6 +138,7 @@ def context_of(session: Session, settings: Settings) -> TaskContext:
 def check(session: Session, about: TaskContext) -> None:
     """Raise DataError or RecipeError where this model cannot learn this task from this data so."""
     task_of(about).check(session.data, session.model)
+    check_lora(session.config.lora, session.model)
     check_batch_norm(session.model.normalization, session.config, session.world.size)
     check_adaptive(session.model.has_tails, session.config)
     check_one_vocabulary(session.model, shared=about.source is about.target)
@@ -154,7 +157,7 @@ def initial_state(session: Session, settings: Settings, about: TaskContext) -> T
 def initial_model(session: Session, settings: Settings, source: Tokenizer, target: Tokenizer) -> Model:
     """The network with its first weights, a pure function of the seed, on the device.
 
-    Raises RecipeError for what of it does not fit these vocabularies.
+    Raises RecipeError for what of it does not fit these vocabularies, and for products to adapt that it does not have.
     """
     try:
         model = build(
@@ -165,7 +168,9 @@ def initial_model(session: Session, settings: Settings, source: Tokenizer, targe
             seed=session.seed,
             compute_dtype=PRECISIONS[settings.precision],
         )
-    except ValueError as error:  # of what only the vocabularies show
+        if (lora := session.config.lora) is not None:
+            adapt(model, lora.rank, lora.scale, lora.products, session.seed)
+    except ValueError as error:  # of what only the vocabularies show, or the network
         raise RecipeError(str(error)) from error
     return model.to(session.world.device)
 

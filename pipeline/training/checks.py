@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 from tfm.model.config import ONE_STACK, ModelConfig
-from tfm.pipeline.config import KeepConfig, TrainingConfig
+from tfm.pipeline.config import KeepConfig, LoraConfig, TrainingConfig
 from tfm.pipeline.errors import CannotWrite, RecipeError
 from tfm.tokenizer.code_points import CodePoints
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -14,6 +14,15 @@ def check_batch_norm(normalization: str, config: TrainingConfig, num_processes: 
     """Raise RecipeError where a model with batch norm cannot be trained so."""
     if normalization == "batch" and (reason := config.no_batch_norm(num_processes)) is not None:
         raise RecipeError(reason)
+
+
+def check_lora(lora: LoraConfig | None, model: ModelConfig) -> None:
+    """Raise RecipeError where the model that adapters stand beside would not stay as it is."""
+    if lora is not None and model.normalization == "batch":
+        raise RecipeError(
+            'training.lora leaves the model as it is, and model.normalization = "batch" has statistics that change: '
+            "train it without adapters"
+        )
 
 
 def check_adaptive(has_tails: bool, config: TrainingConfig) -> None:

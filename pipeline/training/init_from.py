@@ -15,6 +15,7 @@ from tfm.data.json_documents import read_json
 from tfm.model.config import ModelConfig, StackConfig
 from tfm.pipeline.artifacts.compatibility import check_source_tokenizer, check_tokenizer
 from tfm.pipeline.artifacts.manifest import Manifest
+from tfm.pipeline.config import LoraConfig
 from tfm.pipeline.errors import DataError, RecipeError
 
 OWN = ("task", "dropout", "source_vectors", "target_vectors", "freeze_vectors")
@@ -70,6 +71,15 @@ def check_fits(first: Manifest, model: ModelConfig, dataset: Manifest) -> None:
         check_tokenizer(first, dataset, but=(IMAGES_FILE,))
     elif model.vision is None:
         check_source_tokenizer(first, dataset)
+
+
+def check_adapts(first: Manifest, model: ModelConfig, lora: LoraConfig | None) -> None:
+    """Raise RecipeError where adapters alone would be trained, and a head beside them would stay as it was drawn."""
+    if lora is not None and not is_whole(config_of(first), model):
+        raise RecipeError(
+            f"training.lora trains adapters alone, and {first.path} lacks weights of a model for {model.task}: "
+            "train all weights for it first"
+        )
 
 
 def config_of(first: Manifest) -> ModelConfig:

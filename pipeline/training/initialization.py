@@ -10,8 +10,9 @@ from torch import Tensor, nn
 from tfm.data.dataset.split import Dataset
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig
+from tfm.model.layers.lora import parted
 from tfm.model.word_vectors import table_of
-from tfm.pipeline.model_io.loaded_model import check_fit, load_model, load_weights, untied
+from tfm.pipeline.model_io.loaded_model import check_fit, load_model, untied
 from tfm.pipeline.model_io.pretrained_vectors import find_vectors, places_of
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.tasks.task import Task, TaskContext
@@ -42,21 +43,23 @@ def begin(state: TrainState, task: Task, about: TaskContext, data: Dataset, repo
 
 def start_from(state: TrainState, model: ModelConfig, first: Path, reporter: Reporter) -> None:
     """Give a training that begins the weights of a published model: all, or of another task's all but its head."""
-    loaded, own = load_model(first, "cpu"), untied(state.model.state_dict())
-    given = untied(loaded.model.state_dict())
+    loaded, (own, adapters) = load_model(first, "cpu"), parted(state.model.state_dict())
+    body, theirs = untied(own), untied(loaded.model.state_dict())
     whole = is_whole(loaded.config, model)
-    if whole:
-        load_weights(state.model, given, first)
-    else:
-        body, theirs = encoder_weights(own), encoder_weights(given)
-        shapes, found = ({n: tuple(w.shape) for n, w in each.items()} for each in (body, theirs))
-        check_fit(shapes, found, first)
-        with torch.no_grad():
-            for name, tensor in body.items():
-                tensor.copy_(theirs[name])
+    if not whole:
+        body, theirs = encoder_weights(body), encoder_weights(theirs)
+    shapes, found = ({n: tuple(w.shape) for n, w in each.items()} for each in (body, theirs))
+    check_fit(shapes, found, first)
+    with torch.no_grad():
+        for name, tensor in body.items():
+            tensor.copy_(theirs[name])
     what = f"all weights of {first}" if whole else f"the encoder of {first}"
     anew = "" if whole else "; its head is drawn anew"
     reporter.line(f"training: begins with {what} ({loaded.config.task}){anew}")
+    if adapters:
+        trained, count = (sum(each.numel() for each in group.values()) for group in (adapters, body))
+        share = f"{trained:,} weights of adapters are trained, {100 * trained / count:.1f} % of the {count:,} that stay"
+        reporter.line(f"training: {share}")
     if state.ema is not None:
         state.ema.load(untied(state.model.state_dict()))
 

@@ -50,8 +50,8 @@ OPTIMIZERS: dict[str, Callable[[Groups, OptimizerConfig, bool], torch.optim.Opti
 
 
 def make_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:
-    """The configured optimiser over all parameters of `model`; tied ones once."""
-    parameters = list(model.parameters())
+    """The configured optimiser over all parameters of `model` that are trained; tied ones once."""
+    parameters = [each for each in model.parameters() if each.requires_grad]
     # The fused kernels do one pass over all tensors; torch has them for these devices.
     fused = all(p.device.type in ("cpu", "cuda") for p in parameters)
     group = {"params": parameters, "weight_decay": config.weight_decay}

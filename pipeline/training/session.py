@@ -6,14 +6,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.dataset.split import Dataset
 from tfm.data.dataset.store import TOKENIZER_FOLDER, check_ids, load_dataset
 from tfm.model.build import num_parameters
 from tfm.model.config import ModelConfig
+from tfm.model.layers.lora import parted, with_adapters
 from tfm.pipeline.artifacts.artifact import Manifest, Plan, check_place, lock, publish, read_artifact
 from tfm.pipeline.artifacts.files import beginning, replace_bytes
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
+from tfm.pipeline.model_io.adapter import About, save_adapter
 from tfm.pipeline.model_io.loaded_model import TOKENIZER_FILES, load_weights, save_model
 from tfm.pipeline.reports.training_curves import draw
 from tfm.pipeline.runtime.devices import resolve_device
@@ -89,6 +93,20 @@ def keep_tokenizer(session: Session, dataset: Path) -> None:
     read_artifact(dataset, copy, known=session.todo.inputs["dataset"])
 
 
+def save_trained(folder: Path, session: Session, weights: dict[str, Tensor]) -> int:
+    """Write the model; its adapters, if it has some, merged into it or in files of their own. How many weights those
+    are."""
+    lora, (frozen, adapters) = session.config.lora, parted(weights)
+    if lora is not None:
+        about = About(rank=lora.rank, alpha=lora.scale)
+        if lora.publish == "adapter":
+            save_adapter(folder, adapters, about)
+        else:
+            frozen = with_adapters(frozen, adapters, about.factor)
+    save_model(folder, session.model, frozen, session.data.tokenizer_folder)
+    return sum(each.numel() for each in adapters.values())
+
+
 def publish_model(session: Session, trainer: Trainer, command: Sequence[str]) -> None:
     """Publish the best checkpoint, or the mean of the kept last or best ones, which is validated once more."""
     progress, keep, metric = trainer.state.progress, session.config.keep, session.config.early_stopping.metric
@@ -107,17 +125,19 @@ def publish_model(session: Session, trainer: Trainer, command: Sequence[str]) ->
             load_weights(trainer.state.model, weights, session.folder)
             found = trainer.validator.figures(trainer.state.model, World(device=session.world.device), lambda: None)
             figures = {**figures, **found}
-        save_model(draft.folder, session.model, weights, session.data.tokenizer_folder)
+        num_adapters = save_trained(draft.folder, session, weights)
         draft.figures.update(
             steps=steps,
             validation={key: figures[key] for key in kept},
             updates=progress.step,
             epochs=progress.epoch,
             training_seconds=round(progress.seconds, 3),
-            parameters=num_parameters(trainer.state.model),
+            parameters=num_parameters(trainer.state.model) - num_adapters,
             settings=progress.settings.model_dump(),
             metrics_sha256=trainer.log.sha256(),  # by which `tfm compare` knows that the curve is this training's
         )
+        if num_adapters:
+            draft.figures["adapter_parameters"] = num_adapters
         if progress.changes:
             draft.figures["changed_during_training"] = [each.in_words() for each in progress.changes]
     of = f"step {steps[0]:,}" if len(steps) == 1 else f"the mean of steps {', '.join(f'{step:,}' for step in steps)}"

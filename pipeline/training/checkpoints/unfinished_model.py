@@ -8,7 +8,9 @@ from pydantic import ValidationError
 from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.dataset.store import TOKENIZER_FOLDER
 from tfm.model.config import ModelConfig
+from tfm.model.layers.lora import parted, with_adapters
 from tfm.pipeline.artifacts.manifest import Input, read_artifact
+from tfm.pipeline.config import LoraConfig
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.model_io.loaded_model import (
     LoadedModel,
@@ -37,6 +39,9 @@ def load_checkpoint(
     progress = read_progress(checkpoint)
     try:
         config = ModelConfig.model_validate(progress.plan["config"]["model"])
+        if (lora := progress.plan["config"]["training"].get("lora")) is not None:
+            about = LoraConfig.model_validate(lora)
+            weights = with_adapters(*parted(weights), about.scale / about.rank)
         tokenizers = _tokenizers(run, progress)
         images = read_images(config, run / "training" / TOKENIZER_FOLDER)
         sizes = [each.vocab_size for each in tokenizers]

@@ -1,0 +1,116 @@
+"""LoRA: a product whose matrix stays, and beside it a trained one of low rank (Hu et al. 2022, eq. 3).
+
+    h = W x + alpha / r * B A x        W (out, in) stays; A (r, in) begins at random, B (out, r) at zero
+
+So a network begins as it was, and W + alpha / r * B A is one matrix again where nothing is trained any more.
+"""
+
+from collections.abc import Collection, Mapping
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tfm.model.layers.derived_weights import DerivedWeights
+from tfm.model.layers.linear import Linear
+
+OF_ATTENTION = ("query_key_value", "query", "key_value")
+"""The products that are adapted where none are named: into queries, keys and values."""
+FROZEN, DOWN, UP = ".frozen.", ".a", ".b"
+
+
+class LoraLinear(Linear):
+    """A linear layer (N, in) -> (N, out) around a frozen one. Where no gradient is needed it is one product.
+
+    factor: alpha / r.
+    """
+
+    def __init__(self, frozen: Linear, rank: int, factor: float) -> None:
+        nn.Module.__init__(self)
+        self.compute_dtype, self.inference_dtype = frozen.compute_dtype, None
+        self.frozen, self.factor = frozen, factor
+        out_dim, in_dim = frozen.weight.shape
+        self.a = nn.Parameter(frozen.weight.new_empty(rank, in_dim).normal_(std=in_dim**-0.5))
+        self.b = nn.Parameter(frozen.weight.new_zeros(out_dim, rank))
+        self._laid_out = DerivedWeights()
+        self._merged: DerivedWeights[Tensor] = DerivedWeights()
+
+    @property
+    def weight(self) -> Tensor:  # type: ignore[override]
+        """W + alpha / r * B A."""
+        weights = self.frozen.weight, self.a, self.b
+        if torch.is_grad_enabled():
+            return self.frozen.weight + self.factor * (self.b @ self.a)
+        with torch.inference_mode(False), torch.no_grad():
+            return self._merged.of(weights, lambda: merged(*weights, self.factor))
+
+    @property
+    def bias(self) -> nn.Parameter | None:  # type: ignore[override]
+        """That of the frozen layer."""
+        return self.frozen.bias
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(N, in) -> (N, out)."""
+        if not torch.is_grad_enabled():
+            return super().forward(x)
+        frozen: Tensor = self.frozen(x)
+        return frozen + self.factor * F.linear(F.linear(x, self.a), self.b)
+
+    def train(self, mode: bool = True) -> "LoraLinear":
+        """Turn training on or off; what was merged is freed."""
+        self._merged.forget()
+        return super().train(mode)
+
+
+def merged(weight: Tensor, down: Tensor, up: Tensor, factor: float) -> Tensor:
+    """W + alpha / r * B A, computed in float64 and rounded once; on a device that has none, in float32."""
+    wide = torch.float32 if weight.device.type == "mps" else torch.float64
+    return (weight.to(wide) + factor * (up.to(wide) @ down.to(wide))).to(weight.dtype)
+
+
+def adapt(network: nn.Module, rank: int, alpha: float, products: Collection[str] | None, seed: int) -> None:
+    """Put LoRA around the products of these names, and freeze all else; None: those of attention.
+
+    A name is the last part of a layer's own: query_key_value, query, key_value, output (of attention), inner, outer (of
+    feed-forward layers), ... The network's output layer is none of them. Raises ValueError, which names those that
+    there are, for one that the network does not have.
+    """
+    layers = {name: each for name, each in network.named_modules() if isinstance(each, Linear) and "." in name}
+    known = sorted({name.rpartition(".")[2] for name in layers})
+    chosen = [name for name in OF_ATTENTION if name in known] if products is None else list(products)
+    unknown = [name for name in chosen if name not in known]
+    if unknown or not chosen:
+        wanted, there = ", ".join(unknown or OF_ATTENTION), ", ".join(known) or "none"
+        raise ValueError(f"training.lora.products: the model has no product {wanted}; it has {there}")
+    network.requires_grad_(False)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        for name, layer in layers.items():
+            place, _, last = name.rpartition(".")
+            if last in chosen:
+                setattr(network.get_submodule(place), last, LoraLinear(layer, rank, alpha / rank))
+
+
+def parted(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Saved weights as those of the frozen network, under its own names, and those of adapters, if it has some."""
+    layers = {name.partition(FROZEN)[0] for name in weights if FROZEN in name}
+    adapters = {f"{layer}{side}": weights[f"{layer}{side}"] for layer in layers for side in (DOWN, UP)}
+    frozen = {name.replace(FROZEN, "."): each for name, each in weights.items() if name not in adapters}
+    return frozen, dict(sorted(adapters.items()))
+
+
+def with_adapters(weights: Mapping[str, Tensor], adapters: Mapping[str, Tensor], factor: float) -> dict[str, Tensor]:
+    """The weights of one network: adapters added to what they stand beside.
+
+    Raises ValueError where they fit none of the weights.
+    """
+    found = dict(weights)
+    for layer in sorted({name.rpartition(".")[0] for name in adapters}):
+        parts = [weights.get(f"{layer}.weight"), adapters.get(f"{layer}{DOWN}"), adapters.get(f"{layer}{UP}")]
+        weight, down, up = parts
+        if weight is None or down is None or up is None or down.dim() != 2 or up.dim() != 2:
+            raise ValueError(f"its adapter does not fit: {layer:.80} is not whole")
+        if (up.shape[0], down.shape[1]) != tuple(weight.shape) or up.shape[1] != down.shape[0]:
+            raise ValueError(f"its adapter does not fit: {layer:.80} is {tuple(weight.shape)}")
+        found[f"{layer}.weight"] = merged(weight, down, up, factor)
+    return found

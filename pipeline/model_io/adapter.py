@@ -1,0 +1,52 @@
+"""An adapter beside the frozen model that it was trained on: adapter.safetensors, and adapter.json with its factor.
+
+Whoever loads such a model gets the two as one.
+"""
+
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from safetensors.torch import load_file, save
+from torch import Tensor
+
+from tfm.data.errors import DataError
+from tfm.data.json_documents import read_json
+from tfm.model.layers.lora import with_adapters
+
+WEIGHTS, ABOUT = "adapter.safetensors", "adapter.json"
+
+
+class About(BaseModel):
+    """How an adapter is added: W + alpha / rank * B A."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rank: int = Field(ge=1)
+    alpha: float = Field(gt=0, allow_inf_nan=False)
+
+    @property
+    def factor(self) -> float:
+        return self.alpha / self.rank
+
+
+def save_adapter(folder: Path, adapters: dict[str, Tensor], about: About) -> None:
+    """Write an adapter into the folder of the model that it belongs to."""
+    contiguous = {name: each.detach().contiguous() for name, each in adapters.items()}
+    (folder / WEIGHTS).write_bytes(save(contiguous))
+    (folder / ABOUT).write_text(about.model_dump_json(indent=2) + "\n", encoding="utf-8")
+
+
+def with_adapter_in(folder: Path, weights: dict[str, Tensor], shown: Path) -> dict[str, Tensor]:
+    """The weights of a model, with the adapter that lies in its folder, where one does.
+
+    shown: the folder in messages. Raises DataError where that is no adapter, ValueError for one of another model.
+    """
+    if not (folder / ABOUT).exists():
+        return weights
+    try:
+        about = About.model_validate(read_json(folder / ABOUT, shown=shown / ABOUT))
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(map(str, problem["loc"]))
+        raise DataError(f"not an adapter: {where}: {problem['msg']}", file=shown / ABOUT) from error
+    return with_adapters(weights, load_file(folder / WEIGHTS), about.factor)
