@@ -180,8 +180,12 @@ def test_a_recipe_names_its_products(tmp_path):
     found = load_recipe(tmp_path / "r.toml", ["training.lora.alpha=2"]).training.lora
     assert (found.rank, found.scale, found.products, found.publish) == (4, 2.0, ("inner", "outer"), "merged")
     assert load_recipe(tmp_path / "r.toml", ["training.lora=none"]).training.lora is None
-    for setting, problem in (("products=[]", "at least"), ("rank=0", "at least 1"), ("products=inner", "must be a list")):
+    for setting, problem in (
+        ("products=[]", "at least"),
+        ("rank=0", "at least 1"),
+        ("products=inner", "must be a list"),
+    ):
         with pytest.raises(RecipeError, match=problem):
             load_recipe(tmp_path / "r.toml", [f"training.lora.{setting}"])
-    with pytest.raises(RecipeError, match="give training.init_from"):
+    with pytest.raises(RecipeError, match=r"give training\.init_from"):
         load_recipe(tmp_path / "r.toml", ["training.init_from=none"])
