@@ -19,6 +19,7 @@ from tfm.cli.commands.embed import embed
 from tfm.cli.commands.evaluate import evaluate
 from tfm.cli.commands.export import export
 from tfm.cli.commands.generate import generate
+from tfm.cli.commands.import_model import import_model
 from tfm.cli.commands.inspect import inspect
 from tfm.cli.commands.judge.make import make
 from tfm.cli.commands.judge.score import score
@@ -110,6 +111,7 @@ BESIDE_THEM = (run, search, generate, attend, embed, compare, export, inspect, r
 
 for stage in (*STAGES, *BESIDE_THEM):
     app.command(name=stage.__name__)(handle_errors(stage))
+app.command(name="import")(handle_errors(import_model))
 
 judge = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 for part in (make, score):

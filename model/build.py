@@ -120,7 +120,7 @@ def build_encoder_only(
         head = (
             SentenceHead(POOLINGS[config.pooling], inner) if config.task == "classification" else RowHead(nn.Identity())
         )
-        output = Linear(stack.dim, target_vocab, bias=False, compute_dtype=compute_dtype)
+        output = parts.classes(stack.dim, target_vocab)
     return EncoderOnly(
         embedding=parts.source_embedding(table),
         encoder=[parts.layer(stack) for _ in range(stack.layers)],

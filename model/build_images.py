@@ -91,7 +91,7 @@ def build_image_classifier(
         encoder=[seeing.layer(stack) for _ in range(stack.layers)],
         encoder_norm=seeing.final_norm(stack),
         head=SentenceHead(POOLINGS[config.pooling], Linear(stack.dim, stack.dim, compute_dtype=compute_dtype)),
-        output=Linear(stack.dim, target_vocab, bias=False, compute_dtype=compute_dtype),
+        output=parts.classes(stack.dim, target_vocab),
         noise=parts.noise,
         max_length=config.max_length,
     )

@@ -353,6 +353,12 @@ def adaptive_tie(config: ModelFields) -> str | None:
     return None
 
 
+def adaptive_bias(config: ModelFields) -> str | None:
+    if config.adaptive is not None and config.output_bias:
+        return "adaptive has no bias of each piece: omit output_bias"
+    return None
+
+
 def adaptive_widths(config: ModelFields) -> str | None:
     if config.adaptive is None:
         return None
@@ -405,6 +411,7 @@ CHECKS: tuple[Check, ...] = (
     tied_embeddings_of_one_width,
     adaptive_task,
     adaptive_tie,
+    adaptive_bias,
     adaptive_widths,
 )
 """In this order: where several find something, the first one is told."""

@@ -18,7 +18,7 @@ Positions = Literal["none", "sinusoidal", "learned", "rotary", "alibi", "shaw", 
 PositionsJoin = Literal["add", "concatenate"]
 Mixing = Literal["attention", "recurrent", "convolution"]
 Normalization = Literal["layer", "rms", "batch"]
-Activation = Literal["relu", "gelu", "tanh", "silu", "glu", "swiglu"]
+Activation = Literal["relu", "gelu", "gelu_tanh", "tanh", "silu", "glu", "swiglu"]
 Score = Literal["scaled_dot", "dot", "general", "additive", "linear_additive"]
 Tie = Literal["none", "embeddings", "output", "all"]
 Cell = Literal["lstm", "gru"]
@@ -220,6 +220,7 @@ class ModelFields(BaseModel):
     decoder: StackConfig = StackConfig()
     norm: Norm = Field("pre", description="before or after each sublayer")
     normalization: Normalization = Field("layer", description="layer norm, RMS norm or batch norm")
+    norm_eps: float = Field(1e-5, gt=0, lt=1, description="what norms add to the variance, or to the mean square")
     mixing: Mixing = Field("attention", description="the layer that mixes positions: self-attention or a replacement")
     window: int | None = Field(
         None,
@@ -242,6 +243,7 @@ class ModelFields(BaseModel):
     tie: Tie = Field(
         "all", description="shared tables; embeddings: source = target; output: target = output layer; all: all three"
     )
+    output_bias: bool = Field(False, description="a bias of each piece or label in the output layer")
     scale_embedding: bool = Field(True, description="multiply embeddings by the square root of their width")
     adaptive: AdaptiveConfig | None = Field(
         None, description="an adaptive softmax, for large vocabularies; none: the full softmax"

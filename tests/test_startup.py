@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 HEAVY = {"torch", "numpy", "datasets", "pyarrow", "tokenizers", "safetensors", "sacrebleu", "rich", "ctranslate2"}
 COMMANDS = (
     *("tokenize", "preprocess", "train", "translate", "generate", "evaluate", "run"),
-    *("compare", "attend", "embed", "export", "inspect", "recipe", "judge"),
+    *("compare", "attend", "embed", "export", "import", "inspect", "recipe", "judge"),
 )
 OF_JUDGE = ("make", "score")
 PROGRAM = """

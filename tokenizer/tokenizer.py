@@ -59,6 +59,16 @@ class Tokenizer:
             reason = " ".join(str(error).split()) or type(error).__name__
             raise ValueError(f"{file}: is not a tokenizer that tfm can use ({reason:.200})") from error
 
+    @classmethod
+    def of_json(cls, text: str) -> "Tokenizer":
+        """The tokenizer that a tokenizer.json holds. Raises ValueError if it is none, or tfm cannot use it."""
+        try:
+            return cls(tokenizers.Tokenizer.from_str(text))
+        except ValueError:
+            raise
+        except Exception as error:  # `tokenizers` raises a bare Exception
+            raise ValueError(" ".join(str(error).split())) from error
+
     def save(self, file: Path) -> None:
         """Write the tokenizer; the same tokenizer always gives the same bytes."""
         file.write_bytes((self._whole.to_str(pretty=True) + "\n").encode())

@@ -194,15 +194,18 @@ class NamesTrainer:
 
     def learn(self) -> Tokenizer:
         """The tokenizer of the names."""
-        names = sorted(self._seen, key=lambda name: (-self._seen[name], name))
-        pieces = [*SPECIALS, *(" " + name for name in names)]
-        whole = tokenizers.Tokenizer(models.WordLevel({name: i for i, name in enumerate(pieces)}, unk_token=UNK))
-        whole.normalizer = NORMALIZERS[self._kind]
-        split = self._kind == "tags"
-        whole.pre_tokenizer = pre_tokenizers.Metaspace(replacement=" ", prepend_scheme="always", split=split)
-        # the first piece's space alone goes: a label may hold some
-        whole.decoder = decoders.Sequence([decoders.Fuse(), decoders.Strip(" ", 1, 0)])
-        return _with_specials(whole)
+        return of_names(sorted(self._seen, key=lambda name: (-self._seen[name], name)), self._kind)
+
+
+def of_names(names: Iterable[str], kind: LabelKind) -> Tokenizer:
+    """The tokenizer of these names, in this order behind the control tokens."""
+    pieces = [*SPECIALS, *(" " + name for name in names)]
+    whole = tokenizers.Tokenizer(models.WordLevel({name: i for i, name in enumerate(pieces)}, unk_token=UNK))
+    whole.normalizer = NORMALIZERS[kind]
+    whole.pre_tokenizer = pre_tokenizers.Metaspace(replacement=" ", prepend_scheme="always", split=kind == "tags")
+    # the first piece's space alone goes: a label may hold some
+    whole.decoder = decoders.Sequence([decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+    return _with_specials(whole)
 
 
 def _with_specials(whole: tokenizers.Tokenizer, sentinels: int = 0) -> Tokenizer:

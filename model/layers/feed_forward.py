@@ -24,6 +24,11 @@ class Activation(NamedTuple):
     num_parts: int = 1
 
 
+def gelu_tanh(x: Tensor) -> Tensor:
+    """x / 2 * (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))   (Hendrycks and Gimpel 2016, sec. 2)."""
+    return F.gelu(x, approximate="tanh")
+
+
 def swiglu(x: Tensor) -> Tensor:
     """silu(a) * b of the halves a, b   (Shazeer 2020, eq. 6)."""
     gate, value = x.chunk(2, dim=-1)
@@ -33,6 +38,7 @@ def swiglu(x: Tensor) -> Tensor:
 ACTIVATIONS: dict[str, Activation] = {
     "relu": Activation(F.relu),
     "gelu": Activation(F.gelu),
+    "gelu_tanh": Activation(gelu_tanh),
     "tanh": Activation(torch.tanh),
     "silu": Activation(F.silu),
     "glu": Activation(F.glu, 2),  # a * sigmoid(b) (Dauphin et al. 2017)

@@ -53,8 +53,10 @@ class BatchNorm(nn.Module):
             running.lerp_(torch.where(new.isfinite(), new, running), self.momentum)
 
 
-NORMALIZATIONS: dict[str, Callable[[int], nn.Module]] = {
-    "layer": LayerNorm,
-    "rms": partial(nn.RMSNorm, eps=1e-5),  # x / sqrt(mean(x^2) + eps) * g (Zhang and Sennrich 2019)
-    "batch": BatchNorm,
+EPS = 1e-5
+NORMALIZATIONS: dict[str, Callable[..., nn.Module]] = {
+    "layer": partial(LayerNorm, eps=EPS),
+    "rms": partial(nn.RMSNorm, eps=EPS),  # x / sqrt(mean(x^2) + eps) * g (Zhang and Sennrich 2019)
+    "batch": partial(BatchNorm, eps=EPS),
 }
+"""By name: (width, eps = EPS) -> a norm."""

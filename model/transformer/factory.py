@@ -94,7 +94,7 @@ class Parts:
         return choose_inner_attention(score, positions, self.config.dropout.attention, self.noise, self.compute_dtype)
 
     def query_key_norm(self, key_dim: int) -> nn.Module:
-        return NORMALIZATIONS["rms"](key_dim) if self.config.qk_norm else nn.Identity()
+        return NORMALIZATIONS["rms"](key_dim, eps=self.config.norm_eps) if self.config.qk_norm else nn.Identity()
 
     def feed_forward(self, stack: StackConfig) -> FeedForward:
         return FeedForward(
@@ -106,14 +106,17 @@ class Parts:
         )
 
     def residual(self, stack: StackConfig) -> Callable[[], Residual]:
-        normalization = NORMALIZATIONS[self.config.normalization]
         dropout = Dropout(self.config.dropout.residual, self.noise)
-        return lambda: NORMS[self.config.norm](normalization(stack.dim), dropout)
+        return lambda: NORMS[self.config.norm](self.normalization(stack.dim), dropout)
 
     def final_norm(self, stack: StackConfig) -> nn.Module:
         """What a stack ends with."""
         ends_normed = NORMS[self.config.norm].ends_normed
-        return nn.Identity() if ends_normed else NORMALIZATIONS[self.config.normalization](stack.dim)
+        return nn.Identity() if ends_normed else self.normalization(stack.dim)
+
+    def normalization(self, dim: int) -> nn.Module:
+        """The norm of the configuration, of rows so wide."""
+        return NORMALIZATIONS[self.config.normalization](dim, eps=self.config.norm_eps)
 
     def embedding(self, table: Table, stack: StackConfig, max_length: int | None = None) -> Embedding:
         scheme, join = POSITIONS[self.config.positions].input, JOINS[self.config.positions_join]
@@ -158,10 +161,14 @@ class Parts:
             clusters = clusters_of(adaptive, table.embedding_dim, vocab)
             tables = table.each_table() if tied and isinstance(table, AdaptiveEmbedding) else ()
             return AdaptiveSoftmax(clusters, tables, compute_dtype=self.compute_dtype)
-        output = self.product(table.embedding_dim, vocab)
+        output = self.classes(table.embedding_dim, vocab)
         if tied and isinstance(table, nn.Embedding):
             output.weight = table.weight
         return output
+
+    def classes(self, dim: int, number: int) -> Linear:
+        """Logits of so many pieces or labels from rows of width `dim`."""
+        return Linear(dim, number, bias=self.config.output_bias, compute_dtype=self.compute_dtype)
 
     def resize(self, in_dim: int, out_dim: int) -> nn.Module:
         """A projection between widths, where they differ."""

@@ -72,9 +72,14 @@ class LoadedModel:
 
 def save_model(folder: Path, config: ModelConfig, weights: dict[str, Tensor], tokenizer_folder: Path) -> None:
     """Write config.json, model.safetensors and the tokenizer into a folder, which then stands alone."""
+    save_network(folder, config, weights)
+    copy_tokenizer(tokenizer_folder, folder)
+
+
+def save_network(folder: Path, config: ModelConfig, weights: dict[str, Tensor]) -> None:
+    """Write config.json and model.safetensors."""
     (folder / "config.json").write_text(config.model_dump_json(indent=2) + "\n", encoding="utf-8")
     (folder / "model.safetensors").write_bytes(save(untied(weights)))  # save_file has errors of its own for a full disk
-    copy_tokenizer(tokenizer_folder, folder)
 
 
 def copy_tokenizer(source: Path, target: Path) -> None:

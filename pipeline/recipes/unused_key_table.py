@@ -75,7 +75,7 @@ MODEL = (
     Unused(
         {**RECURRENT, **OF_TEXT},
         (
-            *("model.norm", "model.normalization", "model.activation"),
+            *("model.norm", "model.normalization", "model.norm_eps", "model.activation"),
             *("model.encoder.feed_forward_dim", "model.dropout.feed_forward"),
         ),
         "it has no norms or feed-forward layers, as the other architectures have",
@@ -170,6 +170,7 @@ MODEL = (
         (
             *(f"model.{name}" for name in ("norm", "normalization", "mixing", "window", "positions", "positions_join")),
             *(f"model.{name}" for name in ("activation", "score", "qk_norm", "tie", "scale_embedding", "dropout")),
+            *("model.norm_eps", "model.output_bias"),
             *(f"model.encoder.{name}" for name in ("layers", "feed_forward_dim", *HEADS)),
             "model.decoder",
         ),

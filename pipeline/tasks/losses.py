@@ -105,9 +105,12 @@ def output_loss(
 def _of_linear(
     output: Linear, hidden: Tensor, targets: Tensor, smoothing: float, counts: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    return linear_cross_entropy(
-        hidden, output.weight, targets, smoothing=smoothing, compute_dtype=output.compute_dtype, counts=counts
-    )
+    weight = output.weight
+    if output.bias is not None:  # W h + b = [W ; b] [h ; 1]
+        weight = torch.cat([weight, output.bias.unsqueeze(1)], dim=1)
+        hidden = torch.cat([hidden, hidden.new_ones(len(hidden), 1)], dim=1)
+    dtype = output.compute_dtype
+    return linear_cross_entropy(hidden, weight, targets, smoothing=smoothing, compute_dtype=dtype, counts=counts)
 
 
 def _of_adaptive(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from tfm.model.config import ModelConfig
@@ -13,26 +14,33 @@ from tfm.pipeline.model_io.huggingface.weights import Weight
 Settings = dict[str, Any]
 State = dict[str, Tensor]
 
-ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "tanh": "tanh", "silu": "silu"}
-"""Ours by the names there."""
+ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "tanh": "tanh", "silu": "silu"}
+"""The names there by ours."""
+ALSO_CALLED = {"gelu_pytorch_tanh": "gelu_tanh", "gelu_fast": "gelu_tanh", "gelu_python": "gelu", "swish": "silu"}
 
 
 @dataclass(frozen=True)
 class HuggingFaceClass:
     """A class of transformers.
 
-    held: the models that it holds. settings: (config, number of pieces) -> config.json. weights: the table of what
-    stands where. finished: (config, what the table gives) -> its weights, with those that are no tensor of ours.
-    pipeline: the name of the task there, as a model card has it.
+    pipeline: the name of the task there, as a model card has it. held: the models that it holds. weights: the table of
+    what stands where, read in both directions. tables: those of its weights that have a row for each piece.
+    Out: settings: (config, number of pieces) -> config.json. finished: (config, what the table gives) -> its weights,
+    with those that are no tensor of ours.
+    In: begun: (config.json, its weights) -> what the table is read from. read: (config.json, what `begun` gives) -> our
+    config; raises ValueError for what ours cannot be.
     """
 
     name: str
     model_type: str
     pipeline: str
     held: Held
-    settings: Callable[[ModelConfig, int], Settings]
     weights: Callable[[ModelConfig], list[Weight]]
+    tables: tuple[str, ...]
+    settings: Callable[[ModelConfig, int], Settings]
     finished: Callable[[ModelConfig, State], State]
+    begun: Callable[[Settings, State], State]
+    read: Callable[[Settings, State], Settings]
 
     def exported(self, config: ModelConfig, state: Mapping[str, Tensor]) -> State:
         """Its weights, by their names there, from ours; every one of ours is in one of them."""
@@ -40,3 +48,39 @@ class HuggingFaceClass:
         for weight in self.weights(config):
             found |= weight.exported(state[weight.ours].detach().float())
         return self.finished(config, found)
+
+    def imported(self, config: ModelConfig, found: State) -> State:
+        """Our weights, by our names, from what `begun` gives."""
+        return {weight.ours: weight.imported(found) for weight in self.weights(config)}
+
+
+def own_keys(config: ModelConfig) -> Settings:
+    """What config.json says for `tfm import` alone: what no class says of a model of ours."""
+    return {"tfm": {"task": config.task, "block": config.block}}
+
+
+def task_of(settings: Settings, default: str) -> Settings:
+    """The keys of [model] that `own_keys` wrote; other models have the default task."""
+    written = settings.get("tfm", {})
+    return {"task": default} | {key: written[key] for key in ("task", "block") if key in written}
+
+
+def activation_of(name: str) -> str:
+    """Our name of an activation there. Raises ValueError where we have none such."""
+    ours = {theirs: name for name, theirs in ACTIVATIONS.items()} | ALSO_CALLED
+    if name not in ours:
+        raise ValueError(f"the activation {name!r} is none of ours")
+    return ours[name]
+
+
+def want(settings: Settings, **wanted: Any) -> None:
+    """Raise ValueError for the first setting that is there and is not as it has to be."""
+    for key, value in wanted.items():
+        if settings.get(key, value) != value:
+            raise ValueError(f"{key} = {settings[key]!r} is not supported, only {value!r}")
+
+
+def tie_of(found: State, source: str, target: str, output: str) -> str:
+    """Which of three tables are the same, as `model.tie` has it."""
+    read, written = (torch.equal(found[one], found[other]) for one, other in ((source, target), (target, output)))
+    return {(True, True): "all", (True, False): "embeddings", (False, True): "output"}.get((read, written), "none")

@@ -9,13 +9,24 @@ is added to the position where only it can stand, the first one of the decoder.
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from tfm.model.attention.positions import sinusoids
 from tfm.model.config import ModelConfig, StackConfig
-from tfm.pipeline.model_io.huggingface.classes import ACTIVATIONS, HuggingFaceClass, Settings, State
+from tfm.pipeline.model_io.huggingface.classes import (
+    ACTIVATIONS,
+    HuggingFaceClass,
+    Settings,
+    State,
+    activation_of,
+    own_keys,
+    task_of,
+    tie_of,
+    want,
+)
 from tfm.pipeline.model_io.huggingface.fits import ANY, HEADS_AS_USUAL, Held
 from tfm.pipeline.model_io.huggingface.weights import Weight, halves_apart, linear, norm
 from tfm.pipeline.tasks.abilities import tasks_that
@@ -23,8 +34,11 @@ from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
 NEVER = -1e4
 """A logit whose probability is 0 in every precision."""
+BEGUN = "begin_in_position"
+"""In what tfm writes: the piece whose vector is part of the decoder's first position."""
 SHARED = "model.shared.weight"
 TABLES = (SHARED, "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight")
+BIAS = "final_logits_bias"
 EMBEDS = {"source_embedding": "model.encoder", "target_embedding": "model.decoder"}
 
 
@@ -38,6 +52,7 @@ def held(norm_placement: str) -> Held:
         "activation": tuple(ACTIVATIONS),
         "tie": ANY,
         "scale_embedding": ANY,
+        "output_bias": ANY,
         "embedding_dim": ANY,
         "pooling": ANY,
     }
@@ -63,6 +78,7 @@ def settings(config: ModelConfig, vocab_size: int) -> Settings:
         "forced_eos_token_id": EOS_ID,
         "normalize_before": config.norm == "pre",  # CTranslate2 asks for these two
         "normalize_embedding": False,
+        **own_keys(config),
     }
 
 
@@ -88,6 +104,8 @@ def _weights(config: ModelConfig, order: Tensor) -> Iterator[Weight]:
         for ours, theirs in EMBEDS.items():
             yield Weight(f"{ours}.table.weight", (f"{theirs}.embed_tokens.weight",), columns=order)
         yield Weight("output.weight", ("lm_head.weight",), columns=order)
+    if config.output_bias:
+        yield Weight("output.bias", (BIAS,), as_row=True)
     for ours, theirs in EMBEDS.items():
         if config.positions == "learned":
             yield Weight(f"{ours}.positions.table.weight", (f"{theirs}.embed_positions.weight",), columns=order)
@@ -130,7 +148,8 @@ def with_positions(config: ModelConfig, found: State) -> State:
 
 def as_pegasus(config: ModelConfig, found: State) -> State:
     """What the table gives, as Pegasus has it."""
-    return with_positions(config, found) | {"final_logits_bias": torch.zeros(1, len(found[_of_decoder(found)]))}
+    found = with_positions(config, found)
+    return {BIAS: torch.zeros(1, len(found[SHARED])), **found}
 
 
 def as_marian(config: ModelConfig, found: State) -> State:
@@ -140,9 +159,8 @@ def as_marian(config: ModelConfig, found: State) -> State:
     found["model.decoder.embed_positions.weight"][0] += begin * _scale(config)
     for name in {*TABLES} & {*found}:
         found[name] = torch.cat([found[name], torch.zeros(1, config.encoder.dim)])
-    bias = torch.zeros(1, len(found[SHARED]))
-    bias[:, -1] = NEVER
-    return found | {"final_logits_bias": bias}
+    bias = found.get(BIAS, torch.zeros(1, len(found[SHARED]) - 1))
+    return found | {BIAS: torch.cat([bias, torch.full((1, 1), NEVER)], dim=1)}
 
 
 def _of_decoder(found: State) -> str:
@@ -154,6 +172,70 @@ def _scale(config: ModelConfig) -> float:
     return config.encoder.dim**0.5 if config.scale_embedding else 1.0
 
 
+def read(settings: Settings, found: State, norm_placement: str) -> Settings:
+    """[model] of what config.json and the weights are."""
+    want(settings, share_encoder_decoder_embeddings=True, normalize_embedding=False, is_encoder_decoder=True)
+    dim, length = settings["d_model"], settings["max_position_embeddings"]
+    table = sinusoids(dim, length).float()[:, halves_apart(dim)]
+    tables = [found[f"{theirs}.embed_positions.weight"] for theirs in EMBEDS.values()]
+    is_sinusoidal = all(each.shape == table.shape and torch.allclose(each, table, atol=1e-5) for each in tables)
+    is_none = not any(each.any() for each in tables)
+    return {
+        **task_of(settings, "translation"),
+        "encoder": _stack_of(settings, "encoder"),
+        "decoder": _stack_of(settings, "decoder"),
+        "norm": norm_placement,
+        "positions": "sinusoidal" if is_sinusoidal else "none" if is_none else "learned",
+        "activation": activation_of(settings["activation_function"]),
+        "tie": tie_of(found, *TABLES[1:]),
+        "scale_embedding": settings["scale_embedding"],
+        "output_bias": bool(found[BIAS].any()),
+        "max_length": length,
+        "dropout": {
+            "residual": settings["dropout"],
+            "embedding": settings["dropout"],
+            "attention": settings["attention_dropout"],
+            "feed_forward": settings["activation_dropout"],
+        },
+    }
+
+
+def _stack_of(settings: Settings, name: str) -> Settings:
+    return {
+        "layers": settings[f"{name}_layers"],
+        "dim": settings["d_model"],
+        "heads": settings[f"{name}_attention_heads"],
+        "feed_forward_dim": settings[f"{name}_ffn_dim"],
+    }
+
+
+def with_each_table(settings: Settings, found: State) -> State:
+    """Their weights with the tables that a file leaves out: shared ones, sinusoids, a bias of zeros."""
+    found, dim = dict(found), settings["d_model"]
+    shared = found[SHARED] if SHARED in found else found["model.decoder.embed_tokens.weight"]
+    for name in TABLES:
+        found.setdefault(name, shared)
+    found.setdefault(BIAS, torch.zeros(1, len(shared)))
+    table = sinusoids(dim, settings["max_position_embeddings"]).float()[:, halves_apart(dim)]
+    for theirs in EMBEDS.values():
+        found.setdefault(f"{theirs}.embed_positions.weight", table.clone())
+    return found
+
+
+def without_begin(settings: Settings, found: State) -> State:
+    """The same of a Marian. One that tfm wrote begins with a piece that has a vector of zeros and no name: it is taken
+    away, and the begin token's vector from the first position."""
+    found = with_each_table(settings, found)
+    begin = settings.get("tfm", {}).get(BEGUN)
+    if begin is None:
+        return found
+    name = "model.decoder.embed_positions.weight"
+    scale = settings["d_model"] ** 0.5 if settings["scale_embedding"] else 1.0
+    found[name] = found[name].clone()
+    found[name][0] -= found["model.decoder.embed_tokens.weight"][begin] * scale
+    return found | {each: found[each][:-1] for each in TABLES} | {BIAS: found[BIAS][:, :-1]}
+
+
 PEGASUS = HuggingFaceClass(
     name="PegasusForConditionalGeneration",
     model_type="pegasus",
@@ -162,6 +244,9 @@ PEGASUS = HuggingFaceClass(
     settings=lambda config, size: settings(config, size) | {"pad_token_id": BOS_ID, "decoder_start_token_id": BOS_ID},
     weights=weights,
     finished=as_pegasus,
+    read=partial(read, norm_placement="pre"),
+    begun=with_each_table,
+    tables=TABLES,
 )
 MARIAN = HuggingFaceClass(
     name="MarianMTModel",
@@ -175,8 +260,12 @@ MARIAN = HuggingFaceClass(
             "share_encoder_decoder_embeddings": True,
             "pad_token_id": PAD_ID,
             "decoder_start_token_id": size,
+            "tfm": {**own_keys(config)["tfm"], BEGUN: BOS_ID},
         }
     ),
     weights=weights,
     finished=as_marian,
+    read=partial(read, norm_placement="post"),
+    begun=without_begin,
+    tables=TABLES,
 )

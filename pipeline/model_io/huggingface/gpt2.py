@@ -6,17 +6,28 @@ import torch
 
 from tfm.model.attention.positions import sinusoids
 from tfm.model.config import ModelConfig
-from tfm.pipeline.model_io.huggingface.classes import ACTIVATIONS, HuggingFaceClass, Settings, State
+from tfm.pipeline.model_io.huggingface.classes import (
+    ACTIVATIONS,
+    HuggingFaceClass,
+    Settings,
+    State,
+    activation_of,
+    own_keys,
+    task_of,
+    want,
+)
 from tfm.pipeline.model_io.huggingface.fits import ANY, HEADS_AS_USUAL, Held
 from tfm.pipeline.model_io.huggingface.weights import Weight, linear, norm
 from tfm.pipeline.tasks.abilities import ABILITIES, tasks_that
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
 WORDS, POSITIONS, OUTPUT = "transformer.wte.weight", "transformer.wpe.weight", "lm_head.weight"
+(LANGUAGE_MODEL,) = tasks_that(lambda each: each.generates)
 HELD: dict[str, object] = {
     "architecture": ("decoder_only",),
     "task": tasks_that(lambda each: each.writes),
     "norm": ("pre",),
+    "norm_eps": ANY,
     "positions": ("none", "sinusoidal", "learned"),
     "activation": tuple(ACTIVATIONS),
     "tie": ANY,
@@ -42,6 +53,8 @@ def tables(config: ModelConfig, words: str) -> Iterator[Weight]:
     yield Weight("embedding.table.weight", (words,))
     if not is_tied(config):
         yield Weight("output.weight", (OUTPUT,))
+    if config.output_bias:
+        yield Weight("output.bias", ("lm_head.bias",))
 
 
 def scaled(config: ModelConfig, found: State, words: str) -> State:
@@ -62,11 +75,12 @@ def settings(config: ModelConfig, vocab_size: int) -> Settings:
         "n_head": stack.heads,
         "n_inner": stack.feed_forward_dim,
         "activation_function": ACTIVATIONS[config.activation],
-        "layer_norm_epsilon": 1e-5,
+        "layer_norm_epsilon": config.norm_eps,
         "resid_pdrop": config.dropout.residual,
         "embd_pdrop": config.dropout.embedding,
         "attn_pdrop": config.dropout.attention,
         "tie_word_embeddings": is_tied(config),
+        **own_keys(config),
         "pad_token_id": PAD_ID,
         "bos_token_id": BOS_ID,
         "eos_token_id": EOS_ID,
@@ -102,6 +116,44 @@ def finished(config: ModelConfig, found: State) -> State:
     return scaled(config, found, WORDS)
 
 
+def read(settings: Settings, found: State) -> Settings:
+    """[model] of what config.json and the weights are."""
+    want(settings, scale_attn_weights=True, scale_attn_by_inverse_layer_idx=False, add_cross_attention=False)
+    dropout = {"residual": "resid_pdrop", "embedding": "embd_pdrop", "attention": "attn_pdrop"}
+    keys = task_of(settings, LANGUAGE_MODEL)
+    sides = 2 if ABILITIES[keys["task"]].translates else 1
+    return {
+        **keys,
+        "architecture": "decoder_only",
+        "decoder": {
+            "layers": settings["n_layer"],
+            "dim": settings["n_embd"],
+            "heads": settings["n_head"],
+            "feed_forward_dim": settings.get("n_inner") or 4 * settings["n_embd"],
+        },
+        "positions": "learned",
+        "activation": activation_of(settings["activation_function"]),
+        "tie": "all" if torch.equal(found[WORDS], found[OUTPUT]) else "none",
+        "scale_embedding": False,
+        "norm_eps": settings["layer_norm_epsilon"],
+        "max_length": settings["n_positions"] // sides,
+        "dropout": {ours: settings[theirs] for ours, theirs in dropout.items()},
+    }
+
+
+def with_output(settings: Settings, found: State, words: str) -> State:
+    """The weights with the table of the output, which a file leaves out where it is that of the input."""
+    return {OUTPUT: found[words], **found}
+
+
+def begun(settings: Settings, found: State) -> State:
+    """The weights by the names that they have in the whole model: some files leave out what each begins with."""
+    prefix = "transformer."
+    if not any(name.startswith(prefix) for name in found):
+        found = {name if name == OUTPUT else prefix + name: each for name, each in found.items()}
+    return with_output(settings, found, WORDS)
+
+
 GPT2 = HuggingFaceClass(
     name="GPT2LMHeadModel",
     model_type="gpt2",
@@ -110,4 +162,7 @@ GPT2 = HuggingFaceClass(
     settings=settings,
     weights=weights,
     finished=finished,
+    begun=begun,
+    read=read,
+    tables=(WORDS, OUTPUT),
 )

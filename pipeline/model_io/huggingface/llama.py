@@ -10,17 +10,26 @@ import torch
 from torch import Tensor
 
 from tfm.model.config import ModelConfig, StackConfig
-from tfm.pipeline.model_io.huggingface.classes import HuggingFaceClass, Settings
+from tfm.pipeline.model_io.huggingface.classes import HuggingFaceClass, Settings, State, own_keys, task_of, want
 from tfm.pipeline.model_io.huggingface.fits import ANY, HEADS_AS_USUAL, Held
-from tfm.pipeline.model_io.huggingface.gpt2 import HELD, is_tied, longest, scaled, tables
+from tfm.pipeline.model_io.huggingface.gpt2 import (
+    HELD,
+    LANGUAGE_MODEL,
+    OUTPUT,
+    is_tied,
+    longest,
+    scaled,
+    tables,
+    with_output,
+)
 from tfm.pipeline.model_io.huggingface.weights import Weight, halves_apart, linear
+from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
 WORDS = "model.embed_tokens.weight"
 GATES = {"swiglu": ("silu", ("gate_proj", "up_proj")), "glu": ("sigmoid", ("up_proj", "gate_proj"))}
 """By our activation: the function of the gate there, and the order in which the halves of ours stand."""
 ROTARY_BASE = 10_000.0
-EPS = 1e-5
 
 
 def settings(config: ModelConfig, vocab_size: int) -> Settings:
@@ -37,13 +46,14 @@ def settings(config: ModelConfig, vocab_size: int) -> Settings:
         "num_key_value_heads": stack.key_value_heads or stack.heads,
         "head_dim": stack.dim // stack.heads,
         "hidden_act": function,
-        "rms_norm_eps": EPS,
+        "rms_norm_eps": config.norm_eps,
         "attention_bias": True,
         "mlp_bias": True,
         "attention_dropout": config.dropout.attention,
         "rope_theta": ROTARY_BASE,
         "rope_parameters": {"rope_type": "default", "rope_theta": ROTARY_BASE},
         "tie_word_embeddings": is_tied(config),
+        **own_keys(config),
         "pad_token_id": PAD_ID,
         "bos_token_id": BOS_ID,
         "eos_token_id": EOS_ID,
@@ -84,6 +94,48 @@ def rotary_rows(stack: StackConfig) -> Tensor:
     return torch.cat([*turned, torch.arange(first, first + groups * width)])
 
 
+def read(settings: Settings, found: State) -> Settings:
+    """[model] of what config.json and the weights are."""
+    heads, dim = settings["num_attention_heads"], settings["hidden_size"]
+    rotary = settings.get("rope_parameters") or settings.get("rope_scaling") or {}
+    want(rotary, rope_type="default", type="default", rope_theta=ROTARY_BASE, factor=1.0)
+    want(settings, rope_theta=ROTARY_BASE, head_dim=dim // heads)
+    gates = {function: ours for ours, (function, _) in GATES.items()}
+    if settings["hidden_act"] not in gates:
+        raise ValueError(f"hidden_act = {settings['hidden_act']!r} is not supported, only {' or '.join(gates)}")
+    keys = task_of(settings, LANGUAGE_MODEL)
+    sides = 2 if ABILITIES[keys["task"]].translates else 1
+    return {
+        **keys,
+        "architecture": "decoder_only",
+        "decoder": {
+            "layers": settings["num_hidden_layers"],
+            "dim": dim,
+            "heads": heads,
+            "key_value_heads": settings.get("num_key_value_heads") or heads,
+            "feed_forward_dim": settings["intermediate_size"],
+        },
+        "positions": "rotary",
+        "normalization": "rms",
+        "norm_eps": settings["rms_norm_eps"],
+        "activation": gates[settings["hidden_act"]],
+        "tie": "all" if torch.equal(found[WORDS], found[OUTPUT]) else "none",
+        "scale_embedding": False,
+        "max_length": settings["max_position_embeddings"] // sides,
+        "dropout": {"residual": 0.0, "embedding": 0.0, "attention": settings.get("attention_dropout") or 0.0},
+    }
+
+
+def begun(settings: Settings, found: State) -> State:
+    """The weights with what a file leaves out: the table of the output, and biases, which most models do not have."""
+    found = with_output(settings, found, WORDS)
+    for name, each in list(found.items()):
+        has_bias = settings.get("attention_bias" if ".self_attn." in name else "mlp_bias")
+        if name.endswith("_proj.weight") and not has_bias:
+            found.setdefault(name.removesuffix("weight") + "bias", torch.zeros(len(each)))
+    return found
+
+
 LLAMA = HuggingFaceClass(
     name="LlamaForCausalLM",
     model_type="llama",
@@ -95,5 +147,8 @@ LLAMA = HuggingFaceClass(
     ),
     settings=settings,
     weights=weights,
+    begun=begun,
+    read=read,
+    tables=(WORDS, OUTPUT),
     finished=lambda config, found: scaled(config, found, WORDS),
 )

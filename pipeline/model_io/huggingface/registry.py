@@ -1,4 +1,4 @@
-"""The classes of transformers that models are exported as, and which of them holds a model."""
+"""The classes of transformers that models are exported as and imported from, and which of them holds a model."""
 
 from tfm.model.config import ModelConfig
 from tfm.pipeline.model_io.huggingface.bert import CLASSIFIER, TAGGER

@@ -16,7 +16,7 @@ class Weight:
 
     theirs: their names; where there are several, ours has them one below the other, each of so many rows as `sizes`
     says. rows, columns: which row (column) of ours each one of theirs is, counted before ours is cut in parts; None
-    where the order is the same. transposed: theirs has what goes in as rows.
+    where the order is the same. transposed: theirs has what goes in as rows. as_row: theirs is (1, N), ours (N,).
     """
 
     ours: str
@@ -25,9 +25,12 @@ class Weight:
     rows: Tensor | None = None
     columns: Tensor | None = None
     transposed: bool = False
+    as_row: bool = False
 
     def exported(self, tensor: Tensor) -> dict[str, Tensor]:
         """Their tensors, by name, from ours."""
+        if self.as_row:
+            tensor = tensor.unsqueeze(0)
         if self.rows is not None:
             tensor = tensor[self.rows]
         if self.columns is not None:
@@ -45,7 +48,7 @@ class Weight:
             tensor = tensor[:, self.columns.argsort()]
         if self.rows is not None:
             tensor = tensor[self.rows.argsort()]
-        return tensor.contiguous()
+        return tensor.squeeze(0) if self.as_row else tensor.contiguous()
 
 
 def linear(

@@ -17,6 +17,7 @@ from tfm.model.layers.residual import NORMS
 EQUATIONS: dict[str, Callable[[float], float]] = {
     "relu": lambda x: max(0.0, x),
     "gelu": lambda x: x * (1 + math.erf(x / math.sqrt(2))) / 2,
+    "gelu_tanh": lambda x: x / 2 * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
     "tanh": math.tanh,
     "silu": lambda x: x / (1 + math.exp(-x)),
 }

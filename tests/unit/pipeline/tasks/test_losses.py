@@ -8,8 +8,9 @@ from tests.rounding import assert_rounds_like
 from tfm.data.batching.batches import pairs_from_ids
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
+from tfm.model.layers.linear import Linear
 from tfm.pipeline.tasks import losses
-from tfm.pipeline.tasks.losses import linear_cross_entropy
+from tfm.pipeline.tasks.losses import linear_cross_entropy, output_loss
 from tfm.pipeline.tasks.translation import Translation
 
 
@@ -133,3 +134,20 @@ def test_loss_and_gradients_are_asked_for_without_waiting_for_the_device(
     assert all(parameter.grad is not None for parameter in model.parameters())
     with pytest.raises((RuntimeError, NotImplementedError)):
         loss.sum.item()
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_a_bias_of_the_output_is_part_of_the_loss_and_learns(smoothing: float) -> None:
+    torch.manual_seed(0)
+    output = Linear(12, 30, compute_dtype=torch.float32).double()
+    torch.nn.init.normal_(output.bias)  # type: ignore[arg-type]
+    hidden = torch.randn(50, 12, dtype=torch.float64, requires_grad=True)
+    targets, counts = torch.randint(30, (50,)), (torch.arange(50) < 40).double()
+    total, nll = output_loss(output, hidden, targets, smoothing=smoothing, counts=counts)
+    logits = output(hidden)[:40]
+    want = F.cross_entropy(logits, targets[:40], reduction="sum", label_smoothing=smoothing)
+    torch.testing.assert_close(total, want, rtol=1e-12, atol=1e-10)
+    torch.testing.assert_close(nll, F.cross_entropy(logits, targets[:40], reduction="sum"), rtol=1e-12, atol=1e-10)
+    leaves = [hidden, *output.parameters()]
+    for ours, theirs in zip(torch.autograd.grad(total, leaves), torch.autograd.grad(want, leaves), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-10)

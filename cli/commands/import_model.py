@@ -1,0 +1,19 @@
+"""`tfm import`: a model of transformers as one of ours."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tfm.cli.options import argv
+
+
+def import_model(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder as `save_pretrained` writes it.")],
+    out: Annotated[Path, typer.Option("--out", metavar="MODEL", help="Output folder: the model.")],
+) -> None:
+    """Take over a model of transformers (Marian, Pegasus, GPT-2, Llama)."""
+    from tfm.cli.console import reporter
+    from tfm.pipeline.model_io.huggingface.importing import import_model as take_over
+
+    take_over(folder, out, command=argv(), reporter=reporter())

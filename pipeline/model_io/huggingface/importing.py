@@ -1,0 +1,122 @@
+"""A model as `save_pretrained` of transformers writes it becomes a `model/` of ours, with its tokenizer.
+
+Written without that library: a test compares what it computes with what we do.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from pydantic import ValidationError
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from tfm.data.json_documents import read_json
+from tfm.model.build import build, num_parameters
+from tfm.model.config import ModelConfig
+from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.model_io.huggingface.classes import HuggingFaceClass, Settings, State
+from tfm.pipeline.model_io.huggingface.registry import CLASSES
+from tfm.pipeline.model_io.huggingface.tokenizers_read import Pieces, read_pieces
+from tfm.pipeline.model_io.loaded_model import save_network, untied
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.tokenizer.tokenizer import save_pair
+
+INDEX, WEIGHTS = "model.safetensors.index.json", "model.safetensors"
+NEVER = -100.0
+"""The bias of a piece that is never predicted: its probability is none in fp32, and a smoothed loss hardly sees it."""
+
+
+def import_model(folder: Path, out: Path, *, command: Sequence[str], reporter: Reporter) -> None:
+    """Publish the model in a folder of transformers at `out`, as `tfm train` publishes one.
+
+    Raises DataError where a file is missing or damaged, or with the reason where the model is none that we have.
+    """
+    settings, held_by = _class_of(folder)
+    files = sorted(
+        each for each in folder.iterdir() if each.is_file() and each.suffix in (".json", ".safetensors", ".spm")
+    )
+    inputs = {each.name: Input.of_file(each) for each in files if each.name != "manifest.json"}
+    todo = Plan("train", out, {"imported": held_by.name}, inputs, None)
+    if is_fresh(todo, reporter):
+        return
+    try:
+        config, weights, pieces = _read(folder, settings, held_by)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        raise DataError(
+            f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}", file=folder / "config.json"
+        ) from error
+    except (KeyError, ValueError, SafetensorError) as error:
+        reason = f"it has no {error}" if isinstance(error, KeyError) else str(error).partition("\n")[0][:200]
+        raise DataError(f"is no {held_by.name} that tfm can import: {reason}", file=folder) from error
+    model = build(config, source_vocab=pieces.source.vocab_size, target_vocab=pieces.target.vocab_size)
+    own = untied(model.state_dict(keep_vars=True))
+    kept = {name: weights[name] for name in own}
+    with publish(todo, command=command) as draft:
+        save_pair(pieces.source, pieces.target, draft.folder)
+        save_network(draft.folder, config, kept)
+        draft.figures["parameters"] = num_parameters(model)
+    reporter.line(f"import: {out}, a {held_by.name} of {num_parameters(model):,} parameters")
+
+
+def _class_of(folder: Path) -> tuple[Settings, HuggingFaceClass]:
+    """config.json, and the class that it names. Raises DataError where we have none such."""
+    file = folder / "config.json"
+    if not file.exists():
+        raise DataError("has no config.json: give a folder as `save_pretrained` of transformers writes it", file=folder)
+    settings = read_json(file)
+    if not isinstance(settings, dict):
+        raise DataError("is no config of transformers", file=file)
+    names = settings.get("architectures") or []
+    known = {each.name: each for each in CLASSES}
+    found = next((known[name] for name in names if name in known), None)
+    if found is None:
+        told = ", ".join(map(str, names)) or f"model_type {settings.get('model_type')!r}"
+        raise DataError(f"{told}: no model of ours; tfm imports {', '.join(known)}", file=file)
+    return settings, found
+
+
+def _read(folder: Path, settings: Settings, held_by: HuggingFaceClass) -> tuple[ModelConfig, State, Pieces]:
+    """Config, weights by our names, and tokenizers."""
+    found = held_by.begun(settings, _weights(folder))
+    keys = held_by.read(settings, found)
+    pieces = read_pieces(folder, settings, len(found[held_by.tables[0]]), ABILITIES[keys["task"]].labels)
+    rows = torch.tensor(pieces.rows)
+    for name in held_by.tables:
+        found[name] = found[name][rows]
+    bias, size = _bias_of(held_by), len(rows)
+    if bias is not None and (pieces.nowhere or keys.get("output_bias")):
+        old = found[bias].flatten()[rows] if bias in found else torch.zeros(size)
+        old[pieces.nowhere] = NEVER
+        found[bias] = old.unsqueeze(0) if bias == "final_logits_bias" else old
+        keys["output_bias"] = True
+    config = ModelConfig.model_validate(keys)
+    return config, held_by.imported(config, found), pieces
+
+
+def _bias_of(held_by: HuggingFaceClass) -> str | None:
+    """The bias of each piece, where the model predicts pieces."""
+    if len(held_by.tables) == 1:
+        return None
+    return "final_logits_bias" if len(held_by.tables) > 2 else "lm_head.bias"
+
+
+def _weights(folder: Path) -> State:
+    """Every weight in the folder, in fp32. Raises DataError where there are none."""
+    files = [folder / WEIGHTS]
+    if (folder / INDEX).exists():
+        index: Mapping[str, Any] = json.loads((folder / INDEX).read_text("utf-8"))
+        files = [folder / name for name in sorted(set(index["weight_map"].values()))]
+    found: dict[str, Tensor] = {}
+    for file in files:
+        if not file.exists():
+            problem = f"has no {file.name}: weights are read from safetensors alone, not from pytorch_model.bin"
+            raise DataError(problem, file=folder)
+        found |= load_file(file)
+    return {name: each.float() if each.is_floating_point() else each for name, each in found.items()}

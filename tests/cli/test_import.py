@@ -1,0 +1,65 @@
+"""A model of transformers comes in by one command, and then does what a model of ours does."""
+
+import json
+from pathlib import Path
+
+from tests.cli.user import Stages, tfm
+from tests.huggingface_models import KINDS, published
+from tfm.pipeline.model_io.huggingface.card import Card
+from tfm.pipeline.model_io.huggingface.export import to_huggingface
+
+
+def test_an_imported_model_translates_scores_attends_and_starts_a_training(
+    stages: Stages, corpora: Path, tmp_path: Path
+) -> None:
+    out, back = tmp_path / "out", tmp_path / "back"
+    assert tfm("export", stages.folder, "--to", "huggingface", "--out", out).code == 0
+    made = tfm("import", out, "--out", back)
+    assert made.code == 0, made.err
+    assert "PegasusForConditionalGeneration" in made.err
+    assert "nothing to do" in tfm("import", out, "--out", back).err
+    manifest = json.loads((back / "manifest.json").read_text("utf-8"))
+    assert {"config.json", "model.safetensors", "tokenizer.json"} <= {*manifest["inputs"]}
+
+    both = stages.folder / "model", back
+    translated = [tfm("translate", model, corpora / "test.de") for model in both]
+    assert translated[0].out == translated[1].out
+    assert translated[1].out.strip()
+    test = ("--source", corpora / "test.de", "--reference", corpora / "test.en", "--json")
+    scored = [json.loads(tfm("evaluate", "--model", model, *test).out) for model in both]
+    assert scored[0]["metrics"] == scored[1]["metrics"]
+    page = tfm("attend", back, "eins zwei", "--out", tmp_path / "page.html")
+    assert page.code == 0, page.err
+    assert tfm("inspect", back).code == 0
+
+    trained = tfm(
+        *("train", "--data", stages.folder / "dataset", "--init-from", back, "--max-steps", "2"),
+        *("--device", "cpu", "--out", tmp_path / "run"),
+    )
+    assert trained.code == 0, trained.err
+
+
+def test_an_imported_language_model_writes_on(tmp_path: Path) -> None:
+    ours = published(tmp_path / "model", **KINDS["Llama, grouped heads"][1])
+    (folder := tmp_path / "theirs").mkdir()
+    to_huggingface(ours, folder, Card())
+    assert tfm("import", folder, "--out", tmp_path / "back").code == 0
+    written = [
+        tfm("generate", tmp_path / name, "--prompt", "a dog", "--temperature", "0", "--max-tokens", "9")
+        for name in ("model", "back")
+    ]
+    assert written[1].code == 0, written[1].err
+    assert written[0].out == written[1].out
+
+
+def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    refused = tfm("import", tmp_path / "empty", "--out", tmp_path / "back")
+    assert refused.code == 65
+    assert "has no config.json" in refused.err
+    (tmp_path / "empty" / "config.json").write_text('{"model_type": "t5"}', encoding="utf-8")
+    refused = tfm("import", tmp_path / "empty", "--out", tmp_path / "back")
+    assert refused.code == 65
+    assert "model_type 't5': no model of ours; tfm imports PegasusForConditionalGeneration" in refused.err
+    assert not (tmp_path / "back").exists()
+    assert tfm("import", tmp_path / "nowhere", "--out", tmp_path / "back").code == 65

@@ -1,0 +1,74 @@
+"""SentencePiece's models read without that package give its pieces."""
+
+import io
+import json
+from typing import Any
+
+import pytest
+
+from tests.tiny_model import TEXTS
+from tfm.tokenizer.foreign.sentencepiece import OTHER, as_document, read_model
+from tfm.tokenizer.special import EOS, PAD, UNK
+from tfm.tokenizer.tokenizer import Tokenizer
+
+HARD = ("a dog  runs", " ﬁne ①½ Ｄｏｇ ", "the\u00a0sea\tis cold!", "e\u0301t\u00e9 snow", "", "   ", "dogs▁and")
+
+
+def trained(**settings: Any) -> tuple[bytes, Any]:
+    package: Any = pytest.importorskip("sentencepiece", reason="needs the extra `dev`")
+    made = io.BytesIO()
+    package.SentencePieceTrainer.train(
+        sentence_iterator=iter(TEXTS * 4),
+        model_writer=made,
+        **{"vocab_size": 60, "hard_vocab_limit": False, "minloglevel": 2} | settings,
+    )
+    return made.getvalue(), package.SentencePieceProcessor(model_proto=made.getvalue())
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"normalization_rule_name": "identity"},
+        {"add_dummy_prefix": False, "normalization_rule_name": "nfkc_cf"},
+    ],
+)
+def test_its_pieces_are_ours(settings: dict[str, Any]) -> None:
+    data, theirs = trained(**settings)
+    model = read_model(data)
+    pieces = [PAD, UNK, "<s>", EOS, *(theirs.id_to_piece(i) for i in range(3, theirs.get_piece_size()))]
+    for number, piece in enumerate(pieces[4:], 3):
+        assert model.scores[piece] == pytest.approx(theirs.get_score(number))
+    roles = {each: each for each in pieces[:4]}
+    ours = Tokenizer.of_json(json.dumps(as_document(model, pieces, roles)))
+    for text in (*TEXTS, *HARD):
+        unknown = theirs.unk_id()
+        wanted = [
+            "<unk>" if theirs.piece_to_id(each) == unknown else each for each in theirs.encode(text, out_type=str)
+        ]
+        assert ours.pieces(text) == wanted, text
+        assert ours.decode(ours.encode(TEXTS[0])) == theirs.decode(theirs.encode(TEXTS[0]))
+
+
+def test_pieces_that_the_model_does_not_have_are_in_no_text_and_decoded_as_they_are() -> None:
+    data, theirs = trained()
+    own = [theirs.id_to_piece(i) for i in range(3, theirs.get_piece_size())]
+    pieces = [PAD, UNK, "<s>", EOS, *own, "▁Meer", "Q"]
+    roles = {each: each for each in pieces[:4]}
+    ours = Tokenizer.of_json(json.dumps(as_document(read_model(data), pieces, roles)))
+    assert ours.decode([len(pieces) - 2, len(pieces) - 1]) == "MeerQ"
+    assert ours.piece(len(pieces) - 1) == OTHER + "Q"
+    assert len(pieces) - 1 not in ours.encode("Q a Meer Q")
+
+
+def test_damage_and_other_kinds_are_refused() -> None:
+    data, _ = trained()
+    for wrong in (b"", b"not a model", data[:-3], data[:50], b"\xff" * 30):
+        with pytest.raises(ValueError, match="is no SentencePiece model"):
+            read_model(wrong)
+    with pytest.raises(ValueError, match="of kind unigram"):
+        read_model(trained(model_type="bpe")[0])
+    with pytest.raises(ValueError, match="several spaces"):
+        read_model(trained(remove_extra_whitespaces=False)[0])
+    with pytest.raises(ValueError, match="bytes for unknown"):
+        read_model(trained(byte_fallback=True, vocab_size=330)[0])

@@ -1,0 +1,115 @@
+"""A tokenizer.json from elsewhere, renumbered: our control tokens have the ids 0 to 3, others keep their order.
+
+There one token may have several roles (in GPT-2 one begins and ends texts), here each has its own: a role without a
+token of its own becomes a piece that no text has and that is never to be predicted.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tfm.tokenizer.special import BOS, EOS, PAD, SPECIALS, UNK
+
+SPELLED = {"Regex": r"<(?=/s>|s>|pad>|unk>)"}
+"""The first character of a text that spells a control token: cut off, it is text."""
+WHOLE_WORDS = ("Unigram", "WordPiece", "WordLevel")
+"""Models that look for whole pieces in a text, where they would find a control token."""
+TURNS = (EOS, BOS, UNK, PAD)
+"""Of several roles that one token has, the first of these keeps it."""
+
+
+@dataclass(frozen=True)
+class Renumbered:
+    """document: tokenizer.json. rows: by our id the id there. nowhere: those of our ids that stand for none of theirs;
+    their row is that of the token whose role they have."""
+
+    document: dict[str, Any]
+    rows: list[int]
+    nowhere: list[int]
+
+
+def renumbered(document: dict[str, Any], roles: Mapping[str, int], size: int) -> Renumbered:
+    """The tokenizer with our control tokens, for a model that has rows for `size` pieces.
+
+    roles: the ids there of what begins and ends a text, of padding and of what is unknown, by our token. Raises
+    ValueError where the tokenizer has more pieces than the model, or is of a kind that has no numbers.
+    """
+    pieces = pieces_of(document)
+    if max(pieces, default=0) >= size:
+        raise ValueError(f"its tokenizer has {max(pieces) + 1} pieces and its embedding {size}")
+    names = {number: pieces.get(number, f"<unused:{number}>") for number in range(size)}
+    if [names[number] for number in range(4)] == [*SPECIALS]:
+        return Renumbered({**document, "post_processor": None}, list(range(size)), [])
+    kept: dict[str, int] = {}
+    for role in TURNS:
+        if roles.get(role) is not None and roles[role] not in kept.values():
+            kept[role] = roles[role]
+    some = roles[EOS]
+    rows = [kept.get(role, roles.get(role, some)) for role in SPECIALS]
+    rest = [number for number in range(size) if number not in kept.values()]
+    called = [*SPECIALS, *(_free(names[number], number) for number in rest)]
+    nowhere = [number for number, role in enumerate(SPECIALS) if role not in kept]
+    rows += rest
+    return Renumbered(_written(document, called, rows, nowhere), rows, nowhere)
+
+
+def pieces_of(document: Mapping[str, Any]) -> dict[int, str]:
+    """Every piece by its id. Raises ValueError where the tokenizer is of no kind that is known."""
+    vocab = document["model"].get("vocab")
+    if isinstance(vocab, Mapping):
+        found = {number: piece for piece, number in vocab.items()}
+    elif isinstance(vocab, list):
+        found = {number: piece for number, (piece, _) in enumerate(vocab)}
+    else:
+        raise ValueError(f"its tokenizer is of a kind that is not known ({document['model'].get('type')})")
+    return found | {each["id"]: each["content"] for each in document.get("added_tokens", [])}
+
+
+def _free(name: str, number: int) -> str:
+    """The name of a piece that is none of our control tokens, even if it is called so there."""
+    return f"{name}:{number}" if name in SPECIALS else name
+
+
+def _written(document: dict[str, Any], called: list[str], rows: list[int], nowhere: list[int]) -> dict[str, Any]:
+    """tokenizer.json with pieces called so, in this order."""
+    model, added = dict(document["model"]), {each["id"]: each for each in document.get("added_tokens", [])}
+    in_model = _numbers_in(model)
+    last = max([len(SPECIALS) - 1, *(new for new, old in enumerate(rows) if old in in_model)])
+    of_model = range(last + 1)  # what is added has the ids behind these
+    if isinstance(model["vocab"], list):
+        scores = [score for _, score in model["vocab"]]
+        low = min(scores)
+        known = {new: scores[rows[new]] for new in of_model if rows[new] in in_model and new not in nowhere}
+        model["vocab"] = [[called[new], known.get(new, low)] for new in of_model]
+        model["unk_id"] = SPECIALS.index(UNK)
+    else:
+        model["vocab"] = {called[new]: new for new in of_model}
+    if "unk_token" in model:
+        model["unk_token"] = UNK
+    tokens = [
+        _token(new, called[new], added.get(rows[new]) if new not in nowhere else None)
+        for new in range(len(rows))
+        if new < len(SPECIALS) or rows[new] in added or new > last
+    ]
+    cuts = model["type"] in WHOLE_WORDS or model.get("ignore_merges")
+    before = _with_cut(document.get("pre_tokenizer")) if cuts else document.get("pre_tokenizer")
+    changed = {"model": model, "added_tokens": tokens, "pre_tokenizer": before, "post_processor": None}
+    return {**document, **changed, "truncation": None, "padding": None}
+
+
+def _numbers_in(model: Mapping[str, Any]) -> set[int]:
+    """The ids of the pieces of the model itself, without added tokens."""
+    vocab = model["vocab"]
+    return set(vocab.values()) if isinstance(vocab, Mapping) else set(range(len(vocab)))
+
+
+def _token(number: int, name: str, was: Mapping[str, Any] | None) -> dict[str, Any]:
+    is_special = was is None or number < len(SPECIALS) or was["special"]
+    plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+    return {**plain, **(was or {}), "id": number, "content": name, "special": is_special}
+
+
+def _with_cut(step: dict[str, Any] | None) -> dict[str, Any]:
+    """What splits texts, and then before each text that spells a control token."""
+    cut = {"type": "Split", "pattern": SPELLED, "behavior": "Isolated", "invert": False}
+    return {"type": "Sequence", "pretokenizers": [cut] if step is None else [step, cut]}

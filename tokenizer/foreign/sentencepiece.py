@@ -1,0 +1,130 @@
+"""A SentencePiece model (Kudo and Richardson 2018) of the unigram kind as tokenizer.json, without that package.
+
+The file is a protocol buffer, https://protobuf.dev/programming-guides/encoding: fields of a number and a type, of which
+few are read: pieces with scores, and what is done to a text before.
+"""
+
+import base64
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tfm.tokenizer.special import UNK
+
+NORMAL, USER_DEFINED = 1, 4
+UNIGRAM = 1
+SPACE = "\u2581"
+OTHER = "\ue000"
+"""Stands before pieces that the model of this side does not have, so that no text has them; decoding removes it."""
+
+
+@dataclass(frozen=True)
+class SentencePiece:
+    """scores: by piece of text. charsmap: the normaliser, as it is compiled. dummy_prefix: whether a text begins with a
+    space."""
+
+    scores: Mapping[str, float]
+    charsmap: bytes
+    dummy_prefix: bool
+
+
+def read_model(data: bytes) -> SentencePiece:
+    """The model in the bytes of a .spm or .model file. Raises ValueError where it is none, or of another kind."""
+    scores: dict[str, float] = {}
+    kind, charsmap, prefix = UNIGRAM, b"", True
+    try:
+        for number, value in _fields(data):
+            if number == 1:
+                piece, score, of_type = "", 0.0, NORMAL
+                for name, part in _fields(value):
+                    piece = part.decode() if name == 1 else piece
+                    score = struct.unpack("<f", part)[0] if name == 2 else score
+                    of_type = part if name == 3 else of_type
+                if of_type in (NORMAL, USER_DEFINED):
+                    scores[piece] = score
+            elif number == 2:
+                settings = dict(_fields(value))
+                kind = settings.get(3, UNIGRAM)
+                if settings.get(24) or settings.get(35):
+                    raise ValueError("spaces behind words or bytes for unknown characters are not supported")
+            elif number == 3:
+                settings = dict(_fields(value))
+                charsmap = settings.get(2, b"")
+                prefix = bool(settings.get(3, 1))
+                if not settings.get(4, 1):
+                    raise ValueError("several spaces in a row that are kept are not supported")
+    except (IndexError, struct.error, UnicodeDecodeError, AttributeError, TypeError) as error:
+        raise ValueError("is no SentencePiece model") from error
+    if kind != UNIGRAM or not scores:
+        raise ValueError("is no SentencePiece model of kind unigram")
+    return SentencePiece(scores, charsmap, prefix)
+
+
+def as_document(model: SentencePiece, pieces: list[str], roles: Mapping[str, str]) -> dict[str, Any]:
+    """tokenizer.json of the model, for a vocabulary whose ids say where each piece stands.
+
+    roles: by the token there (</s>) ours: they are control tokens.
+    """
+    low = min(model.scores.values())
+    codes = {piece for piece in pieces if piece.startswith(">>") and piece.endswith("<<")}
+    known = {*model.scores, *roles, *codes}
+    vocab = [[piece if piece in known else OTHER + piece, model.scores.get(piece, low)] for piece in pieces]
+    steps: list[dict[str, Any]] = []
+    if model.charsmap:
+        compiled = base64.b64encode(model.charsmap).decode()
+        steps.append({"type": "Precompiled", "precompiled_charsmap": compiled})
+    steps.append({"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "})
+    steps.append({"type": "Strip", "strip_left": True, "strip_right": True})
+    scheme = "always" if model.dummy_prefix else "never"
+    space = {"type": "Metaspace", "replacement": SPACE, "prepend_scheme": scheme, "split": True}
+    plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [
+            {"id": number, "content": piece, **plain}
+            for number, piece in enumerate(pieces)
+            if piece in roles or piece in codes
+        ],
+        "normalizer": {"type": "Sequence", "normalizers": steps},
+        "pre_tokenizer": space,
+        "post_processor": None,
+        "decoder": {
+            "type": "Sequence",
+            "decoders": [{"type": "Replace", "pattern": {"String": OTHER}, "content": ""}, space],
+        },
+        "model": {"type": "Unigram", "unk_id": pieces.index(UNK), "vocab": vocab, "byte_fallback": False},
+    }
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
+    """The fields of a message: number, and an integer or bytes."""
+    at = 0
+    while at < len(data):
+        key, at = _varint(data, at)
+        number, wire = key >> 3, key & 7
+        if wire == 0:
+            value, at = _varint(data, at)
+            yield number, value
+            continue
+        if wire == 2:
+            size, at = _varint(data, at)
+        elif wire in (1, 5):
+            size = 8 if wire == 1 else 4
+        else:
+            raise ValueError("is no SentencePiece model")
+        if at + size > len(data):
+            raise ValueError("is no SentencePiece model: it ends too soon")
+        yield number, data[at : at + size]
+        at += size
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value, shift = 0, 0
+    while True:
+        byte = data[at]
+        value, at, shift = value | (byte & 127) << shift, at + 1, shift + 7
+        if not byte & 128:
+            return value, at
