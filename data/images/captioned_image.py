@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -26,9 +27,16 @@ class CaptionedImage:
     def key(self) -> str:
         """sha256, in hex, of the bytes of the image: the same for copies of it. Raises OSError as reading does."""
         if isinstance(self.content, Path):
-            with open(self.content, "rb") as file:
-                return hashlib.file_digest(file, "sha256").hexdigest()
+            now = self.content.stat()
+            return _of_file(self.content, (now.st_mtime_ns, now.st_size, now.st_ino))
         if isinstance(self.content, bytes):
             return hashlib.sha256(self.content).hexdigest()
         shape = repr(self.content.shape).encode()
         return hashlib.sha256(shape + np.ascontiguousarray(self.content).tobytes()).hexdigest()
+
+
+@lru_cache(maxsize=1 << 18)
+def _of_file(file: Path, stamp: tuple[int, ...]) -> str:
+    """sha256, in hex, of a file, of which several splits and stages ask. stamp: what changes when the file does."""
+    with open(file, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -130,6 +130,8 @@ def context_of(session: Session, settings: Settings) -> TaskContext:
     if image is not None and vision is not None:
         if (reason := no_fit(vision, image)) is not None:
             raise RecipeError(reason)
+        if session.config.layout == "flat":
+            raise RecipeError('training.layout = "flat" is for texts, and the sources of the dataset are images')
         tokens = num_tokens(vision, image)
     pair = load_pair(data.tokenizer_folder)
     return TaskContext(session.config, session.model, *pair, settings.batch_tokens, tokens)

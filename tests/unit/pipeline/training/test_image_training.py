@@ -17,6 +17,7 @@ from tests.tiny_images import COLOURS, write_folder
 from tests.tiny_training import STACK, run, training
 from tests.unit.pipeline.stages.test_images import config, dataset_of, folder_of
 from tfm.data.artifact_tokenizers import load_pair
+from tfm.data.batching.resegmentation import Resegmentation
 from tfm.data.batching.varied_images import VariedImages
 from tfm.data.config import DataConfig
 from tfm.data.dataset.split import Dataset, Split
@@ -38,7 +39,9 @@ from tfm.pipeline.stages.translate import plan_tests
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training import metrics_log, session
 from tfm.pipeline.training.update import Gradients
+from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import BOS_ID, EOS_ID
+from tfm.tokenizer.train import train
 
 MODEL = ModelConfig.model_validate(
     {
@@ -116,6 +119,20 @@ def test_each_update_sees_what_seed_step_and_row_say(data: Dataset) -> None:
     assert not np.array_equal(once, later)
     assert not np.array_equal(once, of_other_seed)
     assert np.array_equal(Translation(0.1).batch(data.valid, np.arange(3)).source, data.valid.images.take(np.arange(3)))  # type: ignore[union-attr]
+
+
+def test_other_pieces_of_captions_leave_their_images(data: Dataset) -> None:
+    """Where captions are segmented anew, in parts of a batch, each row keeps the image that it has at this update."""
+    assert data.augmentation is not None
+    captions = train(["".join(COLOURS)], TokenizerConfig(kind="bpe", vocab_size=80, min_frequency=1))
+    sampler = captions.sampler(bpe_dropout=0.5)
+    how = Resegmentation(None, sampler, seed=1, longest=32, budget=40)
+    varied, rows = VariedImages(data.augmentation, 7)(data.train, 3), np.arange(3, 15)
+    parts = [Translation(0.1).batch(part, np.arange(len(part))) for part in how.parts(varied, rows, 3)]
+    assert len(parts) > 1
+    whole = Translation(0.1).batch(varied, rows)
+    seen = sorted(each.tobytes() for part in parts for each in part.source.numpy())
+    assert seen == sorted(each.tobytes() for each in whole.source.numpy())
 
 
 def test_a_batch_is_normalised_by_the_training_images(data: Dataset) -> None:
