@@ -1,5 +1,7 @@
 """Bytes to numbers around 0, as networks take them in."""
 
+from functools import lru_cache
+
 import torch
 from torch import Tensor
 
@@ -13,7 +15,14 @@ def normalised(pixels: Tensor, statistics: ChannelStatistics) -> Tensor:
     whose training values are all the same is only moved by its mean. In memory the channels of a pixel stay side by
     side (torch's channels_last), as convolutions like them.
     """
-    deviations = [each or 1.0 for each in statistics.deviations]
-    mean = torch.tensor(statistics.means, dtype=torch.float32, device=pixels.device)
-    scale = torch.tensor([1 / each for each in deviations], dtype=torch.float32, device=pixels.device)
+    mean, scale = _figures(statistics, pixels.device)
     return pixels.to(torch.float32).sub_(mean).mul_(scale).permute(0, 3, 1, 2)
+
+
+@lru_cache(maxsize=8)
+def _figures(statistics: ChannelStatistics, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Means, and 1 / deviation, of the channels (C,), made once: a GPU would wait for each copy."""
+    with torch.inference_mode(False):
+        mean = torch.tensor(statistics.means, dtype=torch.float32, device=device)
+        scale = [1 / (each or 1.0) for each in statistics.deviations]
+        return mean, torch.tensor(scale, dtype=torch.float32, device=device)

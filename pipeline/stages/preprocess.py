@@ -95,10 +95,12 @@ def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequenc
             of_training = load_images(draft.folder / "train" / IMAGES_FOLDER)
             Preparation(of_training.shape, of_training.statistics).write(draft.folder / TOKENIZER_FOLDER)
         report = make_report(counts, budget=data.batch_tokens, seed=data.split_seed)
+        if data.images is not None:  # how many tokens an image is depends on the model, and so do batches
+            del report["batches"]
         text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
         (draft.folder / "report.json").write_text(text, encoding="utf-8")
         draft.figures["rows"] = {name: count.rows for name, count in counts.items()}
-        if data.images is None:  # of images it depends on the model how many tokens they are
+        if data.images is None:
             draft.figures["padding"] = report["batches"]["padding"]
         unknown = _unseen_names(draft.folder, [*splits.all()], tokenizers[1])
     for table in tables(report):

@@ -213,6 +213,7 @@ def test_an_image_is_never_in_two_splits(tmp_path: Path) -> None:
     assert sum(map(len, parts)) == len(set.union(*parts)) == 60
     report = json.loads((tmp_path / "shares/dataset/report.json").read_text())
     assert [each["sources"] for each in report["overlap"].values()] == [0, 0]
+    assert "batches" not in report
     held: list[bytes] = []
     for number in (1, 2, 3):
         fold = {**data, "valid": folder_of(folder), "tests": {"test": folder_of(folder)}}
