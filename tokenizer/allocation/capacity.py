@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from tokenizers import Tokenizer, models
 
-BETA = 0.7  # as in the paper: languages of few texts count for more than their share
+BETA = 0.7  # below 1: languages of few texts count for more than their share
 UNKNOWN = "<unk>"
 
 
