@@ -58,6 +58,8 @@ def test_clusters_begin_where_all_differ() -> None:
     apart = {frozenset(pair) for pair in ("ac", "ad", "bc", "bd")}
     assert clusters("abcd", lambda x, y: frozenset((x, y)) in apart) == [1, 1, 2, 2]
     assert clusters("abcd", lambda x, y: True) == [1, 2, 3, 4]
+    some = {frozenset(pair) for pair in ("bc", "bd", "ad")}  # b differs from c, and a, further off, does not
+    assert clusters("abcd", lambda x, y: frozenset((x, y)) in some) == [1, 1, 1, 1]
     assert clusters("abc", lambda x, y: {x, y} == {"a", "c"}) == [1, 1, 1], "b is not apart from either"
     assert clusters([], lambda x, y: True) == []
 
@@ -97,6 +99,17 @@ def test_systems_of_one_segment_or_one_value() -> None:
     assert (test.p, test.low) == (1, None)
     (test,) = difference_tests(apart([1.0, 1.0], [1.0, 1.0]), BOTH)
     assert (test.p, test.low, test.high) == (1, 0, 0)
+
+
+def test_a_system_with_few_segments_that_the_other_has_too_is_compared_on_them() -> None:
+    """Half of its segments are enough, however many more the other has."""
+    shared = [Judgment("a", f"t:{line}", "second", 1.0) for line in range(4)]
+    (test,) = difference_tests([*apart([5.0, 4, 4, 3, 5, 4, 5, 4, 3, 4, 5, 3], []), *shared], BOTH)
+    assert (test.paired, test.num_first, test.num_second) == (True, 4, 4)
+
+
+def test_no_p_is_0() -> None:
+    assert permutation_p([1.0] * 30, [2.0] * 30) == 1 / 10_001
 
 
 def test_few_shared_segments_are_not_the_only_ones_that_count() -> None:

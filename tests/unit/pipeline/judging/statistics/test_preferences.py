@@ -63,6 +63,13 @@ def test_a_planted_order_is_found_with_its_interval() -> None:
     assert held >= 25, "of 30 intervals, at 95 %"
 
 
+def test_wins_ties_and_losses_are_counted_for_either_side_of_a_pair() -> None:
+    rows = [("x", "y", 1.0), ("y", "x", 0.0), ("z", "x", 0.5), ("y", "z", 1.0)]
+    given = [Preference("a", str(line), *row) for line, row in enumerate(rows)]
+    found = {each.system: (each.won, each.tied, each.lost) for each in strengths(given, ["x", "y", "z"])}
+    assert found == {"x": (2, 1, 0), "y": (1, 0, 2), "z": (0, 1, 1)}
+
+
 def test_who_wins_always_is_bounded_by_the_prior_alone() -> None:
     always = [
         Preference("a", str(line), first, second, 1) for line in range(9) for first, second in combinations("xyz", 2)
