@@ -1,7 +1,6 @@
 """The [data] part of a recipe: where sentence pairs come from and how they are batched."""
 
-import re
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     BaseModel,
@@ -10,26 +9,11 @@ from pydantic import (
     Field,
     SerializerFunctionWrapHandler,
     field_serializer,
-    field_validator,
     model_validator,
 )
 
-from tfm.data.image_config import OF_IMAGES, ImagesConfig, problem_of_corpus, problem_of_data
-from tfm.tokenizer.special import LANGUAGE_CODE
-
-Format = Literal[
-    "text", "tsv", "csv", "jsonl", "parquet", "labelled", "conllu", "huggingface", "generated", "imagefolder", "idx"
-]
-Generator = Literal["grammar", "it", "languages", "copy", "reverse", "sort", "addition", "programs", "scenes"]
-# Formats with their own column names; the usual "source" and "target" come first.
-COLUMNS: dict[Format, tuple[str, ...]] = {
-    "labelled": ("text", "label", "source", "target"),
-    "conllu": ("form", "upos", "lemma", "xpos", "deprel", "source", "target"),
-}
-# What says which texts of a built-in corpus are wanted; those that are not here have one kind.
-PARAMETERS: dict[str, tuple[str, ...]] = {"addition": ("length", "mix"), "programs": ("length", "nesting", "mix")}
-BUILT_IN_LANGUAGES = ("eng", "deu", "hin")  # the columns of the built-in corpus `languages`
-Epoch = Annotated[int, Field(ge=1)]
+from tfm.data.corpus_config import CorpusConfig
+from tfm.data.image_config import ImagesConfig, problem_of_data
 
 
 def _as_tuple(value: object) -> object:
@@ -40,203 +24,6 @@ def _as_tuple(value: object) -> object:
 
 def _none_or_more(value: object) -> object:
     return () if value in (None, "none") else _as_tuple(value)
-
-
-class CorpusConfig(BaseModel):
-    """One corpus of sentence pairs.
-
-    text: `source` and `target` are two aligned files. tsv, csv, jsonl, parquet: `path` is the file (or
-    several, by a glob), `source` and `target` name its columns (tsv without a header: their numbers, from 0).
-    labelled: a line is LABEL and text; the source is the text, the target the label. conllu: the source is the words
-    of a sentence, the target one of its columns (upos).
-    huggingface: `path` is a dataset's folder, its NAME or NAME:CONFIGURATION, `split` its split. generated:
-    `path` names the built-in corpus, `split` which of its splits, `size` how many pairs.
-    imagefolder: `path` is a folder of images, `target` a column of its tables (label). idx: `path` is a file of images,
-    `target` one of labels. Images are sources too in huggingface with `image`, a column, and in the built-in `scenes`;
-    `size` and `skip` then count images.
-    Every file may end in .gz. Without a source the corpus is of texts, which are targets.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    format: Format = "text"
-    path: str | None = None
-    source: str | None = Field(
-        "source", description="file or column; none: texts without a source, for language models"
-    )
-    target: str = "target"
-    image: str | None = Field(None, description="huggingface: the column of images, which are then the sources")
-    classes: tuple[str, ...] = Field((), description="idx: the names of the labels 0, 1, ...; none: their numbers")
-    references: tuple[str, ...] | None = Field(
-        None,
-        description="test sets: files or columns with further references, in addition to `target`; of images in every "
-        "split: columns with further captions",
-    )
-    merge_references: bool | None = Field(
-        None, description="test sets: merge pairs with the same source, their targets being its references"
-    )
-    lists: Literal["join", "references"] | None = Field(
-        None,
-        description="jsonl, parquet, huggingface: a list of texts is one text with spaces between or, as target of a "
-        "test set, its references; none: refused",
-    )
-    split: str | None = None
-    size: int | None = Field(None, ge=1, description="maximum number of pairs, from the beginning")
-    skip: int = Field(0, ge=0, description="number of pairs to skip at the beginning")
-    source_language: str | None = Field(
-        None, description="the source's language, as ISO 639-3 codes it (eng); with target_language"
-    )
-    target_language: str | None = Field(
-        None, description="the target's language: its token, >>deu<<, is before each source"
-    )
-    weight: float = Field(1.0, gt=0, description="how often an example of this corpus occurs in an epoch")
-    epochs: tuple[Epoch, Epoch] | None = Field(
-        None, description="training: the first and the last epoch that use it, counted from 1; none: all"
-    )
-    length: int | None = Field(None, ge=1, le=100, description="addition, programs: maximum digits of a number")
-    nesting: int | None = Field(None, ge=1, le=20, description="programs: number of operations of a program")
-    mix: bool = Field(
-        False, description="addition, programs: draw length and nesting at random for each, up to those values"
-    )
-
-    @property
-    def has_source(self) -> bool:
-        """Whether these are pairs; otherwise they are texts, each a target."""
-        return self.source is not None
-
-    @property
-    def has_images(self) -> bool:
-        """Whether its sources are images."""
-        return self.format in OF_IMAGES or self.image is not None or (self.format, self.path) == ("generated", "scenes")
-
-    @property
-    def languages(self) -> tuple[str, str] | None:
-        """The languages of source and target, if they are said."""
-        both = self.source_language, self.target_language
-        return None if both[0] is None or both[1] is None else (both[0], both[1])
-
-    @property
-    def has_references(self) -> bool:
-        """Whether its segments may have more than one reference."""
-        return bool(self.references) or bool(self.merge_references) or self.lists == "references"
-
-    @model_validator(mode="before")
-    @classmethod
-    def _first_reference(cls, given: object) -> object:
-        """Without a target the first of the references is it."""
-        several = given.get("references") if isinstance(given, dict) else None
-        if (
-            isinstance(given, dict)
-            and isinstance(several, (list, tuple))
-            and "target" not in given
-            and (several and isinstance(several[0], (str, int)))
-        ):
-            first, *further = several
-            return {**given, "target": first, "references": further or None}
-        return given
-
-    @model_validator(mode="before")
-    @classmethod
-    def _labels(cls, given: object) -> object:
-        """Without a target the labels of a folder of images are it."""
-        if isinstance(given, dict) and given.get("format") == "imagefolder" and "target" not in given:
-            return {**given, "target": "label"}
-        return given
-
-    @field_validator("source", "target", "references", mode="before")
-    @classmethod
-    def _columns(cls, given: object) -> object:
-        """A column without a name may be given as a number."""
-        if isinstance(given, (list, tuple)):
-            return tuple(map(cls._columns, given))
-        return str(given) if type(given) is int else given
-
-    @field_validator("source_language", "target_language")
-    @classmethod
-    def _code(cls, code: str | None) -> str | None:
-        if code is not None and not re.fullmatch(LANGUAGE_CODE, code):
-            raise ValueError(f'"{code}" is no code of ISO 639-3, which has three small letters: "deu", "eng"')
-        return code
-
-    @field_validator("epochs", "classes", mode="before")
-    @classmethod
-    def _range(cls, given: object) -> object:
-        return tuple(given) if isinstance(given, list) else given  # as `_as_tuple`
-
-    @model_validator(mode="after")
-    def _is_whole(self) -> "CorpusConfig":
-        if "\0" in f"{self.path}{self.source}{self.target}":
-            raise ValueError("names of files and columns cannot contain NUL")
-        if self.format == "text" and self.path is not None:
-            raise ValueError(
-                "a corpus of two text files has `source` and `target`, no `path`; otherwise give its `format`"
-            )
-        if self.format != "text" and self.path is None:
-            raise ValueError(f'a corpus of format "{self.format}" needs `path`')
-        if self.format == "generated" and self.path not in get_args(Generator):
-            raise ValueError(f'there is no built-in corpus "{self.path}"; there are {", ".join(get_args(Generator))}')
-        if self.format == "generated" and (self.split is None or self.size is None):
-            raise ValueError(f'the built-in corpus "{self.path}" needs `split` and `size`')
-        if self.epochs is not None and self.epochs[0] > self.epochs[1]:
-            raise ValueError(f"`epochs` are the first and the last epoch: {self.epochs[0]} is after {self.epochs[1]}")
-        return self
-
-    @model_validator(mode="after")
-    def _images_fit(self) -> "CorpusConfig":
-        if (problem := problem_of_corpus(self)) is not None:
-            raise ValueError(problem)
-        return self
-
-    @model_validator(mode="after")
-    def _columns_are_there(self) -> "CorpusConfig":
-        for side in (self.source, self.target):
-            if side is not None and side not in COLUMNS.get(self.format, (side,)):
-                names = ", ".join(COLUMNS[self.format])
-                raise ValueError(f'format "{self.format}" has no column "{side}"; it has {names}')
-        return self
-
-    @model_validator(mode="after")
-    def _built_in_languages_are_there(self) -> "CorpusConfig":
-        if self.format == "generated" and self.path == "languages":
-            for name, side in (("source", self.source), ("target", self.target)):
-                if side is not None and side not in BUILT_IN_LANGUAGES:
-                    those = ", ".join(BUILT_IN_LANGUAGES)
-                    raise ValueError(f'`{name}` of the built-in corpus "languages" is one of {those}, not "{side}"')
-        return self
-
-    @model_validator(mode="after")
-    def _languages_fit(self) -> "CorpusConfig":
-        if (self.source_language is None) != (self.target_language is None):
-            raise ValueError("give both `source_language` and `target_language`, or neither")
-        if self.languages is not None and not self.has_source:
-            raise ValueError("texts without a source are not translated: omit `source_language` and `target_language`")
-        if self.languages is not None and self.format == "generated" and self.path == "languages":
-            for name, code in (("source", self.source_language), ("target", self.target_language)):
-                if code != getattr(self, name):
-                    raise ValueError(f'`{name}_language` is "{code}", but `{name}` is "{getattr(self, name)}"')
-        return self
-
-    @model_validator(mode="after")
-    def _references_are_there(self) -> "CorpusConfig":
-        if self.references and self.format in ("labelled", "conllu", "generated"):
-            raise ValueError(f'`references`: format "{self.format}" has one for each segment')
-        if self.lists is not None and self.format not in ("jsonl", "parquet", "huggingface"):
-            raise ValueError(f'`lists`: format "{self.format}" has no lists')
-        if self.has_references and not self.has_source:
-            raise ValueError("`references`, `merge_references`: texts without a source have no references")
-        return self
-
-    @model_validator(mode="after")
-    def _parameters_fit(self) -> "CorpusConfig":
-        has = PARAMETERS.get(str(self.path), ()) if self.format == "generated" else ()
-        for name in ("length", "nesting", "mix"):
-            value = getattr(self, name)
-            if value is None and name in has:
-                raise ValueError(f'the built-in corpus "{self.path}" needs `{name}`')
-            if value not in (None, False) and name not in has:
-                those = " and ".join(f'"{path}"' for path, names in PARAMETERS.items() if name in names)
-                raise ValueError(f"`{name}` is only for built-in corpora: {those}")
-        return self
 
 
 class LimitsConfig(BaseModel):

@@ -43,7 +43,7 @@ FOLDERS = {
     ),
     "data": (
         *("dataset_report", "batching", "dataset", "corpora", "images", "formats", "synthetic", "artifact_tokenizers"),
-        *("typing_errors", "scripts", "lines", "json_documents", "config", "image_config", "errors"),
+        *("typing_errors", "scripts", "lines", "json_documents", "config", "corpus_config", "image_config", "errors"),
     ),
 }
 APART = {"pipeline.stages"}  # none of its files imports another

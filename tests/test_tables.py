@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.user import tfm
 from tfm.cli.options import DeviceName
-from tfm.data.config import COLUMNS, PARAMETERS, CorpusConfig, Format, Generator
+from tfm.data.corpus_config import COLUMNS, PARAMETERS, CorpusConfig, Format, Generator
 from tfm.model.config import (
     LEARNS,
     Activation,

@@ -6,8 +6,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
-from tfm.data.config import CorpusConfig
 from tfm.data.corpora.portions import Corpus, Portion
+from tfm.data.corpus_config import CorpusConfig
 from tfm.data.images.captioned_image import CaptionedImage
 from tfm.data.images.idx import read_idx
 from tfm.data.images.image_column import read_image_column

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 from unicodedata import normalize
 
-from tfm.data.config import CorpusConfig
+from tfm.data.corpus_config import CorpusConfig
 from tfm.data.lines import evened
 
 Pair: TypeAlias = tuple[str, str]

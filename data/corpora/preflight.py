@@ -1,9 +1,9 @@
 """Errors of a corpus, found before any work: a quick pass over the raw bytes and a look at the first pair."""
 
-from tfm.data.config import CorpusConfig
 from tfm.data.corpora import sources
 from tfm.data.corpora.portions import Corpus, Portion
 from tfm.data.corpora.splits import Splits
+from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 from tfm.data.formats import huggingface
 from tfm.data.image_config import OF_IMAGES

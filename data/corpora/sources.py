@@ -13,13 +13,13 @@ from typing import Any, TypeAlias, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tfm.data.config import CorpusConfig
 from tfm.data.corpora import image_sources
 from tfm.data.corpora.live_input import Incoming
 from tfm.data.corpora.portions import Corpus, Portion
 from tfm.data.corpora.references import Row, merged
 from tfm.data.corpora.splits import Splits, resolve
 from tfm.data.corpora.table_cells import all_of, one_of, sides_of, table_rows, top_columns
+from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, listed
 from tfm.data.formats import huggingface
 from tfm.data.formats.conllu import read_conllu

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tfm.data.config import CorpusConfig, DataConfig, FoldConfig
+from tfm.data.config import DataConfig, FoldConfig
 from tfm.data.corpora.portions import Corpus, Fold, Portion, Share
 from tfm.data.corpora.split_names import (
     TRAIN_NAME,
@@ -16,6 +16,7 @@ from tfm.data.corpora.split_names import (
     must_be_whole,
     uses_of,
 )
+from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, listed
 from tfm.data.formats import huggingface
 

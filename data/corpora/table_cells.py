@@ -7,8 +7,8 @@ from typing import cast
 
 import pyarrow as pa
 
-from tfm.data.config import CorpusConfig
 from tfm.data.corpora.references import Row
+from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, listed
 from tfm.data.lines import one_line
 

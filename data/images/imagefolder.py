@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TypeAlias
 
-from tfm.data.config import CorpusConfig
+from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, listed
 from tfm.data.images.captioned_image import CaptionedImage
 from tfm.data.images.decoding import ENDINGS

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tfm.data.config import PARAMETERS, CorpusConfig
+from tfm.data.corpus_config import PARAMETERS, CorpusConfig
 
 # Built-in corpora are the same for every seed of training, so that scores compare.
 SEED = 1

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from tests.tiny_training import write_dataset
 from tfm.data.artifact_tokenizers import load_pair
-from tfm.data.config import CorpusConfig
 from tfm.data.corpora.sources import identity, pairs
+from tfm.data.corpus_config import CorpusConfig
 from tfm.data.dataset.store import load_split, read_about
 from tfm.data.formats import huggingface
 from tfm.data.lines import check_lines, open_lines

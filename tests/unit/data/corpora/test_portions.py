@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.tiny_images import SHAPE, write_folder, write_idx
-from tfm.data.config import CorpusConfig, DataConfig, FoldConfig, Format
+from tfm.data.config import DataConfig, FoldConfig
 from tfm.data.corpora.portions import Fold, Portion, Share, draw, fold_of
 from tfm.data.corpora.preflight import preflight
 from tfm.data.corpora.sources import describe, pairs, resolve
 from tfm.data.corpora.splits import Splits
+from tfm.data.corpus_config import CorpusConfig, Format
 from tfm.data.errors import DataError
 from tfm.tokenizer.config import Normalization, TokenizerConfig
 from tfm.tokenizer.normalization import normalizer

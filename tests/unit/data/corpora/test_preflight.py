@@ -1,8 +1,9 @@
 import pytest
 
-from tfm.data.config import CorpusConfig, DataConfig
+from tfm.data.config import DataConfig
 from tfm.data.corpora.preflight import preflight
 from tfm.data.corpora.splits import resolve
+from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 
 

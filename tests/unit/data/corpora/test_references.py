@@ -5,10 +5,11 @@ import json
 import datasets
 import pytest
 
-from tfm.data.config import CorpusConfig, DataConfig
+from tfm.data.config import DataConfig
 from tfm.data.corpora.preflight import preflight
 from tfm.data.corpora.references import merged, read_further, write_further
 from tfm.data.corpora.sources import files, identity, pairs, resolve, rows
+from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 
 ROWS = [("one", "eins", "ein", "1"), ("two", "zwei", "zwo", "2")]

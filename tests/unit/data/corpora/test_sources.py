@@ -7,9 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tfm.data.config import CorpusConfig, DataConfig
+from tfm.data.config import DataConfig
 from tfm.data.corpora.portions import Portion, Share
 from tfm.data.corpora.sources import READERS, describe, files, identity, pairs, resolve
+from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 from tfm.data.formats import huggingface
 from tfm.data.formats.huggingface import digest

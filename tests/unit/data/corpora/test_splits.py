@@ -2,9 +2,10 @@ import datasets
 import numpy as np
 import pytest
 
-from tfm.data.config import CorpusConfig, DataConfig
+from tfm.data.config import DataConfig
 from tfm.data.corpora.portions import Portion, Share, draw
 from tfm.data.corpora.splits import resolve, shares, unused_note
+from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 
 CORPUS = CorpusConfig(source="a.en", target="a.de")

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfm.data.batching.buckets import batches
-from tfm.data.config import CorpusConfig, DataConfig
+from tfm.data.config import DataConfig
+from tfm.data.corpus_config import CorpusConfig
 from tfm.data.dataset.curriculum import CorpusEpochs, read_turns, weights_of
 from tfm.data.errors import DataError
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tfm.data.config import CorpusConfig
 from tfm.data.corpora.preflight import preflight
 from tfm.data.corpora.sources import pairs
 from tfm.data.corpora.splits import Splits
+from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 
 

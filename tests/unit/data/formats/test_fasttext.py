@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tfm.data.config import CorpusConfig
 from tfm.data.corpora.sources import pairs
+from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 
 

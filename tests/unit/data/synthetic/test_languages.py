@@ -7,8 +7,8 @@ from unicodedata import normalize
 import pytest
 from pydantic import ValidationError
 
-from tfm.data.config import BUILT_IN_LANGUAGES, CorpusConfig
 from tfm.data.corpora.sources import describe, identity, pairs
+from tfm.data.corpus_config import BUILT_IN_LANGUAGES, CorpusConfig
 from tfm.data.errors import DataError
 from tfm.data.synthetic import languages
 from tfm.data.synthetic.language import lexicon

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tfm.data.config import PARAMETERS, CorpusConfig
 from tfm.data.corpora.sources import pairs
+from tfm.data.corpus_config import PARAMETERS, CorpusConfig
 from tfm.data.errors import DataError
 from tfm.data.synthetic import pronouns, registry
 from tfm.data.synthetic.language.phrases import Draw

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from tests.cli.user import tfm
-from tfm.data.config import CorpusConfig
+from tfm.data.corpus_config import CorpusConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe
 

@@ -390,8 +390,8 @@ def test_lines_are_read_as_they_are(tmp_path: Path) -> None:
 def test_the_built_in_contrast_set_is_of_the_sentences_of_a_recipes_test_sets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tfm.data.config import CorpusConfig
     from tfm.data.corpora.sources import pairs
+    from tfm.data.corpus_config import CorpusConfig
 
     monkeypatch.chdir(tmp_path)
     assert is_built_in("it", "contrast")

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from tfm.data.config import CorpusConfig, DataConfig
+from tfm.data.config import DataConfig
+from tfm.data.corpus_config import CorpusConfig
 from tfm.data.dataset.directions import factors, targets_of
 from tfm.data.dataset.split import Dataset
 from tfm.data.dataset.store import load_dataset
