@@ -7,7 +7,6 @@ import copy
 import json
 import math
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -25,11 +24,11 @@ from tfm.pipeline.recipes.error_messages import Key, Origin, Origins, explain, m
 from tfm.pipeline.recipes.images import check_images
 from tfm.pipeline.recipes.label_defaults import add_names, check_names
 from tfm.pipeline.recipes.overrides import Setting, put, settings_of
+from tfm.pipeline.recipes.recipe_files import read
 from tfm.pipeline.recipes.unused_keys import refuse_idle
 from tfm.pipeline.tasks.abilities import ABILITIES, tasks_that
 from tfm.tokenizer.config import TokenizerConfig
 
-MAX_BYTES = 2**20
 COMMAND_LINE = 1  # the layer of what is said there; a recipe is 0, one that it extends less
 _Section = TypeVar("_Section", bound=BaseModel)
 
@@ -123,7 +122,7 @@ def load_recipe(path: Path, overrides: Sequence[str] = (), flags: Mapping[str, o
     the file or flag, the key, and the nearest valid key or the allowed values.
     """
     origins: Origins = {}
-    raw = _read(path, (), origins)
+    raw = read(path, origins)
     raw.setdefault("name", path.stem)
     recipe = _resolved(Recipe, raw, settings_of(overrides, flags or {}), str(path), origins)
     refuse_idle(recipe, origins)
@@ -178,62 +177,6 @@ def _without_null(node: Any) -> Any:
             return {"const": "none"}
         return {key: _without_null(each) for key, each in node.items() if (key, each) != ("default", None)}
     return [_without_null(each) for each in node] if isinstance(node, list) else node
-
-
-def _read(path: Path, extended_by: tuple[Path, ...], origins: Origins) -> dict[str, Any]:
-    """A recipe file as nested dicts, merged over the recipe it extends; notes where each value comes from."""
-    if path.resolve() in [each.resolve() for each in extended_by]:
-        raise RecipeError(f"{path}: extends itself, by way of {' and '.join(map(str, extended_by))}")
-    raw = _parse(path, extended_by)
-    base = raw.pop("extends", None)
-    if base is None:
-        merged = raw
-    elif isinstance(base, str):
-        merged = _read(path.parent / base, (*extended_by, path), origins)
-        merged.pop("name", None)  # two runs in one folder would undo each other
-        _merge(merged, raw)
-    else:
-        raise RecipeError(f"{path}: extends must be the name of a recipe file, not {base!r:.60}")
-    origins.update(dict.fromkeys(_leaves(raw), Origin(str(path), -len(extended_by))))
-    return merged
-
-
-def _parse(path: Path, extended_by: tuple[Path, ...]) -> dict[str, Any]:
-    try:
-        with open(path, "rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except FileNotFoundError:
-        by = f", which {extended_by[-1]} extends" if extended_by else ""
-        raise RecipeError(f"{path}: there is no such recipe{by}") from None
-    except OSError as error:
-        raise RecipeError(f"{path}: cannot be read as a recipe: {error.strerror}") from None
-    except ValueError:
-        raise RecipeError(f"{str(path)!r}: is not a file name") from None
-    if len(data) > MAX_BYTES:
-        raise RecipeError(f"{path}: is not a recipe: larger than {MAX_BYTES} bytes")
-    try:
-        return tomllib.loads(data.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise RecipeError(f"{path}: is not a recipe: not UTF-8 text (byte {error.start + 1})") from None
-    except ValueError as error:  # TOMLDecodeError, and int() of very many digits
-        raise RecipeError(f"{path}: is not TOML: {error}") from None
-    except RecursionError:
-        raise RecipeError(f"{path}: is not a recipe: nested too deeply") from None
-
-
-def _merge(under: dict[str, Any], over: Mapping[str, Any]) -> None:
-    for key, value in over.items():
-        if isinstance(value, Mapping) and isinstance(under.get(key), dict):
-            _merge(under[key], value)
-        else:
-            under[key] = value
-
-
-def _leaves(raw: Mapping[str, Any], key: Key = ()) -> list[Key]:
-    found: list[Key] = []
-    for name, value in raw.items():
-        found += _leaves(value, (*key, name)) if isinstance(value, Mapping) and value else [(*key, name)]
-    return found
 
 
 def _resolved(
