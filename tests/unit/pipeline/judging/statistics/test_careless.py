@@ -44,6 +44,16 @@ def test_rules(conduct: dict[str, object], reason: str | None) -> None:
     assert verdict_on(**conduct).reasons == ([reason] if reason else [])
 
 
+def test_repeats_are_tested_at_a_level_shared_by_all_judges() -> None:
+    """2 of 6 beside 54 of 60, p = 0.0037 (Fisher): below 0.01 / 2 of a panel of two, above 0.01 / 11 of eleven."""
+    one = Conduct("one", 40, 40, repeats=[True, True, *[False] * 4])
+    parts = ([True] * 5 + [False] * (number < 6) + [True] * (number >= 6) for number in range(10))
+    several = [Conduct(f"judge {number}", 40, 40, repeats=part) for number, part in enumerate(parts)]
+    together = Conduct("the others", 40, 40, repeats=[alike for each in several for alike in each.repeats])
+    assert [bool(each.reasons) for each in verdicts([one, together], [])] == [True, False]
+    assert not any(each.reasons for each in verdicts([one, *several], []))
+
+
 def ratings(noise: list[float], num_units: int = 60) -> list[Judgment]:
     """Of each judge: how good the texts are, and noise; a negative one turns the marks around."""
     random = np.random.default_rng(0)
