@@ -142,7 +142,7 @@ def build_character_tagger(
         encoder=[parts.layer(stack) for _ in range(stack.layers)],
         encoder_norm=parts.final_norm(stack),
         head=parts.upsampling(),
-        output=Linear(stack.dim, target_vocab, bias=False, compute_dtype=compute_dtype),
+        output=parts.classes(stack.dim, target_vocab),
         noise=parts.noise,
         max_length=config.max_length,
     )

@@ -8,7 +8,6 @@ from tfm.model.characters.hash_embedding import HashEmbedding
 from tfm.model.characters.upsampling import Upsampling
 from tfm.model.config import CanineConfig
 from tfm.model.layers.adaptive_softmax import Table
-from tfm.model.layers.normalization import NORMALIZATIONS
 from tfm.model.transformer.factory import Parts
 
 
@@ -35,7 +34,7 @@ class CharacterParts(Parts):
             Downsampling(
                 stack.dim,
                 self.canine.rate,
-                norm=NORMALIZATIONS[self.config.normalization](stack.dim),
+                norm=self.normalization(stack.dim),
                 compute_dtype=self.compute_dtype,
             ),
             self.canine.rate,
@@ -47,7 +46,7 @@ class CharacterParts(Parts):
         return Upsampling(
             stack.dim,
             self.canine.upsampling,
-            norm=NORMALIZATIONS[self.config.normalization](stack.dim),
+            norm=self.normalization(stack.dim),
             layer=self.layer(stack),
             last_norm=self.final_norm(stack),
             compute_dtype=self.compute_dtype,
