@@ -22,12 +22,17 @@ from tfm.pipeline.errors import DataError
 from tfm.pipeline.model_io.huggingface.classes import HuggingFaceClass, Settings, State
 from tfm.pipeline.model_io.huggingface.registry import CLASSES
 from tfm.pipeline.model_io.huggingface.tokenizers_read import Pieces, read_pieces
-from tfm.pipeline.model_io.loaded_model import save_network, untied
+from tfm.pipeline.model_io.loaded_model import check_fit, save_network, untied
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.tokenizer.tokenizer import save_pair
 
 INDEX, WEIGHTS = "model.safetensors.index.json", "model.safetensors"
+NO_WEIGHTS = (
+    *("embed_positions.weight", "final_logits_bias", "token_type_embeddings.weight", "classifier.bias"),
+    *(".attn.bias", ".attn.masked_bias", ".position_ids", "rotary_emb.inv_freq", "model.shared.weight"),
+)
+"""What the names end in of what is looked at elsewhere, or follows from config.json."""
 NEVER = -100.0
 """The bias of a piece that is never predicted: its probability is none in fp32, and a smoothed loss hardly sees it."""
 
@@ -52,12 +57,13 @@ def import_model(folder: Path, out: Path, *, command: Sequence[str], reporter: R
         raise DataError(
             f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}", file=folder / "config.json"
         ) from error
-    except (KeyError, ValueError, SafetensorError) as error:
+    except (KeyError, ValueError, TypeError, AttributeError, RuntimeError, SafetensorError) as error:
         reason = f"it has no {error}" if isinstance(error, KeyError) else str(error).partition("\n")[0][:200]
         raise DataError(f"is no {held_by.name} that tfm can import: {reason}", file=folder) from error
     model = build(config, source_vocab=pieces.source.vocab_size, target_vocab=pieces.target.vocab_size)
-    own = untied(model.state_dict(keep_vars=True))
+    own = untied(model.state_dict())
     kept = {name: weights[name] for name in own}
+    check_fit(*({name: tuple(each.shape) for name, each in group.items()} for group in (own, kept)), folder)
     with publish(todo, command=command) as draft:
         save_pair(pieces.source, pieces.target, draft.folder)
         save_network(draft.folder, config, kept)
@@ -97,6 +103,10 @@ def _read(folder: Path, settings: Settings, held_by: HuggingFaceClass) -> tuple[
         found[bias] = old.unsqueeze(0) if bias == "final_logits_bias" else old
         keys["output_bias"] = True
     config = ModelConfig.model_validate(keys)
+    placed = {name for weight in held_by.weights(config) for name in weight.theirs} | {*held_by.tables, bias}
+    for name in found:
+        if name not in placed and not name.endswith(NO_WEIGHTS):
+            raise ValueError(f"it has a weight that has no place in ours, {name}")
     return config, held_by.imported(config, found), pieces
 
 

@@ -258,13 +258,16 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         "T5ForConditionalGeneration: no model of ours",
     ),
     "another activation": ({"activation_function": "quick_gelu"}, "the activation 'quick_gelu' is none of ours"),
-    "a layer more": ({"encoder_layers": 3}, "it has no 'model.encoder.layers.2"),
+    "no width": ({"d_model": None}, "is no PegasusForConditionalGeneration that tfm can import"),
+    "another width": ({"encoder_ffn_dim": 7}, "feed_forward.inner.weight is (40, 16), not (7, 16)"),
+    "a layer less": ({"decoder_layers": 1}, "has no place in ours, model.decoder.layers.1"),
+    "a layer more": ({"encoder_layers": 4}, "it has no 'model.encoder.layers.3"),
 }
 
 
 @pytest.mark.parametrize("what", WRONG)
 def test_what_does_not_fit_is_refused_with_the_reason(what: str, tmp_path: Path) -> None:
-    ours = published(tmp_path / "model")
+    ours = published(tmp_path / "model", **KINDS["pre-norm"][1])
     (folder := tmp_path / "theirs").mkdir()
     to_huggingface(ours, folder, Card())
     changes, reason = WRONG[what]
