@@ -66,14 +66,7 @@ CHOICES: list[tuple[str, ...]] = [
     ("model.embedding_dim=4",),
     ("model.word_vectors.negatives=2", "training.label_smoothing=0"),
     SPELLED,
-    (
-        SPELLED,
-        "model.encoder.heads=2",
-        "tokenizer.kind=codepoint",
-        "tokenizer.shared=false",
-        "tokenizer.target_kind=char",
-        "model.tie=output",
-    ),
+    (*SPELLED, "tokenizer.shared=false", "tokenizer.target_kind=char", "model.tie=output"),
 ]
 """Beside each architecture and task, what makes keys idle or wakes them; what does not go together is passed over."""
 MODEL: dict[str, tuple[object, ...]] = {
