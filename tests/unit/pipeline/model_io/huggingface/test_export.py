@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,14 @@ def theirs(folder: Path) -> Any:
     return model.eval()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+def quick(*kinds: str, all_kinds: Iterable[str] = KINDS) -> list[Any]:
+    """Every kind, those that are not named as slow ones."""
+    return [pytest.param(kind, marks=[pytest.mark.slow] * (kind not in kinds)) for kind in all_kinds]
+
+
+@pytest.mark.parametrize(
+    "kind", quick("pre-norm", "post-norm", "GPT-2, scaled, tanh", "Llama, grouped heads", "tagger")
+)
 def test_logits_are_the_same(kind: str, tmp_path: Path) -> None:
     name, changes = KINDS[kind]
     ours, folder = exported(tmp_path, **changes)
@@ -50,7 +58,10 @@ def test_logits_are_the_same(kind: str, tmp_path: Path) -> None:
     torch.testing.assert_close(their_logits(model, ours, SOURCE, TARGET), wanted, atol=1e-4, rtol=0)
 
 
-@pytest.mark.parametrize("kind", ["pre-norm, untied, unscaled", "post-norm, untied, GELU", "GPT-2 that translates"])
+GREEDY = ("pre-norm, untied, unscaled", "post-norm, untied, GELU", "GPT-2 that translates")
+
+
+@pytest.mark.parametrize("kind", quick("post-norm, untied, GELU", all_kinds=GREEDY))
 def test_greedy_output_is_the_same_also_through_ctranslate2(kind: str, tmp_path: Path) -> None:
     ours, folder = exported(tmp_path, **KINDS[kind][1])
     model, draw = theirs(folder), random.Random(1)
