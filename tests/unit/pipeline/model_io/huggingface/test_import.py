@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.huggingface_models import KINDS, our_logits, published
+from tests.huggingface_models import KINDS, our_logits, published, their_logits
 from tests.tiny_model import TEXTS
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
@@ -286,3 +286,14 @@ def test_missing_files_are_named(tmp_path: Path) -> None:
         (folder / name).unlink()
         with pytest.raises(DataError, match=f"has no {name}"):
             taken(folder)
+
+
+def test_a_model_that_came_in_goes_out_again(tmp_path: Path) -> None:
+    (folder := tmp_path / "theirs").mkdir()
+    pegasus(folder)
+    ours = taken(folder)
+    (again := tmp_path / "again").mkdir()
+    to_huggingface(ours, again, Card())
+    model = transformers.PegasusForConditionalGeneration.from_pretrained(again).eval()
+    ids = [5, 6, 7, 20], [9, 10, 30, 12]
+    torch.testing.assert_close(their_logits(model, ours, *ids), our_logits(ours, *ids), atol=1e-4, rtol=0)
