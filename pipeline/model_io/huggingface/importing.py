@@ -63,7 +63,8 @@ def import_model(folder: Path, out: Path, *, command: Sequence[str], reporter: R
     model = build(config, source_vocab=pieces.source.vocab_size, target_vocab=pieces.target.vocab_size)
     own = untied(model.state_dict())
     kept = {name: weights[name] for name in own}
-    check_fit(*({name: tuple(each.shape) for name, each in group.items()} for group in (own, kept)), folder)
+    wanted, given = ({name: tuple(each.shape) for name, each in group.items()} for group in (own, kept))
+    check_fit(wanted, given, folder)
     with publish(todo, command=command) as draft:
         save_pair(pieces.source, pieces.target, draft.folder)
         save_network(draft.folder, config, kept)
