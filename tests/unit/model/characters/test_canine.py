@@ -140,6 +140,23 @@ def test_there_is_no_table_of_all_characters_anywhere() -> None:
         assert num_parameters(model) < 12_000
 
 
+def test_a_tagger_may_start_from_a_classifier() -> None:
+    """By names and shapes, all but the heads: as `training.init_from` has it."""
+    bodies = [
+        {name: each.shape for name, each in network(ALL[task]).state_dict().items() if not name.startswith(heads)}
+        for task, heads in (("classification", ("head.", "output.")), ("tagging", ("head.", "output.")))
+    ]
+    assert bodies[0] == bodies[1]
+    assert any("tables" in name for name in bodies[0])
+
+
+@pytest.mark.parametrize("task", ALL)
+def test_its_norms_are_those_that_the_recipe_asks_for(task: str) -> None:
+    norms = [each for each in network(ALL[task], norm_eps=1e-3).modules() if hasattr(each, "eps")]
+    assert len(norms) >= 8
+    assert {each.eps for each in norms} == {1e-3}
+
+
 def test_flat_batches_are_not_read() -> None:
     model = network(TAGS)
     with pytest.raises(AssertionError, match="flat batches are refused"):
