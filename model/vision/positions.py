@@ -23,12 +23,15 @@ class NoPositions(nn.Module):
 
 
 class LearnedGrid(nn.Module):
-    """One trained vector a cell   (Dosovitskiy et al. 2021, eq. 1: E_pos)."""
+    """One trained vector a cell   (Dosovitskiy et al. 2021, eq. 1: E_pos).
+
+    They begin as large as sines and cosines are: smaller ones, beside tokens of many pixels, are learned late.
+    """
 
     def __init__(self, num_rows: int, num_columns: int, dim: int) -> None:
         super().__init__()
         self.table = nn.Parameter(torch.empty(num_rows * num_columns, dim))
-        nn.init.normal_(self.table, std=dim**-0.5)
+        nn.init.normal_(self.table, std=0.5**0.5)
 
     def forward(self, tokens: Tensor) -> Tensor:
         """(B, T, D) -> (B, T, D)."""
