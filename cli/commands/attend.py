@@ -11,9 +11,9 @@ from tfm.cli.options import Device, Sets, To, part, refuse
 from tfm.pipeline.model_io.model_folder import model_folder
 
 if TYPE_CHECKING:
+    from tfm.pipeline.attention_page.attended import Reading
     from tfm.pipeline.attention_page.head_statistics import HeadReport
     from tfm.pipeline.attention_page.picture import View
-    from tfm.pipeline.attention_page.reading import Reading
 
 PAGE = Path("attention.html")
 
@@ -22,7 +22,10 @@ def attend(
     model: Annotated[
         Path, typer.Argument(metavar="MODEL", help="A trained model: its model/, or the folder of its run.")
     ],
-    sentence: Annotated[str | None, typer.Argument(metavar="[SENTENCE]", help="Text for the model to read.")] = None,
+    sentence: Annotated[
+        str | None,
+        typer.Argument(metavar="[SENTENCE]", help="Text for the model to read; of a model of images, a file."),
+    ] = None,
     target: Annotated[
         str | None,
         typer.Option("--target", metavar="TEXT", help="Target text (teacher forcing); default: its own translation."),
@@ -63,7 +66,7 @@ def attend(
     device: Device = None,
     sets: Sets = None,
 ) -> None:
-    """Show what a model attends to in a sentence: every layer and head, on one self-contained page.
+    """Show what a model attends to in a sentence or an image: every layer and head, on one self-contained page.
 
     With --head-report: what each head does in a corpus, as a table on stdout.
     """
@@ -75,6 +78,7 @@ def attend(
     from tfm.cli.console import reporter
     from tfm.pipeline.artifacts.files import beginning, replace_bytes
     from tfm.pipeline.attention_page.head_statistics import measure
+    from tfm.pipeline.attention_page.image_reading import attend_to_image
     from tfm.pipeline.attention_page.picture import view_of
     from tfm.pipeline.attention_page.reading import attend as attend_to
     from tfm.pipeline.config import DecodingConfig
@@ -83,7 +87,11 @@ def attend(
     talk = reporter(tables_on_stdout=True)
     decoding = part(DecodingConfig, sets, {"decoding.beam": beam})
     loaded = load_model(model_folder(model), device or "auto").towards(to)
-    read = None if sentence is None else attend_to(loaded, sentence, target, decoding)
+    read = None
+    if sentence is not None and loaded.images is not None:
+        read = attend_to_image(loaded, Path(sentence), target, decoding)
+    elif sentence is not None:
+        read = attend_to(loaded, sentence, target, decoding)
     view = None if read is None else view_of(read, kind, layer, head)
     report = measure(loaded, head_report, decoding, talk) if head_report else None
     if as_json:
@@ -100,7 +108,7 @@ def attend(
 
 
 def _print_json(read: "Reading | None", report: "HeadReport | None") -> None:
-    from tfm.pipeline.attention_page.reading import as_json
+    from tfm.pipeline.attention_page.attended import as_json
 
     found = {} if read is None else as_json(read)
     if report is not None:

@@ -14,10 +14,24 @@ class ImageShape:
     channels: int
 
 
+def token_side(vision: VisionConfig) -> int:
+    """How many pixels high and wide the square of an image is that a token stands for.
+
+    A patch is just that; a cell of a convolution sees some of what is around it too.
+    """
+    return vision.patch if vision.encoder == "patches" else vision.stride * 2 ** (len(vision.channels) - 1)
+
+
+def grid(vision: VisionConfig, image: ImageShape) -> tuple[int, int]:
+    """How many rows and columns of tokens an image is; each stage of a convolution but the first halves its sides."""
+    side = token_side(vision)
+    return -(-image.height // side), -(-image.width // side)
+
+
 def num_tokens(vision: VisionConfig, image: ImageShape) -> int:
-    """How many tokens an image is: its patches, or the cells of the last map; each stage but the first halves sides."""
-    side = vision.patch if vision.encoder == "patches" else vision.stride * 2 ** (len(vision.channels) - 1)
-    return -(-image.height // side) * -(-image.width // side)
+    """How many tokens an image is: its patches, or the cells of the last map."""
+    rows, columns = grid(vision, image)
+    return rows * columns
 
 
 def no_fit(vision: VisionConfig, image: ImageShape) -> str | None:

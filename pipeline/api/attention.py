@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tfm.pipeline.artifacts.files import beginning, replace_text
+from tfm.pipeline.attention_page.attended import KINDS, Kind, Reading
 from tfm.pipeline.attention_page.page import render
 from tfm.pipeline.attention_page.picture import view_of
-from tfm.pipeline.attention_page.reading import KINDS, Kind, Reading
 from tfm.pipeline.errors import RecipeError
 
 HEIGHT = "40rem"

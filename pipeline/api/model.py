@@ -19,6 +19,7 @@ from tfm.data.config import DataConfig
 from tfm.pipeline.api.attention import Attention
 from tfm.pipeline.api.logged import Logged
 from tfm.pipeline.api.settings import Decoding, decoding_config
+from tfm.pipeline.attention_page.image_reading import attend_to_image
 from tfm.pipeline.attention_page.reading import attend
 from tfm.pipeline.config import DecodingConfig, Device
 from tfm.pipeline.errors import DataError, RecipeError
@@ -237,13 +238,17 @@ class Model:
         return known.nearest(known[word], count, beside=(word,))
 
     def attend(self, source: str, target: str | None = None, *, beam: int = 5, to: str | None = None) -> Attention:
-        """What every layer and head attends to when the model reads a text.
+        """What every layer and head attends to when the model reads a text, or the image in a file.
 
         target: what a model that translates is made to say; by default its own translation.
         """
         self._require("attend")
+        loaded, config = self._loaded.towards(to), decoding_config(beam, {})
         with ONE_AT_A_TIME:
-            found = attend(self._loaded.towards(to), source, target, decoding_config(beam, {}))
+            if loaded.images is not None:
+                found = attend_to_image(loaded, Path(source), target, config)
+            else:
+                found = attend(loaded, source, target, config)
         return Attention(f"Attention of {self.folder}", found)
 
     def _require(self, what: str) -> None:

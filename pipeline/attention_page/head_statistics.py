@@ -15,19 +15,9 @@ from numpy.typing import NDArray
 
 from tfm.data.errors import DataError
 from tfm.pipeline.attention_page import head_syntax
+from tfm.pipeline.attention_page.attended import KINDS, Axes, Kind, Reading, Token
 from tfm.pipeline.attention_page.head_syntax import Relation, SyntaxSums, heads_of_source, word_attention
-from tfm.pipeline.attention_page.reading import (
-    KINDS,
-    Axes,
-    Kind,
-    Reading,
-    Token,
-    check_attends,
-    hypotheses,
-    reader,
-    reading,
-    translates,
-)
+from tfm.pipeline.attention_page.reading import check_attends, hypotheses, reader, reading, translates
 from tfm.pipeline.attention_page.tagged_corpus import Sentence, encode_with_words, read_sentences
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import RecipeError
@@ -111,6 +101,7 @@ def measure(loaded: LoadedModel, files: Sequence[Path], config: DecodingConfig, 
     for a model without attention, DataError where no sentence can be read.
     """
     check_attends(loaded)
+    loaded.check_reads_text("statistics of heads are over sentences")
     if loaded.config.canine is not None:
         raise RecipeError("--head-report: this model attends to rows of characters, which are of no one word")
     sums: defaultdict[tuple[Kind, int | None], Sums] = defaultdict(Sums)

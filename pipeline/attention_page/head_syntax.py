@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tfm.pipeline.attention_page.reading import Axes, Kind, Token
+from tfm.pipeline.attention_page.attended import Axes, Kind, Token
 from tfm.pipeline.attention_page.tagged_corpus import Sentence
 
 Shares: TypeAlias = NDArray[np.float64]

@@ -1,15 +1,18 @@
-"""The page of `tfm attend`: what a model attends to in a sentence, on one self-contained page."""
+"""The page of `tfm attend`: what a model attends to in a sentence or an image, on one self-contained page."""
+
+import base64
 
 import numpy as np
 
+from tfm.pipeline.attention_page.attended import KINDS, Image, Reading
 from tfm.pipeline.attention_page.head_statistics import HeadReport, Table
 from tfm.pipeline.attention_page.picture import View
-from tfm.pipeline.attention_page.reading import KINDS, SPACE, Reading
+from tfm.pipeline.attention_page.reading import SPACE
 from tfm.pipeline.attention_page.script import SCRIPT
 from tfm.pipeline.page_frame import as_html, framed, in_script
 
 STYLE = """\
-:root { --ink-of-weights: 23, 92, 150; --cell: 1.7rem; }
+:root { --ink-of-weights: 23, 92, 150; --cell: 1.7rem; --key: var(--cell); }
 @media (prefers-color-scheme: dark) { :root { --ink-of-weights: 120, 187, 235; } }
 body { max-width: 70rem; }
 .sentence { background: var(--card); border-radius: 6px; padding: 0.6rem 0.9rem; overflow-wrap: anywhere; }
@@ -26,7 +29,7 @@ select { font: inherit; } label { margin-right: 1rem; }
 #views { display: flex; flex-wrap: wrap; gap: 1.5rem 3rem; align-items: flex-start; }
 #matrix { display: inline-grid; grid-template-columns: auto auto; align-items: end; }
 #keys { display: flex; grid-column: 2; }
-#keys span { width: var(--cell); display: flex; flex-direction: column; align-items: center; justify-content: end;
+#keys span { width: var(--key); display: flex; flex-direction: column; align-items: center; justify-content: end;
              background: rgba(var(--ink-of-weights), calc(0.5 * var(--share, 0))); border-radius: 4px 4px 0 0; }
 #keys bdi { writing-mode: vertical-rl; transform: rotate(180deg); white-space: pre; line-height: var(--cell); }
 #keys b { font: 0.7rem/1.3rem system-ui, sans-serif; height: 1.3rem; font-variant-numeric: tabular-nums; }
@@ -35,9 +38,18 @@ select { font: inherit; } label { margin-right: 1rem; }
 #queries [aria-pressed=true] { background: var(--card); border-color: var(--line); font-weight: 600; }
 #cells { position: relative; }
 canvas { image-rendering: pixelated; display: block; border: 1px solid var(--line); box-sizing: border-box; }
-#weights { width: calc(var(--columns) * var(--cell)); height: calc(var(--rows) * var(--cell)); }
+#weights { width: calc(var(--columns) * var(--key)); height: calc(var(--rows) * var(--cell)); }
 #row { position: absolute; left: 0; right: 0; top: calc(var(--row, 0) * var(--cell)); height: var(--cell);
        box-sizing: border-box; border: 1px solid var(--ink); pointer-events: none; }
+.on-image { --key: 0.4rem; }
+.on-image #keys bdi, .on-image #keys b { display: none; }
+.on-image #keys span { height: 4px; }
+#seen { position: relative; overflow: hidden; width: min(22rem, 100%); margin: 0 0 1rem; }
+#seen canvas { width: 100%; border: 0; }
+#seen #light { position: absolute; left: 0; top: 0; width: calc(100% * var(--covers-x));
+               height: calc(100% * var(--covers-y)); }
+#asks { position: absolute; box-sizing: border-box; border: 2px solid rgb(var(--ink-of-weights));
+        pointer-events: none; }
 #heads div { display: flex; gap: 0.4rem; align-items: center; margin-bottom: 0.2rem; }
 #heads span { width: 4.5rem; flex: none; color: var(--faint); font-size: 0.9rem; }
 #heads button { padding: 2px; } #heads [aria-pressed=true] { border-color: var(--ink); }
@@ -55,7 +67,7 @@ PANEL = """<p class="sentence">{texts}</p>
 <p class="note">A row is a token that asks, a column a token it may attend to; colour is the share of its attention.
 Point at a row, or go to a token with Tab and the arrow keys. {space} is a space.</p>
 <p id="said" aria-live="polite"></p>
-<div id="views">
+{image}<div id="views">
 <div class="scroll"><div id="matrix">
 <div id="keys"></div>
 <div id="queries" role="group" aria-label="tokens that ask"></div>
@@ -67,8 +79,15 @@ Point at a row, or go to a token with Tab and the arrow keys. {space} is a space
 """
 
 
+IMAGE = """<figure id="seen"><canvas id="image" role="img" aria-label="the image, bright where attention is"></canvas>
+<canvas id="light" aria-hidden="true"></canvas><div id="asks" hidden></div></figure>
+<p class="note">The image as the model reads it. The brighter a place, the more of the chosen row's attention it has;
+the place with the most is shown as it is.</p>
+"""
+
+
 def render(title: str, read: Reading | None, view: View | None, report: HeadReport | None) -> str:
-    """The whole page: the attention in a sentence, opened at a view of it, and what heads do in a corpus.
+    """The whole page: the attention in a sentence or an image, opened at a view of it, and what heads do in a corpus.
 
     Either may be left out. All text is escaped; weights are rounded to thousandths.
     """
@@ -83,7 +102,7 @@ def _panel(read: Reading) -> str:
     texts = f"<span>{as_html(read.source)}</span>"
     if read.target is not None:
         texts += f"<span>→ {as_html(read.target)}</span>"
-    return PANEL.format(texts=texts, space=SPACE)
+    return PANEL.format(texts=texts, space=SPACE, image="" if read.image is None else IMAGE)
 
 
 def _data(read: Reading, view: View | None) -> dict[str, object]:
@@ -94,6 +113,7 @@ def _data(read: Reading, view: View | None) -> dict[str, object]:
             "queries": [token.text for token in axes.queries],
             "keys": [token.text for token in axes.keys],
             "notes": axes.notes,
+            "onImage": axes.on_image,
             "layers": [
                 [np.rint(1000 * head.ravel()).astype(int).tolist() for head in each.weights]
                 for each in read.layers(kind)
@@ -104,7 +124,21 @@ def _data(read: Reading, view: View | None) -> dict[str, object]:
     start = {"kind": 0, "layer": 0, "head": -1}
     if view is not None:
         start = {"kind": list(read.axes).index(view.kind), "layer": (view.layer or 1) - 1, "head": (view.head or 0) - 1}
-    return {"kinds": kinds, "start": start}
+    return {"kinds": kinds, "start": start, "image": None if read.image is None else _image(read.image)}
+
+
+def _image(image: Image) -> dict[str, object]:
+    """What the script draws of the image: red, green and blue of each pixel, in base64."""
+    height, width, channels = image.pixels.shape
+    colours = np.repeat(image.pixels, 3 // channels, axis=2)
+    return {
+        "height": height,
+        "width": width,
+        "rows": image.rows,
+        "columns": image.columns,
+        "side": image.side,
+        "pixels": base64.b64encode(colours.tobytes()).decode(),
+    }
 
 
 def _table(table: Table) -> str:

@@ -1,19 +1,25 @@
 """Attention as a picture: rows are queries, columns keys, grey levels the weights.
 
-For cross-attention it is the alignment of Bahdanau et al. 2015, figure 3.
+For cross-attention it is the alignment of Bahdanau et al. 2015, figure 3; of an image, the image once for each word,
+bright where attention is (Xu et al. 2015, figure 3).
 """
 
 import io
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tfm.pipeline.attention_page.reading import KINDS, Kind, Reading, Token, Weights
+from tfm.pipeline.attention_page.attended import KINDS, Image, Kind, Reading, Token, Weights
 from tfm.pipeline.errors import RecipeError
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 CELL = 0.24  # inches
+IMAGES_A_ROW = 5
 AXES: dict[Kind, tuple[str, str]] = {
     "encoder": ("source token that is attended to", "source token"),
     "decoder": ("token that is attended to", "token read"),
@@ -81,6 +87,10 @@ def picture(read: Reading, view: View) -> bytes:
         # a character that the font lacks is drawn as a box
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         size = (max(3.2, CELL * weights.shape[1] + 1.8), max(2.0, CELL * weights.shape[0] + 1.8))
+        if read.image is not None and axes_of.on_image == ("keys",):
+            figure = _words_on_image(read.image, axes_of.queries, weights)
+            figure.suptitle(title_of(read, view), fontsize=9, parse_math=False)
+            return _png(figure)
         figure = Figure(figsize=size, layout="constrained")
         axes = figure.subplots()
         axes.imshow(weights, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
@@ -92,8 +102,31 @@ def picture(read: Reading, view: View) -> bytes:
         axes.set_xlabel(columns)
         axes.set_ylabel(rows)
         figure.suptitle(title_of(read, view), fontsize=9, parse_math=False)
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="png", dpi=120, metadata={"Software": None})
+        return _png(figure)
+
+
+def _words_on_image(image: Image, words: Sequence[Token], weights: Weights) -> "Figure":
+    """The image once for each word, dark where the word attends least."""
+    from matplotlib.figure import Figure
+
+    num_rows = -(-len(words) // IMAGES_A_ROW)
+    figure = Figure(figsize=(1.5 * IMAGES_A_ROW, 1.7 * num_rows + 0.4), layout="constrained")
+    places = figure.subplots(num_rows, IMAGES_A_ROW, squeeze=False).ravel()
+    height, width, channels = image.pixels.shape
+    for place in places:
+        place.set_axis_off()
+    for place, word, shares in zip(places, words, weights, strict=False):
+        spread = shares.reshape(image.rows, image.columns).repeat(image.side, 0).repeat(image.side, 1)
+        bright = 0.15 + 0.85 * spread[:height, :width, None] / max(float(shares.max()), 1e-9)
+        colours = np.repeat(image.pixels, 3 // channels, axis=2)
+        place.imshow((colours * bright).astype(np.uint8), interpolation="nearest")
+        place.set_title(word.text, fontsize=9, parse_math=False)
+    return figure
+
+
+def _png(figure: "Figure") -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=120, metadata={"Software": None})
     return buffer.getvalue()
 
 

@@ -4,18 +4,18 @@ Legend: H heads · T queries · S keys.
 """
 
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
+from torch import Tensor
 
 from tfm.data.batching.batches import pairs_from_ids
 from tfm.data.errors import DataError
+from tfm.data.images.row_images import RowImages
 from tfm.model.config import Architecture
 from tfm.model.layout import Layout
+from tfm.pipeline.attention_page.attended import KINDS, Attention, Axes, Kind, Reading, Token
 from tfm.pipeline.attention_page.recorder import attentions, recording
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
@@ -25,63 +25,9 @@ from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.tokenizer.special import BOS_ID, EOS_ID, SPECIALS
 from tfm.tokenizer.tokenizer import Tokenizer
 
-Kind = Literal["encoder", "decoder", "cross"]
-KINDS: dict[Kind, str] = {
-    "encoder": "encoder self-attention",
-    "decoder": "decoder self-attention",
-    "cross": "cross-attention",
-}
 AMONG_CHARACTERS = ("source_embedding.", "embedding.", "head.")
 """What the modules begin with that attend among characters (model.canine); what is shown are the rows they become."""
 SPACE = "␣"
-Weights: TypeAlias = NDArray[np.float32]
-
-
-class Token(NamedTuple):
-    """A piece of a sentence: as shown, and whether it only separates (punctuation, begin and end of a sentence).
-
-    place: which piece of the source it is, from 0; None for all that is not of it.
-    """
-
-    text: str
-    separates: bool
-    place: int | None = None
-
-
-@dataclass(frozen=True)
-class Axes:
-    """The tokens of T queries and S keys, and for each query what else there is to say of it."""
-
-    queries: tuple[Token, ...]
-    keys: tuple[Token, ...]
-    notes: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Attention:
-    """One attention of a network: the name of its module, its layer from 1, and weights (H, T, S)."""
-
-    name: str
-    kind: Kind
-    layer: int
-    weights: Weights
-
-
-@dataclass(frozen=True)
-class Reading:
-    """A sentence as a network read it, and what it attended to, the layers of each kind in order.
-
-    target: what it said or was made to say; None where it reads one text alone.
-    """
-
-    source: str
-    target: str | None
-    axes: dict[Kind, Axes]
-    attentions: tuple[Attention, ...]
-
-    def layers(self, kind: Kind) -> list[Attention]:
-        """The attentions of a kind, layer by layer."""
-        return [each for each in self.attentions if each.kind == kind]
 
 
 @dataclass(frozen=True)
@@ -103,6 +49,7 @@ def attend(loaded: LoadedModel, source: str, target: str | None, config: Decodin
     pieces, or with more than the model reads.
     """
     check_attends(loaded)
+    loaded.check_reads_text("give an image file")
     ids = encoded(loaded, source)
     if not translates(loaded):
         if target is not None:
@@ -115,8 +62,7 @@ def attend(loaded: LoadedModel, source: str, target: str | None, config: Decodin
 
 
 def check_attends(loaded: LoadedModel) -> None:
-    """Raise RecipeError for a model without attention, DataError for one that reads images."""
-    loaded.check_reads_text("the page shows what words attend to")
+    """Raise RecipeError for a model without attention."""
     if not attentions(loaded.model):
         kind = loaded.config.architecture
         raise RecipeError(f"{loaded.folder}: this model has no attention (architecture {kind}): nothing to show")
@@ -149,9 +95,11 @@ def checked(loaded: LoadedModel, ids: list[int], text: str) -> list[int]:
     return ids
 
 
-def hypotheses(loaded: LoadedModel, sources: Sequence[Sequence[int]], config: DecodingConfig) -> list[list[int]]:
+def hypotheses(
+    loaded: LoadedModel, sources: Sequence[Sequence[int]] | RowImages, config: DecodingConfig
+) -> list[list[int]]:
     """The best hypothesis of a model that translates, for each source."""
-    found = decode(loaded.model, sources, config, device=_device(loaded))
+    found = decode(loaded.model, sources, config, device=device_of(loaded))
     return [list(n_best[0].ids) for n_best in found]
 
 
@@ -160,18 +108,23 @@ def reading(loaded: LoadedModel, text: str, source: Sequence[int], target: Seque
     how = PASSES[loaded.config.architecture]
     with torch.inference_mode(), recording(loaded.model) as recorder:
         axes = how.read(loaded, source, target)
-        taken = recorder.take()
+        found = in_order(recorder.take(), how.kind)
+    there = {each.kind: axes[each.kind] for each in found}
+    said = None if target is None else loaded.target_tokenizer.decode(target)
+    return Reading(text, said, there, found)
+
+
+def in_order(taken: Mapping[str, Tensor], kind_of: Callable[[str], Kind]) -> tuple[Attention, ...]:
+    """The attentions of one sentence, from weights (1, H, T, S) by name of module, kind by kind and layer by layer."""
     found: list[Attention] = []
     for name, weights in taken.items():
         if name.startswith(AMONG_CHARACTERS):
             continue
-        kind = how.kind(name)
+        kind = kind_of(name)
         layer = 1 + sum(each.kind == kind for each in found)
         found.append(Attention(name, kind, layer, weights[0].float().cpu().numpy()))
     found.sort(key=lambda each: list(KINDS).index(each.kind))
-    there = {each.kind: axes[each.kind] for each in found}
-    said = None if target is None else loaded.target_tokenizer.decode(target)
-    return Reading(text, said, there, tuple(found))
+    return tuple(found)
 
 
 def _read_pair(loaded: LoadedModel, source: Sequence[int], target: Sequence[int] | None) -> dict[Kind, Axes]:
@@ -179,11 +132,17 @@ def _read_pair(loaded: LoadedModel, source: Sequence[int], target: Sequence[int]
     assert target is not None
     _run_pair(loaded, source, target)
     read = _of_source(loaded, [*source, EOS_ID])
+    return {"encoder": Axes(read, read, _notes("", read)), **while_saying(loaded, target, read)}
+
+
+def while_saying(
+    loaded: LoadedModel, target: Sequence[int], read: tuple[Token, ...], *, an_image: bool = False
+) -> dict[Kind, Axes]:
+    """The axes of a decoder that says a target of what was read."""
     heard, said = _of_target(loaded, [BOS_ID, *target]), _of_target(loaded, [*target, EOS_ID])
     return {
-        "encoder": Axes(read, read, _notes("", read)),
         "decoder": Axes(heard, heard, _notes("then says", said)),
-        "cross": Axes(said, read, _notes("said after", heard)),
+        "cross": Axes(said, read, _notes("said after", heard), ("keys",) if an_image else ()),
     }
 
 
@@ -194,7 +153,7 @@ def _read_in_one(loaded: LoadedModel, source: Sequence[int], target: Sequence[in
         read, said = _of_source(loaded, [*source, EOS_ID]), _of_target(loaded, [*target, EOS_ID])
         tokens = (*read, *_of_target(loaded, [BOS_ID, *target]))
         return {"decoder": Axes(tokens, tokens, (*_notes("", read), *_notes("then says", said)))}
-    ids = torch.tensor([BOS_ID, *source], device=_device(loaded))
+    ids = torch.tensor([BOS_ID, *source], device=device_of(loaded))
     loaded.model.read(ids, Layout.of(torch.tensor([len(ids)]), ids.device))
     tokens = (*_of_target(loaded, [BOS_ID]), *_of_source(loaded, source))
     return {"decoder": Axes(tokens, tokens, _notes("", tokens))}
@@ -202,7 +161,7 @@ def _read_in_one(loaded: LoadedModel, source: Sequence[int], target: Sequence[in
 
 def _read_whole(loaded: LoadedModel, source: Sequence[int], target: Sequence[int] | None) -> dict[Kind, Axes]:
     """An encoder-only model."""
-    ids = torch.tensor([*source, EOS_ID], device=_device(loaded))
+    ids = torch.tensor([*source, EOS_ID], device=device_of(loaded))
     loaded.model.encode(ids, Layout.of(torch.tensor([len(ids)]), ids.device))
     tokens = _of_source(loaded, [*source, EOS_ID])
     return {"encoder": Axes(tokens, tokens, _notes("", tokens))}
@@ -210,12 +169,13 @@ def _read_whole(loaded: LoadedModel, source: Sequence[int], target: Sequence[int
 
 def _run_pair(loaded: LoadedModel, source: Sequence[int], target: Sequence[int]) -> None:
     """Teacher forcing: the network is made to say the target."""
-    batch = pairs_from_ids([source], [target]).to(_device(loaded))
+    batch = pairs_from_ids([source], [target]).to(device_of(loaded))
     layouts = [Layout.of(each, batch.source.device) for each in (batch.source_lengths, batch.target_lengths)]
     loaded.model(batch.source, layouts[0], batch.target_in, layouts[1])
 
 
-def _device(loaded: LoadedModel) -> torch.device:
+def device_of(loaded: LoadedModel) -> torch.device:
+    """The device that a model is on."""
     device: torch.device = next(loaded.model.parameters()).device
     return device
 
@@ -263,16 +223,3 @@ PASSES: dict[Architecture, Pass] = {
     "encoder_only": Pass(_read_whole, lambda name: "encoder"),
 }
 """How networks of each architecture read."""
-
-
-def as_json(read: Reading) -> dict[str, Any]:
-    """What `tfm attend --json` prints: the tokens of each kind of attention, and all weights [head][query][key]."""
-    axes = {
-        kind: {"queries": [each.text for each in found.queries], "keys": [each.text for each in found.keys]}
-        for kind, found in read.axes.items()
-    }
-    layers = [
-        {"name": each.name, "kind": each.kind, "layer": each.layer, "weights": each.weights.tolist()}
-        for each in read.attentions
-    ]
-    return {"source": read.source, "target": read.target, "tokens": axes, "attentions": layers}

@@ -54,6 +54,32 @@ function mark(container, attribute, isChosen) {
   });
 }
 
+// The image, and over it the dark that attention leaves: none where there is the most.
+function drawImage() {
+  const {width, height, rows, columns, side, pixels} = data.image;
+  const bytes = atob(pixels), drawn = new ImageData(width, height);
+  for (let i = 0; i < width * height; i++)
+    drawn.data.set([0, 1, 2].map(c => bytes.charCodeAt(3 * i + c)).concat(255), 4 * i);
+  [at("image").width, at("image").height] = [width, height];
+  at("image").getContext("2d").putImageData(drawn, 0, 0);
+  at("seen").style.setProperty("--covers-x", columns * side / width);
+  at("seen").style.setProperty("--covers-y", rows * side / height);
+}
+
+function light(shares) {
+  const {rows, columns, side, width, height} = data.image, most = Math.max(...shares, 1);
+  const dark = new ImageData(columns, rows);
+  shares.forEach((share, i) => dark.data.set([0, 0, 0, 220 * (1 - share / most)], 4 * i));
+  [at("light").width, at("light").height] = [columns, rows];
+  at("light").getContext("2d").putImageData(dark, 0, 0);
+  const asks = at("asks"), [row, column] = [Math.floor(chosen.row / columns), chosen.row % columns];
+  asks.hidden = !kind().onImage.includes("queries");
+  asks.style.left = 100 * column * side / width + "%";
+  asks.style.top = 100 * row * side / height + "%";
+  asks.style.width = 100 * side / width + "%";
+  asks.style.height = 100 * side / height + "%";
+}
+
 function showRow(row) {
   chosen.row = row;
   const keys = kind().keys;
@@ -64,6 +90,7 @@ function showRow(row) {
     key.lastChild.textContent = shares[i] >= 5 ? Math.round(shares[i] / 10) : "";
   });
   at("row").style.setProperty("--row", row);
+  if (kind().onImage.includes("keys")) light(shares);
   const most = keys.map((key, i) => [shares[i], key]).filter(each => each[0] >= 5).sort((a, b) => b[0] - a[0]);
   const named = most.slice(0, 5).map(([share, key]) => `${key} ${Math.round(share / 10)} %`).join(", ");
   const note = kind().notes[row] ? ` (${kind().notes[row]})` : "";
@@ -87,6 +114,8 @@ function showKind() {
   document.body.style.setProperty("--rows", queries.length);
   document.body.style.setProperty("--columns", keys.length);
   mark(at("kinds"), "aria-selected", (_, i) => i === chosen.kind);
+  at("matrix").classList.toggle("on-image", kind().onImage.includes("keys"));
+  if (data.image) at("seen").hidden = !kind().onImage.includes("keys");
   at("keys").replaceChildren(...keys.map(key => {
     const column = made("span", "", {});
     column.append(made("bdi", key, {title: key}), made("b", "", {}));
@@ -134,6 +163,16 @@ at("cells").addEventListener("pointermove", event => {
   const row = Math.floor((event.clientY - box.top) / box.height * kind().queries.length);
   if (row >= 0 && row < kind().queries.length && row !== chosen.row) showRow(row);
 });
+if (data.image) {
+  drawImage();
+  at("seen").addEventListener("pointermove", event => {
+    const {width, height, columns, side} = data.image, box = at("image").getBoundingClientRect();
+    const place = (from, size, pixels) => Math.floor(from / size * pixels / side);
+    const row = place(event.clientY - box.top, box.height, height) * columns
+      + place(event.clientX - box.left, box.width, width);
+    if (kind().onImage.includes("queries") && row >= 0 && row < kind().queries.length) showRow(row);
+  });
+}
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", showKind);
 showKind();
 """

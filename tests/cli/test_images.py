@@ -135,6 +135,35 @@ def test_again_there_is_nothing_to_do() -> None:
     assert done.err.count("up to date") >= 5, done.err
 
 
+def test_attention_is_shown_on_the_image(tmp_path: Path) -> None:
+    page, png = tmp_path / "seen.html", tmp_path / "seen.png"
+    about = ("--device", "cpu", "--out", str(page), "--png", str(png))
+    done = tfm("attend", "runs/captions", "test/0.png", "--target", "rot ist oben links", *about)
+    assert done.code == 0, done.err
+    assert 'id="image"' in page.read_text("utf-8")
+    assert Image.open(png).format == "PNG"
+    done = tfm("attend", "runs/captions", "test/0.png", "--json", "--device", "cpu")
+    found = json.loads(done.out)
+    assert found["image"] == {"rows": 2, "columns": 2}
+    assert found["target"] == tfm("translate", "runs/captions", "test/0.png", "--beam", "5", "--device", "cpu").out[:-1]
+    keys = ["row 1, column 1", "row 1, column 2", "row 2, column 1", "row 2, column 2"]
+    assert found["tokens"]["cross"]["keys"] == keys == found["tokens"]["encoder"]["queries"]
+    assert load("runs/captions").attend("test/0.png").source == "test/0.png"
+
+
+def test_what_cannot_be_shown_on_an_image_is_refused(tmp_path: Path) -> None:
+    Path(tmp_path / "text.txt").write_text("a dog\n", encoding="utf-8")
+    for what, why in (
+        (("runs/captions", "nowhere.png"), "nowhere.png"),
+        (("runs/captions", "train/metadata.jsonl"), "train/metadata.jsonl"),
+        (("runs/captions", "--head-report", str(tmp_path / "text.txt")), "reads images, not text"),
+        (("runs/labels", "test/0.png"), "no attention"),
+    ):
+        done = tfm("attend", *what, "--device", "cpu")
+        assert done.code in (2, 65)
+        assert why in done.err, done.err
+
+
 def test_image_files_get_captions() -> None:
     one = tfm("translate", "runs/captions", "test/0.png", "--device", "cpu")
     assert (one.code, one.out.count("\n")) == (0, 1), one.err

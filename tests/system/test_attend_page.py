@@ -7,10 +7,10 @@ import pytest
 
 from tests.browser import Browser
 from tfm.pipeline.api.attention import Attention as InNotebook
+from tfm.pipeline.attention_page.attended import Attention, Axes, Kind, Reading, Token
 from tfm.pipeline.attention_page.head_statistics import HeadReport, Measure
 from tfm.pipeline.attention_page.page import render
 from tfm.pipeline.attention_page.picture import View
-from tfm.pipeline.attention_page.reading import Attention, Axes, Kind, Reading, Token
 
 pytestmark = pytest.mark.slow
 SOURCE = ("␣a", "␣<b>dog</b>", "␣\"'&amp;", "</script>", "</s>")

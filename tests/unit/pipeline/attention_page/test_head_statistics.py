@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from torch import finfo, float32, float64
 
 from tests.tiny_model import TEXTS, tiny_model
+from tfm.pipeline.attention_page.attended import KINDS, Axes, Token
 from tfm.pipeline.attention_page.head_statistics import PLACES, HeadReport, Measure, Sums, evenly, measure
-from tfm.pipeline.attention_page.reading import KINDS, Axes, Token, attend
+from tfm.pipeline.attention_page.reading import attend
 from tfm.pipeline.attention_page.tagged_corpus import Sentence, encode_with_words, read_sentences
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError, RecipeError

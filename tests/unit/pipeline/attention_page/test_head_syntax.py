@@ -7,6 +7,7 @@ import pytest
 from torch import float64
 
 from tests.tiny_model import tiny_model
+from tfm.pipeline.attention_page.attended import Axes, Token
 from tfm.pipeline.attention_page.head_statistics import HeadReport, measure
 from tfm.pipeline.attention_page.head_syntax import (
     COLUMNS,
@@ -16,7 +17,7 @@ from tfm.pipeline.attention_page.head_syntax import (
     rows,
     word_attention,
 )
-from tfm.pipeline.attention_page.reading import Axes, Token, attend
+from tfm.pipeline.attention_page.reading import attend
 from tfm.pipeline.attention_page.tagged_corpus import Sentence, encode_with_words, read_sentences
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError

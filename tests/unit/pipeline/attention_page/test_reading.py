@@ -17,10 +17,11 @@ from torch import finfo, float32, float64
 
 from tests.tiny_model import TEXTS, tiny_model
 from tfm.model.config import LEARNS, Architecture
+from tfm.pipeline.attention_page.attended import KINDS, Attention, Axes, Reading, Token, as_json
 from tfm.pipeline.attention_page.head_statistics import HeadReport, Measure
 from tfm.pipeline.attention_page.page import render
 from tfm.pipeline.attention_page.picture import View, picture, title_of, view_of, weights_of
-from tfm.pipeline.attention_page.reading import KINDS, PASSES, Attention, Axes, Reading, Token, as_json, attend, token
+from tfm.pipeline.attention_page.reading import PASSES, attend, token
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError, RecipeError, printable
 from tfm.pipeline.inference.translation import translate_lines

@@ -1,0 +1,98 @@
+"""What a network read and what it attended to: tokens, weights, and the image where it read one.
+
+Legend: H heads · T queries · S keys.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tfm.data.images.decoding import Pixels
+
+Kind = Literal["encoder", "decoder", "cross"]
+KINDS: dict[Kind, str] = {
+    "encoder": "encoder self-attention",
+    "decoder": "decoder self-attention",
+    "cross": "cross-attention",
+}
+Weights: TypeAlias = NDArray[np.float32]
+
+
+class Token(NamedTuple):
+    """A piece of a sentence: as shown, and whether it only separates (punctuation, begin and end of a sentence).
+
+    place: which piece of the source it is, from 0; None for all that is not of it.
+    """
+
+    text: str
+    separates: bool
+    place: int | None = None
+
+
+@dataclass(frozen=True)
+class Axes:
+    """The tokens of T queries and S keys, and for each query what else there is to say of it.
+
+    on_image: which of the two are places of the image that was read, in reading order.
+    """
+
+    queries: tuple[Token, ...]
+    keys: tuple[Token, ...]
+    notes: tuple[str, ...]
+    on_image: tuple[Literal["queries", "keys"], ...] = ()
+
+
+@dataclass(frozen=True)
+class Attention:
+    """One attention of a network: the name of its module, its layer from 1, and weights (H, T, S)."""
+
+    name: str
+    kind: Kind
+    layer: int
+    weights: Weights
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image as a network reads it: pixels (height, width, channels), and rows and columns of tokens, each of which
+    stands for a square of `side` pixels; those at the right and at the bottom may be cut off."""
+
+    pixels: Pixels
+    rows: int
+    columns: int
+    side: int
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A sentence, or an image, as a network read it, and what it attended to, the layers of each kind in order.
+
+    source: the sentence, or the name of the image. target: what it said or was made to say; None where it reads one
+    text alone.
+    """
+
+    source: str
+    target: str | None
+    axes: dict[Kind, Axes]
+    attentions: tuple[Attention, ...]
+    image: Image | None = None
+
+    def layers(self, kind: Kind) -> list[Attention]:
+        """The attentions of a kind, layer by layer."""
+        return [each for each in self.attentions if each.kind == kind]
+
+
+def as_json(read: Reading) -> dict[str, Any]:
+    """What `tfm attend --json` prints: the tokens of each kind of attention, and all weights [head][query][key]."""
+    axes = {
+        kind: {"queries": [each.text for each in found.queries], "keys": [each.text for each in found.keys]}
+        for kind, found in read.axes.items()
+    }
+    image = {} if read.image is None else {"image": {"rows": read.image.rows, "columns": read.image.columns}}
+    layers = [
+        {"name": each.name, "kind": each.kind, "layer": each.layer, "weights": each.weights.tolist()}
+        for each in read.attentions
+    ]
+    return {"source": read.source, "target": read.target, **image, "tokens": axes, "attentions": layers}

@@ -1,0 +1,88 @@
+"""What a trained model attends to when it reads an image: patches, or cells of its last map (Xu et al. 2015)."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from tfm.data.batching.batches import pairs_of_images
+from tfm.data.images.preparation import Preparation
+from tfm.data.images.row_images import RowImages
+from tfm.data.images.store import ImageStore
+from tfm.model.layout import Layout
+from tfm.model.vision.image_shape import grid, token_side
+from tfm.pipeline.attention_page.attended import Axes, Image, Kind, Reading, Token
+from tfm.pipeline.attention_page.reading import (
+    PASSES,
+    check_attends,
+    checked,
+    device_of,
+    hypotheses,
+    in_order,
+    translates,
+    while_saying,
+)
+from tfm.pipeline.attention_page.recorder import recording
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.model_io.loaded_model import LoadedModel, image_shape
+
+
+def attend_to_image(loaded: LoadedModel, file: Path, target: str | None, config: DecodingConfig) -> Reading:
+    """What the model attends to in an image when it is made to say `target`, or says what it finds itself.
+
+    Raises DataError for a model that reads text and for a file that is no image, RecipeError for a model without
+    attention, or a target where none is said.
+    """
+    check_attends(loaded)
+    if loaded.images is None:
+        raise DataError("reads text, not images", file=loaded.folder)
+    images = _one(file, loaded.images)
+    if not translates(loaded):
+        if target is not None:
+            raise RecipeError(f"--target: this model ({loaded.config.task}) says no words: omit it")
+        return _reading(loaded, file, images, None)
+    if target is None:
+        (found,) = hypotheses(loaded, images, config)
+    else:
+        found = checked(loaded, loaded.target_tokenizer.encode(target), target)
+    return _reading(loaded, file, images, found)
+
+
+def _one(file: Path, preparation: Preparation) -> RowImages:
+    """The image of a file as rows of images, of which there is one."""
+    store = ImageStore(preparation.pixels(file)[None], np.zeros(1, np.int64), preparation.statistics, {})
+    return RowImages(store, preparation)
+
+
+def _reading(loaded: LoadedModel, file: Path, images: RowImages, target: list[int] | None) -> Reading:
+    """One pass of the network over the image, and the weights of its attentions."""
+    image = _seen(loaded, images)
+    cells = tuple(
+        Token(f"row {row}, column {column}", False)
+        for row in range(1, image.rows + 1)
+        for column in range(1, image.columns + 1)
+    )
+    axes: dict[Kind, Axes] = {"encoder": Axes(cells, cells, ("",) * len(cells), ("queries", "keys"))}
+    batch = pairs_of_images(images.take(np.zeros(1, np.int64)), [target or []], images.preparation)
+    batch = batch.to(device_of(loaded))
+    with torch.inference_mode(), recording(loaded.model) as recorder:
+        layout = loaded.model.source_layout(batch.source, batch.source_lengths)
+        if target is None:
+            loaded.model.encode(batch.source, layout)
+        else:
+            loaded.model(batch.source, layout, batch.target_in, Layout.of(batch.target_lengths, batch.source.device))
+            axes |= while_saying(loaded, target, cells, an_image=True)
+        found = in_order(recorder.take(), PASSES[loaded.config.architecture].kind)
+    said = None if target is None else loaded.target_tokenizer.decode(target)
+    return Reading(str(file), said, {each.kind: axes[each.kind] for each in found}, found, image)
+
+
+def _seen(loaded: LoadedModel, images: RowImages) -> Image:
+    """The image as the network has it: rows and columns of tokens."""
+    shape = image_shape(images.preparation)
+    assert shape is not None
+    assert loaded.config.vision is not None
+    return Image(
+        images.take(np.zeros(1, np.int64))[0], *grid(loaded.config.vision, shape), token_side(loaded.config.vision)
+    )
