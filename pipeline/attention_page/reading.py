@@ -218,7 +218,7 @@ def _kind_in_pair(name: str) -> Kind:
 
 PASSES: dict[Architecture, Pass] = {
     "transformer": Pass(_read_pair, _kind_in_pair),
-    "recurrent": Pass(_read_pair, lambda name: "cross"),
+    "recurrent": Pass(_read_pair, lambda name: "encoder" if name.startswith("encoder") else "cross"),
     "decoder_only": Pass(_read_in_one, lambda name: "decoder"),
     "encoder_only": Pass(_read_whole, lambda name: "encoder"),
 }
