@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -14,23 +14,22 @@ from tfm.data.config import DataConfig
 from tfm.data.corpora.image_sources import images
 from tfm.data.corpora.portions import Corpus, Portion, apart
 from tfm.data.corpora.preflight import over_budget, preflight
-from tfm.data.corpora.references import Row, write_further
 from tfm.data.corpora.sources import describe, identity, resolve, rows
 from tfm.data.corpora.splits import unused_note
 from tfm.data.dataset.directions import Direction, Directions, factors
 from tfm.data.dataset.duplicate_keys import Keys
 from tfm.data.dataset.examples import Chunk, PairFilter, encode
-from tfm.data.dataset.image_examples import encode_images, write_pixels
-from tfm.data.dataset.store import IMAGES_FOLDER, TOKENIZER_FOLDER, load_split, write_about, write_split
+from tfm.data.dataset.image_examples import encode_images
+from tfm.data.dataset.split_files import write_files
+from tfm.data.dataset.store import IMAGES_FOLDER, TOKENIZER_FOLDER, load_split, write_about
 from tfm.data.dataset.unseen_labels import in_words, unseen
 from tfm.data.dataset.unwritable import Unwritable
 from tfm.data.dataset_report import MOST_SHOWN, CorpusCount, SplitCount, batches_line, make_report, tables
 from tfm.data.errors import DataError
 from tfm.data.image_config import ImagesConfig
 from tfm.data.images.augmentation import Augmentation
-from tfm.data.images.decoding import Shape
 from tfm.data.images.preparation import Preparation
-from tfm.data.images.store import ImageWriter, load_images, write_images
+from tfm.data.images.store import ImageWriter, load_images
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish, read_artifact
 from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.errors import RecipeError
@@ -141,16 +140,12 @@ def _encode(
     unwritable = None if training or tokenizers[1].names is not None else Unwritable(tokenizers[1])
     dropped = sieve.dropped if sieve else {}
     count = SplitCount(pairs_seen, sources_seen, targets_seen, dropped=dropped, unwritable=unwritable)
-    further: list[Row] = []
-    image_of_row: list[int] = []
-    with ExitStack() as writers:
-        writer = writers.enter_context(write_split(folder, texts=not training, words=tokenizers[1].names == "tags"))
-        pictures = None if data.images is None else writers.enter_context(_write_images(folder, data.images))
+    is_test = name not in ("train", "valid")
+    with write_files(folder, training=training, words=tokenizers[1].names == "tags", images=data.images) as written:
         for corpus in apart(corpora) if data.target_languages else corpora:
             count.corpora.append(CorpusCount(corpus))
-            for chunk in _chunks(
-                corpus, data, tokenizers, pictures, is_test=not training and name != "valid", drop=bool(sieve)
-            ):
+            refused = written.num_refused
+            for chunk in _chunks(corpus, data, tokenizers, written.images, is_test=is_test, drop=sieve is not None):
                 count.corpora[-1].read += len(chunk)
                 bar.advance(len(chunk))
                 if data.limits.cut_sources:
@@ -161,28 +156,15 @@ def _encode(
                     _check_budget(chunk, corpus, data.batch_tokens)
                 _check_tags(chunk, corpus)
                 count.add(chunk)
-                further += chunk.further or ()
-                extra = [np.full(len(chunk), corpus.weight)] if training else [chunk.source.texts, chunk.target.texts]
-                source, target = ((side.ids, side.lengths) for side in (chunk.source, chunk.target))
-                writer.write(source, target, *extra, words=chunk.source.words)
-                if pictures is not None:
-                    image_of_row += write_pixels(pictures, chunk.source.pixels or ())
-        if pictures is not None:
-            pictures.rows = np.array(image_of_row, np.int64)
-            count.images = pictures.report.as_json(stored=pictures.count)
-            if refused := pictures.report.num_captions:
-                count.dropped["image refused"] = refused
-                count.corpora[-1].read += refused
+                written.write(chunk, weight=corpus.weight if training else None)
+            count.corpora[-1].read += written.num_refused - refused
+        count.images = written.image_report()
+        if written.num_refused:
+            count.dropped["image refused"] = written.num_refused
         if not count.rows:
             why = ", ".join(f"{reason}: {pairs:,}" for reason, pairs in count.dropped.items() if pairs)
             raise DataError(f"no pair is left in the {name} split; dropped: {why or 'none'}; see data.limits")
-    write_further(folder, further)
     return count
-
-
-def _write_images(folder: Path, config: ImagesConfig) -> AbstractContextManager[ImageWriter]:
-    """What writes the images of a split."""
-    return write_images(folder / IMAGES_FOLDER, Shape(config.height, config.width, 3 if config.colour else 1))
 
 
 def _augmentation(config: ImagesConfig | None) -> Augmentation | None:

@@ -20,7 +20,6 @@ from tfm.data.dataset.split import Dataset, Split
 from tfm.model.build import Model, build, num_parameters
 from tfm.model.config import ModelConfig
 from tfm.model.layers.lora import adapt
-from tfm.model.vision.image_shape import no_fit, num_tokens
 from tfm.pipeline.artifacts.artifact import Plan
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
 from tfm.pipeline.errors import DataError, RecipeError
@@ -45,6 +44,7 @@ from tfm.pipeline.training.checks import (
     check_lora,
     check_one_vocabulary,
     check_room,
+    check_sources,
 )
 from tfm.pipeline.training.early_stopping import Figures, Heard, Validation
 from tfm.pipeline.training.initialization import begin, start_from
@@ -119,21 +119,10 @@ def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint 
 
 
 def context_of(session: Session, settings: Settings) -> TaskContext:
-    """What the task is made from. Raises RecipeError where the model reads images and the data are texts, or the other
-    way round, or where it cannot read images of their shape."""
-    data, vision = session.data, session.model.vision
-    image = image_shape(data.preparation)
-    if (image is None) != (vision is None):
-        has, needs = ("texts", "without") if image is None else ("images", "with")
-        raise RecipeError(f"the sources of the dataset are {has}: it needs a model {needs} model.vision")
-    tokens = 1
-    if image is not None and vision is not None:
-        if (reason := no_fit(vision, image)) is not None:
-            raise RecipeError(reason)
-        if session.config.layout == "flat":
-            raise RecipeError('training.layout = "flat" is for texts, and the sources of the dataset are images')
-        tokens = num_tokens(vision, image)
-    pair = load_pair(data.tokenizer_folder)
+    """What the task is made from. Raises RecipeError where the model does not read what the data are."""
+    image = image_shape(session.data.preparation)
+    tokens = check_sources(image, session.model.vision, session.config)
+    pair = load_pair(session.data.tokenizer_folder)
     return TaskContext(session.config, session.model, *pair, settings.batch_tokens, tokens)
 
 

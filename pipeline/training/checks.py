@@ -3,7 +3,8 @@
 import shutil
 from pathlib import Path
 
-from tfm.model.config import ONE_STACK, ModelConfig
+from tfm.model.config import ONE_STACK, ModelConfig, VisionConfig
+from tfm.model.vision.image_shape import ImageShape, no_fit, num_tokens
 from tfm.pipeline.config import KeepConfig, LoraConfig, TrainingConfig
 from tfm.pipeline.errors import CannotWrite, RecipeError
 from tfm.tokenizer.code_points import CodePoints
@@ -16,13 +17,22 @@ def check_batch_norm(normalization: str, config: TrainingConfig, num_processes: 
         raise RecipeError(reason)
 
 
-def check_lora(lora: LoraConfig | None, model: ModelConfig) -> None:
-    """Raise RecipeError where the model that adapters stand beside would not stay as it is."""
-    if lora is not None and model.normalization == "batch":
-        raise RecipeError(
-            'training.lora leaves the model as it is, and model.normalization = "batch" has statistics that change: '
-            "train it without adapters"
-        )
+def check_sources(image: ImageShape | None, vision: VisionConfig | None, config: TrainingConfig) -> int:
+    """How many tokens an image of a dataset is to a model; 1 where both are of texts.
+
+    image: the shape of the dataset's images; None: its sources are texts. Raises RecipeError where the model reads
+    images and the sources are texts, or the other way round, or where it cannot read images of this shape.
+    """
+    if image is None and vision is None:
+        return 1
+    if image is None or vision is None:
+        has, needs = ("texts", "without") if image is None else ("images", "with")
+        raise RecipeError(f"the sources of the dataset are {has}: it needs a model {needs} model.vision")
+    if (reason := no_fit(vision, image)) is not None:
+        raise RecipeError(reason)
+    if config.layout == "flat":
+        raise RecipeError('training.layout = "flat" is for texts, and the sources of the dataset are images')
+    return num_tokens(vision, image)
 
 
 def check_adaptive(has_tails: bool, config: TrainingConfig) -> None:

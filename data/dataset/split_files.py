@@ -1,0 +1,64 @@
+"""The files of one split, filled chunk by chunk: rows, images where sources are images, and further references."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tfm.data.corpora.references import Row, write_further
+from tfm.data.dataset.examples import Chunk
+from tfm.data.dataset.image_examples import write_pixels
+from tfm.data.dataset.store import IMAGES_FOLDER, SplitWriter, write_split
+from tfm.data.image_config import ImagesConfig
+from tfm.data.images.decoding import Shape
+from tfm.data.images.store import ImageWriter, write_images
+
+
+class SplitFiles:
+    """See `write_files`. images: what writes the images, where there are some."""
+
+    def __init__(self, rows: SplitWriter, images: ImageWriter | None) -> None:
+        self.images = images
+        self.further: list[Row] = []
+        self._rows = rows
+        self._image_of_row: list[int] = []
+
+    def write(self, chunk: Chunk, *, weight: float | None) -> None:
+        """Append the rows of a chunk: with their weight, as training data, or, without one, with their texts."""
+        extra = [chunk.source.texts, chunk.target.texts] if weight is None else [np.full(len(chunk), weight)]
+        source, target = ((side.ids, side.lengths) for side in (chunk.source, chunk.target))
+        self._rows.write(source, target, *extra, words=chunk.source.words)
+        self.further += chunk.further or ()
+        if self.images is not None:
+            self._image_of_row += write_pixels(self.images, chunk.source.pixels or ())
+
+    @property
+    def num_refused(self) -> int:
+        """How many captions were dropped so far with images that were refused."""
+        return 0 if self.images is None else self.images.report.num_captions
+
+    def image_report(self) -> dict[str, Any] | None:
+        """What became of the images, where there are some."""
+        return None if self.images is None else self.images.report.as_json(stored=self.images.count)
+
+    def finish(self) -> None:
+        """Say which image each row is of."""
+        if self.images is not None:
+            self.images.rows = np.array(self._image_of_row, np.int64)
+
+
+@contextmanager
+def write_files(folder: Path, *, training: bool, words: bool, images: ImagesConfig | None) -> Iterator[SplitFiles]:
+    """Write one split into a folder without holding it in memory. words: as for `write_split`."""
+    with ExitStack() as stack:
+        rows = stack.enter_context(write_split(folder, texts=not training, words=words))
+        pictures = None
+        if images is not None:
+            shape = Shape(images.height, images.width, 3 if images.colour else 1)
+            pictures = stack.enter_context(write_images(folder / IMAGES_FOLDER, shape))
+        files = SplitFiles(rows, pictures)
+        yield files
+        files.finish()
+    write_further(folder, files.further)
