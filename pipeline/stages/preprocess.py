@@ -26,7 +26,7 @@ from tfm.data.dataset.unseen_labels import in_words, unseen
 from tfm.data.dataset.unwritable import Unwritable
 from tfm.data.dataset_report import MOST_SHOWN, CorpusCount, SplitCount, batches_line, make_report, tables
 from tfm.data.errors import DataError
-from tfm.data.image_config import ImagesConfig
+from tfm.data.image_config import ImagesConfig, without_images
 from tfm.data.images.augmentation import Augmentation
 from tfm.data.images.preparation import Preparation
 from tfm.data.images.store import ImageWriter, load_images
@@ -46,7 +46,8 @@ def plan(data: DataConfig, tokenizer: Path, out: Path) -> Plan:
             for label, path, fingerprint in identity(corpus, online=data.online):
                 inputs[f"{name}: {label}"] = Input.of_value(fingerprint, None if path is None else str(path))
     # The order of the test sets counts: the first is the main one. Where data came from the network does not.
-    config: dict[str, JSON] = {"data": data.model_dump(mode="json", exclude={"online"}), "tests": list(splits.tests)}
+    described = without_images(data.model_dump(mode="json", exclude={"online"}))
+    config: dict[str, JSON] = {"data": described, "tests": list(splits.tests)}
     return Plan("preprocess", out, config, inputs, seed=None)
 
 

@@ -14,6 +14,7 @@ from tfm.data.corpora.portions import Corpus, Portion, apart
 from tfm.data.corpora.preflight import preflight
 from tfm.data.corpora.sources import describe, identity, open_lines, pairs, resolve
 from tfm.data.errors import DataError
+from tfm.data.image_config import without_images
 from tfm.data.lines import portions
 from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, publish
 from tfm.pipeline.artifacts.canonical_json import JSON
@@ -282,5 +283,5 @@ def _settings(corpus: Corpus) -> JSON:
     """What of a corpus changes the texts it gives."""
     if isinstance(corpus, Portion):
         return {**asdict(corpus.part), "corpora": [_settings(each) for each in corpus.corpora]}
-    settings: dict[str, JSON] = corpus.model_dump(mode="json", exclude={"weight", "epochs"})
+    settings: dict[str, JSON] = without_images(corpus.model_dump(mode="json", exclude={"weight", "epochs"}))
     return settings

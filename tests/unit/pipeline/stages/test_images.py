@@ -25,6 +25,7 @@ from tfm.data.dataset.image_examples import encode_images
 from tfm.data.dataset.split import Dataset, Split
 from tfm.data.dataset.store import load_dataset
 from tfm.data.errors import DataError
+from tfm.data.image_config import without_images
 from tfm.data.images.captioned_image import CaptionedImage
 from tfm.data.images.decoding import Pixels
 from tfm.pipeline.artifacts.artifact import open_artifact
@@ -306,6 +307,15 @@ def test_only_a_chunk_of_images_is_held_in_memory(tmp_path: Path, monkeypatch: p
 def save_words(folder: Path) -> Path:
     train(["a b"], TokenizerConfig(kind="word", vocab_size=20, min_frequency=1)).save(folder / "tokenizer.json")
     return folder
+
+
+def test_texts_are_described_as_before_there_were_images(tmp_path: Path) -> None:
+    text = {"source": str(tmp_path / "a"), "target": str(tmp_path / "b")}
+    found = without_images(DataConfig.model_validate({"train": text, "valid": text}).model_dump(mode="json"))
+    assert "images" not in found
+    assert not {"image", "classes"} & found["train"][0].keys()
+    seen = without_images(DataConfig.model_validate(config(tmp_path)).model_dump(mode="json"))
+    assert seen["images"]["height"] == 8
 
 
 def test_the_built_in_scenes(tmp_path: Path) -> None:
