@@ -120,7 +120,8 @@ class CorpusConfig(BaseModel):
     @classmethod
     def _labels(cls, given: object) -> object:
         """Without a target the labels of a folder of images are it."""
-        if isinstance(given, dict) and given.get("format") == "imagefolder" and "target" not in given:
+        said = isinstance(given, dict) and ("target" in given or given.get("references"))
+        if isinstance(given, dict) and given.get("format") == "imagefolder" and not said:
             return {**given, "target": "label"}
         return given
 

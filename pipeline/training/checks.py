@@ -17,6 +17,15 @@ def check_batch_norm(normalization: str, config: TrainingConfig, num_processes: 
         raise RecipeError(reason)
 
 
+def check_lora(lora: LoraConfig | None, model: ModelConfig) -> None:
+    """Raise RecipeError where the model that adapters stand beside would not stay as it is."""
+    if lora is not None and model.normalization == "batch":
+        raise RecipeError(
+            'training.lora leaves the model as it is, and model.normalization = "batch" has statistics that change: '
+            "train it without adapters"
+        )
+
+
 def check_sources(image: ImageShape | None, vision: VisionConfig | None, config: TrainingConfig) -> int:
     """How many tokens an image of a dataset is to a model; 1 where both are of texts.
 

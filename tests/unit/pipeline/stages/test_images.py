@@ -259,6 +259,22 @@ def test_in_a_test_set_it_is_an_error(tmp_path: Path) -> None:
     assert not (tmp_path / "dataset").exists()
 
 
+def test_captions_in_several_columns(tmp_path: Path) -> None:
+    data = config(tmp_path)
+    for name in ("train", "valid", "test"):
+        table = tmp_path / name / "metadata.jsonl"
+        rows_ = [json.loads(line) for line in table.read_text("utf-8").splitlines()]
+        lines = [json.dumps({"file_name": row["file_name"], "a": row["text"][0], "b": row["text"][1]}) for row in rows_]
+        table.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    before = [dataset_of(config(tmp_path / "lists"), tmp_path / "one")]
+    columns = {"format": "imagefolder", "references": ["a", "b"]}
+    parts = {name: {**columns, "path": str(tmp_path / name)} for name in ("train", "valid", "test")}
+    data |= {"train": parts["train"], "valid": parts["valid"], "tests": {"test": parts["test"]}}
+    found = dataset_of(data, tmp_path / "two")
+    assert [captions_of(each.train, each) for each in (*before, found)] == [captions_of(found.train, found)] * 2
+    assert found.tests["test"].further_references() == before[0].tests["test"].further_references()
+
+
 def test_size_and_skip_count_images(tmp_path: Path) -> None:
     data = config(tmp_path)
     data["train"] |= {"skip": 3, "size": 4}
