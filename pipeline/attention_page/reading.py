@@ -62,7 +62,10 @@ def attend(loaded: LoadedModel, source: str, target: str | None, config: Decodin
 
 
 def check_attends(loaded: LoadedModel) -> None:
-    """Raise RecipeError for a model without attention."""
+    """Raise RecipeError for a model without attention, or one whose texts have gaps."""
+    task = loaded.config.task
+    if ABILITIES[task].hides_spans:
+        raise RecipeError(f"{loaded.folder}: was trained for {task}: `tfm attend` shows the models that start from it")
     if not attentions(loaded.model):
         kind = loaded.config.architecture
         raise RecipeError(f"{loaded.folder}: this model has no attention (architecture {kind}): nothing to show")

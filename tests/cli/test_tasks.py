@@ -265,6 +265,9 @@ def test_an_encoder_and_decoder_are_trained_on_hidden_spans_and_then_on_labels_a
     refused = tfm("translate", "runs/spans", "the drill is old")
     assert refused.code == 65
     assert "was trained for span_corruption and does not translate: it is for starting other trainings" in refused.err
+    shown = tfm("attend", "runs/spans", "the drill is old", "--out", "a.html")
+    assert shown.code == 2
+    assert "was trained for span_corruption: `tfm attend` shows the models that start from it" in shown.err
     Path("some.txt").write_text("the drill is old\n\nthe red lamp is new <extra_id_0>\n", encoding="utf-8")
     of_text = tfm("evaluate", "--model", "runs/spans", "--reference", "some.txt", "--device", "cpu", "--json")
     assert of_text.code == 0, of_text.err
