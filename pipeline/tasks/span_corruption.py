@@ -67,7 +67,7 @@ class SpanCorruption(PairTask):
         return make_texts(split.target, rows)
 
     def loss(self, model: Any, batch: TextBatch) -> Loss:
-        """Label-smoothed cross-entropy of the targets, summed; what a row hides follows from (seed, step, row), and from
+        """Label-smoothed cross-entropy of the targets, summed; what a row hides follows from (seed, step, row) and from
         the place of its batch in the update."""
         return self.writing.loss(model, self.corrupted(batch, model.noise.draw()))
 
