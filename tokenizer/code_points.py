@@ -53,7 +53,7 @@ class CodePoints(Tokenizer):
             if not are_codes(named):
                 raise ValueError("its languages are not codes of ISO 639-3, each once")
             return cls(_normalizer_of(document["normalizer"]), named)
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise ValueError(
                 f"{file}: is not a tokenizer of code points ({' '.join(str(error).split()):.200})"
             ) from error
@@ -182,7 +182,7 @@ def _is_of_code_points(file: Path) -> bool:
         return False
     try:
         document = json.loads(file.read_bytes())
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     model = document.get("model") if isinstance(document, dict) else None
     return isinstance(model, dict) and model.get("type") == MODEL
