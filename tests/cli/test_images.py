@@ -38,9 +38,9 @@ encoder = { layers = 1, dim = 16, heads = 2, feed_forward_dim = 16 }
 decoder = { layers = 1, dim = 16, heads = 2, feed_forward_dim = 16 }
 
 [training]
-max_steps = 12
+max_steps = 8
 precision = "fp32"
-validation = { every_steps = 6, bleu = true }
+validation = { every_steps = 4, bleu = true }
 schedule = { name = "cosine", peak = 0.02, warmup_steps = 3 }
 
 [decoding]

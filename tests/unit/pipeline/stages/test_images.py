@@ -200,9 +200,9 @@ def images_of(split: Split) -> set[bytes]:
 
 def test_an_image_is_never_in_two_splits(tmp_path: Path) -> None:
     """Not through its captions, nor through a copy under another name."""
-    folder = write_folder(tmp_path / "all", 60)
+    folder = write_folder(tmp_path / "all", 24)
     table = (folder / "metadata.jsonl").read_text("utf-8").splitlines()
-    for number in range(0, 60, 2):
+    for number in range(0, 24, 2):
         (folder / f"copy-{number}.png").write_bytes((folder / f"{number}.png").read_bytes())
         line = {"file_name": f"copy-{number}.png", "text": f"Kopie {number}"}
         table.append(json.dumps(line))
@@ -211,18 +211,18 @@ def test_an_image_is_never_in_two_splits(tmp_path: Path) -> None:
     found = dataset_of(data, tmp_path / "shares")
     parts = [images_of(split) for split in (found.train, found.valid, found.tests["test"])]
     assert [len(each) for each in parts if each]
-    assert sum(map(len, parts)) == len(set.union(*parts)) == 60
+    assert sum(map(len, parts)) == len(set.union(*parts)) == 24
     report = json.loads((tmp_path / "shares/dataset/report.json").read_text())
     assert [each["sources"] for each in report["overlap"].values()] == [0, 0]
     assert "batches" not in report
     held: list[bytes] = []
-    for number in (1, 2, 3):
+    for number in (1, 2):
         fold = {**data, "valid": folder_of(folder), "tests": {"test": folder_of(folder)}}
-        fold["fold"] = FoldConfig(number=number, of=3)
+        fold["fold"] = FoldConfig(number=number, of=2)
         found = dataset_of(fold, tmp_path / f"fold {number}")
         assert not images_of(found.train) & images_of(found.valid)
         held += images_of(found.valid)
-    assert len(held) == len(set(held)) == 60
+    assert len(held) == len(set(held)) == 24
 
 
 def test_what_cannot_be_read_is_dropped_from_training_and_counted(tmp_path: Path) -> None:
