@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,32 @@ def prepare(folder: Path, trials: int) -> None:
     (folder / "s.toml").write_text(FILE.format(trials=trials), encoding="utf-8")
 
 
-def start(folder: Path, *words: str, stdout: int = subprocess.DEVNULL) -> "subprocess.Popen[bytes]":
-    command = [sys.executable, "-m", "tfm.cli.app", "search", "s.toml", *SETS, *words]
+DIES = """
+import os, signal, sys, threading
+from optuna.storages.journal import JournalFileBackend
+from tfm.cli.app import main
+
+_, lines, seconds, *words = sys.argv
+sys.argv = ["tfm", *words]
+append, written = JournalFileBackend.append_logs, []
+
+def append_and_count(self, logs):
+    append(self, logs)
+    written.extend(logs)
+    if len(written) >= int(lines):
+        threading.Timer(float(seconds), os.kill, (os.getpid(), signal.SIGKILL)).start()
+
+JournalFileBackend.append_logs = append_and_count
+main()
+"""
+"""The command, killed so many seconds after it has written so many lines: an onlooker may be too late to see them."""
+
+
+def start(
+    folder: Path, *words: str, stdout: int = subprocess.DEVNULL, dies: Sequence[float] = ()
+) -> "subprocess.Popen[bytes]":
+    program = ["-c", DIES, *map(str, dies)] if dies else ["-m", "tfm.cli.app"]
+    command = [sys.executable, *program, "search", "s.toml", *SETS, *words]
     environment = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "PATH": "/usr/bin:/bin"}
     return subprocess.Popen(command, cwd=folder, env=environment, stdout=stdout, stderr=subprocess.PIPE)
 
@@ -73,14 +98,9 @@ def test_killed_twenty_times_it_finds_what_it_would_have_found(tmp_path: Path, r
     expected = finish(one)
     written, draw = num_written(one), random.Random(5)
     for _ in range(KILLS):  # by what it has written down, so that a fast machine is not done before
-        before, more = num_written(other), draw.randint(1, written // KILLS)
-        process = start(other)
-        while process.poll() is None and num_written(other) < before + more:
-            time.sleep(0.005)
-        time.sleep(draw.uniform(0, 0.1))
-        assert process.poll() is None
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
+        process = start(other, dies=(draw.randint(1, written // KILLS), draw.uniform(0, 0.1)))
+        _, err = process.communicate(timeout=600)
+        assert process.returncode == -signal.SIGKILL, err.decode()
     assert said(finish(other)) == said(expected)
     record_property("kills", KILLS)
 
