@@ -131,6 +131,8 @@ def test_the_best_is_finished_and_its_tests_scored(recipe: Path) -> None:
         ('"data.path" = { choices = ["a"] }', "figures of different texts do not compare"),
         ('"tokenizer.vocab_size" = { values = [40, 80] }', "with another vocabulary the loss is by other pieces"),
         ('"decoding.beam" = { values = [1, 2] }', "has no effect on the loss of validation"),
+        ('"training.validation.every_steps" = { values = [1, 2] }', "it decides what is validated, and when"),
+        ('"data.limits.max_length" = { values = [9, 99] }', "it decides which validation texts count"),
         ('"evaluation.samples" = { values = [1, 2] }', "cannot be varied: it says how the tests are scored"),
     ],
 )

@@ -77,10 +77,11 @@ def test_other_pieces_are_drawn_after_the_language_as_without_it(plain: Tokenize
     assert (sampler is None) == (without is None)
     if sampler is None or without is None:
         return
-    to_hindi = sampler(*made.towards("hin").encode_flat(TEXTS), keys)
     as_ever = without(*plain.encode_flat(TEXTS), keys)
-    rows, expected = (np.split(ids, np.cumsum(lengths)[:-1]) for ids, lengths in (to_hindi, as_ever))
-    for row, pieces in zip(rows, expected, strict=True):
-        assert row.tolist() == ([made.languages["hin"], *pieces.tolist()] if len(pieces) else [])
+    for language, token in made.languages.items():
+        led = sampler(*made.towards(language).encode_flat(TEXTS), keys)
+        rows, expected = (np.split(ids, np.cumsum(lengths)[:-1]) for ids, lengths in (led, as_ever))
+        for row, pieces in zip(rows, expected, strict=True):
+            assert row.tolist() == ([token, *pieces.tolist()] if len(pieces) else [])
     alone = sampler(*made.encode_flat(TEXTS), keys)  # targets have no language
     assert [each.tolist() for each in alone] == [each.tolist() for each in as_ever]

@@ -124,6 +124,17 @@ def test_nothing_left_out_is_the_tokenizer_itself_and_whatever_is_drawn_spells_t
 
 
 @pytest.mark.parametrize("made", [BPE, UNIGRAM], ids=["bpe", "unigram"])
+def test_a_word_that_a_row_has_again_is_drawn_again(made: Tokenizer) -> None:
+    sampler = made.sampler(bpe_dropout=0.3, unigram_alpha=0.1)
+    assert sampler is not None
+    (row,) = drawn(sampler, made, ["low" + " lower" * 20])
+    _, *words = "|".join(map(made.piece, row)).split(" ")
+    drawn_words = [word.strip("|") for word in words]
+    assert [word.replace("|", "") for word in drawn_words] == ["low", *["lower"] * 20]
+    assert len({*drawn_words[1:]}) > 1
+
+
+@pytest.mark.parametrize("made", [BPE, UNIGRAM], ids=["bpe", "unigram"])
 def test_what_a_row_becomes_is_its_key_alone(made: Tokenizer) -> None:
     def sampler() -> Sampler:
         found = made.sampler(bpe_dropout=0.3, unigram_alpha=0.1)

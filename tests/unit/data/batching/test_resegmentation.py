@@ -46,17 +46,24 @@ def test_a_side_without_a_sampler_and_a_text_that_would_be_too_long_keep_their_p
     plain = list(zip(SPLIT.source.lists(), SPLIT.target.lists(), strict=True))
     assert pieces(replace(BOTH, target=None), rows, 1) != plain
     assert [target for _, target in pieces(replace(BOTH, target=None), rows, 1)] == SPLIT.target.lists()
-    longest = int(SPLIT.source_lengths.max()) + 2
-    free, limited = pieces(BOTH, rows, 1), pieces(replace(BOTH, longest=longest), rows, 1)
-    kept = 0
-    for pair, of_free, of_limited in zip(plain, free, limited, strict=True):
-        for before, after, found in zip(pair, of_free, of_limited, strict=True):
-            assert found == (before if len(after) + 1 > longest else after)
-            kept += len(after) + 1 > longest
-    assert 0 < kept < 2 * len(rows)
+    free, all_kept = pieces(BOTH, rows, 1), []
+    for longest in range(int(SPLIT.source_lengths.max()) + 1, max(len(after) for pair in free for after in pair) + 1):
+        limited, kept = pieces(replace(BOTH, longest=longest), rows, 1), 0
+        for pair, of_free, of_limited in zip(plain, free, limited, strict=True):
+            for before, after, found in zip(pair, of_free, of_limited, strict=True):
+                assert found == (before if len(after) + 1 > longest else after)
+                kept += len(after) + 1 > longest
+        all_kept.append(kept)
+    assert 0 < all_kept[-1] < all_kept[0] < 2 * len(rows)
 
 
-@pytest.mark.parametrize("budget", [20, 45, 100, 10**6])
+def test_a_text_that_is_on_both_sides_of_a_row_is_drawn_twice() -> None:
+    same = Split(SPLIT.source, SPLIT.source, np.ones(len(TEXTS)))
+    (part,) = BOTH.parts(same, np.arange(len(TEXTS)), 7)
+    assert part.source.lists() != part.target.lists()
+
+
+@pytest.mark.parametrize("budget", [*range(20, 60, 3), 100, 10**6])
 def test_parts_hold_each_row_once_and_keep_to_the_budget(budget: int) -> None:
     how, rows = replace(BOTH, longest=20, budget=budget), list(range(len(TEXTS)))
     parts = list(how.parts(SPLIT, np.array(rows), 1))

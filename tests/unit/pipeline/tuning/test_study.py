@@ -63,8 +63,16 @@ def test_limits_count_all_workers(tmp_path: Path) -> None:
         assert mine is not None
         mine.trial.set_user_attr("updates", 500)
     assert found.over() == "500 updates"
+    mine.trial.set_user_attr("updates", 499)
+    mine.trial.set_user_attr("seconds", 3599.0)
+    assert found.over() is None
     mine.trial.set_user_attr("seconds", 3600.0)
     assert found.over() == "1 hours"
+
+
+def test_samplers_and_pruners_are_told_which_figure_is_the_better(tmp_path: Path) -> None:
+    for metric, direction in (("loss", "MINIMIZE"), ("perplexity", "MINIMIZE"), ("accuracy", "MAXIMIZE")):
+        assert opened(tmp_path / metric, metric=metric).study.direction.name == direction
 
 
 def test_finished_trials_stand_from_best_to_worst(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """What a trial keeps of its validations, when it is pruned, what stays of it on disk. The trainings are played."""
 
+import io
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -11,11 +13,14 @@ from typing import Any
 import optuna
 import pytest
 
+from tfm.pipeline.recipes.recipe import Recipe
 from tfm.pipeline.training.early_stopping import Validation
+from tfm.pipeline.tuning import trial
 from tfm.pipeline.tuning.config import SearchConfig
 from tfm.pipeline.tuning.space import parameters_of
 from tfm.pipeline.tuning.study import SAME, Claimed, Trials, open_trials
-from tfm.pipeline.tuning.trial import BEHIND, FINISHED, PRUNED, Account, _Pruned, bound_disk
+from tfm.pipeline.tuning.trial import BEHIND, FAILED, FINISHED, PRUNED, Account, _Pruned, bound_disk
+from tfm.pipeline.tuning.trial_log import TrialLog
 
 LAST = 9  # validations of a training that is not pruned
 STEPS = 10  # updates from one to the next
@@ -171,6 +176,50 @@ def test_validations_are_counted_once_and_those_without_a_figure_left_out(tmp_pa
     kept = trials.all()[0]
     assert kept.intermediate_values == {1: 3.0, 3: 2.0, 4: 1.0}
     assert (kept.user_attrs["updates"], kept.user_attrs["updates_of"]) == (50, {"0-4": 40, "0-5": 10})
+
+
+def test_a_validation_from_before_a_kill_prunes_nothing(tmp_path: Path) -> None:
+    """Heard again, it is not the newest: the training has gone on since, and was not behind then."""
+    trials = played(tmp_path, pruning="median")
+    for _ in range(5):
+        with trials.claim() as claimed:
+            assert claimed is not None
+            train(trials, claimed, [1.0] * LAST)
+    with trials.claim() as claimed:
+        assert claimed is not None
+        claimed.trial.set_user_attr("validated", [STEPS * number for number in range(1, 6)])
+    with trials.claim() as again:
+        assert again is not None
+        account = Account(trials, again)
+        account.begin("0", is_first=True)
+        for number in (3, 4):
+            account.hear(validation(number, 9.0), False)
+        with pytest.raises(_Pruned):
+            account.hear(validation(5, 9.0), False)
+
+
+@pytest.mark.parametrize(
+    ("figures", "expected"),
+    [
+        ([3.0, 1.0], (FINISHED, "", 2.0)),
+        ([math.inf, 1.0], (FAILED, "its loss of validation is inf", None)),
+        ([1.0, math.nan], (FAILED, "its loss of validation is nan", None)),
+    ],
+)
+def test_the_mean_over_seeds_counts_and_what_is_not_finite_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, figures: list[float], expected: tuple[str, str, float | None]
+) -> None:
+    recipe = Recipe.model_validate({"name": "0000", "data": {"path": "corpus"}, "training": {"max_steps": 5}})
+    left = iter(figures)
+    monkeypatch.setattr(trial, "recipe_of", lambda *given: recipe)
+    monkeypatch.setattr(trial, "_prepare", lambda *given: None)
+    monkeypatch.setattr(trial, "_train", lambda *given: next(left))
+    trials = played(tmp_path, repeats=2)
+    with trials.claim() as claimed:
+        assert claimed is not None
+        outcome = trial.run_trial(trials, claimed, Path("b"), (), command=(), log=TrialLog(io.StringIO()))
+    assert (outcome.ended, outcome.reason, outcome.value) == expected
+    assert trials.all()[0].value == expected[2]
 
 
 def test_what_is_not_among_the_best_leaves_no_model(tmp_path: Path) -> None:
