@@ -170,5 +170,5 @@ def _different(write: Callable[[], tuple[str, str]], split: str, size: int) -> I
             )
 
 
-# (split, size, seed, and what data.corpus_config.PARAMETERS says) -> pairs
+# (split, size, seed, and what data.config.PARAMETERS says) -> pairs
 PROGRAMS: Mapping[str, Callable[..., Iterator[tuple[str, str]]]] = {"addition": additions, "programs": programs}
