@@ -37,10 +37,13 @@ from tfm.pipeline.runtime.progress import Bar, Reporter
 from tfm.tokenizer.special import token_of
 from tfm.tokenizer.tokenizer import Tokenizer, save_pair
 
+TOKENIZER_MAKERS = ("tokenize", "train")
+"""A model has a tokenizer too: one that was imported has it from elsewhere."""
+
 
 def plan(data: DataConfig, tokenizer: Path, out: Path) -> Plan:
     """What `preprocess` will make, from what. Raises DataError where a corpus is not there."""
-    inputs, splits = {"tokenizer": Input.of_artifact(tokenizer, "tokenize")}, resolve(data)
+    inputs, splits = {"tokenizer": Input.of_artifact(tokenizer, TOKENIZER_MAKERS)}, resolve(data)
     for name, corpora in splits.all().items():
         for corpus in corpora:
             for label, path, fingerprint in identity(corpus, online=data.online):

@@ -54,6 +54,7 @@ from tfm.pipeline.training.num_updates import agree_on_end
 from tfm.pipeline.training.optimizers import make_optimizer
 from tfm.pipeline.training.recipe_warnings import doubts
 from tfm.pipeline.training.update import Gradients
+from tfm.tokenizer.foreign.sentencepiece import numbered_alike
 from tfm.tokenizer.tokenizer import Tokenizer
 
 NOT_RESEGMENTED = "tags and word vectors belong to words, and windows (model.block) to one text, of given pieces"
@@ -132,7 +133,7 @@ def check(session: Session, about: TaskContext) -> None:
     check_lora(session.config.lora, session.model)
     check_batch_norm(session.model.normalization, session.config, session.world.size)
     check_adaptive(session.model.has_tails, session.config)
-    check_one_vocabulary(session.model, shared=about.source is about.target)
+    check_one_vocabulary(session.model, shared=numbered_alike(about.source, about.target))
     check_characters(session.model, about.source, about.target, flat=session.config.layout == "flat")
 
 

@@ -32,8 +32,12 @@ def test_an_imported_model_translates_scores_attends_and_starts_a_training(
     assert page.code == 0, page.err
     assert tfm("inspect", back).code == 0
 
+    pairs = {split: (corpora / f"{split}.de", corpora / f"{split}.en") for split in ("train", "valid", "test")}
+    data = [word for split, files in pairs.items() for word in (f"--{split}", *files)]
+    encoded = tfm("preprocess", *data, "--tokenizer", back, "--batch-tokens", "256", "--out", tmp_path / "dataset")
+    assert encoded.code == 0, encoded.err
     trained = tfm(
-        *("train", "--data", stages.folder / "dataset", "--init-from", back, "--max-steps", "2"),
+        *("train", "--data", tmp_path / "dataset", "--init-from", back, "--max-steps", "2"),
         *("--device", "cpu", "--out", tmp_path / "run"),
     )
     assert trained.code == 0, trained.err

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tfm.tokenizer.special import UNK
+from tfm.tokenizer.tokenizer import Tokenizer
 
 NORMAL, USER_DEFINED = 1, 4
 UNIGRAM = 1
@@ -97,6 +98,14 @@ def as_document(model: SentencePiece, pieces: list[str], roles: Mapping[str, str
         },
         "model": {"type": "Unigram", "unk_id": pieces.index(UNK), "vocab": vocab, "byte_fallback": False},
     }
+
+
+def numbered_alike(one: Tokenizer, other: Tokenizer) -> bool:
+    """Whether each id is the same piece in both, though they may split texts differently, as Marian's two do."""
+    if one is other or one.vocab_size != other.vocab_size:
+        return one is other
+    numbers = range(one.vocab_size)
+    return all(one.piece(each).removeprefix(OTHER) == other.piece(each).removeprefix(OTHER) for each in numbers)
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, Any]]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.tiny_model import TEXTS
-from tfm.tokenizer.foreign.sentencepiece import OTHER, as_document, read_model
+from tfm.tokenizer.foreign.sentencepiece import OTHER, SentencePiece, as_document, numbered_alike, read_model
 from tfm.tokenizer.special import EOS, PAD, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -56,6 +56,11 @@ def test_pieces_that_the_model_does_not_have_are_in_no_text_and_decoded_as_they_
     pieces = [PAD, UNK, "<s>", EOS, *own, "▁Meer", "Q"]
     roles = {each: each for each in pieces[:4]}
     ours = Tokenizer.of_json(json.dumps(as_document(read_model(data), pieces, roles)))
+    other = as_document(SentencePiece({"Q": -1.0, "▁Meer": -2.0}, b"", True), pieces, roles)
+    assert numbered_alike(ours, Tokenizer.of_json(json.dumps(other)))
+    other = as_document(read_model(data), [*pieces[:-1], "R"], roles)
+    assert not numbered_alike(ours, Tokenizer.of_json(json.dumps(other)))
+    assert not numbered_alike(ours, Tokenizer.of_json(json.dumps(as_document(read_model(data), pieces[:-1], roles))))
     assert ours.decode([len(pieces) - 2, len(pieces) - 1]) == "MeerQ"
     assert ours.piece(len(pieces) - 1) == OTHER + "Q"
     assert len(pieces) - 1 not in ours.encode("Q a Meer Q")
