@@ -18,7 +18,7 @@ def preprocess(
     valid: Annotated[Pair | None, typer.Option("--valid", metavar="SRC TGT", help="Aligned validation files.")] = None,
     test: Annotated[Pair | None, typer.Option("--test", metavar="SRC TGT", help="Aligned test files.")] = None,
     tokenizer: Annotated[
-        Path | None, typer.Option("--tokenizer", metavar="DIR", help="The tokenizer that `tfm tokenize` made, or a model.")
+        Path | None, typer.Option("--tokenizer", metavar="DIR", help="What `tfm tokenize` made, or a model.")
     ] = None,
     batch_tokens: Annotated[
         int | None,
