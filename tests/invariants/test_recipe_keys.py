@@ -184,7 +184,7 @@ SHOWN: dict[str, str] = {
     "model.vision": "tests/unit/model/vision/test_vision_config.py",
     "training": "tests/unit/pipeline/training/test_loop.py",
     "training.bpe_dropout": "tests/unit/tokenizer/test_sampled.py",
-    "training.lora": "tests/unit/model/layers/test_lora.py",
+    "training.lora": "tests/unit/pipeline/training/test_lora_training.py",
     "training.unigram_alpha": "tests/unit/tokenizer/test_sampled.py",
     "training.label_smoothing": "tests/unit/pipeline/tasks/test_losses.py",
     "training.device": "tests/unit/pipeline/runtime/test_devices.py",
