@@ -128,7 +128,8 @@ def test_a_merged_network_is_the_adapted_one(changes):
     assert decode(network, sources, config) == decode(plain.model, sources, config)
 
 
-def test_float32_paths_of_decoding_see_the_adapters():
+@pytest.mark.parametrize("batch", [64, pytest.param(1, marks=pytest.mark.slow)])
+def test_float32_paths_of_decoding_see_the_adapters(batch):
     loaded, plain = (tiny_model() for _ in range(2))
     adapt(loaded.model, 3, 6.0, ["query_key_value", "inner", "outer", "output"], seed=5)
     with torch.no_grad():
@@ -137,9 +138,9 @@ def test_float32_paths_of_decoding_see_the_adapters():
                 each.normal_(std=0.3)
     plain.model.load_state_dict(with_adapters(*parted(loaded.model.state_dict()), 2.0))
     sources = loaded.source_tokenizer.encode_batch(TEXTS * 4)
-    for config in (DecodingConfig(beam=1, max_length=9), DecodingConfig(beam=1, max_length=9, batch_sentences=1)):
-        found, wanted = (decode(each.model.eval(), sources, config) for each in (loaded, plain))
-        assert [one[0].ids for one in found] == [one[0].ids for one in wanted]
+    config = DecodingConfig(beam=1, max_length=9, batch_sentences=batch)
+    found, wanted = (decode(each.model.eval(), sources, config) for each in (loaded, plain))
+    assert [one[0].ids for one in found] == [one[0].ids for one in wanted]
 
 
 def test_products_that_are_not_there_are_named():

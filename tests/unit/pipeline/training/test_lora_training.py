@@ -110,7 +110,10 @@ def test_a_checkpoint_holds_of_the_optimiser_what_adapters_need(adapted):
     assert names == {"a", "b"}
 
 
-@pytest.mark.parametrize("more", [{}, {"ema": 0.9, "keep": {"last": 2, "average": "last"}, "precision": "bf16"}])
+AVERAGED = {"ema": 0.9, "keep": {"last": 2, "average": "last"}, "precision": "bf16"}
+
+
+@pytest.mark.parametrize("more", [{}, pytest.param(AVERAGED, marks=pytest.mark.slow)])
 def test_stopped_and_resumed_is_the_same(dataset, first, tmp_path, more):
     config = config_of(first, lora=LORA, save_every=2, **more)
     run(dataset, tmp_path / "straight", config)
