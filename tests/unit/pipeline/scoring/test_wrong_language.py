@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from random import Random
 
 import pytest
 
@@ -77,3 +78,26 @@ def test_the_rate_counts_texts_in_other_languages_and_none_without_a_language(id
     score = wrong_language(hypotheses, asked, identifier)
     assert score.score == 25
     assert score.signature.startswith("languages:deu+eng+hin|char-3-grams|")
+
+
+def test_the_language_is_that_of_the_formula_written_out() -> None:
+    """Languages of the same three letters, one with much less text than the other."""
+    draw = Random(3)
+    texts = {
+        name: ["".join(draw.choices("abc", weights, k=6)) for _ in range(size)]
+        for name, weights, size in (("one", (5, 2, 1), 4), ("two", (2, 3, 3), 60))
+    }
+    counts = {name: Counter(gram for text in some for gram in grams(text)) for name, some in texts.items()}
+    size = len({gram for seen in counts.values() for gram in seen})
+
+    def log_p(name: str, text: str) -> float:
+        seen = counts[name]
+        known = [gram for gram in grams(text) if any(gram in each for each in counts.values())]
+        return math.fsum(math.log((seen[gram] + 1) / (seen.total() + size)) for gram in known)
+
+    identifier, found = LanguageIdentifier(texts), set()
+    for text in ("".join(draw.choices("abc", k=6)) for _ in range(300)):
+        expected = "one" if log_p("one", text) > log_p("two", text) else "two"
+        assert identifier.language_of(text) == expected
+        found.add(expected)
+    assert found == {"one", "two"}
