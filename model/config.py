@@ -1,11 +1,12 @@
 """The [model] part of a recipe: the parts of the network.
 
-The keys are in `config_fields.py`, the checks for incompatible values in `config_checks.py`.
+The keys are in `config_fields.py`, those of its tables in `config_tables.py`, the checks for incompatible values in
+`config_checks/`.
 """
 
 from pydantic import model_validator
 
-from tfm.model.config_checks import first_problem
+from tfm.model.config_checks.registry import first_problem
 from tfm.model.config_fields import (
     CONVOLUTION_WINDOW,
     EMBEDS,
@@ -14,12 +15,7 @@ from tfm.model.config_fields import (
     SEES,
     SPELLS,
     Activation,
-    AdaptiveConfig,
     Architecture,
-    CanineConfig,
-    Cell,
-    DropoutConfig,
-    GridPositions,
     Mixing,
     ModelFields,
     Norm,
@@ -27,13 +23,20 @@ from tfm.model.config_fields import (
     Pooling,
     Positions,
     PositionsJoin,
-    RecurrentAttention,
-    RecurrentConfig,
     Score,
-    SpanCorruptionConfig,
-    StackConfig,
     Task,
     Tie,
+)
+from tfm.model.config_tables import (
+    AdaptiveConfig,
+    CanineConfig,
+    Cell,
+    DropoutConfig,
+    GridPositions,
+    RecurrentAttention,
+    RecurrentConfig,
+    SpanCorruptionConfig,
+    StackConfig,
     VisionConfig,
     VisionEncoder,
     WordVectorsConfig,

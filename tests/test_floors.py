@@ -39,7 +39,7 @@ FOLDERS = {
             "word_vectors",
         ),
         *("layers", "cpu_kernels"),
-        *("masks", "layout", "config", "config_checks", "config_fields"),
+        *("masks", "layout", "config", "config_checks", "config_fields", "config_tables"),
     ),
     "data": (
         *("dataset_report", "batching", "dataset", "corpora", "images", "formats", "synthetic", "artifact_tokenizers"),

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tfm.model.config_fields import VisionConfig
+from tfm.model.config_tables import VisionConfig
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tfm.model import config_checks
 from tfm.model.config import ModelConfig
-from tfm.model.config_checks import CHECKS, Check, first_problem
+from tfm.model.config_checks import architectures, embeddings, positions, sources
+from tfm.model.config_checks.registry import CHECKS, Check, first_problem
 from tfm.model.config_fields import ModelFields
 
 VECTORS = {"source_vectors": "vectors.txt"}
@@ -92,6 +92,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "no softmax over many pieces",
     ),
     "adaptive_tie": ({"adaptive": {**TAILS, "inputs": False}}, "needs embeddings of the same clusters"),
+    "adaptive_bias": ({"tie": "embeddings", "output_bias": True, "adaptive": TAILS}, "no bias of each piece"),
     "adaptive_widths": ({"embedding_dim": 15, "adaptive": TAILS}, "embeddings 15 wide have no width left"),
 }
 
@@ -99,8 +100,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 def test_every_check_is_in_the_list_and_has_an_example() -> None:
     written = {
         name
-        for name, each in inspect.getmembers(config_checks, inspect.isfunction)
-        if each.__module__ == config_checks.__name__ and each is not first_problem
+        for module in (architectures, embeddings, positions, sources)
+        for name, each in inspect.getmembers(module, inspect.isfunction)
+        if each.__module__ == module.__name__
     }
     assert written == {check.__name__ for check in CHECKS} == set(REFUSED)
     assert len(CHECKS) == len(REFUSED)

@@ -1,0 +1,85 @@
+"""What goes together with an architecture and its task."""
+
+from tfm.model.config_fields import LEARNS, ModelFields
+from tfm.model.config_tables import RecurrentConfig, SpanCorruptionConfig, WordVectorsConfig
+
+# Architecture and task
+
+
+def task_of_architecture(config: ModelFields) -> str | None:
+    if config.task in LEARNS[config.architecture]:
+        return None
+    able = " or ".join(f'"{task}"' for task in LEARNS[config.architecture])
+    return f'architecture = "{config.architecture}" is for {able}, not "{config.task}": set model.task'
+
+
+def block_of_language_models(config: ModelFields) -> str | None:
+    if config.block is not None and config.task != "language_model":
+        return f'block is for task = "language_model", not "{config.task}"'
+    return None
+
+
+def block_within_max_length(config: ModelFields) -> str | None:
+    if config.block is not None and config.block > config.max_length:
+        return f"block ({config.block}) exceeds max_length ({config.max_length})"
+    return None
+
+
+# Recurrent models
+
+
+def recurrent_table(config: ModelFields) -> str | None:
+    if config.architecture == "recurrent":
+        return None
+    wanted = config.recurrent
+    taken = RecurrentConfig(cell=wanted.cell) if config.mixing == "recurrent" else RecurrentConfig()
+    if wanted != taken:
+        return 'model.recurrent is for architecture = "recurrent"; mixing = "recurrent" only uses its cell'
+    return None
+
+
+def recurrent_directions(config: ModelFields) -> str | None:
+    if config.architecture != "recurrent" or not config.recurrent.bidirectional:
+        return None
+    if config.recurrent.reverse_source:
+        return "recurrent.bidirectional reads in both directions: recurrent.reverse_source has no effect on that"
+    if config.encoder.dim % 2:
+        return f"recurrent.bidirectional halves encoder.dim, and {config.encoder.dim} is odd"
+    return None
+
+
+def recurrent_positions(config: ModelFields) -> str | None:
+    if config.architecture != "recurrent":
+        return None
+    if config.positions not in ("none", "sinusoidal"):
+        return f'architecture = "recurrent" does not need positions = "{config.positions}": it reads in order'
+    if config.positions_join != "add":
+        return 'architecture = "recurrent" has no positions for positions_join = "concatenate"'
+    return None
+
+
+# Word vectors
+
+
+def word_vectors_table(config: ModelFields) -> str | None:
+    if config.task != "word_vectors" and config.word_vectors != WordVectorsConfig():
+        return 'model.word_vectors is for architecture = "skip_gram" or "cbow"'
+    return None
+
+
+def word_vectors_without_clusters(config: ModelFields) -> str | None:
+    if config.task == "word_vectors" and config.adaptive is not None:
+        return (
+            f'architecture = "{config.architecture}" has no adaptive softmax; with word_vectors.negatives a '
+            "large vocabulary costs no more than a small one"
+        )
+    return None
+
+
+# Span corruption
+
+
+def span_corruption_table(config: ModelFields) -> str | None:
+    if config.task != "span_corruption" and config.span_corruption != SpanCorruptionConfig():
+        return f'model.span_corruption is for task = "span_corruption", not "{config.task}"'
+    return None

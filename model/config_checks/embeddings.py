@@ -1,0 +1,104 @@
+"""What goes together in embeddings and the output layer: word vectors, the adaptive softmax, widths."""
+
+from tfm.model.config_fields import EMBEDS, ONE_STACK, SAYS_PIECES, ModelFields
+from tfm.model.config_tables import StackConfig
+
+# Embeddings that start from word vectors
+
+
+def vectors_of_an_embedding(config: ModelFields) -> str | None:
+    reads = EMBEDS.get(config.architecture, ("source", "target"))
+    for side in config.sides_with_vectors:
+        if side not in reads:
+            return f'architecture = "{config.architecture}" has no separate {side} embedding: give {reads[0]}_vectors'
+    return None
+
+
+def vectors_of_one_embedding(config: ModelFields) -> str | None:
+    if len(config.sides_with_vectors) == 2 and config.tie in ("embeddings", "all"):
+        return f'tie = "{config.tie}" shares one embedding: give source_vectors or target_vectors, not both'
+    return None
+
+
+def vectors_of_one_width(config: ModelFields) -> str | None:
+    sides = config.sides_with_vectors
+    if sides and config.adaptive is not None and config.adaptive.inputs:
+        return f"{sides[0]}_vectors have one width for all pieces, but adaptive.inputs = true makes rare ones narrower"
+    return None
+
+
+def frozen_vectors_are_given(config: ModelFields) -> str | None:
+    if config.freeze_vectors and not config.sides_with_vectors:
+        return "freeze_vectors needs embeddings that start from source_vectors or target_vectors"
+    return None
+
+
+def frozen_vectors_not_of_the_output(config: ModelFields) -> str | None:
+    one_table = config.architecture in ONE_STACK or config.tie in ("embeddings", "all")
+    tied = config.task in SAYS_PIECES and config.tie in ("output", "all")
+    if tied and config.frozen_sides and (one_table or "target" in config.frozen_sides):
+        return (
+            f'freeze_vectors with tie = "{config.tie}" would freeze the output layer too, which is the same table: '
+            'set tie to "embeddings" or "none"'
+        )
+    return None
+
+
+# The adaptive softmax
+
+
+def adaptive_task(config: ModelFields) -> str | None:
+    if config.adaptive is not None and config.task not in SAYS_PIECES:
+        return (
+            f'adaptive is for model.task = {" or ".join(map(repr, SAYS_PIECES))}, not "{config.task}": there is no '
+            "softmax over many pieces in it"
+        )
+    return None
+
+
+def adaptive_tie(config: ModelFields) -> str | None:
+    if config.adaptive is not None and config.tie in ("output", "all") and not config.adaptive.inputs:
+        return (
+            f'tie = "{config.tie}" needs embeddings of the same clusters as the output: adaptive.inputs = true, or '
+            'tie = "embeddings" or "none"'
+        )
+    return None
+
+
+def adaptive_bias(config: ModelFields) -> str | None:
+    if config.adaptive is not None and config.output_bias:
+        return "adaptive has no bias of each piece: omit output_bias"
+    return None
+
+
+def adaptive_widths(config: ModelFields) -> str | None:
+    if config.adaptive is None:
+        return None
+    stacks = {"encoder_only": (config.encoder,), "decoder_only": (config.decoder,)}
+    both = (config.encoder, config.decoder) if config.vision is None else (config.decoder,)
+    for stack in stacks.get(config.architecture, both):
+        width, factor = config.embedding_dim or stack.dim, config.adaptive.factor
+        if width < factor ** len(config.adaptive.cutoffs):
+            return (
+                f"adaptive: {len(config.adaptive.cutoffs)} times divided by factor {factor}, embeddings {width} wide "
+                "have no width left: fewer cutoffs, or a smaller factor"
+            )
+    return None
+
+
+# Widths
+
+
+def heads_divide_dim(config: ModelFields) -> str | None:
+    for side in config.attending_sides:
+        stack: StackConfig = getattr(config, side)
+        if stack.dim % stack.heads and None in (stack.key_dim, stack.value_dim):
+            return f"{side}: heads ({stack.heads}) must divide dim ({stack.dim})"
+    return None
+
+
+def tied_embeddings_of_one_width(config: ModelFields) -> str | None:
+    two = config.architecture not in ONE_STACK and config.tie in ("embeddings", "all")
+    if two and config.embedding_dim is None and config.encoder.dim != config.decoder.dim:
+        return f'tie = "{config.tie}" with encoder and decoder of different dim needs embedding_dim'
+    return None

@@ -1,0 +1,63 @@
+"""What goes together of positions and the layer that mixes them."""
+
+from tfm.model.config_fields import ModelFields
+
+OF_INPUT = ("sinusoidal", "learned")
+"""Positions that are a vector, joined to the embedding."""
+SCORES_OF = {"rotary": ("scaled_dot", "dot"), "shaw": ("scaled_dot",), "transformer_xl": ("scaled_dot",)}
+"""The scores that some positions are part of; others go with all scores."""
+
+
+def score_of_positions(config: ModelFields) -> str | None:
+    scores = SCORES_OF.get(config.positions, (config.score,))
+    if config.score not in scores:
+        return (
+            f'positions = "{config.positions}" is part of a product of query and key: it needs score = '
+            f'"{scores[0]}", not "{config.score}"'
+        )
+    return None
+
+
+def rotary_pairs(config: ModelFields) -> str | None:
+    sides = {"encoder": config.encoder, "decoder": config.decoder}
+    if config.vision is not None:
+        del sides["encoder"]  # its positions are those of vision
+    for side, stack in sides.items():
+        width = stack.key_dim or stack.dim // stack.heads
+        if config.positions == "rotary" and width % 2:
+            return f'positions = "rotary" rotates pairs of components, but heads of the {side} are {width} wide'
+    return None
+
+
+def concatenated_positions(config: ModelFields) -> str | None:
+    if config.positions_join == "concatenate" and config.positions not in OF_INPUT:
+        return (
+            f'positions_join = "concatenate" needs a vector for each position: positions = "sinusoidal" or '
+            f'"learned", not "{config.positions}"'
+        )
+    return None
+
+
+def rows_of_two_halves(config: ModelFields) -> str | None:
+    halves = {"positions_join": "concatenate", "mixing": "recurrent"}
+    for name, half in halves.items():
+        if getattr(config, name) == half and min(config.encoder.dim, config.decoder.dim) < 2:
+            return f'{name} = "{half}" splits rows into two halves: dim must be 2 or more'
+    if config.vision is not None and config.vision.positions == "sinusoidal" and config.encoder.dim < 2:
+        return 'vision.positions = "sinusoidal" splits rows into two halves: encoder.dim must be 2 or more'
+    return None
+
+
+def positions_of_self_attention(config: ModelFields) -> str | None:
+    if config.mixing != "attention" and config.positions not in ("none", *OF_INPUT):
+        return (
+            f'positions = "{config.positions}" is part of self-attention, in whose place mixing = "{config.mixing}" '
+            'stands: choose "none", "sinusoidal" or "learned"'
+        )
+    return None
+
+
+def window_of_mixing(config: ModelFields) -> str | None:
+    if config.mixing == "recurrent" and config.window is not None:
+        return f'mixing = "recurrent" has no window ({config.window}): omit model.window'
+    return None
