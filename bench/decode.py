@@ -110,8 +110,8 @@ def for_huggingface(model: Path, lines: Sequence[str]) -> dict[str, Any]:
     from bench.workload import Size
     from tfm.data.artifact_tokenizers import load_pair
     from tfm.model.config import ModelConfig
-    from tfm.pipeline.config import TrainingConfig
     from tfm.pipeline.errors import RecipeError
+    from tfm.pipeline.training_config import TrainingConfig
     from tfm.tokenizer.special import EOS_ID
 
     config = ModelConfig.model_validate_json((model / "config.json").read_text("utf-8"))

@@ -16,7 +16,7 @@ from bench.pieces import SOURCE, TARGET, VOCABULARY
 from bench.processes import Failed, run, run_module, tfm
 from bench.workload import SEED, Size, Workload, settings
 from tfm.model.config import ModelConfig
-from tfm.pipeline.config import TrainingConfig
+from tfm.pipeline.training_config import TrainingConfig
 
 PEERS = Path(__file__).parent / "peers"
 NEVER = 10**6

@@ -13,9 +13,9 @@ from tfm.data.batching.buckets import batches, padding
 from tfm.data.dataset.split import Dataset, Ints
 from tfm.data.dataset.store import load_dataset
 from tfm.model.config import ModelConfig
-from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.recipe import from_flags, load_recipe
+from tfm.pipeline.training_config import TrainingConfig
 
 SEED = 1
 

@@ -21,7 +21,6 @@ import pytest
 
 from tests.tiny_training import MODEL, run
 from tfm.model.config import ModelConfig
-from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.errors import TfmError, is_told_here
 from tfm.pipeline.model_io.loaded_model import save_model
 from tfm.pipeline.tasks.task import Loss
@@ -30,6 +29,7 @@ from tfm.pipeline.training import session
 from tfm.pipeline.training.checkpoints import checkpoint
 from tfm.pipeline.training.loop import Trainer
 from tfm.pipeline.training.metrics_log import MetricsLog
+from tfm.pipeline.training_config import TrainingConfig
 
 # A process is forked from one that has imported torch already, which saves it the seconds that this takes.
 CONTEXT = multiprocessing.get_context("forkserver")

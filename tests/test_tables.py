@@ -26,7 +26,8 @@ from tfm.model.config import (
     Task,
     VisionEncoder,
 )
-from tfm.pipeline.config import Device, EvaluationMetric, LengthNorm, Optimizer, Schedule, Strategy
+from tfm.pipeline.config import Device, EvaluationMetric, LengthNorm, Strategy
+from tfm.pipeline.training_config import Optimizer, Schedule
 from tfm.tokenizer.config import Kind
 from tfm.tokenizer.config import Normalization as Form
 

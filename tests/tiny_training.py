@@ -19,7 +19,7 @@ from tfm.data.errors import TfmError
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
 from tfm.pipeline.artifacts.artifact import Plan, publish
-from tfm.pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
+from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.runtime.distributed import World, join
 from tfm.pipeline.runtime.progress import Quiet, Reporter
 from tfm.pipeline.stages.train import train
@@ -28,6 +28,7 @@ from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training import assembly
 from tfm.pipeline.training.optimizers import make_optimizer, set_learning_rate
 from tfm.pipeline.training.update import Gradients
+from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.train import train as train_tokenizer
 

@@ -56,8 +56,9 @@ def train(
     dataset, folder = require(data, "--data"), require(out, "--out")
     from tfm.cli.console import reporter
     from tfm.model.config import ModelConfig
-    from tfm.pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
+    from tfm.pipeline.config import DecodingConfig, EvaluationConfig
     from tfm.pipeline.stages.train import train as train_stage
+    from tfm.pipeline.training_config import TrainingConfig
 
     parts = ("training", "model", "decoding", "evaluation")
     train_stage(

@@ -12,13 +12,13 @@ from tfm.data.batching.batches import PairBatch, pairs_from_ids, pairs_of_images
 from tfm.data.batching.buckets import ordered_batches
 from tfm.data.dataset.unseen_labels import in_words, unseen_in
 from tfm.data.images.row_images import RowImages
-from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.pipeline.tasks.registry import task_of
 from tfm.pipeline.tasks.task import Labels, TaskContext
+from tfm.pipeline.training_config import TrainingConfig
 
 TOKENS = 8192
 IMAGES = 64  # at a time

@@ -1,7 +1,7 @@
 """Which tokenizers go with a model that reads characters, and which models with a tokenizer of characters."""
 
 from tfm.model.config import ModelConfig
-from tfm.pipeline.config import TrainingConfig
+from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig
 
 

@@ -3,7 +3,7 @@
 from tfm.data.image_config import ImagesConfig
 from tfm.model.config import ModelConfig
 from tfm.model.vision.image_shape import ImageShape, no_fit
-from tfm.pipeline.config import TrainingConfig
+from tfm.pipeline.training_config import TrainingConfig
 
 
 def check_images(images: ImagesConfig | None, model: ModelConfig, training: TrainingConfig) -> None:

@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from tfm.data.config import DataConfig
 from tfm.model.config import ModelConfig
-from tfm.pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig, too_far_apart
+from tfm.pipeline.config import DecodingConfig, EvaluationConfig, too_far_apart
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.characters import check_characters
 from tfm.pipeline.recipes.error_messages import Key, Origin, Origins, explain, model_of, place_of
@@ -27,6 +27,7 @@ from tfm.pipeline.recipes.overrides import Setting, put, settings_of
 from tfm.pipeline.recipes.recipe_files import read
 from tfm.pipeline.recipes.unused_keys import refuse_idle
 from tfm.pipeline.tasks.abilities import ABILITIES, tasks_that
+from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig
 
 COMMAND_LINE = 1  # the layer of what is said there; a recipe is 0, one that it extends less

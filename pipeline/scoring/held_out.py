@@ -18,7 +18,7 @@ import torch
 from tfm.data.dataset.split import Column, Ints, Split
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig
-from tfm.pipeline.config import TrainingConfig, too_far_apart
+from tfm.pipeline.config import too_far_apart
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.distributed import World
@@ -34,6 +34,7 @@ from tfm.pipeline.tasks.abilities import ABILITIES, Abilities
 from tfm.pipeline.tasks.language_model import running_text
 from tfm.pipeline.tasks.registry import task_of
 from tfm.pipeline.tasks.task import TaskContext
+from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.special import UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 

@@ -8,12 +8,13 @@ from typing import Any
 from tfm.model.config import ModelConfig
 from tfm.pipeline.artifacts.artifact import Plan, is_fresh, open_artifact
 from tfm.pipeline.artifacts.manifest import Manifest
-from tfm.pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
+from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.model_io.pretrained_vectors import VECTORS, vectors_as_inputs
 from tfm.pipeline.runtime.progress import Quiet, Reporter
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.pipeline.training.early_stopping import Heard
 from tfm.pipeline.training.init_from import check_adapts, check_fits, with_shape_of
+from tfm.pipeline.training_config import TrainingConfig
 
 # Where training is done and what is shown of it does not change what is trained.
 BESIDE_THE_POINT = {"device", "threads", "log_every", "tensorboard", "init_from"}

@@ -18,7 +18,7 @@ from tfm.data.batching.padding_cost import epoch_sizes
 from tfm.data.dataset.split import Dataset, Ints, Split
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig
-from tfm.pipeline.config import TrainingConfig
+from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.special import SPECIALS, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 

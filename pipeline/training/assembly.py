@@ -21,7 +21,7 @@ from tfm.model.build import Model, build, num_parameters
 from tfm.model.config import ModelConfig
 from tfm.model.layers.lora import adapt
 from tfm.pipeline.artifacts.artifact import Plan
-from tfm.pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
+from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.model_io.loaded_model import image_shape
 from tfm.pipeline.runtime.devices import PRECISIONS
@@ -54,6 +54,7 @@ from tfm.pipeline.training.num_updates import agree_on_end
 from tfm.pipeline.training.optimizers import make_optimizer
 from tfm.pipeline.training.recipe_warnings import doubts
 from tfm.pipeline.training.update import Gradients
+from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.foreign.sentencepiece import numbered_alike
 from tfm.tokenizer.tokenizer import Tokenizer
 

@@ -7,12 +7,12 @@ import torch
 from torch import nn
 
 from tfm.data.dataset.split import Split
-from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.out_of_memory import is_out_of_memory
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.tasks.task import Rows, Task
 from tfm.pipeline.training.update import Gradients
+from tfm.pipeline.training_config import TrainingConfig
 
 SEARCHED = ("cuda",)
 """Devices that say when their memory is full. A computer's own would slow down first, or kill the training."""

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from tfm.model.config import ONE_STACK, ModelConfig, VisionConfig
 from tfm.model.vision.image_shape import ImageShape, no_fit, num_tokens
-from tfm.pipeline.config import KeepConfig, LoraConfig, TrainingConfig
 from tfm.pipeline.errors import CannotWrite, RecipeError
+from tfm.pipeline.training_config import KeepConfig, LoraConfig, TrainingConfig
 from tfm.tokenizer.code_points import CodePoints
 from tfm.tokenizer.tokenizer import Tokenizer
 

@@ -6,8 +6,8 @@ from typing import Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tfm.pipeline.config import Metric
 from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
+from tfm.pipeline.training_config import Metric
 
 
 class Figures(BaseModel):

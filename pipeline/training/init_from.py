@@ -15,8 +15,8 @@ from tfm.data.json_documents import read_json
 from tfm.model.config import ModelConfig, StackConfig
 from tfm.pipeline.artifacts.compatibility import check_source_tokenizer, check_tokenizer
 from tfm.pipeline.artifacts.manifest import Manifest
-from tfm.pipeline.config import LoraConfig
 from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.training_config import LoraConfig
 
 OWN = ("task", "dropout", "source_vectors", "target_vectors", "freeze_vectors")
 """Keys of [model] that are no shape: they are the recipe's, or have their default."""

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.errors import DataError, Stopped
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.progress import Bar, Reporter
@@ -19,6 +18,7 @@ from tfm.pipeline.training.metrics_log import MetricsLog
 from tfm.pipeline.training.optimizers import can_skip, set_learning_rate, step_unless
 from tfm.pipeline.training.schedules import SCHEDULES, ScheduleContext
 from tfm.pipeline.training.update import Begun, Gradients, Update
+from tfm.pipeline.training_config import TrainingConfig
 
 NOT_FINITE_AT_MOST = 5
 READS_LATER = ("cuda",)

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.training.checkpoints.train_state import Progress
 from tfm.pipeline.training.schedules import WITH_AN_END
+from tfm.pipeline.training_config import TrainingConfig
 
 NumBatches = Callable[[int], int]
 """Of an epoch, by its number. Epochs may differ, so each is counted."""

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tfm.pipeline.config import OptimizerConfig
+from tfm.pipeline.training_config import OptimizerConfig
 
 Groups = list[dict[str, Any]]
 

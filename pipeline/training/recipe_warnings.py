@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tfm.pipeline.config import ScheduleConfig
+from tfm.pipeline.training_config import ScheduleConfig
 
 PARAMETERS_A_TOKEN = 1000
 """More parameters than so many for each token of an epoch, and a model knows its corpus by heart before it learns from

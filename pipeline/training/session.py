@@ -16,7 +16,7 @@ from tfm.model.config import ModelConfig
 from tfm.model.layers.lora import parted, with_adapters
 from tfm.pipeline.artifacts.artifact import Manifest, Plan, check_place, lock, publish, read_artifact
 from tfm.pipeline.artifacts.files import beginning, replace_bytes
-from tfm.pipeline.config import DecodingConfig, EvaluationConfig, TrainingConfig
+from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.model_io.adapter import About, save_adapter
 from tfm.pipeline.model_io.loaded_model import TOKENIZER_FILES, load_weights, save_model
 from tfm.pipeline.reports.training_curves import draw
@@ -32,6 +32,7 @@ from tfm.pipeline.training.checkpoints.train_state import published_weights
 from tfm.pipeline.training.checkpoints.weight_averaging import mean_weights
 from tfm.pipeline.training.early_stopping import Heard, best_first
 from tfm.pipeline.training.loop import Trainer
+from tfm.pipeline.training_config import TrainingConfig
 
 SECONDS_OF_ECHO = 2.0
 

@@ -14,12 +14,12 @@ import torch
 from torch import Tensor, nn
 
 from tfm.data.batching.resegmentation import Resegmentation
-from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.out_of_memory import is_out_of_memory, too_large
 from tfm.pipeline.runtime.progress import Bar
 from tfm.pipeline.tasks.task import Rows, Task
+from tfm.pipeline.training_config import TrainingConfig
 
 
 @dataclass(frozen=True)

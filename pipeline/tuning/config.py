@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from tfm.pipeline.config import Metric
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.error_messages import explain
+from tfm.pipeline.training_config import Metric
 
 STRICT = ConfigDict(frozen=True, extra="forbid")
 Value: TypeAlias = bool | int | float | str

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from tests.killing import free_port
 from tests.tiny_training import gradients_in_float64, groups_of, in_float64, run, training
-from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.runtime.distributed import World
+from tfm.pipeline.training_config import TrainingConfig
 
 ROOT = Path(__file__).parents[2]
 EXACT = 1e-10

@@ -14,7 +14,7 @@ from tests.fake_cuda import FakeCuda
 from tfm.data.dataset.store import Column, Dataset, Split
 from tfm.model.build import Model, build
 from tfm.model.config import ModelConfig, StackConfig
-from tfm.pipeline.config import DecodingConfig, TrainingConfig
+from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.constraints.phrases import Phrases
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.model_io.ensemble import Ensemble
@@ -30,6 +30,7 @@ from tfm.pipeline.training.loop import Trainer
 from tfm.pipeline.training.metrics_log import MetricsLog
 from tfm.pipeline.training.optimizers import make_optimizer
 from tfm.pipeline.training.update import Gradients
+from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.train import train
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from tfm.data.dataset.curriculum import CorpusEpochs
 from tfm.data.dataset.split import Column, Split
 from tfm.model.config import WordVectorsConfig
-from tfm.pipeline.config import ScheduleConfig, TrainingConfig
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.tasks.language_model import RunningText
@@ -24,6 +23,7 @@ from tfm.pipeline.training.loop import Trainer
 from tfm.pipeline.training.num_updates import last_step
 from tfm.pipeline.training.schedules import SCHEDULES, WITH_AN_END, ScheduleContext
 from tfm.pipeline.training.update import Update
+from tfm.pipeline.training_config import ScheduleConfig, TrainingConfig
 
 SETTINGS = Settings(device="cpu", precision="fp32", threads=1, world_size=1, batch_tokens=64)
 schedules = st.builds(

@@ -9,9 +9,9 @@ from tfm.data.dataset.split import Column, Dataset, Split
 from tfm.data.errors import DataError
 from tfm.model.build import build
 from tfm.model.config import LEARNS, Architecture, ModelConfig, StackConfig
-from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.tasks.registry import TASKS
 from tfm.pipeline.tasks.task import TaskContext
+from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.train import train
 

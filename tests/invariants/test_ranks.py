@@ -16,7 +16,7 @@ import pytest
 from tests.cli.user import RECIPE, ROOT, TINY, write_corpora
 from tests.killing import ALL_THREE, MOMENTS, DieAt, SignalAt, Spoil, ends, result, start
 from tests.tiny_training import training
-from tfm.pipeline.config import TrainingConfig
+from tfm.pipeline.training_config import TrainingConfig
 
 pytestmark = [pytest.mark.slow, pytest.mark.promise("ranks")]
 Count = Callable[[str, object], None]

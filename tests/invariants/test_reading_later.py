@@ -10,7 +10,6 @@ import torch
 
 from tests.killing import TIMES, result
 from tests.tiny_training import run, training
-from tfm.pipeline.config import OptimizerConfig
 from tfm.pipeline.errors import DataError, Stopped
 from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.tasks.task import Loss
@@ -19,6 +18,7 @@ from tfm.pipeline.training import loop
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
 from tfm.pipeline.training.loop import Trainer
 from tfm.pipeline.training.optimizers import OPTIMIZERS, can_skip, make_optimizer
+from tfm.pipeline.training_config import OptimizerConfig
 
 pytestmark = pytest.mark.usefixtures("no_curves")
 INFINITE = float("inf")

@@ -23,7 +23,6 @@ from tfm.data.dataset.store import load_dataset
 from tfm.model.build import build
 from tfm.model.config import LEARNS, Architecture
 from tfm.model.layers import dropout
-from tfm.pipeline.config import Optimizer, Schedule
 from tfm.pipeline.decoding.constraints.phrases import Phrases
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.errors import RecipeError
@@ -32,6 +31,7 @@ from tfm.pipeline.tasks.registry import TASKS
 from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.training.optimizers import make_optimizer, set_learning_rate
 from tfm.pipeline.training.schedules import SCHEDULES, ScheduleContext
+from tfm.pipeline.training_config import Optimizer, Schedule
 from tfm.tokenizer.special import EOS_ID
 
 ROOT = Path(__file__).parents[2]

@@ -15,13 +15,13 @@ import pytest
 
 from tests.killing import Killed, result
 from tests.tiny_training import run, training
-from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.errors import DataError, RecipeError, Stopped
 from tfm.pipeline.runtime.progress import Bar, Quiet
 from tfm.pipeline.scoring.validation import Validator
 from tfm.pipeline.tasks.task import Counts
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training.checkpoints import train_state
+from tfm.pipeline.training_config import TrainingConfig
 
 pytestmark = [pytest.mark.promise("resume"), pytest.mark.usefixtures("no_curves")]
 

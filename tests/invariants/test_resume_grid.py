@@ -8,7 +8,7 @@ import pytest
 
 from tests.killing import ALL_THREE, MOMENTS, DieAt, Killed, arrange, ends, result, start
 from tests.tiny_training import run, training
-from tfm.pipeline.config import TrainingConfig
+from tfm.pipeline.training_config import TrainingConfig
 
 pytestmark = pytest.mark.usefixtures("no_curves")
 VARIANTS: dict[str, dict[str, Any]] = {

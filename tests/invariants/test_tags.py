@@ -17,11 +17,11 @@ from tfm.data.dataset.split import Split
 from tfm.data.dataset.store import load_split, write_split
 from tfm.model.build import build
 from tfm.model.config import CanineConfig, DropoutConfig, ModelConfig, StackConfig
-from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.inference.labelling import Truncated, label
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.tasks.tagging import Tagging
 from tfm.pipeline.tasks.task import TaskContext
+from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.config import Kind, Normalization, TokenizerConfig
 from tfm.tokenizer.labels import words_of
 from tfm.tokenizer.normalization import WHITE_SPACE

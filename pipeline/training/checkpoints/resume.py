@@ -7,7 +7,6 @@ import torch
 
 from tfm.pipeline.artifacts.artifact import Plan
 from tfm.pipeline.artifacts.canonical_json import differences, plain
-from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.devices import PRECISIONS, resolve_precision
 from tfm.pipeline.runtime.distributed import World
@@ -15,6 +14,7 @@ from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.runtime.threads import choose as choose_threads
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint, Checkpoints
 from tfm.pipeline.training.checkpoints.train_state import Change, Progress, Settings, TrainState, read_progress
+from tfm.pipeline.training_config import TrainingConfig
 
 # A training may be given more time; anything else would make it another one.
 MAY_CHANGE = frozenset(

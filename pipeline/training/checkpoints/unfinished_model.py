@@ -10,7 +10,6 @@ from tfm.data.dataset.store import TOKENIZER_FOLDER
 from tfm.model.config import ModelConfig
 from tfm.model.layers.lora import parted, with_adapters
 from tfm.pipeline.artifacts.manifest import Input, read_artifact
-from tfm.pipeline.config import LoraConfig
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.model_io.loaded_model import (
     LoadedModel,
@@ -22,6 +21,7 @@ from tfm.pipeline.model_io.loaded_model import (
 )
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint, Checkpoints
 from tfm.pipeline.training.checkpoints.train_state import Progress, published_weights, read_progress
+from tfm.pipeline.training_config import LoraConfig
 from tfm.tokenizer.tokenizer import Tokenizer
 
 LAST = "last"

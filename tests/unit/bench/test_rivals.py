@@ -12,9 +12,9 @@ from bench.rivals import PEERS, figures_of_eole, figures_of_metrics
 from bench.workload import Size, configs, settings
 from tfm.data.dataset.split import Column, Split
 from tfm.model.config import ModelConfig
-from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.recipe import from_flags
+from tfm.pipeline.training_config import TrainingConfig
 
 EOLE_LOG = """
 [2026-11-21 08:01:02,345 INFO] Start training loop and validate every 1000000 steps...

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfm.model.config import ModelConfig
-from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.recipe import Recipe, from_flags, load_recipe, run_folder, schema
+from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig
 
 RECIPES = Path(__file__).parents[4] / "recipes"

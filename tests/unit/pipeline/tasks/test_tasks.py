@@ -12,13 +12,13 @@ from tfm.data.dataset.split import Column, Dataset, Split
 from tfm.data.errors import DataError
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
-from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.tasks.classification import Classification
 from tfm.pipeline.tasks.language_model import RunningText
 from tfm.pipeline.tasks.masked_language_model import HIDDEN_ID, MaskedLanguageModel, masking
 from tfm.pipeline.tasks.registry import TASKS
 from tfm.pipeline.tasks.tagging import Tagging
 from tfm.pipeline.tasks.task import TaskContext, counts_of_labels
+from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import BOS_ID, EOS_ID, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer

@@ -24,7 +24,6 @@ from tfm.data.errors import DataError
 from tfm.model.build import build
 from tfm.model.config import ModelConfig
 from tfm.model.layers.counter_rng import counter_hash
-from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.inference.labelling import labels_instead
 from tfm.pipeline.model_io.loaded_model import load_model
@@ -35,6 +34,7 @@ from tfm.pipeline.tasks import word_vectors
 from tfm.pipeline.tasks.losses import CHUNK
 from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.tasks.word_vectors import WordVectorTask, frequencies, keeping, losses_of, noise_words, num_words
+from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.special import UNK_ID
 
 TEXTS = [[4, 5, 6, 4], [7, UNK_ID, 8], [5], [9, 4, 10, 11, 6]]

@@ -26,7 +26,7 @@ from tfm.data.dataset.store import load_dataset
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
 from tfm.pipeline.artifacts.artifact import open_artifact
-from tfm.pipeline.config import DecodingConfig, EvaluationConfig, Metric
+from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.errors import CannotWrite, DataError, RecipeError
 from tfm.pipeline.inference.translation import translate_lines
 from tfm.pipeline.model_io.loaded_model import load_model, load_weights
@@ -43,6 +43,7 @@ from tfm.pipeline.training import assembly, session
 from tfm.pipeline.training.early_stopping import Validation, best_first, is_exhausted
 from tfm.pipeline.training.metrics_log import MetricsLog
 from tfm.pipeline.training.update import Gradients
+from tfm.pipeline.training_config import Metric
 from tfm.tokenizer.code_points import load_pair
 
 ROOT = Path(__file__).parents[4]

@@ -15,7 +15,6 @@ from tests.tiny_artifact import signed
 from tests.tiny_model import tiny_model
 from tests.tiny_training import MODEL, in_float64, run, training, write_dataset
 from tfm.model.layers.lora import LoraLinear, adapt
-from tfm.pipeline.config import OptimizerConfig, TrainingConfig
 from tfm.pipeline.decoding.teacher_forcing import forced_log_probs
 from tfm.pipeline.errors import DataError, RecipeError, Stopped
 from tfm.pipeline.model_io.loaded_model import load_model
@@ -24,6 +23,7 @@ from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.training import session
 from tfm.pipeline.training.checkpoints.unfinished_model import load_checkpoint
 from tfm.pipeline.training.optimizers import make_optimizer
+from tfm.pipeline.training_config import OptimizerConfig, TrainingConfig
 
 SHORT = {"max_steps": 6, "validation": {"every_steps": 3}}
 LORA = {"rank": 2, "alpha": 6.0, "products": ["query_key_value", "outer"]}

@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import nn
 
-from tfm.pipeline.config import Optimizer, OptimizerConfig
 from tfm.pipeline.training.optimizers import (
     OPTIMIZERS,
     make_optimizer,
@@ -14,6 +13,7 @@ from tfm.pipeline.training.optimizers import (
     set_learning_rate,
     state_tensors,
 )
+from tfm.pipeline.training_config import Optimizer, OptimizerConfig
 
 NAMES: tuple[Optimizer, ...] = get_args(Optimizer)
 

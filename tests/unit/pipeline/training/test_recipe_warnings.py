@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from tests.listening import Listening
 from tests.tiny_training import run, training, write_dataset
 from tfm.model.config import ModelConfig
-from tfm.pipeline.config import ScheduleConfig
 from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.training.recipe_warnings import doubts
 from tfm.pipeline.training.schedules import SCHEDULES, ScheduleContext
+from tfm.pipeline.training_config import ScheduleConfig
 
 ROOT = Path(__file__).parents[4]
 

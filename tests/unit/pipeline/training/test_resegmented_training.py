@@ -18,7 +18,6 @@ from tfm.data.batching.resegmentation import Resegmentation
 from tfm.data.dataset.store import load_dataset
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig
-from tfm.pipeline.config import TrainingConfig
 from tfm.pipeline.errors import RecipeError, Stopped
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.tasks.task import TaskContext
@@ -26,6 +25,7 @@ from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training import metrics_log, session
 from tfm.pipeline.training.assembly import resegmentation_of
 from tfm.pipeline.training.update import Gradients
+from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig
 
 

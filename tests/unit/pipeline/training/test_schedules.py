@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR, LRScheduler, ReduceLROnPlateau, StepLR
 
-from tfm.pipeline.config import Schedule, ScheduleConfig
 from tfm.pipeline.training.schedules import SCHEDULES, WITH_AN_END, ScheduleContext
+from tfm.pipeline.training_config import Schedule, ScheduleConfig
 
 
 def rates(

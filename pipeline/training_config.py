@@ -1,0 +1,206 @@
+"""The [training] part of a recipe."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field, field_validator, model_validator
+
+from tfm.pipeline.config import STRICT, Device
+
+Optimizer = Literal["adam", "adamw", "sgd", "adagrad"]
+Schedule = Literal["constant", "noam", "inverse_sqrt", "cosine", "linear", "step", "warmup_stable_decay", "plateau"]
+Metric = Literal["loss", "perplexity", "accuracy", "bleu"]
+Precision = Literal["auto", "fp32", "bf16"]
+Beta = Annotated[float, Field(ge=0, lt=1)]
+DEFAULT_EPOCHS = 10  # where a recipe says nothing of when to stop
+
+
+class OptimizerConfig(BaseModel):
+    """Which optimiser, and its constants."""
+
+    model_config = STRICT
+
+    name: Optimizer = "adam"
+    betas: tuple[Beta, Beta] = (0.9, 0.98)
+    eps: float = Field(1e-9, gt=0)
+    momentum: float = Field(0.9, ge=0, lt=1, description="sgd only")
+    weight_decay: float = Field(0.0, ge=0, description="adamw: decoupled weight decay; the others: L2, as in torch")
+
+    @field_validator("betas", mode="before")
+    @classmethod
+    def _pair(cls, given: object) -> object:
+        """A list of a recipe, which TrainingConfig's own validator has made Python's, as strict validation wants it."""
+        return tuple(given) if isinstance(given, list) else given
+
+
+class ScheduleConfig(BaseModel):
+    """Learning rate as a function of the step."""
+
+    model_config = STRICT
+
+    name: Schedule = "inverse_sqrt"
+    peak: float = Field(5e-4, gt=0, description="largest learning rate (noam: the factor before the paper's formula)")
+    warmup_steps: int = Field(4000, ge=0)
+    final: float = Field(0.0, ge=0, description="learning rate at the end (cosine, linear, warmup_stable_decay)")
+    decay_steps: int = Field(
+        1000, ge=1, description="step: interval in steps; warmup_stable_decay: length of the decay"
+    )
+    factor: float = Field(0.5, gt=0, lt=1, description="step, plateau: factor of each reduction")
+    patience: int = Field(2, ge=0, description="plateau: validations without improvement before a reduction")
+
+
+class ValidationConfig(BaseModel):
+    """When and how the model is validated during training."""
+
+    model_config = STRICT
+
+    every_steps: int | None = Field(None, ge=1)
+    every_epochs: int | None = Field(None, ge=1, description="default if neither is given: 1")
+    bleu: bool = Field(True, description="translate the validation source, as `tfm translate` does, and score it")
+    beam: int = Field(1, ge=1, description="beam width of that translation")
+
+    @model_validator(mode="after")
+    def _one_clock(self) -> "ValidationConfig":
+        if self.every_steps is not None and self.every_epochs is not None:
+            raise ValueError("give every_steps or every_epochs, not both")
+        return self
+
+
+class EarlyStoppingConfig(BaseModel):
+    """Stop when `metric` has not become better for `patience` validations."""
+
+    model_config = STRICT
+
+    metric: Metric = "loss"
+    patience: int | None = Field(None, ge=1, description="none: never stop early")
+
+
+class KeepConfig(BaseModel):
+    """Which checkpoints stay, and which of them become the model."""
+
+    model_config = STRICT
+
+    last: int = Field(1, ge=1)
+    best: int = Field(1, ge=1, description="by early_stopping.metric")
+    average: Literal["none", "last", "best"] = Field(
+        "none", description="publish the mean of the last or best kept checkpoints"
+    )
+
+
+class LoraConfig(BaseModel):
+    """Low-rank adapters: beside some products, which stay as they are, others of low rank are trained (Hu et al. 2022).
+
+    The product becomes W x + alpha / rank * B A x.
+    """
+
+    model_config = STRICT
+
+    rank: int = Field(8, ge=1, description="of B A")
+    alpha: float | None = Field(None, gt=0, allow_inf_nan=False, description="none: as rank, so that the factor is 1")
+    products: tuple[str, ...] | None = Field(
+        None,
+        min_length=1,
+        description="which products, by the last part of their name: query_key_value, query, key_value, output, inner, "
+        "outer; none: those into queries, keys and values",
+    )
+    publish: Literal["merged", "adapter"] = Field(
+        "merged", description="merged: W + alpha / rank * B A as one matrix; adapter: beside the model that stayed"
+    )
+
+    @field_validator("products", mode="before")
+    @classmethod
+    def _names(cls, given: object) -> object:
+        """A list of a recipe, which TrainingConfig's own validator has made Python's, as strict validation wants it."""
+        return tuple(given) if isinstance(given, list) else given
+
+    @property
+    def scale(self) -> float:
+        """alpha, or what stands for it."""
+        return float(self.rank) if self.alpha is None else self.alpha
+
+
+class TrainingConfig(BaseModel):
+    """How the model is trained. Used by `tfm train`."""
+
+    model_config = STRICT
+
+    max_steps: int | None = Field(None, ge=1)
+    max_epochs: int | None = Field(
+        None,
+        ge=1,
+        le=100_000,
+        description="10 if neither is given; if both are, the first one reached ends the training",
+    )
+    batch_tokens: Annotated[int, Field(ge=16, le=2**40)] | Literal["auto"] | None = Field(
+        None, description="instead of the dataset's; auto: as many as fit in a GPU's memory, found at the first start"
+    )
+    accumulate: int = Field(1, ge=1, description="batches per update (gradient accumulation)")
+    label_smoothing: float = Field(0.1, ge=0, lt=1)
+    bpe_dropout: float | None = Field(
+        None, gt=0, lt=1, description="kind bpe: other pieces at each update, by leaving out this share of merges"
+    )
+    unigram_alpha: float | None = Field(
+        None, gt=0, description="kind unigram: other pieces at each update, drawn from P(pieces)^alpha"
+    )
+    optimizer: OptimizerConfig = OptimizerConfig()
+    schedule: ScheduleConfig = ScheduleConfig()
+    clip_norm: float | None = Field(1.0, gt=0, description="maximum gradient norm; none: no clipping")
+    l1: float = Field(0.0, ge=0, description="adds l1 * sum |w| to the loss of an update")
+    l2: float = Field(0.0, ge=0, description="adds l2 / 2 * sum w^2 to the loss of an update")
+    ema: float | None = Field(None, gt=0, lt=1, description="decay of an exponential moving average of the weights")
+    precision: Precision = Field("auto", description="of matrix products; auto: the faster one on this machine")
+    layout: Literal["padded", "flat"] = Field(
+        "padded", description="flat: concatenated sentences with filler, one shape for all batches; for GPUs"
+    )
+    init_from: str | None = Field(None, description="a model/ to start from; if it has another task: its encoder")
+    lora: LoraConfig | None = Field(None, description="train low-rank adapters alone; needs init_from")
+    device: Device = Field("auto", description="auto: cuda if available, else cpu; mps only if given")
+    threads: Annotated[int, Field(ge=1, le=1024)] | Literal["auto"] = Field(
+        "auto", description="of each process; auto: OMP_NUM_THREADS, or the number of idle processors"
+    )
+    log_every: int = Field(50, ge=1, description="steps between lines of metrics.jsonl")
+    save_every: int | None = Field(None, ge=1, description="steps between checkpoints; also at every validation")
+    validation: ValidationConfig = ValidationConfig()
+    early_stopping: EarlyStoppingConfig = EarlyStoppingConfig()
+    keep: KeepConfig = KeepConfig()
+    tensorboard: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _ends(cls, given: object) -> object:
+        if isinstance(given, dict) and given.get("max_steps") is None and given.get("max_epochs") is None:
+            return {**given, "max_epochs": DEFAULT_EPOCHS}
+        return given
+
+    @model_validator(mode="after")
+    def _metric_is_measured(self) -> "TrainingConfig":
+        if self.early_stopping.metric == "bleu" and not self.validation.bleu:
+            raise ValueError('early_stopping.metric = "bleu" needs validation.bleu = true')
+        return self
+
+    @model_validator(mode="after")
+    def _adapters_have_a_model(self) -> "TrainingConfig":
+        if self.lora is not None and self.init_from is None:
+            raise ValueError("training.lora adapts a model that was trained: give training.init_from (--init-from)")
+        return self
+
+    def no_adaptive(self) -> str | None:
+        """Why a model with an adaptive softmax cannot be trained so; None where it can."""
+        if not self.label_smoothing:
+            return None
+        return (
+            f"training.label_smoothing = {self.label_smoothing} needs the probability of every piece, which "
+            "model.adaptive avoids computing: it must be 0"
+        )
+
+    def no_batch_norm(self, num_processes: int = 1) -> str | None:
+        """Why a model with batch norm, whose statistics are of one batch, cannot be trained so; None where it can."""
+        why = 'model.normalization = "batch" computes its statistics over all rows of an update'
+        if self.accumulate > 1:
+            return f"{why}, at once: training.accumulate must be 1, not {self.accumulate}"
+        if num_processes > 1:
+            return f"{why}: it needs one process, not {num_processes}"
+        if self.layout == "flat":
+            return f'{why} and no others: training.layout = "flat" adds filler rows'
+        if self.bpe_dropout is not None or self.unigram_alpha is not None:
+            return f"{why}, at once: with training.bpe_dropout or unigram_alpha a batch may be read in parts"
+        return None
