@@ -25,7 +25,7 @@ from tfm.pipeline.runtime.progress import Quiet, Reporter
 from tfm.pipeline.stages.train import train
 from tfm.pipeline.tasks.task import Rows
 from tfm.pipeline.tasks.translation import Translation
-from tfm.pipeline.training import assembly
+from tfm.pipeline.training.assembly import start as first_state
 from tfm.pipeline.training.optimizers import make_optimizer, set_learning_rate
 from tfm.pipeline.training.update import Gradients
 from tfm.pipeline.training_config import TrainingConfig
@@ -95,7 +95,7 @@ def run(
 @contextmanager
 def in_float64() -> Iterator[None]:
     """Within, the train stage trains, validates and publishes models in float64, which it offers nobody else."""
-    with patch.object(assembly, "build", lambda *given, **more: build(*given, **more).double()):
+    with patch.object(first_state, "build", lambda *given, **more: build(*given, **more).double()):
         yield
 
 

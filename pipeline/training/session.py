@@ -25,7 +25,8 @@ from tfm.pipeline.runtime.distributed import World, join
 from tfm.pipeline.runtime.out_of_memory import fits
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.runtime.stop_signal import listen
-from tfm.pipeline.training.assembly import Session, assemble
+from tfm.pipeline.training.assembly.assemble import assemble
+from tfm.pipeline.training.assembly.parts import Session
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
 from tfm.pipeline.training.checkpoints.resume import choose
 from tfm.pipeline.training.checkpoints.train_state import published_weights

@@ -19,7 +19,7 @@ from tfm.pipeline.scoring import validation
 from tfm.pipeline.tasks import task
 from tfm.pipeline.tasks.task import Loss
 from tfm.pipeline.tasks.translation import Translation
-from tfm.pipeline.training import assembly
+from tfm.pipeline.training.assembly import start as first_state
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
 from tfm.pipeline.training.loop import Trainer
 
@@ -167,7 +167,7 @@ def test_a_batch_that_does_not_fit_is_named_and_costs_its_step(
     [
         (Translation, "evaluate", r"validation: a batch of \d+ rows x \d+ tokens .* lower data\.batch_tokens"),
         (validation, "decode", r"validation: .* lower decoding\.batch_sentences"),
-        (assembly, "make_optimizer", r"the model and its optimiser do not fit .* smaller"),
+        (first_state, "make_optimizer", r"the model and its optimiser do not fit .* smaller"),
     ],
 )
 def test_whatever_does_not_fit_is_named(

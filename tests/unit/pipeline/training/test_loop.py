@@ -21,7 +21,7 @@ from safetensors.torch import load_file
 
 from tests.listening import Listening
 from tests.rounding import assert_rounds_like
-from tests.tiny_training import MODEL, STACK, in_float64, run, training, write_dataset
+from tests.tiny_training import MODEL, STACK, WHOLE_WORDS, WORDS, in_float64, run, training, write_dataset
 from tfm.data.dataset.store import load_dataset
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
@@ -39,12 +39,14 @@ from tfm.pipeline.scoring.metrics.registry import bleu
 from tfm.pipeline.stages.train import train
 from tfm.pipeline.tasks.task import Loss
 from tfm.pipeline.tasks.translation import Translation
-from tfm.pipeline.training import assembly, session
+from tfm.pipeline.training import session
+from tfm.pipeline.training.assembly import start
 from tfm.pipeline.training.early_stopping import Validation, best_first, is_exhausted
 from tfm.pipeline.training.metrics_log import MetricsLog
 from tfm.pipeline.training.update import Gradients
 from tfm.pipeline.training_config import Metric
 from tfm.tokenizer.code_points import load_pair
+from tfm.tokenizer.train import train as train_tokenizer
 
 ROOT = Path(__file__).parents[4]
 NO_BLEU = {"every_steps": 5, "bleu": False}
@@ -432,7 +434,9 @@ def test_examples_longer_than_the_model_reads_are_counted_first(dataset: Path, t
 def test_two_vocabularies_of_one_size_are_not_tied(
     dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(assembly, "load_pair", lambda folder: (load_pair(folder)[0], load_pair(folder)[0]))
+    source, other = load_pair(dataset / "tokenizer")[0], train_tokenizer([WORDS[::-1]], WHOLE_WORDS)
+    assert source.vocab_size == other.vocab_size
+    monkeypatch.setattr(start, "load_pair", lambda folder: (source, other))
     with pytest.raises(RecipeError, match=r'model\.tie = "all" needs one vocabulary'):
         run(dataset, tmp_path, training())
 

@@ -1,0 +1,103 @@
+"""A training is put together, each part from those before it.
+
+settings -> context of the task -> state (drawn, or of a checkpoint) -> task, batches, number of updates -> trainer
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import nn
+
+from tfm.data.batching.varied_images import VariedImages
+from tfm.model.build import num_parameters
+from tfm.pipeline.runtime.threads import LoadWatch
+from tfm.pipeline.training.assembly.course import course_from
+from tfm.pipeline.training.assembly.parts import Course, Session, Start
+from tfm.pipeline.training.assembly.start import begun, check, context_of, continued, initial_state
+from tfm.pipeline.training.assembly.validators import make_validator
+from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint, Checkpoints
+from tfm.pipeline.training.checkpoints.resume import continues, resolve_settings
+from tfm.pipeline.training.checkpoints.train_state import Progress, TrainState
+from tfm.pipeline.training.loop import Trainer
+from tfm.pipeline.training.metrics_log import Curves, MetricsLog, TensorBoard
+from tfm.pipeline.training.recipe_warnings import doubts
+from tfm.pipeline.training.update import Gradients
+from tfm.tokenizer.tokenizer import Tokenizer
+
+
+def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint | None) -> Trainer:
+    """The trainer of a session, at the checkpoint's state or at the beginning."""
+    config, data, world = session.config, session.data, session.world
+    settings = resolve_settings(config, data.batch_tokens, world, checkpoint, session.reporter)
+    torch.set_num_threads(settings.threads)  # of all that is computed from here on
+    about = context_of(session, settings)
+    check(session, about)
+    drawn = initial_state(session, settings, about)
+    start = begun(session, drawn, about) if checkpoint is None else continued(session, drawn, settings, checkpoint)
+    course = course_from(session, start, about)
+    announce(session, start, course)
+    return trainer_of(session, start.state, course, about.target, checkpoints)
+
+
+def announce(session: Session, start: Start, course: Course) -> None:
+    """Say what will be done and, before the first update, what of the recipe will hardly do what is hoped for."""
+    state, data, tell = start.state, session.data, session.reporter
+    if not start.is_new:
+        tell.line(continues(state.progress))
+    tell.line(
+        f"training: {num_parameters(state.model):,} parameters, {len(data.train):,} examples in "
+        f"{course.batches.num_batches(0):,} batches, at most {course.total_steps:,} updates; "
+        f"{state.progress.settings.in_words()}"
+    )
+    if start.is_new:
+        # a model that has learned already may be a large one
+        parameters = num_parameters(state.model) if session.config.init_from is None else 0
+        tokens = int(np.maximum(*course.task.lengths(data.train)).sum())
+        schedule = session.config.schedule
+        for doubt in doubts(schedule, total_steps=course.total_steps, parameters=parameters, tokens=tokens):
+            tell.warn(doubt)
+
+
+def trainer_of(
+    session: Session, state: TrainState, course: Course, target: Tokenizer, checkpoints: Checkpoints
+) -> Trainer:
+    """What takes a state along its course."""
+    config, model, world, progress = session.config, session.model, session.world, state.progress
+    validator = make_validator(session, course.task, target, progress.validations)
+    log = open_log(session, progress)
+    threads = progress.settings.threads if world.size == 1 and world.device.type == "cpu" else 1
+    return Trainer(
+        config=config,
+        state=state,
+        gradients=gradients_of(session, state.model, course),
+        batches=course.batches,
+        validator=validator,
+        checkpoints=checkpoints,
+        log=log,
+        reporter=session.reporter,
+        total_steps=course.total_steps,
+        width=(model.encoder if model.architecture == "encoder_only" else model.decoder).dim,
+        world=world,
+        redraw=Curves(log, session.folder / "curves.svg"),
+        watch=LoadWatch(threads, session.reporter.warn),
+        heard=session.heard,
+    )
+
+
+def gradients_of(session: Session, model: nn.Module, course: Course) -> Gradients:
+    """What computes the gradients of the updates; images are varied in it, where they are to be."""
+    data, seed = session.data, session.seed
+    found = Gradients(model, course.task, data.train, session.config, seed, session.world, course.resegmentation)
+    return found if data.augmentation is None else replace(found, at_step=VariedImages(data.augmentation, seed))
+
+
+def open_log(session: Session, progress: Progress) -> MetricsLog:
+    """metrics.jsonl, cut back to where training goes on; only the first process opens it."""
+    mirrors = []
+    if session.world.leads and session.config.tensorboard:
+        mirrors.append(TensorBoard(session.folder / "tensorboard", step=progress.step))
+    log = MetricsLog(session.folder / "metrics.jsonl", mirrors)
+    if session.world.leads:
+        log.begin(step=progress.step, validated=progress.validated)
+    return log

@@ -1,0 +1,63 @@
+"""What a training is put together from: what it is about, where it starts, and what it does from there on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tfm.data.batching.resegmentation import Resegmentation
+from tfm.data.dataset.split import Dataset
+from tfm.model.config import ModelConfig
+from tfm.pipeline.artifacts.artifact import Plan
+from tfm.pipeline.config import DecodingConfig, EvaluationConfig
+from tfm.pipeline.runtime.distributed import World
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.tasks.task import Epochs, Task
+from tfm.pipeline.training.checkpoints.train_state import TrainState
+from tfm.pipeline.training.early_stopping import Heard
+from tfm.pipeline.training_config import TrainingConfig
+
+
+@dataclass(frozen=True)
+class Session:
+    """What one training is about, and the process it runs in."""
+
+    todo: Plan
+    config: TrainingConfig
+    model: ModelConfig
+    decoding: DecodingConfig
+    evaluation: EvaluationConfig
+    data: Dataset
+    reporter: Reporter
+    world: World
+    heard: Heard = lambda validation, is_last: None
+
+    @property
+    def folder(self) -> Path:
+        """Where the work in progress lies."""
+        return self.todo.folder.parent / "training"
+
+    @property
+    def seed(self) -> int:
+        """The recipe's, which a training always has."""
+        assert self.todo.seed is not None
+        return self.todo.seed
+
+
+@dataclass(frozen=True)
+class Start:
+    """The state that a training has when its first or next update is due, and the plan that it had up to here."""
+
+    state: TrainState
+    before: Mapping[str, Any]
+    is_new: bool
+
+
+@dataclass(frozen=True)
+class Course:
+    """What is done from a start on: the task, its batches epoch by epoch, and at which update training ends."""
+
+    task: Task
+    batches: Epochs
+    total_steps: int
+    resegmentation: Resegmentation | None

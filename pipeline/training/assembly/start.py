@@ -1,0 +1,114 @@
+"""Where a training starts: its first weights, or those of a checkpoint."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from torch import nn
+
+from tfm.data.artifact_tokenizers import load_pair
+from tfm.model.build import Model, build, num_parameters
+from tfm.model.layers.lora import adapt
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.model_io.loaded_model import image_shape
+from tfm.pipeline.runtime.devices import PRECISIONS
+from tfm.pipeline.tasks.registry import task_of
+from tfm.pipeline.tasks.task import TaskContext
+from tfm.pipeline.training.assembly.parts import Session, Start
+from tfm.pipeline.training.batch_size_search import largest_budget
+from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint
+from tfm.pipeline.training.checkpoints.resume import go_on, plan_document
+from tfm.pipeline.training.checkpoints.train_state import Progress, Settings, TrainState
+from tfm.pipeline.training.checkpoints.weight_averaging import Ema
+from tfm.pipeline.training.checks import (
+    check_adaptive,
+    check_batch_norm,
+    check_characters,
+    check_lora,
+    check_one_vocabulary,
+    check_room,
+    check_sources,
+)
+from tfm.pipeline.training.initialization import begin, start_from
+from tfm.pipeline.training.optimizers import make_optimizer
+from tfm.tokenizer.foreign.sentencepiece import numbered_alike
+from tfm.tokenizer.tokenizer import Tokenizer
+
+
+def context_of(session: Session, settings: Settings) -> TaskContext:
+    """What the task is made from. Raises RecipeError where the model does not read what the data are."""
+    image = image_shape(session.data.preparation)
+    tokens = check_sources(image, session.model.vision, session.config)
+    pair = load_pair(session.data.tokenizer_folder)
+    return TaskContext(session.config, session.model, *pair, settings.batch_tokens, tokens)
+
+
+def check(session: Session, about: TaskContext) -> None:
+    """Raise DataError or RecipeError where this model cannot learn this task from this data so."""
+    task_of(about).check(session.data, session.model)
+    check_lora(session.config.lora, session.model)
+    check_batch_norm(session.model.normalization, session.config, session.world.size)
+    check_adaptive(session.model.has_tails, session.config)
+    check_one_vocabulary(session.model, shared=numbered_alike(about.source, about.target))
+    check_characters(session.model, about.source, about.target, flat=session.config.layout == "flat")
+
+
+def initial_state(session: Session, settings: Settings, about: TaskContext) -> TrainState:
+    """The state before the first update. Raises CannotWrite where the disk has no room for its checkpoints."""
+    model, config = initial_model(session, settings, about.source, about.target), session.config
+    check_room(session.folder, num_parameters(model), config.keep, ema=config.ema is not None)
+    ema = None if config.ema is None else Ema(model, config.ema)
+    progress = Progress(settings=settings, plan=plan_document(session.todo))
+    return TrainState(model, make_optimizer(model, config.optimizer), ema, progress)
+
+
+def initial_model(session: Session, settings: Settings, source: Tokenizer, target: Tokenizer) -> Model:
+    """The network with its first weights, a pure function of the seed, on the device.
+
+    Raises RecipeError for what of it does not fit these vocabularies, and for products to adapt that it does not have.
+    """
+    try:
+        model = build(
+            session.model,
+            source_vocab=source.vocab_size,
+            target_vocab=target.vocab_size,
+            image=image_shape(session.data.preparation),
+            seed=session.seed,
+            compute_dtype=PRECISIONS[settings.precision],
+        )
+        if (lora := session.config.lora) is not None:
+            adapt(model, lora.rank, lora.scale, lora.products, session.seed)
+    except ValueError as error:  # of what only the vocabularies show, or the network
+        raise RecipeError(str(error)) from error
+    return model.to(session.world.device)
+
+
+def begun(session: Session, state: TrainState, about: TaskContext) -> Start:
+    """The start of a training that begins, from a state that was drawn: with what was learned before, where that is
+    asked for, and batches as large as they are to be."""
+    config, progress = session.config, state.progress
+    if config.init_from is not None:
+        start_from(state, session.model, Path(config.init_from), session.reporter)
+    begin(state, task_of(about), about, session.data, session.reporter)
+    if config.batch_tokens == "auto":
+        found = searched_budget(session, state.model, about)
+        progress.settings = progress.settings.model_copy(update={"batch_tokens": found})
+    return Start(state, before=progress.plan, is_new=True)
+
+
+def continued(session: Session, state: TrainState, settings: Settings, checkpoint: Checkpoint) -> Start:
+    """The start of a training that goes on: the state, whatever it was, becomes that of the checkpoint."""
+    return Start(state, before=go_on(state, checkpoint, session.todo, settings), is_new=False)
+
+
+def searched_budget(session: Session, model: nn.Module, about: TaskContext) -> int:
+    """The tokens a batch that fit in memory."""
+    return largest_budget(
+        model,
+        lambda budget: task_of(replace(about, batch_tokens=budget)),
+        session.data.train,
+        session.config,
+        seed=session.seed,
+        world=session.world,
+        least=about.batch_tokens,
+        reporter=session.reporter,
+    )
