@@ -6,7 +6,7 @@ from typing import Any
 from tfm.pipeline.comparison.systems import System
 from tfm.pipeline.judging.campaign import Campaign, Kind
 from tfm.pipeline.judging.making.assembly import Wanted, make_campaign
-from tfm.pipeline.scoring.evaluation import Segments
+from tfm.pipeline.scoring.evaluation.segments import Segments
 
 HOSTILE = (
     "</script><script>window.caught = 1</script>",

@@ -10,7 +10,10 @@ from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact, publish
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.inference.translation import reference_file
 from tfm.pipeline.runtime.progress import Quiet
-from tfm.pipeline.scoring.evaluation import Evaluation, Segments, as_json, assess
+from tfm.pipeline.scoring.evaluation.assess import assess
+from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
+from tfm.pipeline.scoring.evaluation.scores_json import as_json
+from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.registry import Score
 
 BLEU = "nrefs:1|case:mixed|tok:13a"

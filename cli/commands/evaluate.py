@@ -197,7 +197,7 @@ def _files(
         refuse({"--ensemble": ensemble}, "give --model as well")
     from tfm.cli.console import reporter
     from tfm.pipeline.config import DecodingConfig, EvaluationConfig
-    from tfm.pipeline.stages.evaluate import evaluate_files
+    from tfm.pipeline.stages.evaluate_files import evaluate_files
 
     return evaluate_files(
         part(EvaluationConfig, sets, flags, beside=("decoding",)),

@@ -19,7 +19,8 @@ from tfm.pipeline.errors import DataError
 from tfm.pipeline.inference.translation import IMAGES, reference_file
 from tfm.pipeline.reports.run_summary import kept_beside
 from tfm.pipeline.scoring.aligned_files import aligned
-from tfm.pipeline.scoring.evaluation import Segments, reading_scores
+from tfm.pipeline.scoring.evaluation.scores_json import reading_scores
+from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.ledger import fingerprint
 from tfm.pipeline.scoring.segment_scores import NAME as SEGMENTS_FILE
 

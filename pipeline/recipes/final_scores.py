@@ -22,7 +22,8 @@ from tfm.pipeline.recipes.recipe import Recipe, run_folder
 from tfm.pipeline.reports.evaluation_report import label
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring import ledger
-from tfm.pipeline.scoring.evaluation import NOT_AVERAGED, Evaluation, from_json, reading_scores
+from tfm.pipeline.scoring.evaluation.evaluation import NOT_AVERAGED, Evaluation
+from tfm.pipeline.scoring.evaluation.scores_json import from_json, reading_scores
 from tfm.pipeline.scoring.metrics.score import Score, lower_is_better, mean_of_directions
 from tfm.pipeline.stages import evaluate, translate
 from tfm.pipeline.tasks.abilities import ABILITIES

@@ -7,7 +7,7 @@ from typing import Any
 from tfm.pipeline.artifacts.artifact import Input
 from tfm.pipeline.page_frame import as_html, framed, inline_svg, text_as_html
 from tfm.pipeline.scoring.breakdown import Sample
-from tfm.pipeline.scoring.evaluation import Evaluation, means_of
+from tfm.pipeline.scoring.evaluation.evaluation import Evaluation, means_of
 from tfm.pipeline.scoring.label_tables import label_tables
 from tfm.pipeline.scoring.metrics.meteor import WITHOUT_WORDNET
 from tfm.pipeline.scoring.metrics.score import FOUR_DIGITS, lower_is_better

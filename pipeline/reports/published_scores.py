@@ -11,7 +11,8 @@ from tfm.pipeline.artifacts.canonical_json import plain, sha256_of_json
 from tfm.pipeline.reports.evaluation_report import mean_tables, render, score_rows
 from tfm.pipeline.reports.training_curves import read_metrics, svg
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.scoring.evaluation import Evaluation, as_json, by_segment, from_json, reading_scores
+from tfm.pipeline.scoring.evaluation.evaluation import Evaluation, by_segment
+from tfm.pipeline.scoring.evaluation.scores_json import as_json, entry_of, from_json, reading_scores
 from tfm.pipeline.scoring.label_tables import label_tables
 from tfm.pipeline.scoring.ledger import Look, Looker, enter, in_words, looks, of_texts
 from tfm.pipeline.scoring.segment_scores import NAME as SEGMENTS
@@ -94,7 +95,7 @@ def looks_at(evaluations: Sequence[Evaluation], looker: Looker | None) -> dict[s
 
 def _looks(evaluations: Sequence[Evaluation], looker: Looker) -> list[Look]:
     return [
-        looker.look(each.name, each.texts, sha256_of_json(plain(each.as_json())))
+        looker.look(each.name, each.texts, sha256_of_json(plain(entry_of(each))))
         for each in evaluations
         if each.texts is not None
     ]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.manifest import open_artifact
-from tfm.pipeline.scoring.evaluation import from_json, reading_scores
+from tfm.pipeline.scoring.evaluation.scores_json import from_json, reading_scores
 
 
 def scores_beside(model: Path) -> Mapping[str, Mapping[str, tuple[float, str]]]:

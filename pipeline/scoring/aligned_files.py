@@ -9,7 +9,7 @@ from tfm.data.errors import DataError
 from tfm.data.lines import open_lines
 from tfm.pipeline.config import Scored
 from tfm.pipeline.inference.translation import reference_file
-from tfm.pipeline.scoring.evaluation import Segments
+from tfm.pipeline.scoring.evaluation.segments import Segments
 
 
 def aligned(files: Mapping[str, Path]) -> dict[str, list[str]]:

@@ -19,7 +19,7 @@ from tfm.pipeline.scoring.alternative_files import (
     read_alternatives,
 )
 from tfm.pipeline.scoring.alternative_scores import COLUMNS, as_json, line_of, rows, warnings
-from tfm.pipeline.scoring.evaluation import reading_scores
+from tfm.pipeline.scoring.evaluation.scores_json import reading_scores
 from tfm.pipeline.scoring.ledger import enter, fingerprint, in_words, looker_of_models, looks, of_texts
 
 SCORES, LINES = "scores.json", "items.jsonl"

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tfm.data.config import DataConfig
 from tfm.data.errors import DataError
@@ -13,12 +13,9 @@ from tfm.pipeline.config import Device, EvaluationConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.published_scores import published_scores, shown_scores
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.scoring.evaluation import Evaluation
+from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.ledger import looker_of
 from tfm.pipeline.tasks.abilities import ABILITIES
-
-if TYPE_CHECKING:
-    pass
 
 
 def evaluate_texts(

@@ -10,7 +10,7 @@ from sacrebleu.significance import PairedTest
 from tests.cli.user import tfm
 from tests.html_elements import Elements
 from tests.tiny_runs import add_texts, make_run
-from tfm.pipeline.scoring.evaluation import Segments
+from tfm.pipeline.scoring.evaluation.segments import Segments
 
 QUICK = ("--metric", "exact_match")  # the tests of BLEU take half a second a run
 OTHER = 'extends = "tiny.toml"\n\n[model]\nnorm = "post"\n'

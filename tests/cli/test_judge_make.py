@@ -8,7 +8,7 @@ import pytest
 from tests.cli.user import tfm, write_lines
 from tests.tiny_runs import add_texts, make_run
 from tfm.pipeline.judging.campaign import read_campaign
-from tfm.pipeline.scoring.evaluation import Segments
+from tfm.pipeline.scoring.evaluation.segments import Segments
 
 SOURCES = [f"source {line}" for line in range(30)]
 RIGHT = [f"das ist der richtige Satz {line} dazu" for line in range(30)]

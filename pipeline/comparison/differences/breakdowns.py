@@ -11,7 +11,7 @@ from typing import Any
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.reports.evaluation_report import label
 from tfm.pipeline.scoring.breakdown import by_length
-from tfm.pipeline.scoring.evaluation import Segments
+from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolved
 from tfm.pipeline.scoring.metrics.labels import label_scores
 from tfm.pipeline.scoring.metrics.registry import references_for_sacrebleu

@@ -10,7 +10,7 @@ import regex
 from tfm.data.scripts import SPACELESS
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.breakdown import scores_labels
-from tfm.pipeline.scoring.evaluation import Segments
+from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.labels import line_accuracy
 from tfm.pipeline.scoring.metrics.registry import sentence_chrf
 

@@ -28,7 +28,7 @@ from tfm.pipeline.reports.evaluation_report import label
 from tfm.pipeline.reports.run_summary import Trained
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.breakdown import scores_labels
-from tfm.pipeline.scoring.evaluation import Segments
+from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import MECAB, choose_tokenizer
 from tfm.pipeline.scoring.metrics.left_out import left_out
 

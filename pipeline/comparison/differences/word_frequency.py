@@ -17,7 +17,7 @@ from tfm.pipeline.artifacts.artifact import Input, read_artifact
 from tfm.pipeline.comparison.differences.breakdowns import Breakdown, Row, percent
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.scoring.evaluation import Segments
+from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import MECAB, choose_tokenizer
 from tfm.pipeline.scoring.metrics.tokenization import UnicodeWords, make_bleu
 from tfm.tokenizer.special import UNK_ID

@@ -8,7 +8,7 @@ from tfm.pipeline.comparison.systems import NO_TRANSLATIONS, System, read_system
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.reports.run_summary import name_of
 from tfm.pipeline.scoring.aligned_files import aligned
-from tfm.pipeline.scoring.evaluation import Segments
+from tfm.pipeline.scoring.evaluation.segments import Segments
 
 
 def systems_of(

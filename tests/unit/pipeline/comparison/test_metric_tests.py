@@ -22,7 +22,7 @@ from tfm.pipeline.comparison.runs import compare_runs
 from tfm.pipeline.comparison.seeds import apart, fold
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.progress import Quiet
-from tfm.pipeline.scoring.evaluation import Segments
+from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.ledger import Look, enter, fingerprint
 from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.significance.paired_tests import Difference, Result, compare_systems

@@ -19,7 +19,7 @@ from tfm.pipeline.comparison.tables.columns import Cell, Column, table
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import CannotWrite
 from tfm.pipeline.runtime.progress import Quiet
-from tfm.pipeline.scoring.evaluation import Segments
+from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.cider import cider_d
 from tfm.pipeline.scoring.metrics.score import Score
 

@@ -19,7 +19,7 @@ from tfm.pipeline.comparison.systems import (
     texts_differ,
 )
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.scoring.evaluation import Segments
+from tfm.pipeline.scoring.evaluation.segments import Segments
 
 ARABIC = Segments("عربي", ["Ein Hund.", ""], ["كلب", ""], [["كلب يجري", ""], ["الكلب", ""]])
 MAIN = Segments("main", ["A", "B", "C"], ["EINS", "", "drei"], [["EINS", "ZWEI", "drei"]])

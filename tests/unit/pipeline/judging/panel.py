@@ -13,7 +13,7 @@ import numpy as np
 
 from tfm.pipeline.comparison.systems import System
 from tfm.pipeline.judging.campaign import Campaign, Item, Shown
-from tfm.pipeline.scoring.evaluation import Segments
+from tfm.pipeline.scoring.evaluation.segments import Segments
 
 WORDS = "Haus Baum Straße собака كلب 犬 MÜLLER run's ein läuft der Garten alt neu groß".split()
 LENGTH = 10

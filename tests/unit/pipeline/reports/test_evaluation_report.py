@@ -9,7 +9,10 @@ from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.reports.evaluation_report import render, score_rows
 from tfm.pipeline.reports.training_curves import svg
 from tfm.pipeline.runtime.progress import Quiet
-from tfm.pipeline.scoring.evaluation import Evaluation, Segments, as_json, assess, from_json
+from tfm.pipeline.scoring.evaluation.assess import assess
+from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
+from tfm.pipeline.scoring.evaluation.scores_json import as_json, from_json
+from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.registry import Score
 
 NASTY = '<script>alert("1")</script> & $title ${body} </dd>'

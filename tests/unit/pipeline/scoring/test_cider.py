@@ -15,7 +15,9 @@ from tests.meaning.scripts import SCRIPTS
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.reports.evaluation_report import render, score_rows
 from tfm.pipeline.runtime.progress import Quiet
-from tfm.pipeline.scoring.evaluation import Segments, as_json, assess, from_json
+from tfm.pipeline.scoring.evaluation.assess import assess
+from tfm.pipeline.scoring.evaluation.scores_json import as_json, from_json
+from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.cider import (
     cider_d,
     cider_d_of_segments,

@@ -9,7 +9,10 @@ import pytest
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.reports.evaluation_report import render
 from tfm.pipeline.runtime.progress import Quiet
-from tfm.pipeline.scoring.evaluation import Evaluation, Segments, as_json, assess, from_json
+from tfm.pipeline.scoring.evaluation.assess import assess
+from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
+from tfm.pipeline.scoring.evaluation.scores_json import as_json, from_json
+from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.label_tables import label_tables
 from tfm.pipeline.scoring.metrics.labels import accuracy, label_scores, macro_f1
 from tfm.pipeline.tasks.abilities import evaluation_of

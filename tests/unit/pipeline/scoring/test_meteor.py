@@ -18,7 +18,8 @@ from tfm.pipeline.recipes import chain
 from tfm.pipeline.recipes.recipe import Recipe
 from tfm.pipeline.reports.evaluation_report import label, render, score_rows
 from tfm.pipeline.runtime.progress import Quiet
-from tfm.pipeline.scoring.evaluation import Segments, assess
+from tfm.pipeline.scoring.evaluation.assess import assess
+from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.left_out import left_out
 from tfm.pipeline.scoring.metrics.meteor import meteor
 from tfm.pipeline.scoring.metrics.tokenization import UnicodeWords

@@ -17,7 +17,9 @@ from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.reports.evaluation_report import render, score_rows
 from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.scoring.breakdown import by_length, random_samples, worst_samples
-from tfm.pipeline.scoring.evaluation import Segments, as_json, assess, from_json
+from tfm.pipeline.scoring.evaluation.assess import assess
+from tfm.pipeline.scoring.evaluation.scores_json import as_json, from_json
+from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.left_out import left_out
 from tfm.pipeline.scoring.metrics.registry import METRICS, bleu_of_few, looks_tokenized, score_texts
 from tfm.pipeline.scoring.perplexity import Counts, perplexity_scores

@@ -11,7 +11,8 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.evaluation_report import render
 from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.scoring.breakdown import by_length
-from tfm.pipeline.scoring.evaluation import Segments, assess
+from tfm.pipeline.scoring.evaluation.assess import assess
+from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics import bleu_tokenizer, tokenization
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import choose_tokenizer
 from tfm.pipeline.scoring.metrics.left_out import LONGEST_WORD, left_out

@@ -26,7 +26,8 @@ from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model, save_mod
 from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.scoring.metrics.registry import score_texts
 from tfm.pipeline.scoring.perplexity import perplexity
-from tfm.pipeline.stages.evaluate import evaluate_files, evaluate_tests
+from tfm.pipeline.stages.evaluate import evaluate_tests
+from tfm.pipeline.stages.evaluate_files import evaluate_files
 from tfm.pipeline.stages.translate import translate_tests
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import UNK_ID

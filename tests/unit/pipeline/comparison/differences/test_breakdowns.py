@@ -15,7 +15,7 @@ from tfm.pipeline.comparison.differences.breakdowns import (
     most_apart,
 )
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.scoring.evaluation import Segments
+from tfm.pipeline.scoring.evaluation.segments import Segments
 
 CONFIG = EvaluationConfig()
 SOURCES = ["one", "two words", "here are three", "and now four words", "x", "these also are four"]

@@ -13,7 +13,7 @@ from tfm.pipeline.comparison.differences.changed_sentences import (
     marked_words,
 )
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.scoring.evaluation import Segments
+from tfm.pipeline.scoring.evaluation.segments import Segments
 
 CONFIG = EvaluationConfig()
 REFERENCES = ["ein Hund läuft", "zwei Katzen schlafen", "drei Vögel", "vier", "fünf Fische", ""]

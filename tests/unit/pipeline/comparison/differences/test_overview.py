@@ -13,7 +13,7 @@ from tfm.pipeline.comparison.systems import System
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.reports.run_summary import Trained, read_run
 from tfm.pipeline.runtime.progress import Quiet
-from tfm.pipeline.scoring.evaluation import Segments
+from tfm.pipeline.scoring.evaluation.segments import Segments
 
 REFERENCES = ["der Hund läuft schnell nach Hause", "die Katze schläft auf dem Sofa", "eine Maus frisst den Käse auf"]
 BEFORE = ["der Hund läuft schnell weg", "die Katze schläft auf dem Bett", "eine Maus frisst den Käse auf"]

@@ -17,7 +17,7 @@ from tfm.pipeline.comparison.differences.word_frequency import (
 )
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.runtime.progress import Quiet
-from tfm.pipeline.scoring.evaluation import Segments
+from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics import bleu_tokenizer
 
 NAMES = ["0", "1", "2", "3", "4", "5–9", "10–99", "100–999", "1,000 or more"]

@@ -19,7 +19,7 @@ from tfm.pipeline.comparison.tables.latex import escaped, latex
 from tfm.pipeline.comparison.tables.legend import legend, of_people
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.progress import Quiet
-from tfm.pipeline.scoring.evaluation import Segments
+from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.significance.agreement_with_people import SOURCE, agreement_with_people
 from tfm.pipeline.significance.paired_tests import Difference

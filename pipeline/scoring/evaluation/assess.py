@@ -1,0 +1,78 @@
+"""The evaluation of one set of hypotheses: scores, quality by length, samples."""
+
+from collections.abc import Mapping, Sequence
+
+from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.scoring.breakdown import (
+    by_length,
+    random_samples,
+    scores_labels,
+    worst_samples,
+)
+from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
+from tfm.pipeline.scoring.evaluation.segments import Segments
+from tfm.pipeline.scoring.ledger import fingerprint
+from tfm.pipeline.scoring.metrics.bleu_tokenizer import choose_tokenizer
+from tfm.pipeline.scoring.metrics.labels import label_scores
+from tfm.pipeline.scoring.metrics.left_out import left_out
+from tfm.pipeline.scoring.metrics.registry import METRICS, Score, looks_tokenized, score_texts
+from tfm.pipeline.scoring.segment_scores import Likelihoods
+
+NUM_SHOWN = 5  # samples printed at the end of an evaluation
+
+
+def assess(
+    segments: Segments,
+    config: EvaluationConfig,
+    *,
+    seed: int,
+    reporter: Reporter,
+    extra: Mapping[str, Score] | None = None,
+    missing: Mapping[str, str] | None = None,
+    likelihoods: Likelihoods | None = None,
+    external: Mapping[str, Sequence[float]] | None = None,
+) -> Evaluation:
+    """Scores, quality by length and samples of `segments`. `extra` are scores that texts alone do not give."""
+    sources, hypotheses, references = segments.sources, segments.hypotheses, segments.references
+    config = _with_tokenizer(config, segments, reporter)
+    without = left_out(hypotheses, references, config)
+    if config.bleu_tokenize != "none" and looks_tokenized(hypotheses):
+        reporter.warn(
+            f'{segments.name}: 100 or more hypotheses end in " .", as tokenised text does; '
+            "detokenise them, or the scores are not comparable with others"
+        )
+    names = [name for name in config.metrics if name in METRICS and name not in without]
+    with reporter.bar(f"scoring {segments.name}", len(names) + 2, "parts") as bar:
+        scores = score_texts(hypotheses, references, config, lambda name: bar.advance(1, name))
+        texts = segments.source_texts
+        length_of = "reference" if texts is None else "source"
+        lengths = by_length(references[0] if texts is None else texts, hypotheses, references, config, without)
+        bar.advance(1, "lengths")
+        worst = worst_samples(sources, hypotheses, references, config.samples, config=config)
+        bar.advance(1, "samples")
+    return Evaluation(
+        name=segments.name,
+        num_segments=len(hypotheses),
+        scores={**scores, **(extra or {})},
+        lengths=lengths,
+        length_of=length_of,
+        worst=worst,
+        random=random_samples(sources, hypotheses, references, config.samples, seed, config=config),
+        shown=random_samples(sources, hypotheses, references, NUM_SHOWN, seed, config=config),
+        missing={**without, **(missing or {})},
+        labels=label_scores(hypotheses, references, config) if scores_labels(config) else None,
+        texts=fingerprint(references[0]),
+        likelihoods=likelihoods,
+        external=external or {},
+    )
+
+
+def _with_tokenizer(config: EvaluationConfig, segments: Segments, reporter: Reporter) -> EvaluationConfig:
+    """The config with BLEU's tokenizer; where one was chosen that is not the usual one, it says so."""
+    if config.bleu_tokenize != "auto":
+        return config
+    choice = choose_tokenizer(segments.references)
+    if choice.name != "13a" and "bleu" in config.metrics:
+        reporter.line(f"{segments.name}: BLEU with tokenizer {choice.name}: {choice.why}")
+    return config.model_copy(update={"bleu_tokenize": choice.name})

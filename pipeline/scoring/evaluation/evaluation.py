@@ -1,0 +1,78 @@
+"""What was found on test sets: scores, quality by length, samples; and the means over languages."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tfm.pipeline.scoring.breakdown import (
+    LengthBin,
+    Sample,
+)
+from tfm.pipeline.scoring.metrics.labels import LabelScores
+from tfm.pipeline.scoring.metrics.registry import Score
+from tfm.pipeline.scoring.segment_scores import Likelihoods, SegmentScores
+
+NOT_AVERAGED = ("perplexity", "word_perplexity", "bits_per_character")  # of test sets of different languages
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """All that was found on one test set. `length_of` says what `lengths` measures: "source" or "reference".
+
+    direction: the languages that are translated from and into; zero_shot: which training has no pair of.
+    """
+
+    name: str
+    num_segments: int
+    scores: Mapping[str, Score]
+    lengths: Sequence[LengthBin]
+    length_of: str
+    worst: Sequence[Sample]
+    random: Sequence[Sample]
+    shown: Sequence[Sample]  # a few random ones, for the terminal
+    missing: Mapping[str, str] = field(default_factory=dict)  # metrics asked for that cannot be computed -> why
+    labels: LabelScores | None = None  # where labels are scored: each of them
+    texts: str | None = None  # `ledger.fingerprint` of its texts, by which test sets are told apart
+    # of each segment, for segments.jsonl alone: log probabilities, and the numbers of external metrics by their names
+    likelihoods: Likelihoods | None = field(default=None, compare=False)
+    external: Mapping[str, Sequence[float]] = field(default_factory=dict, compare=False)
+    direction: tuple[str, str] | None = None
+    zero_shot: bool = False
+
+    def signed(self, addition: str) -> "Evaluation":
+        """The same, each score's signature with an addition: what else changes the numbers."""
+        lengths = [replace(group, scores=_signed(group.scores, addition)) for group in self.lengths]
+        return replace(self, scores=_signed(self.scores, addition), lengths=lengths)
+
+
+def by_segment(evaluation: Evaluation) -> SegmentScores:
+    """What segments.jsonl has of an evaluation."""
+    return SegmentScores(evaluation.name, evaluation.num_segments, evaluation.likelihoods, evaluation.external)
+
+
+def means_of(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, Score]]:
+    """The mean of each score over the test sets whose languages are known: over all, those that training has pairs of,
+    and the others (zero-shot), where there are several. A score that a test set lacks has no mean."""
+    directed = [each for each in evaluations if each.direction is not None]
+    groups = {
+        "all": directed,
+        "trained": [each for each in directed if not each.zero_shot],
+        "zero-shot": [each for each in directed if each.zero_shot],
+    }
+    found = {}
+    for name, group in groups.items():
+        if len(group) < 2 or (name != "all" and len(group) == len(directed)):
+            continue
+        shared = [each for each in group[0].scores if all(each in other.scores for other in group)]
+        found[name] = {
+            metric: Score(
+                math.fsum(each.scores[metric].score for each in group) / len(group), f"mean-of:{len(group)}-test-sets"
+            )
+            for metric in shared
+            if metric not in NOT_AVERAGED
+        }
+    return found
+
+
+def _signed(scores: Mapping[str, Score], addition: str) -> dict[str, Score]:
+    return {name: replace(score, signature=f"{score.signature}|{addition}") for name, score in scores.items()}

@@ -1,0 +1,130 @@
+"""Evaluations as scores.json has them, written and read."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tfm.data.errors import DataError
+from tfm.pipeline.scoring.breakdown import (
+    LengthBin,
+    Sample,
+)
+from tfm.pipeline.scoring.evaluation.evaluation import Evaluation, means_of
+from tfm.pipeline.scoring.metrics.labels import LabelScore, LabelScores
+from tfm.pipeline.scoring.metrics.registry import Score
+
+
+def as_json(evaluations: Sequence[Evaluation]) -> dict[str, Any]:
+    """The content of scores.json: the first evaluation at the top, the rest by name under "others"."""
+    first, *others = [entry_of(evaluation) for evaluation in evaluations]
+    content = {**first, "others": {other["split"]: other for other in others}}
+    means = {name: _metrics_json(scores) for name, scores in means_of(evaluations).items()}
+    return content if not means else {**content, "means": means}
+
+
+def entry_of(found: Evaluation) -> dict[str, Any]:
+    """One evaluation as scores.json has it."""
+    lengths = [
+        {
+            "shortest": group.shortest,
+            "longest": group.longest,
+            "num_segments": group.num_segments,
+            "metrics": _metrics_json(group.scores),
+        }
+        for group in found.lengths
+    ]
+    languages = {} if found.direction is None else {"direction": [*found.direction], "zero_shot": found.zero_shot}
+    return {
+        "split": found.name,
+        **languages,
+        "texts": found.texts,
+        "metrics": _metrics_json(found.scores),
+        "missing": dict(found.missing),
+        "num_segments": found.num_segments,
+        "labels": None if found.labels is None else asdict(found.labels),
+        "length_of": found.length_of,
+        "lengths": lengths,
+        "samples": {
+            "worst": [_sample_json(sample) for sample in found.worst],
+            "random": [_sample_json(sample) for sample in found.random],
+            "shown": [_sample_json(sample) for sample in found.shown],
+        },
+    }
+
+
+def from_json(content: Mapping[str, Any]) -> list[Evaluation]:
+    """The evaluations that `as_json` wrote."""
+    return [_evaluation(entry) for entry in (content, *content["others"].values())]
+
+
+@contextmanager
+def reading_scores(file: Path, *, again: str) -> Iterator[None]:
+    """Within, a scores.json is read and used: what comes up where it is none of ours is a DataError.
+
+    again: how it is made anew, in words.
+    """
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise DataError(f"has no scores made by tfm; remove the folder and {again}", file=file) from error
+
+
+def _evaluation(entry: Mapping[str, Any]) -> Evaluation:
+    samples: dict[str, Any] = {
+        kind: [Sample(**{**sample, "references": tuple(sample["references"])}) for sample in entry["samples"][kind]]
+        for kind in ("worst", "random", "shown")
+    }
+    lengths = [
+        LengthBin(group["shortest"], group["longest"], group["num_segments"], _scores(group["metrics"]))
+        for group in entry["lengths"]
+    ]
+    return Evaluation(
+        name=entry["split"],
+        num_segments=entry["num_segments"],
+        scores=_scores(entry["metrics"]),
+        lengths=lengths,
+        length_of=entry["length_of"],
+        missing=entry["missing"],
+        labels=_labels(entry.get("labels")),
+        texts=entry.get("texts"),  # which scores.json of former times do not have
+        direction=(entry["direction"][0], entry["direction"][1]) if "direction" in entry else None,
+        zero_shot=entry.get("zero_shot", False),
+        **samples,
+    )
+
+
+def _labels(entry: Mapping[str, Any] | None) -> LabelScores | None:
+    """The scores by label, which scores.json of former times do not have."""
+    if entry is None:
+        return None
+    by_label = {name: LabelScore(**each) for name, each in entry["by_label"].items()}
+    return LabelScores(by_label, entry["confusion"])
+
+
+def _sample_json(sample: Sample) -> dict[str, Any]:
+    return {**asdict(sample), "references": list(sample.references)}
+
+
+def _metrics_json(scores: Mapping[str, Score]) -> dict[str, dict[str, float | str | None]]:
+    """Numbers with signatures, and an F-score's recall and precision. JSON knows no infinity: it is written as null."""
+    found: dict[str, dict[str, float | str | None]] = {}
+    for name, score in scores.items():
+        found[name] = {"score": score.score if math.isfinite(score.score) else None, "signature": score.signature}
+        if score.recall is not None:
+            found[name] |= {"recall": score.recall, "precision": score.precision}
+    return found
+
+
+def _scores(metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, Score]:
+    return {
+        name: Score(
+            math.inf if entry["score"] is None else entry["score"],
+            entry["signature"],
+            entry.get("recall"),  # which scores.json of former times do not have
+            entry.get("precision"),
+        )
+        for name, entry in metrics.items()
+    }

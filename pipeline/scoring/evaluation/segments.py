@@ -1,0 +1,44 @@
+"""A test set with its hypotheses, line by line."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tfm.data.dataset.directions import Direction, rows_of
+from tfm.data.images.row_images import RowImages
+
+
+@dataclass(frozen=True)
+class Segments:
+    """A test set with its hypotheses, line by line; without sources where only files to compare are given.
+
+    images: of a test set of images, where they are at hand. sources_are_names: of images, and so no texts.
+    """
+
+    name: str
+    sources: Sequence[str] | None
+    hypotheses: Sequence[str]
+    references: Sequence[Sequence[str]]
+    directions: Sequence[Direction] = ()  # the languages of its rows, of a dataset that says them
+    images: RowImages | None = None
+    sources_are_names: bool = False
+
+    @property
+    def source_texts(self) -> Sequence[str] | None:
+        """The sources, where they are texts."""
+        return None if self.sources_are_names else self.sources
+
+    def by_direction(self) -> list["Segments"]:
+        """The segments of each direction, called NAME.eng-deu; none where there are not several."""
+        pairs = {each.name: each.pair for each in self.directions}
+        found = rows_of(self.directions)
+        return [self._of(rows.tolist(), pairs[name]) for name, rows in found.items()] if len(found) > 1 else []
+
+    def _of(self, rows: Sequence[int], pair: tuple[str, str]) -> "Segments":
+        direction = Direction(*pair, len(rows))
+        return Segments(
+            f"{self.name}.{direction.name}",
+            None if self.sources is None else [self.sources[row] for row in rows],
+            [self.hypotheses[row] for row in rows],
+            [[column[row] for row in rows] for column in self.references],
+            (direction,),
+        )

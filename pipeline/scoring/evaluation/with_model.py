@@ -1,0 +1,91 @@
+"""All scores of a set of hypotheses: those of texts, what a model finds of their probability, external metrics."""
+
+from typing import TYPE_CHECKING, Any
+
+from tfm.data.dataset.directions import targets_of
+from tfm.pipeline.artifacts.artifact import Input
+from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.scoring.evaluation.assess import assess
+from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
+from tfm.pipeline.scoring.evaluation.segments import Segments
+from tfm.pipeline.scoring.metrics.external import external_scores, inputs_of
+from tfm.pipeline.scoring.metrics.registry import Score
+from tfm.pipeline.scoring.metrics.tokenization import check_installed
+from tfm.pipeline.scoring.metrics.wordnet import check_folder, fingerprint, folder_of
+from tfm.pipeline.scoring.metrics.wrong_language import LanguageIdentifier, wrong_language
+from tfm.pipeline.tasks.abilities import ABILITIES
+
+if TYPE_CHECKING:
+    from tfm.pipeline.model_io.loaded_model import LoadedModel
+
+
+def check_metrics(config: EvaluationConfig) -> None:
+    """Raise before anything is translated: RecipeError where BLEU's tokenizer is not installed, DataError where the
+    folder of METEOR's WordNet is none."""
+    if "bleu" in config.metrics:
+        check_installed(config)
+    if folder := folder_of(config):
+        check_folder(folder)
+
+
+def resolved_config(config: EvaluationConfig) -> dict[str, Any]:
+    """What determines scores: when they are made is no part of it."""
+    return {"evaluation": config.model_dump(mode="json", exclude={"tests"})}
+
+
+def metric_inputs(config: EvaluationConfig) -> dict[str, Input]:
+    """What the metrics read: METEOR's WordNet, and the files that external commands name."""
+    folder = folder_of(config)
+    wordnet = {} if folder is None else {"wordnet": Input.of_value(fingerprint(folder), str(folder))}
+    return wordnet | inputs_of(config.external)
+
+
+def assess_with_model(
+    segments: Segments,
+    config: EvaluationConfig,
+    loaded: "LoadedModel | None",
+    asked: bool,
+    *,
+    seed: int,
+    reporter: Reporter,
+    identifier: LanguageIdentifier | None = None,
+) -> Evaluation:
+    """All scores of `segments`, perplexity among them where there is a model and a source, and external metrics.
+
+    `asked`: whether perplexity was requested, so that its absence is reported. `identifier`: tells the languages of
+    hypotheses, where the segments have some.
+    """
+    extra: dict[str, Score] = {}
+    if identifier is not None:
+        extra["wrong_language"] = wrong_language(segments.hypotheses, targets_of(segments.directions), identifier)
+    missing: dict[str, str] = {}
+    likelihoods = None
+    if "perplexity" in config.metrics:
+        if loaded is not None and not ABILITIES[loaded.config.task].translates:
+            missing["perplexity"] = f"does not apply to references: the model was trained for {loaded.config.task}"
+        elif loaded is not None and loaded.images is not None and segments.images is None:
+            missing["perplexity"] = "needs the images, which only a recipe's test sets have"
+        elif loaded is not None and segments.sources is not None:
+            # here, not at the top: scoring files alone needs no torch
+            from tfm.pipeline.scoring.perplexity import perplexity
+
+            read = segments.sources if segments.images is None else segments.images
+            of_model, likelihoods = perplexity(
+                loaded, read, segments.references, reporter=reporter, directions=segments.directions
+            )
+            extra |= of_model
+        elif asked:
+            missing["perplexity"] = "needs a model and a source: give --model DIR and --source FILE"
+    texts = segments.sources, segments.hypotheses, segments.references
+    others = external_scores(config.external, segments.name, *texts, reporter)
+    return assess(
+        segments,
+        config,
+        seed=seed,
+        reporter=reporter,
+        extra=extra | others.scores,
+        missing=missing | others.missing,
+        likelihoods=likelihoods,
+        external=others.numbers,
+    )

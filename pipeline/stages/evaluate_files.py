@@ -1,0 +1,129 @@
+"""Files of hypotheses scored, or those that a model gives for a file of sources."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tfm.data.typing_errors import mistyped_lines
+from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact
+from tfm.pipeline.config import DecodingConfig, Device, EvaluationConfig
+from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.inference.translation import best_texts
+from tfm.pipeline.reports.published_scores import published_scores, shown_scores, warn_of_failed
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.scoring.aligned_files import aligned
+from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
+from tfm.pipeline.scoring.evaluation.segments import Segments
+from tfm.pipeline.scoring.evaluation.with_model import (
+    assess_with_model,
+    check_metrics,
+    metric_inputs,
+    resolved_config,
+)
+from tfm.pipeline.scoring.ledger import looker_of_files
+from tfm.pipeline.tasks.abilities import ABILITIES, evaluation_of
+
+if TYPE_CHECKING:
+    from tfm.pipeline.model_io.loaded_model import LoadedModel
+
+
+def evaluate_files(
+    config: EvaluationConfig,
+    *,
+    hypotheses: Path | None,
+    model: Path | None,
+    ensemble: Sequence[Path] = (),
+    source: Path | None,
+    references: Sequence[Path],
+    decoding: DecodingConfig,
+    prefix: str | None = None,
+    prefixes: Path | None = None,
+    forced: Path | None = None,
+    out: Path | None,
+    seed: int = 1,
+    command: Sequence[str] = (),
+    reporter: Reporter,
+    device: Device = "auto",
+    to: str | None = None,
+    noise: float | None = None,
+) -> dict[str, Any]:
+    """Scores the hypotheses in a file, or those that `model` gives for `source`, against one or more references.
+
+    Perplexity needs both `model` and `source`. `ensemble`, `prefixes` and `forced` are those of `tfm translate`, and
+    `prefix` is one for all lines; `to` is the language, of a model of several. With `out`, an artifact is published
+    there, with the hypotheses if the model made them. `noise`: the share of the source's characters that is mistyped
+    before the model reads it (`data.typing_errors`), drawn by `seed`; each score's signature says so. Returns the
+    content of scores.json. Raises DataError where line counts differ, RecipeError where nothing gives hypotheses.
+    """
+    if not references:
+        raise RecipeError("there is no reference: give --reference FILE")
+    check_metrics(config)
+    if hypotheses is None and (model is None or source is None):
+        raise RecipeError("nothing to score: give --hypotheses FILE, or --model DIR and --source FILE")
+    if config.tests != "always":
+        raise RecipeError(f'evaluation.tests = "{config.tests}" is for recipes: files are scored when they are given')
+    if config.stride is not None:
+        raise RecipeError(
+            f"evaluation.stride = {config.stride} is for the texts of a language model: give --model DIR and "
+            "--reference FILE alone"
+        )
+    files = {"source": source, "hypotheses": hypotheses, "prefixes": prefixes, "forced": forced}
+    files |= {f"reference_{number}": reference for number, reference in enumerate(references, 1)}
+    lines = aligned({name: file for name, file in files.items() if file is not None})
+    if noise is not None:
+        if not 0 <= noise <= 1:
+            raise RecipeError(f"--noise {noise} is no share: give a number from 0 to 1")
+        lines["source"] = mistyped_lines(lines["source"], noise, seed)
+
+    def work(folder: Path | None) -> list[Evaluation]:
+        # without a source the model has nothing to do
+        loaded = None if model is None or source is None else _load(model, ensemble, device).towards(to)
+        if loaded is not None:
+            loaded.check_reads_text("`tfm translate MODEL IMAGES --out DIR` writes captions, which --hypotheses scores")
+        if loaded is not None and hypotheses is None:
+            if not ABILITIES[loaded.config.task].gives_hypotheses:
+                how = "omit --source, and the model says how probable it finds the text in --reference"
+                raise DataError(f"was trained for {loaded.config.task} and does not translate: {how}", file=model)
+            starts = lines.get("prefixes", None if prefix is None else [prefix] * len(lines["source"]))
+            words = {"prefixes": starts, "forced": lines.get("forced")}
+            lines["hypotheses"] = best_texts(loaded, lines["source"], decoding, reporter, **words)
+            for name in ("hypotheses",) if noise is None else ("hypotheses", "source"):
+                if folder is not None:
+                    text = "".join(line + "\n" for line in lines[name])
+                    (folder / f"{name}.txt").write_text(text, encoding="utf-8", newline="\n")
+        segments = Segments(
+            name=references[0].name + ("" if noise is None else f", noise {noise:g}"),
+            sources=lines.get("source"),
+            hypotheses=lines["hypotheses"],
+            references=[lines[name] for name in lines if name.startswith("reference_")],
+        )
+        if loaded is not None:
+            from tfm.pipeline.inference.labelling import warn_of_unseen  # with the model torch is there anyway
+
+            warn_of_unseen(loaded, segments.references, reporter)
+        asked = model is not None or "metrics" in config.model_fields_set
+        suited = config if loaded is None else evaluation_of(loaded.config.task, config)
+        found = assess_with_model(segments, suited, loaded, asked, seed=seed, reporter=reporter)
+        return [found if noise is None else found.signed(f"noise:{noise:g}|noise-seed:{seed}")]
+
+    members = [] if model is None else [open_artifact(each, "train") for each in (model, *ensemble)]
+    looker = looker_of_files(members, hypotheses)
+    if out is None:
+        return shown_scores(work(None), reporter, looker)
+    inputs = {name: Input.of_file(file) for name, file in files.items() if file is not None}
+    inputs |= {f"model {number}" if number > 1 else "model": each.as_input() for number, each in enumerate(members, 1)}
+    inputs |= metric_inputs(config)
+    given: dict[str, Any] = {"prefix": prefix, "to": to, "noise": noise}
+    given |= {"decoding": decoding.model_dump(mode="json") if hypotheses is None else None}
+    resolved = resolved_config(config) | {name: value for name, value in given.items() if value is not None}
+    todo = Plan(stage="evaluate", folder=out, config=resolved, inputs=inputs, seed=seed)
+    content = published_scores(todo, work, None, command, reporter, looker)
+    warn_of_failed(content, [metric.name for metric in config.external], out, reporter)
+    return content
+
+
+def _load(model: Path, ensemble: Sequence[Path], device: Device) -> "LoadedModel":
+    from tfm.pipeline.model_io.ensemble import load_ensemble  # here, as they need torch
+    from tfm.pipeline.model_io.loaded_model import load_model
+
+    return load_ensemble([model, *ensemble], device) if ensemble else load_model(model, device)
