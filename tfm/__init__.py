@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tfm.pipeline.api.attention import Attention
-    from tfm.pipeline.api.model import Model, TextScores, load
+    from tfm.pipeline.api.model import Model, load
     from tfm.pipeline.api.run import Curve, Run, read_run
+    from tfm.pipeline.api.text_scores import TextScores
     from tfm.pipeline.errors import DataError, RecipeError, TfmError
 
 __all__ = [
@@ -33,9 +34,10 @@ __all__ = [
 
 if not TYPE_CHECKING:  # a type checker finds the names above, and says of another that it is none
     _PLACES = {
-        **dict.fromkeys(("Model", "TextScores", "load"), "model"),
+        **dict.fromkeys(("Model", "load"), "model"),
         **dict.fromkeys(("Curve", "Run", "read_run"), "run"),
         "Attention": "attention",
+        "TextScores": "text_scores",
     }
 
     def __getattr__(name):

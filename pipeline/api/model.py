@@ -6,7 +6,6 @@ Legend: n texts or words · E width of an embedding.
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from threading import RLock
@@ -19,6 +18,7 @@ from tfm.data.config import DataConfig
 from tfm.pipeline.api.attention import Attention
 from tfm.pipeline.api.logged import Logged
 from tfm.pipeline.api.settings import Decoding, decoding_config
+from tfm.pipeline.api.text_scores import TextScores
 from tfm.pipeline.attention_page.image_reading import attend_to_image
 from tfm.pipeline.attention_page.reading import attend
 from tfm.pipeline.config import DecodingConfig, Device
@@ -31,9 +31,7 @@ from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
 from tfm.pipeline.model_io.model_folder import model_folder
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.held_out import held_out, split_of
-from tfm.pipeline.scoring.metrics.score import Score
 from tfm.pipeline.scoring.perplexity import perplexity
-from tfm.pipeline.scoring.segment_scores import Likelihoods
 from tfm.pipeline.tasks.abilities import ABILITIES, Abilities
 
 Side = Literal["source", "target"]
@@ -50,30 +48,6 @@ ASKED: Mapping[str, Callable[[Abilities], bool]] = {
     "attend": lambda task: not task.within_window,
 }
 """What a model can be asked, and which tasks can do it."""
-
-
-@dataclass(frozen=True)
-class TextScores:
-    """How probable a model finds n texts, as `tfm evaluate` computes it.
-
-    log_probs (n,): of each text with its end, in nats; NaN for one that has no probability, which is reported.
-    num_tokens (n,): over how many predictions. figures: perplexity, word_perplexity and bits_per_character of all texts
-    together, each with its signature.
-    """
-
-    log_probs: NDArray[np.float64]
-    num_tokens: NDArray[np.int64]
-    figures: Mapping[str, Score]
-
-    @property
-    def perplexity(self) -> float:
-        """exp(-log p / tokens), from the sums over all texts."""
-        return self.figures["perplexity"].score
-
-    @classmethod
-    def of(cls, figures: Mapping[str, Score], found: Likelihoods) -> "TextScores":
-        wanted = ("perplexity", "word_perplexity", "bits_per_character")
-        return cls(found.log_probs, found.pieces, {name: figures[name] for name in wanted})
 
 
 class Model:
