@@ -6,13 +6,12 @@ import torch
 from torch import nn
 
 from tfm.model.build_images import IMAGE_MODELS
+from tfm.model.build_recurrent import build_character_recurrent, build_recurrent
 from tfm.model.characters.factory import CharacterParts
 from tfm.model.characters.tagger import CharacterTagger
 from tfm.model.config import ModelConfig
 from tfm.model.layers.linear import Linear
-from tfm.model.recurrent.attentive_reader import AttentiveReader
 from tfm.model.recurrent.encoder_decoder import RecurrentEncoderDecoder
-from tfm.model.recurrent.factory import RecurrentParts
 from tfm.model.transformer.decoder_only import DecoderOnly
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
 from tfm.model.transformer.encoder_only import POOLINGS, EncoderOnly, RowHead, SentenceHead
@@ -151,49 +150,6 @@ def build_character_tagger(
 def parts_of(config: ModelConfig, compute_dtype: torch.dtype) -> Parts:
     """The parts of a network that reads pieces, or characters."""
     return Parts(config, compute_dtype) if config.canine is None else CharacterParts(config, compute_dtype)
-
-
-def build_recurrent(
-    config: ModelConfig, source_vocab: int, target_vocab: int, compute_dtype: torch.dtype
-) -> RecurrentEncoderDecoder:
-    """Sutskever et al. 2014, figure 1; with attention Bahdanau et al. 2015, figure 1, Luong et al. 2015, figure 2."""
-    parts = Parts(config.model_copy(update={"positions": "none"}), compute_dtype)  # a recurrent model counts by itself
-    recurrent = RecurrentParts(config, parts.noise, compute_dtype)
-    encoder, decoder = config.encoder, config.decoder
-    source_table, target_table = parts.tables(source_vocab, target_vocab)
-    return RecurrentEncoderDecoder(
-        source_embedding=parts.embedding(source_table, encoder),
-        encoder=recurrent.encoder(),
-        bridge=recurrent.bridge(),
-        target_embedding=parts.embedding(target_table, decoder),
-        decoder=recurrent.decoder(),
-        narrow=parts.resize(decoder.dim, target_table.embedding_dim),
-        output=parts.output(target_table, target_vocab),
-        noise=parts.noise,
-        max_length=config.max_length,
-    )
-
-
-def build_character_recurrent(
-    config: ModelConfig, source_vocab: int, target_vocab: int, compute_dtype: torch.dtype
-) -> RecurrentEncoderDecoder:
-    """Clark et al. 2022, figure 1, and a recurrent decoder."""
-    parts = CharacterParts(config, compute_dtype)
-    recurrent = RecurrentParts(config, parts.noise, compute_dtype)
-    encoder, decoder = config.encoder, config.decoder
-    said = Parts(config.model_copy(update={"positions": "none"}), compute_dtype, parts.noise)  # its decoder counts
-    table = said.table(target_vocab, config.embedding_dim or decoder.dim)
-    return RecurrentEncoderDecoder(
-        source_embedding=parts.source_embedding(parts.source_table(source_vocab)),
-        encoder=AttentiveReader([parts.layer(encoder) for _ in range(encoder.layers)], parts.final_norm(encoder)),
-        bridge=recurrent.projection(),
-        target_embedding=said.embedding(table, decoder),
-        decoder=recurrent.decoder(),
-        narrow=said.resize(decoder.dim, table.embedding_dim),
-        output=said.output(table, target_vocab),
-        noise=parts.noise,
-        max_length=config.max_length,
-    )
 
 
 def build_word_vectors(

@@ -4,12 +4,11 @@ from collections.abc import Callable
 
 import torch
 
+from tfm.model.build_recurrent import after_attention
 from tfm.model.config import ModelConfig, VisionConfig
 from tfm.model.layers.dropout import Dropout
 from tfm.model.layers.linear import Linear
-from tfm.model.recurrent.attentive_reader import AttentiveReader
 from tfm.model.recurrent.encoder_decoder import RecurrentEncoderDecoder
-from tfm.model.recurrent.factory import RecurrentParts
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
 from tfm.model.transformer.encoder_only import POOLINGS, EncoderOnly, SentenceHead
 from tfm.model.transformer.factory import Parts
@@ -101,21 +100,8 @@ def build_image_recurrent(
     config: ModelConfig, image: ImageShape, target_vocab: int, compute_dtype: torch.dtype
 ) -> RecurrentEncoderDecoder:
     """Captions: Xu et al. 2015, figure 1; without attention Vinyals et al. 2015, Karpathy and Fei-Fei 2015."""
-    parts = Parts(config.model_copy(update={"positions": "none"}), compute_dtype)  # a recurrent model counts by itself
-    seeing, recurrent = encoder_parts(parts), RecurrentParts(config, parts.noise, compute_dtype)
-    encoder, decoder = config.encoder, config.decoder
-    table = parts.table(target_vocab, config.embedding_dim or decoder.dim)
-    return RecurrentEncoderDecoder(
-        source_embedding=image_embedding(parts, image),
-        encoder=AttentiveReader([seeing.layer(encoder) for _ in range(encoder.layers)], seeing.final_norm(encoder)),
-        bridge=recurrent.projection(),
-        target_embedding=parts.embedding(table, decoder),
-        decoder=recurrent.decoder(),
-        narrow=parts.resize(decoder.dim, table.embedding_dim),
-        output=parts.output(table, target_vocab),
-        noise=parts.noise,
-        max_length=config.max_length,
-    )
+    seeing = encoder_parts(Parts(config, compute_dtype))
+    return after_attention(config, seeing, lambda: image_embedding(seeing, image), target_vocab)
 
 
 VISION_ENCODERS: dict[str, Callable[[Parts, VisionConfig, ImageShape], ImageEmbedding]] = {

@@ -31,6 +31,7 @@ FOLDERS = {
             "fused",
             "build",
             "build_images",
+            "build_recurrent",
             "characters",
             "transformer",
             "recurrent",

@@ -1,18 +1,14 @@
 """What goes together where the source is an image (model.vision) or characters (model.canine)."""
 
-from tfm.model.config_fields import ONE_STACK, SEES, SPELLS, ModelFields
+from collections.abc import Mapping
+
+from tfm.model.config_fields import ONE_STACK, SEES, SPELLS, Architecture, ModelFields, Task
 
 # Images
 
 
 def vision_of_a_task(config: ModelFields) -> str | None:
-    if config.vision is None or config.task in SEES.get(config.architecture, ()):
-        return None
-    able = ", ".join(f'"{architecture}" ("{task}")' for architecture, tasks in SEES.items() for task in tasks)
-    return (
-        f'architecture = "{config.architecture}" with task = "{config.task}" does not read images (model.vision); '
-        f"these do: {able}"
-    )
+    return None if config.vision is None else _of_a_task(config, SEES, "images (model.vision)")
 
 
 def vision_without_shared_embeddings(config: ModelFields) -> str | None:
@@ -28,11 +24,8 @@ def vision_without_source_vectors(config: ModelFields) -> str | None:
 
 
 def vision_reads_at_once(config: ModelFields) -> str | None:
-    wanted = config.recurrent
-    if config.vision is not None and (wanted.bidirectional or wanted.reverse_source):
-        name = "bidirectional" if wanted.bidirectional else "reverse_source"
-        return f"recurrent.{name} is of an encoder that reads text; an image (model.vision) is not read in an order"
-    return None
+    why = "is of an encoder that reads text; an image (model.vision) is not read in an order"
+    return None if config.vision is None else _reads_in_order(config, why)
 
 
 def vision_pooling(config: ModelFields) -> str | None:
@@ -53,13 +46,7 @@ def layers_of_a_stack(config: ModelFields) -> str | None:
 
 
 def canine_of_a_task(config: ModelFields) -> str | None:
-    if config.canine is None or config.task in SPELLS.get(config.architecture, ()):
-        return None
-    able = ", ".join(f'"{architecture}" ("{task}")' for architecture, tasks in SPELLS.items() for task in tasks)
-    return (
-        f'architecture = "{config.architecture}" with task = "{config.task}" does not read characters (model.canine); '
-        f"these do: {able}"
-    )
+    return None if config.canine is None else _of_a_task(config, SPELLS, "characters (model.canine)")
 
 
 def canine_without_vision(config: ModelFields) -> str | None:
@@ -89,14 +76,25 @@ def canine_hashes_divide_the_width(config: ModelFields) -> str | None:
 
 
 def canine_reads_at_once(config: ModelFields) -> str | None:
-    wanted = config.recurrent
-    if config.canine is not None and (wanted.bidirectional or wanted.reverse_source):
-        name = "bidirectional" if wanted.bidirectional else "reverse_source"
-        return f"recurrent.{name} is of an encoder that reads step by step; that of model.canine attends"
-    return None
+    why = "is of an encoder that reads step by step; that of model.canine attends"
+    return None if config.canine is None else _reads_in_order(config, why)
 
 
 def canine_attends(config: ModelFields) -> str | None:
     if config.canine is not None and config.mixing != "attention":
         return f'model.canine has layers of attention: mixing = "attention", not "{config.mixing}"'
+    return None
+
+
+def _of_a_task(config: ModelFields, readers: Mapping[Architecture, tuple[Task, ...]], what: str) -> str | None:
+    if config.task in readers.get(config.architecture, ()):
+        return None
+    able = ", ".join(f'"{architecture}" ("{task}")' for architecture, tasks in readers.items() for task in tasks)
+    return f'architecture = "{config.architecture}" with task = "{config.task}" does not read {what}; these do: {able}'
+
+
+def _reads_in_order(config: ModelFields, why: str) -> str | None:
+    for name in ("bidirectional", "reverse_source"):
+        if getattr(config.recurrent, name):
+            return f"recurrent.{name} {why}"
     return None

@@ -14,6 +14,7 @@ from tfm.model.attention.positions import sinusoids
 from tfm.model.config import ModelConfig
 from tfm.pipeline.model_io.huggingface.classes import (
     ACTIVATIONS,
+    TOKENS,
     HuggingFaceClass,
     Settings,
     State,
@@ -25,7 +26,6 @@ from tfm.pipeline.model_io.huggingface.classes import (
 from tfm.pipeline.model_io.huggingface.fits import ANY, HEADS_AS_USUAL, Held
 from tfm.pipeline.model_io.huggingface.weights import Weight, linear, norm
 from tfm.pipeline.tasks.abilities import ABILITIES, tasks_that
-from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
 EMBEDDINGS = "bert.embeddings"
 CLASSES, BIAS = "classifier.weight", "classifier.bias"
@@ -49,18 +49,12 @@ def settings(config: ModelConfig, vocab_size: int) -> Settings:
         "layer_norm_eps": config.norm_eps,
         "tie_word_embeddings": False,
         **own_keys(config),
-        "pad_token_id": PAD_ID,
-        "bos_token_id": BOS_ID,
-        "eos_token_id": EOS_ID,
+        **TOKENS,
     }
 
 
-def weights(config: ModelConfig) -> list[Weight]:
+def weights(config: ModelConfig) -> Iterator[Weight]:
     """The table."""
-    return list(_weights(config))
-
-
-def _weights(config: ModelConfig) -> Iterator[Weight]:
     yield Weight("embedding.table.weight", (WORDS,))
     if config.positions == "learned":
         yield Weight("embedding.positions.table.weight", (POSITIONS,))

@@ -1,6 +1,6 @@
 """What is known of a class of transformers: which models it holds, its settings, and where each weight stands in it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +10,15 @@ from torch import Tensor
 from tfm.model.config import ModelConfig
 from tfm.pipeline.model_io.huggingface.fits import Held
 from tfm.pipeline.model_io.huggingface.weights import Weight
+from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
 Settings = dict[str, Any]
 State = dict[str, Tensor]
 
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "tanh": "tanh", "silu": "silu"}
 """The names there by ours."""
+TOKENS: Settings = {"pad_token_id": PAD_ID, "bos_token_id": BOS_ID, "eos_token_id": EOS_ID}
+"""Our control tokens, as config.json names them."""
 ALSO_CALLED = {"gelu_pytorch_tanh": "gelu_tanh", "gelu_fast": "gelu_tanh", "gelu_python": "gelu", "swish": "silu"}
 
 
@@ -35,7 +38,7 @@ class HuggingFaceClass:
     model_type: str
     pipeline: str
     held: Held
-    weights: Callable[[ModelConfig], list[Weight]]
+    weights: Callable[[ModelConfig], Iterable[Weight]]
     tables: tuple[str, ...]
     settings: Callable[[ModelConfig, int], Settings]
     finished: Callable[[ModelConfig, State], State]

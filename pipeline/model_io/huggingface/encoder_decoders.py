@@ -91,13 +91,9 @@ def _stack(name: str, stack: StackConfig) -> Settings:
     }
 
 
-def weights(config: ModelConfig) -> list[Weight]:
+def weights(config: ModelConfig) -> Iterator[Weight]:
     """The table of both classes."""
     order = halves_apart(config.encoder.dim)
-    return list(_weights(config, order))
-
-
-def _weights(config: ModelConfig, order: Tensor) -> Iterator[Weight]:
     if config.tie == "all":
         yield Weight("source_embedding.table.weight", (SHARED,), columns=order)
     else:

@@ -8,6 +8,7 @@ from tfm.model.attention.positions import sinusoids
 from tfm.model.config import ModelConfig
 from tfm.pipeline.model_io.huggingface.classes import (
     ACTIVATIONS,
+    TOKENS,
     HuggingFaceClass,
     Settings,
     State,
@@ -19,7 +20,6 @@ from tfm.pipeline.model_io.huggingface.classes import (
 from tfm.pipeline.model_io.huggingface.fits import ANY, HEADS_AS_USUAL, Held
 from tfm.pipeline.model_io.huggingface.weights import Weight, linear, norm
 from tfm.pipeline.tasks.abilities import ABILITIES, tasks_that
-from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
 WORDS, POSITIONS, OUTPUT = "transformer.wte.weight", "transformer.wpe.weight", "lm_head.weight"
 (LANGUAGE_MODEL,) = tasks_that(lambda each: each.generates)
@@ -81,18 +81,12 @@ def settings(config: ModelConfig, vocab_size: int) -> Settings:
         "attn_pdrop": config.dropout.attention,
         "tie_word_embeddings": is_tied(config),
         **own_keys(config),
-        "pad_token_id": PAD_ID,
-        "bos_token_id": BOS_ID,
-        "eos_token_id": EOS_ID,
+        **TOKENS,
     }
 
 
-def weights(config: ModelConfig) -> list[Weight]:
+def weights(config: ModelConfig) -> Iterator[Weight]:
     """The table; products there are stored the other way round."""
-    return list(_weights(config))
-
-
-def _weights(config: ModelConfig) -> Iterator[Weight]:
     yield from tables(config, WORDS)
     if config.positions == "learned":
         yield Weight("embedding.positions.table.weight", (POSITIONS,))

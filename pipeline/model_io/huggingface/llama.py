@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from tfm.model.config import ModelConfig, StackConfig
-from tfm.pipeline.model_io.huggingface.classes import HuggingFaceClass, Settings, State, own_keys, task_of, want
+from tfm.pipeline.model_io.huggingface.classes import TOKENS, HuggingFaceClass, Settings, State, own_keys, task_of, want
 from tfm.pipeline.model_io.huggingface.fits import ANY, HEADS_AS_USUAL, Held
 from tfm.pipeline.model_io.huggingface.gpt2 import (
     HELD,
@@ -24,7 +24,6 @@ from tfm.pipeline.model_io.huggingface.gpt2 import (
 )
 from tfm.pipeline.model_io.huggingface.weights import Weight, halves_apart, linear
 from tfm.pipeline.tasks.abilities import ABILITIES
-from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
 WORDS = "model.embed_tokens.weight"
 GATES = {"swiglu": ("silu", ("gate_proj", "up_proj")), "glu": ("sigmoid", ("up_proj", "gate_proj"))}
@@ -54,18 +53,12 @@ def settings(config: ModelConfig, vocab_size: int) -> Settings:
         "rope_parameters": {"rope_type": "default", "rope_theta": ROTARY_BASE},
         "tie_word_embeddings": is_tied(config),
         **own_keys(config),
-        "pad_token_id": PAD_ID,
-        "bos_token_id": BOS_ID,
-        "eos_token_id": EOS_ID,
+        **TOKENS,
     }
 
 
-def weights(config: ModelConfig) -> list[Weight]:
+def weights(config: ModelConfig) -> Iterator[Weight]:
     """The table."""
-    return list(_weights(config))
-
-
-def _weights(config: ModelConfig) -> Iterator[Weight]:
     stack = config.decoder
     groups, width = stack.key_value_heads or stack.heads, stack.dim // stack.heads
     sizes = [stack.dim, groups * width, groups * width]

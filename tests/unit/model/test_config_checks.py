@@ -102,7 +102,7 @@ def test_every_check_is_in_the_list_and_has_an_example() -> None:
         name
         for module in (architectures, embeddings, positions, sources)
         for name, each in inspect.getmembers(module, inspect.isfunction)
-        if each.__module__ == module.__name__
+        if each.__module__ == module.__name__ and not name.startswith("_")
     }
     assert written == {check.__name__ for check in CHECKS} == set(REFUSED)
     assert len(CHECKS) == len(REFUSED)

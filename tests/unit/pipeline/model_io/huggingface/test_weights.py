@@ -43,7 +43,7 @@ def test_every_weight_of_a_model_has_one_place_there() -> None:
         held_by = class_for(config)
         assert held_by is not None
         assert held_by.name == name
-        table = held_by.weights(config)
+        table = list(held_by.weights(config))
         model = build(config, source_vocab=20, target_vocab=20)
         assert {*untied(model.state_dict())} <= {weight.ours for weight in table} <= {*model.state_dict()}
         placed = [name for weight in table for name in weight.theirs]

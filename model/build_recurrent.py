@@ -1,0 +1,74 @@
+"""Builds the networks with a recurrent decoder, after an encoder that reads step by step or one that attends."""
+
+from collections.abc import Callable
+
+import torch
+
+from tfm.model.characters.factory import CharacterParts
+from tfm.model.config import ModelConfig
+from tfm.model.layers.dropout import DropoutRng
+from tfm.model.layers.embedding import SourceEmbedding
+from tfm.model.recurrent.attentive_reader import AttentiveReader
+from tfm.model.recurrent.encoder_decoder import RecurrentEncoderDecoder
+from tfm.model.recurrent.factory import RecurrentParts
+from tfm.model.transformer.factory import Parts
+
+
+def build_recurrent(
+    config: ModelConfig, source_vocab: int, target_vocab: int, compute_dtype: torch.dtype
+) -> RecurrentEncoderDecoder:
+    """Sutskever et al. 2014, figure 1; with attention Bahdanau et al. 2015, figure 1, Luong et al. 2015, figure 2."""
+    parts = counting_parts(config, compute_dtype)
+    recurrent = RecurrentParts(config, parts.noise, compute_dtype)
+    encoder, decoder = config.encoder, config.decoder
+    source_table, target_table = parts.tables(source_vocab, target_vocab)
+    return RecurrentEncoderDecoder(
+        source_embedding=parts.embedding(source_table, encoder),
+        encoder=recurrent.encoder(),
+        bridge=recurrent.bridge(),
+        target_embedding=parts.embedding(target_table, decoder),
+        decoder=recurrent.decoder(),
+        narrow=parts.resize(decoder.dim, target_table.embedding_dim),
+        output=parts.output(target_table, target_vocab),
+        noise=parts.noise,
+        max_length=config.max_length,
+    )
+
+
+def build_character_recurrent(
+    config: ModelConfig, source_vocab: int, target_vocab: int, compute_dtype: torch.dtype
+) -> RecurrentEncoderDecoder:
+    """Clark et al. 2022, figure 1, and a recurrent decoder."""
+    parts = CharacterParts(config, compute_dtype)
+    return after_attention(
+        config, parts, lambda: parts.source_embedding(parts.source_table(source_vocab)), target_vocab
+    )
+
+
+def after_attention(
+    config: ModelConfig, reading: Parts, source_embedding: Callable[[], SourceEmbedding], target_vocab: int
+) -> RecurrentEncoderDecoder:
+    """A recurrent decoder after layers of attention, which `reading` makes; the source enters them by its embedding.
+
+    The embedding is made when it is its turn: the order in which parts are made decides their first weights.
+    """
+    saying = counting_parts(config, reading.compute_dtype, reading.noise)
+    recurrent = RecurrentParts(config, reading.noise, reading.compute_dtype)
+    encoder, decoder = config.encoder, config.decoder
+    table = saying.table(target_vocab, config.embedding_dim or decoder.dim)
+    return RecurrentEncoderDecoder(
+        source_embedding=source_embedding(),
+        encoder=AttentiveReader([reading.layer(encoder) for _ in range(encoder.layers)], reading.final_norm(encoder)),
+        bridge=recurrent.projection(),
+        target_embedding=saying.embedding(table, decoder),
+        decoder=recurrent.decoder(),
+        narrow=saying.resize(decoder.dim, table.embedding_dim),
+        output=saying.output(table, target_vocab),
+        noise=reading.noise,
+        max_length=config.max_length,
+    )
+
+
+def counting_parts(config: ModelConfig, compute_dtype: torch.dtype, noise: DropoutRng | None = None) -> Parts:
+    """Parts without positions: a recurrent model counts by itself."""
+    return Parts(config.model_copy(update={"positions": "none"}), compute_dtype, noise)
