@@ -107,16 +107,15 @@ app = typer.Typer(
 handle_errors = ErrorHandler()
 
 STAGES = (tokenize, preprocess, train, translate, evaluate)
-BESIDE_THEM = (run, search, generate, attend, embed, compare, export, inspect, recipe)
+BESIDE_THEM = (run, search, generate, attend, embed, compare, import_model, export, inspect, recipe)
 
-for stage in (*STAGES, *BESIDE_THEM):
-    app.command(name=stage.__name__)(handle_errors(stage))
-app.command(name="import")(handle_errors(import_model))
+for command in (*STAGES, *BESIDE_THEM):
+    app.command(name=command.__name__.removesuffix("_model"))(handle_errors(command))  # `import` is Python's own word
 
 judge = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 for part in (make, score):
     judge.command(name=part.__name__)(handle_errors(part))
-app.add_typer(judge, name="judge", help="Ask people which model is better: a campaign of ratings or preferences.")
+app.add_typer(judge, name="judge", help="Ask people which model is better, by ratings or preferences.")
 
 
 def _print_version(wanted: bool) -> None:

@@ -66,7 +66,9 @@ def attend(
     device: Device = None,
     sets: Sets = None,
 ) -> None:
-    """Show what a model attends to in a sentence or an image: every layer and head, on one self-contained page.
+    """Show what a model attends to in a sentence or an image.
+
+    Every layer and head, on one self-contained page.
 
     With --head-report: what each head does in a corpus, as a table on stdout.
     """

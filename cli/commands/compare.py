@@ -56,7 +56,10 @@ def compare(
     latex: Annotated[bool, typer.Option("--latex", help="Print the scores as a LaTeX table for a paper.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print all figures and tests as JSON.")] = False,
 ) -> None:
-    """Compare trained models: their differences, costs and scores, and which scores really differ."""
+    """Compare trained models, and say which scores really differ.
+
+    Their settings, costs and scores stand side by side.
+    """
     if sum((markdown, latex, as_json)) > 1:
         refuse({"--latex": latex, "--markdown": markdown}, "give one of --json, --markdown and --latex")
     from tfm.cli.console import reporter

@@ -55,7 +55,10 @@ def embed(
     ] = None,
     device: Device = None,
 ) -> None:
-    """Show the word vectors of a model: skip-gram, CBOW, or the embedding of any other model."""
+    """Show the word vectors of a model.
+
+    Those of skip-gram or CBOW, or the embedding of any other model.
+    """
     if not (nearest or analogy or out or picture):
         raise typer.BadParameter("give --nearest, --analogy, --out or --picture as well", param_hint="MODEL")
     if not (nearest or analogy):

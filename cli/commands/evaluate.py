@@ -108,7 +108,9 @@ def evaluate(
     sets: Sets = None,
     out: Out = None,
 ) -> None:
-    """Score translations of a recipe's test sets or of any text, or say how probable a language model finds a text.
+    """Score translations, or how probable a model finds a text.
+
+    Of a recipe's test sets, or of any files.
 
     With --final: the test sets, once, of the run that validation chooses. With --choices or --contrast: how often a
     model finds the right one of some texts the likeliest. The table goes to stdout; with --json the content of

@@ -73,7 +73,9 @@ def generate(
     device: Device = None,
     sets: Sets = None,
 ) -> None:
-    """Continue a text with a language model: sample pieces or, with --beam, search for the most probable text.
+    """Continue a text with a language model.
+
+    Pieces are drawn or, with --beam, the most probable text is searched for.
 
     With --choices: print LOG P, LOG P A TOKEN, TEXT separated by tabs, the most probable first.
     """

@@ -12,7 +12,10 @@ def import_model(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder as `save_pretrained` writes it.")],
     out: Annotated[Path, typer.Option("--out", metavar="MODEL", help="Output folder: the model.")],
 ) -> None:
-    """Take over a model of transformers (Marian, Pegasus, GPT-2, Llama)."""
+    """Take over a model of the library transformers.
+
+    Classes: Marian, Pegasus, GPT-2, Llama, Megatron-BERT.
+    """
     from tfm.cli.console import reporter
     from tfm.pipeline.model_io.huggingface.importing import import_model as take_over
 

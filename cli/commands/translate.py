@@ -115,7 +115,9 @@ def translate(
     sets: Sets = None,
     out: Out = None,
 ) -> None:
-    """Translate a text, or describe images, to stdout or, with --out, into a folder.
+    """Translate a text, or describe images.
+
+    The result goes to stdout or, with --out, into a folder.
 
     With --recipe: translate the test sets of the recipe's dataset with its model, into runs/NAME/translations.
     """

@@ -64,6 +64,19 @@ def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty" / "config.json").write_text('{"model_type": "t5"}', encoding="utf-8")
     refused = tfm("import", tmp_path / "empty", "--out", tmp_path / "back")
     assert refused.code == 65
-    assert "model_type 't5': no model of ours; tfm imports PegasusForConditionalGeneration" in refused.err
+    assert "cannot import model_type 't5', only PegasusForConditionalGeneration" in refused.err
     assert not (tmp_path / "back").exists()
-    assert tfm("import", tmp_path / "nowhere", "--out", tmp_path / "back").code == 65
+    (tmp_path / "empty" / "config.json").write_text('{"architectures": 5}', encoding="utf-8")
+    assert "cannot import model_type None" in tfm("import", tmp_path / "empty", "--out", tmp_path / "back").err
+    refused = tfm("import", tmp_path / "nowhere", "--out", tmp_path / "back")
+    assert refused.code == 65
+    assert "nowhere: no such folder" in refused.err
+
+
+def test_what_tfm_made_needs_no_import(tmp_path: Path) -> None:
+    (tmp_path / "run" / "model").mkdir(parents=True)
+    (tmp_path / "run" / "model" / "manifest.json").write_text("{}", encoding="utf-8")
+    for folder in (tmp_path / "run", tmp_path / "run" / "model"):
+        refused = tfm("import", folder, "--out", tmp_path / "back")
+        assert refused.code == 65
+        assert "was made by tfm, and needs no import" in refused.err

@@ -43,7 +43,7 @@ def run(
     device: Device = None,
     sets: Sets = None,
 ) -> None:
-    """Run the five stages of a recipe; stages that are up to date are skipped."""
+    """Run the five stages of a recipe; those up to date are skipped."""
     if folds is None:
         refuse({"--json": as_json}, "it prints the figures of --folds; those of a run are in its scores/scores.json")
     from tfm.cli.console import reporter

@@ -45,7 +45,10 @@ def search(
     as_json: Annotated[bool, typer.Option("--json", help="Print all trials as JSON.")] = False,
     sets: Sets = None,
 ) -> None:
-    """Search for the settings of a recipe that validate best; the same command goes on where it stopped."""
+    """Search for the settings of a recipe that validate best.
+
+    The same command goes on where it stopped.
+    """
     if report and final:
         raise typer.BadParameter("give either --report or --final", param_hint="--final")
     if again and not final:

@@ -31,9 +31,10 @@ def to_huggingface(loaded: LoadedModel, folder: Path, card: Card) -> None:
     config = loaded.config
     held_by = class_for(config)
     if held_by is None:
-        raise RecipeError(f"{loaded.folder}: no class of transformers holds this model: {lacking(config)}")
+        problem = f"no class of transformers holds this model: {lacking(config)}"
+        raise RecipeError(f"{loaded.folder}: {problem}. docs/exchange.md has what each class holds")
     if config.architecture == "transformer" and loaded.source_tokenizer is not loaded.target_tokenizer:
-        problem = f"{held_by.name} has one vocabulary, and this model two (tokenizer.shared = false)"
+        problem = f"{held_by.name} has one vocabulary, and this model two: train one with tokenizer.shared = true"
         raise RecipeError(f"{loaded.folder}: {problem}")
     reads = loaded.target_tokenizer if config.architecture == "decoder_only" else loaded.source_tokenizer
     settings = held_by.settings(config, reads.vocab_size)

@@ -23,6 +23,7 @@ from tfm.pipeline.model_io.huggingface.classes import HuggingFaceClass, Settings
 from tfm.pipeline.model_io.huggingface.registry import CLASSES
 from tfm.pipeline.model_io.huggingface.tokenizers_read import Pieces, read_pieces
 from tfm.pipeline.model_io.loaded_model import check_fit, save_network, untied
+from tfm.pipeline.model_io.model_folder import model_folder
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.tokenizer.tokenizer import save_pair
@@ -75,17 +76,23 @@ def import_model(folder: Path, out: Path, *, command: Sequence[str], reporter: R
 def _class_of(folder: Path) -> tuple[Settings, HuggingFaceClass]:
     """config.json, and the class that it names. Raises DataError where we have none such."""
     file = folder / "config.json"
-    if not file.exists():
+    if not folder.exists():
+        raise DataError("no such folder", file=folder)
+    ours = (model_folder(folder) / "manifest.json").exists()
+    if not file.exists() and not ours:
         raise DataError("has no config.json: give a folder as `save_pretrained` of transformers writes it", file=folder)
-    settings = read_json(file)
+    settings = read_json(file) if file.exists() else {}
     if not isinstance(settings, dict):
         raise DataError("is no config of transformers", file=file)
-    names = settings.get("architectures") or []
+    named = settings.get("architectures")
+    names = [str(each) for each in named] if isinstance(named, list) else []
     known = {each.name: each for each in CLASSES}
     found = next((known[name] for name in names if name in known), None)
+    if found is None and ours:
+        raise DataError("was made by tfm, and needs no import", file=folder)
     if found is None:
-        told = ", ".join(map(str, names)) or f"model_type {settings.get('model_type')!r}"
-        raise DataError(f"{told}: no model of ours; tfm imports {', '.join(known)}", file=file)
+        told = ", ".join(names) or f"model_type {settings.get('model_type')!r}"
+        raise DataError(f"tfm cannot import {told}, only {', '.join(known)}", file=file)
     return settings, found
 
 
