@@ -26,6 +26,11 @@ class RowImages:
     seed: int = 0
     step: int = 0
 
+    @classmethod
+    def of_pixels(cls, pixels: Pixels, preparation: Preparation) -> "RowImages":
+        """Images (rows, height, width, channels), each as a row of its own."""
+        return cls(ImageStore(pixels, np.arange(len(pixels)), preparation.statistics, {}), preparation)
+
     def __len__(self) -> int:
         return len(self.store if self.rows is None else self.rows)
 

@@ -6,9 +6,7 @@ import numpy as np
 import torch
 
 from tfm.data.batching.batches import pairs_of_images
-from tfm.data.images.preparation import Preparation
 from tfm.data.images.row_images import RowImages
-from tfm.data.images.store import ImageStore
 from tfm.model.layout import Layout
 from tfm.model.vision.image_shape import grid, token_side
 from tfm.pipeline.attention_page.attended import Axes, Image, Kind, Reading, Token
@@ -37,7 +35,7 @@ def attend_to_image(loaded: LoadedModel, file: Path, target: str | None, config:
     check_attends(loaded)
     if loaded.images is None:
         raise DataError("reads text, not images", file=loaded.folder)
-    images = _one(file, loaded.images)
+    images = RowImages.of_pixels(loaded.images.pixels(file)[None], loaded.images)
     if not translates(loaded):
         if target is not None:
             raise RecipeError(f"--target: this model ({loaded.config.task}) says no words: omit it")
@@ -47,12 +45,6 @@ def attend_to_image(loaded: LoadedModel, file: Path, target: str | None, config:
     else:
         found = checked(loaded, loaded.target_tokenizer.encode(target), target)
     return _reading(loaded, file, images, found)
-
-
-def _one(file: Path, preparation: Preparation) -> RowImages:
-    """The image of a file as rows of images, of which there is one."""
-    store = ImageStore(preparation.pixels(file)[None], np.zeros(1, np.int64), preparation.statistics, {})
-    return RowImages(store, preparation)
 
 
 def _reading(loaded: LoadedModel, file: Path, images: RowImages, target: list[int] | None) -> Reading:

@@ -10,10 +10,10 @@ from tfm.data.images.decoding import ENDINGS
 from tfm.data.images.imagefolder import files_of
 from tfm.data.images.preparation import IMAGES_FILE, Preparation
 from tfm.data.images.row_images import RowImages
-from tfm.data.images.store import ImageStore
 
 MOST_BYTES = 1 << 26
 MOST_IMAGES = 512
+"""Bytes of pixels, and images, that are in memory at a time."""
 
 
 def reads_images(model: Path) -> bool:
@@ -46,5 +46,4 @@ def decoded_images(files: Sequence[Path], preparation: Preparation) -> Iterator[
     at_once = max(1, min(MOST_IMAGES, MOST_BYTES // (shape.height * shape.width * shape.channels)))
     for begin in range(0, len(files), at_once):
         pixels = np.stack([preparation.pixels(file) for file in files[begin : begin + at_once]])
-        store = ImageStore(pixels, np.arange(len(pixels)), preparation.statistics, {})
-        yield RowImages(store, preparation)
+        yield RowImages.of_pixels(pixels, preparation)

@@ -16,7 +16,7 @@ from tfm.model.layers.lora import with_adapters
 WEIGHTS, ABOUT = "adapter.safetensors", "adapter.json"
 
 
-class About(BaseModel):
+class AdapterSettings(BaseModel):
     """How an adapter is added: W + alpha / rank * B A."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -29,7 +29,7 @@ class About(BaseModel):
         return self.alpha / self.rank
 
 
-def save_adapter(folder: Path, adapters: dict[str, Tensor], about: About) -> None:
+def save_adapter(folder: Path, adapters: dict[str, Tensor], about: AdapterSettings) -> None:
     """Write an adapter into the folder of the model that it belongs to."""
     contiguous = {name: each.detach().contiguous() for name, each in adapters.items()}
     (folder / WEIGHTS).write_bytes(save(contiguous))
@@ -44,7 +44,7 @@ def with_adapter_in(folder: Path, weights: dict[str, Tensor], shown: Path) -> di
     if not (folder / ABOUT).exists():
         return weights
     try:
-        about = About.model_validate(read_json(folder / ABOUT, shown=shown / ABOUT))
+        about = AdapterSettings.model_validate(read_json(folder / ABOUT, shown=shown / ABOUT))
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join(map(str, problem["loc"]))

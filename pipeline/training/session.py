@@ -17,7 +17,7 @@ from tfm.model.layers.lora import parted, with_adapters
 from tfm.pipeline.artifacts.artifact import Manifest, Plan, check_place, lock, publish, read_artifact
 from tfm.pipeline.artifacts.files import beginning, replace_bytes
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
-from tfm.pipeline.model_io.adapter import About, save_adapter
+from tfm.pipeline.model_io.adapter import AdapterSettings, save_adapter
 from tfm.pipeline.model_io.loaded_model import TOKENIZER_FILES, load_weights, save_model
 from tfm.pipeline.reports.training_curves import draw
 from tfm.pipeline.runtime.devices import resolve_device
@@ -100,7 +100,7 @@ def save_trained(folder: Path, session: Session, weights: dict[str, Tensor]) -> 
     are."""
     lora, (frozen, adapters) = session.config.lora, parted(weights)
     if lora is not None:
-        about = About(rank=lora.rank, alpha=lora.scale)
+        about = AdapterSettings(rank=lora.rank, alpha=lora.scale)
         if lora.publish == "adapter":
             save_adapter(folder, adapters, about)
         else:

@@ -64,8 +64,6 @@ def assess_with_model(
     if "perplexity" in config.metrics:
         if loaded is not None and not ABILITIES[loaded.config.task].translates:
             missing["perplexity"] = f"does not apply to references: the model was trained for {loaded.config.task}"
-        elif loaded is not None and loaded.images is not None and segments.images is None:
-            missing["perplexity"] = "needs the images, which only a recipe's test sets have"
         elif loaded is not None and segments.sources is not None:
             # here, not at the top: scoring files alone needs no torch
             from tfm.pipeline.scoring.perplexity import perplexity
