@@ -47,8 +47,7 @@ def print_captions(
     from tfm.pipeline.inference.translation import translate_images
 
     loaded = load()
-    assert loaded.images is not None
-    shown = decoded_images(files, loaded.images)
+    shown = decoded_images(files, loaded.preparation())
     found = translate_images(loaded, shown, config, prefixes=starts, forced=forced)
     for number, (file, captions) in enumerate(zip(files, found, strict=True), 1):
         print_hypotheses(number, str(file), captions, config, jsonl)

@@ -22,7 +22,7 @@ from tfm.pipeline.attention_page.reading import (
 )
 from tfm.pipeline.attention_page.recorder import recording
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import LoadedModel, image_shape
 
 
@@ -33,9 +33,8 @@ def attend_to_image(loaded: LoadedModel, file: Path, target: str | None, config:
     attention, or a target where none is said.
     """
     check_attends(loaded)
-    if loaded.images is None:
-        raise DataError("reads text, not images", file=loaded.folder)
-    images = RowImages.of_pixels(loaded.images.pixels(file)[None], loaded.images)
+    preparation = loaded.preparation()
+    images = RowImages.of_pixels(preparation.pixels(file)[None], preparation)
     if not translates(loaded):
         if target is not None:
             raise RecipeError(f"--target: this model ({loaded.config.task}) says no words: omit it")

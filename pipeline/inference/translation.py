@@ -111,8 +111,7 @@ def translate_images(
     """
     from tfm.pipeline.inference.labelling import label_images, labels_instead
 
-    if loaded.images is None:
-        raise DataError("reads text, not images", file=loaded.folder)
+    loaded.preparation()  # raises for a model of texts
     if labels_instead(loaded):
         _check_n_best(loaded, config)
         for some in images:

@@ -110,7 +110,10 @@ def _check_pieces(one: Manifest, other: Manifest) -> None:
     if IMAGES_FILE in one.files or IMAGES_FILE in other.files:
         own, its = (each.files[IMAGES_FILE].sha256 if IMAGES_FILE in each.files else "" for each in (one, other))
         if own != its:
-            raise DataError(f"no ensemble with {one.path}: it reads images in another way", file=other.path)
+            raise DataError(
+                f"no ensemble with {one.path}: it reads images in another way: take models of one dataset",
+                file=other.path,
+            )
     for side in (SOURCE, TARGET):
         own, its = (each.files[SHARED if SHARED in each.files else side].sha256 for each in (one, other))
         if own != its:

@@ -51,6 +51,12 @@ class LoadedModel:
         if self.images is not None:
             raise DataError(f"reads images, not text: {instead}", file=self.folder)
 
+    def preparation(self) -> Preparation:
+        """How images become what the network reads. Raises DataError where it reads texts."""
+        if self.images is None:
+            raise DataError("reads text, not images: give it a text", file=self.folder)
+        return self.images
+
     def towards(self, language: str | None) -> "LoadedModel":
         """The model that translates into a language: its sources begin with the language's token.
 

@@ -19,7 +19,6 @@ from tfm.data.lines import open_lines
 from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, open_artifact, publish, read_artifact
 from tfm.pipeline.artifacts.compatibility import check_tokenizer
 from tfm.pipeline.config import DecodingConfig, Device, Scored
-from tfm.pipeline.errors import DataError
 from tfm.pipeline.inference.image_files import decoded_images
 from tfm.pipeline.inference.translation import (
     IMAGES,
@@ -226,9 +225,7 @@ def translate_image_files(
 
     with publish(todo, command=command) as draft:
         loaded = load_ensemble([model, *ensemble], device)
-        if loaded.images is None:
-            raise DataError("reads text, not images", file=model)
-        shown = decoded_images(files, loaded.images)
+        shown = decoded_images(files, loaded.preparation())
         starts, words = (None if file is None else open_lines(file) for file in (prefixes, forced))
         with reporter.bar("translating", len(files), "images") as bar:
 

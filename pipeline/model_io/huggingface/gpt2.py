@@ -135,7 +135,7 @@ def read(settings: Settings, found: State) -> Settings:
     }
 
 
-def with_output(settings: Settings, found: State, words: str) -> State:
+def with_output(found: State, words: str) -> State:
     """The weights with the table of the output, which a file leaves out where it is that of the input."""
     return {OUTPUT: found[words], **found}
 
@@ -145,7 +145,7 @@ def begun(settings: Settings, found: State) -> State:
     prefix = "transformer."
     if not any(name.startswith(prefix) for name in found):
         found = {name if name == OUTPUT else prefix + name: each for name, each in found.items()}
-    return with_output(settings, found, WORDS)
+    return with_output(found, WORDS)
 
 
 GPT2 = HuggingFaceClass(

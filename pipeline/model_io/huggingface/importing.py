@@ -83,7 +83,7 @@ def _class_of(folder: Path) -> tuple[Settings, HuggingFaceClass]:
         raise DataError("has no config.json: give a folder as `save_pretrained` of transformers writes it", file=folder)
     settings = read_json(file) if file.exists() else {}
     if not isinstance(settings, dict):
-        raise DataError("is no config of transformers", file=file)
+        raise DataError("is no config.json of transformers: give a folder as `save_pretrained` writes it", file=file)
     named = settings.get("architectures")
     names = [str(each) for each in named] if isinstance(named, list) else []
     known = {each.name: each for each in CLASSES}

@@ -121,7 +121,7 @@ def read(settings: Settings, found: State) -> Settings:
 
 def begun(settings: Settings, found: State) -> State:
     """The weights with what a file leaves out: the table of the output, and biases, which most models do not have."""
-    found = with_output(settings, found, WORDS)
+    found = with_output(found, WORDS)
     for name, each in list(found.items()):
         has_bias = settings.get("attention_bias" if ".self_attn." in name else "mlp_bias")
         if name.endswith("_proj.weight") and not has_bias:
