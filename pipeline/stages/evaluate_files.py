@@ -1,6 +1,6 @@
 """Files of hypotheses scored, or those that a model gives for a file of sources."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,14 +81,9 @@ def evaluate_files(
         if loaded is not None:
             loaded.check_reads_text("`tfm translate MODEL IMAGES --out DIR` writes captions, which --hypotheses scores")
         if loaded is not None and hypotheses is None:
-            if not ABILITIES[loaded.config.task].gives_hypotheses:
-                how = "omit --source, and the model says how probable it finds the text in --reference"
-                raise DataError(f"was trained for {loaded.config.task} and does not translate: {how}", file=model)
-            starts = lines.get("prefixes", None if prefix is None else [prefix] * len(lines["source"]))
-            words = {"prefixes": starts, "forced": lines.get("forced")}
-            lines["hypotheses"] = best_texts(loaded, lines["source"], decoding, reporter, **words)
-            for name in ("hypotheses",) if noise is None else ("hypotheses", "source"):
-                if folder is not None:
+            lines["hypotheses"] = _hypotheses(loaded, lines, prefix, decoding, reporter)
+            if folder is not None:
+                for name in ("hypotheses",) if noise is None else ("hypotheses", "source"):
                     text = "".join(line + "\n" for line in lines[name])
                     (folder / f"{name}.txt").write_text(text, encoding="utf-8", newline="\n")
         segments = Segments(
@@ -120,6 +115,21 @@ def evaluate_files(
     content = published_scores(todo, work, None, command, reporter, looker)
     warn_of_failed(content, [metric.name for metric in config.external], out, reporter)
     return content
+
+
+def _hypotheses(
+    loaded: "LoadedModel",
+    lines: Mapping[str, list[str]],
+    prefix: str | None,
+    decoding: DecodingConfig,
+    reporter: Reporter,
+) -> list[str]:
+    """What the model says of each source. Raises DataError for a model that says nothing."""
+    if not ABILITIES[loaded.config.task].gives_hypotheses:
+        how = "omit --source, and the model says how probable it finds the text in --reference"
+        raise DataError(f"was trained for {loaded.config.task} and does not translate: {how}", file=loaded.folder)
+    starts = lines.get("prefixes", None if prefix is None else [prefix] * len(lines["source"]))
+    return best_texts(loaded, lines["source"], decoding, reporter, prefixes=starts, forced=lines.get("forced"))
 
 
 def _load(model: Path, ensemble: Sequence[Path], device: Device) -> "LoadedModel":

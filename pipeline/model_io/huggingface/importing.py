@@ -82,8 +82,6 @@ def _class_of(folder: Path) -> tuple[Settings, HuggingFaceClass]:
     if not file.exists() and not ours:
         raise DataError("has no config.json: give a folder as `save_pretrained` of transformers writes it", file=folder)
     settings = read_json(file) if file.exists() else {}
-    if not isinstance(settings, dict):
-        raise DataError("is no config.json of transformers: give a folder as `save_pretrained` writes it", file=file)
     named = settings.get("architectures")
     names = [str(each) for each in named] if isinstance(named, list) else []
     known = {each.name: each for each in CLASSES}
@@ -134,7 +132,7 @@ def _weights(folder: Path) -> State:
     found: dict[str, Tensor] = {}
     for file in files:
         if not file.exists():
-            problem = f"has no {file.name}: weights are read from safetensors alone, not from pytorch_model.bin"
+            problem = f"has no {file.name}: weights are read from safetensors alone; save it anew with transformers"
             raise DataError(problem, file=folder)
         found |= load_file(file)
     return {name: each.float() if each.is_floating_point() else each for name, each in found.items()}
