@@ -30,7 +30,10 @@ def test_a_text_that_is_typed_is_translated(stages: Stages, tmp_path: Path, text
 
 
 @pytest.mark.parametrize("name", ["test.de", "absent", "corpora/test", "my text.de", "a b/c d", "../x", "test-2017"])
-def test_a_file_that_is_missing_is_called_missing_and_how_a_text_is_given(stages: Stages, name: str) -> None:
+def test_a_file_that_is_missing_is_called_missing_and_how_a_text_is_given(
+    stages: Stages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)  # beside which there is no folder x
     missing = tfm("translate", stages.folder, name, *SEARCH)
     assert missing.code == 65
     assert missing.out == ""
