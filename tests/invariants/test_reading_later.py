@@ -24,6 +24,7 @@ pytestmark = pytest.mark.usefixtures("no_curves")
 INFINITE = float("inf")
 CONFIG = {
     "max_steps": 14,
+    "threads": 1,  # with more it may say that other programs are busy, in one way of reading and not in the other
     "accumulate": 2,
     "ema": 0.9,
     "save_every": 4,
