@@ -106,6 +106,9 @@ class ModelFields(BaseModel):
     )
     output_bias: bool = Field(False, description="a bias of each piece or label in the output layer")
     scale_embedding: bool = Field(True, description="multiply embeddings by the square root of their width")
+    embedding_norm: bool = Field(
+        False, description="a norm of what a stack reads: of embedding and position together, before dropout"
+    )
     adaptive: AdaptiveConfig | None = Field(
         None, description="an adaptive softmax, for large vocabularies; none: the full softmax"
     )

@@ -213,5 +213,5 @@ def _embeds_plainly(embedding: Any) -> bool:
         type(embedding) is Embedding  # not one of images
         and type(embedding.table) is nn.Embedding
         and type(embedding.positions) in (NoInput, Sinusoidal, Learned)
-        and type(embedding.widen) is nn.Identity
+        and type(embedding.widen) is type(embedding.norm) is nn.Identity
     )

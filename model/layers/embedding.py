@@ -23,19 +23,27 @@ class SourceEmbedding(Protocol):
 
 
 class Embedding(nn.Module):
-    """Token ids with their positions -> rows as wide as a stack, scaled and with dropout."""
+    """Token ids with their positions -> rows as wide as a stack, scaled, normed by `norm`, and with dropout."""
 
     def __init__(
-        self, table: Table, dim: int, *, positions: nn.Module, scale: float, dropout: Dropout, widen: nn.Module
+        self,
+        table: Table,
+        dim: int,
+        *,
+        positions: nn.Module,
+        scale: float,
+        norm: nn.Module,
+        dropout: Dropout,
+        widen: nn.Module,
     ) -> None:
         super().__init__()
         self.table, self.positions, self.dropout, self.widen = table, positions, dropout, widen
-        self.scale = scale
+        self.scale, self.norm = scale, norm
 
     def forward(self, tokens: Tensor, positions: Tensor) -> Tensor:
         """(N,), (N,) -> (N, D)."""
         rows = self.widen(self.table(tokens) * self.scale)
-        return self.dropout(self.positions(rows, positions))  # type: ignore[no-any-return]
+        return self.dropout(self.norm(self.positions(rows, positions)))  # type: ignore[no-any-return]
 
     def read(self, tokens: Tensor, layout: AnyLayout) -> tuple[Tensor, AnyLayout]:
         """Token ids (N,) -> (N, D), one row each."""

@@ -127,6 +127,7 @@ class Parts:
             stack.dim,
             positions=positions,
             scale=table.embedding_dim**0.5 if self.config.scale_embedding else 1.0,
+            norm=self.normalization(stack.dim) if self.config.embedding_norm else nn.Identity(),
             dropout=Dropout(self.config.dropout.embedding, self.noise),
             widen=self.resize(table.embedding_dim, stack.dim - beside),
         )

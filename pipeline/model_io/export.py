@@ -63,7 +63,11 @@ def to_ctranslate2(loaded: LoadedModel, folder: Path) -> None:
     loaded.check_reads_text("CTranslate2 has models of text alone")
     if part := not_written(config):
         raise RecipeError(f"{loaded.folder}: `tfm export` does not support {part} for CTranslate2 yet")
-    shape = {"pre_norm": config.norm == "pre", "activation": common_spec.Activation[ACTIVATIONS[config.activation]]}
+    shape = {
+        "pre_norm": config.norm == "pre",
+        "activation": common_spec.Activation[ACTIVATIONS[config.activation]],
+        "layernorm_embedding": config.embedding_norm,
+    }
     spec = transformer_spec.TransformerSpec(
         transformer_spec.TransformerEncoderSpec(config.encoder.layers, config.encoder.heads, **shape),
         transformer_spec.TransformerDecoderSpec(config.decoder.layers, config.decoder.heads, **shape),
@@ -143,6 +147,8 @@ def _embedding(stack: Any, place: Any, embedding: Embedding, config: ModelConfig
     stack.position_encodings.encodings = _numbers(
         embedding.positions(nothing, torch.arange(config.max_length, device=nothing.device))
     )
+    if config.embedding_norm:
+        _norm(stack.layernorm_embedding, embedding.norm)
 
 
 def _self_attention(place: Any, attention: SelfAttention, norm: nn.LayerNorm) -> None:

@@ -47,6 +47,7 @@ def _of_files(corpus: Any) -> bool:
 
 NO_ATTENTION = ("model.score", "model.qk_norm", "model.dropout.attention")
 HEADS = ("heads", "key_value_heads", "key_dim", "value_dim")
+OF_EMBEDDINGS = ("embedding_dim", "scale_embedding", "embedding_norm")
 OF_SEQUENCES = ("mixing", "window", "positions", "positions_join")
 OF_LAYERS = ("activation", "dropout.residual", "dropout.feed_forward")
 WORD_VECTORS = {"model.architecture": one_of("skip_gram", "cbow")}
@@ -74,11 +75,13 @@ MODEL = (
     ),
     Unused(
         {**RECURRENT, **OF_TEXT},
-        (
-            *("model.norm", "model.normalization", "model.norm_eps", "model.activation"),
-            *("model.encoder.feed_forward_dim", "model.dropout.feed_forward"),
-        ),
+        ("model.norm", "model.activation", "model.encoder.feed_forward_dim", "model.dropout.feed_forward"),
         "it has no norms or feed-forward layers, as the other architectures have",
+    ),
+    Unused(
+        {**RECURRENT, **OF_TEXT, "model.embedding_norm": one_of(False)},
+        ("model.normalization", "model.norm_eps"),
+        "it has no norms, but with model.embedding_norm = true",
     ),
     Unused(
         {**RECURRENT, **OF_PIECES},
@@ -122,7 +125,7 @@ MODEL = (
     ),
     Unused(
         {**OF_IMAGES, "model.architecture": one_of("encoder_only")},
-        tuple(f"model.{name}" for name in (*OF_SEQUENCES, "embedding_dim", "scale_embedding", "max_length")),
+        tuple(f"model.{name}" for name in (*OF_SEQUENCES, *OF_EMBEDDINGS, "max_length")),
         "an image's tokens all attend to one another, and where they are is said by vision.positions",
     ),
     Unused(
@@ -170,7 +173,7 @@ MODEL = (
         (
             *(f"model.{name}" for name in ("norm", "normalization", "mixing", "window", "positions", "positions_join")),
             *(f"model.{name}" for name in ("activation", "score", "qk_norm", "tie", "scale_embedding", "dropout")),
-            *("model.norm_eps", "model.output_bias"),
+            *("model.norm_eps", "model.output_bias", "model.embedding_norm"),
             *(f"model.encoder.{name}" for name in ("layers", "feed_forward_dim", *HEADS)),
             "model.decoder",
         ),

@@ -30,6 +30,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "post-norm, GELU": {"norm": "post", "activation": "gelu"},
     "learned positions, tanh, untied": {"positions": "learned", "activation": "tanh", "tie": "none"},
     "no positions, unscaled": {"positions": "none", "scale_embedding": False},
+    "normed embeddings, post-norm": {"embedding_norm": True, "norm": "post"},
     "stacks of two shapes": {
         "encoder": StackConfig(layers=1, dim=24, heads=3, feed_forward_dim=16),
         "tie": "output",

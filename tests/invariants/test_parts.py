@@ -40,6 +40,7 @@ PARTS: dict[str, dict[str, Any]] = {
     "concatenated": {"positions_join": "concatenate"},
     "concatenated learned": {"positions_join": "concatenate", "positions": "learned"},
     "batch norm": {"normalization": "batch"},
+    "normed embeddings": {"embedding_norm": True, "normalization": "rms"},
     **{f"{name}, window, shared keys": {"positions": name, "window": 2, "key_value_heads": 2} for name in RELATIVE},
     **{f"{name}, window": {"score": name, "window": 2, "key_value_heads": 2} for name in get_args(Score)},
     "all of it": {

@@ -33,6 +33,8 @@ KINDS: list[dict[str, Any]] = [
     {"decoder": StackConfig(layers=2, dim=24, heads=4, key_value_heads=2, feed_forward_dim=36)},
     {"decoder": StackConfig(layers=2, dim=24, heads=3, key_dim=5, value_dim=7, feed_forward_dim=36)},
     {"embedding_dim": 16},
+    {"embedding_norm": True},
+    {"embedding_norm": True, "norm": "post"},
     {"adaptive": {"cutoffs": [8], "inputs": False}, "tie": "none"},
 ]
 

@@ -258,6 +258,7 @@ def test_a_copy_has_weights_of_its_own() -> None:
         {"mixing": "recurrent", "positions": "none"},
         {"mixing": "convolution", "positions": "none"},
         {"embedding_dim": 16},
+        {"embedding_norm": True},
         {"canine": {"hashes": 4, "buckets": 20}, "tie": "output"},
         {"adaptive": {"cutoffs": [8], "inputs": True}},
         {"adaptive": {"cutoffs": [8], "inputs": False}, "tie": "none"},
