@@ -14,7 +14,16 @@ from tfm.model.layers.linear import Linear
 from tfm.model.recurrent.encoder_decoder import RecurrentEncoderDecoder
 from tfm.model.transformer.decoder_only import DecoderOnly
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
-from tfm.model.transformer.encoder_only import POOLINGS, EncoderOnly, RowHead, SentenceHead
+from tfm.model.transformer.encoder_only import (
+    POOLINGS,
+    EncoderOnly,
+    RowHead,
+    SentenceHead,
+    after_begin,
+    as_it_is,
+    begun,
+    every_row,
+)
 from tfm.model.transformer.factory import Parts, embedding_table
 from tfm.model.vision.image_shape import ImageShape, no_fit
 from tfm.model.word_vectors import READINGS, WordVectors, table_of
@@ -111,16 +120,18 @@ def build_encoder_only(
     """Devlin et al. 2019, figure 1: one encoder, and for each task an output layer."""
     parts, stack = parts_of(config, compute_dtype), config.encoder
     table = parts.source_table(source_vocab)
+    begin, of_text = (begun, after_begin) if config.begin_token else (as_it_is, every_row)
     head: RowHead | SentenceHead
     if config.task == "masked_language_model":
-        head, output = RowHead(parts.resize(stack.dim, table.embedding_dim)), parts.output(table, source_vocab)
+        head = RowHead(parts.before_output(stack, table.embedding_dim), of_text)
+        output = parts.output(table, source_vocab)
     else:
         inner = Linear(stack.dim, stack.dim, compute_dtype=compute_dtype)
-        head = (
-            SentenceHead(POOLINGS[config.pooling], inner) if config.task == "classification" else RowHead(nn.Identity())
-        )
+        pooled = config.task == "classification"
+        head = SentenceHead(POOLINGS[config.pooling], inner) if pooled else RowHead(nn.Identity(), of_text)
         output = parts.classes(stack.dim, target_vocab)
     return EncoderOnly(
+        begin=begin,
         embedding=parts.source_embedding(table),
         encoder=[parts.layer(stack) for _ in range(stack.layers)],
         encoder_norm=parts.final_norm(stack),

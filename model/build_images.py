@@ -10,7 +10,7 @@ from tfm.model.layers.dropout import Dropout
 from tfm.model.layers.linear import Linear
 from tfm.model.recurrent.encoder_decoder import RecurrentEncoderDecoder
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
-from tfm.model.transformer.encoder_only import POOLINGS, EncoderOnly, SentenceHead
+from tfm.model.transformer.encoder_only import POOLINGS, EncoderOnly, SentenceHead, as_it_is
 from tfm.model.transformer.factory import Parts
 from tfm.model.vision.convolution import Convolution
 from tfm.model.vision.image_embedding import ImageEmbedding
@@ -86,6 +86,7 @@ def build_image_classifier(
     parts, stack = Parts(config, compute_dtype), config.encoder
     seeing = encoder_parts(parts)
     return EncoderOnly(
+        begin=as_it_is,
         embedding=image_embedding(parts, image),
         encoder=[seeing.layer(stack) for _ in range(stack.layers)],
         encoder_norm=seeing.final_norm(stack),

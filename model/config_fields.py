@@ -31,6 +31,7 @@ PositionsJoin = Literal["add", "concatenate"]
 Mixing = Literal["attention", "recurrent", "convolution"]
 Normalization = Literal["layer", "rms", "batch"]
 Activation = Literal["relu", "gelu", "gelu_tanh", "tanh", "silu", "glu", "swiglu"]
+GATED: tuple[Activation, ...] = ("glu", "swiglu")
 Score = Literal["scaled_dot", "dot", "general", "additive", "linear_additive"]
 Tie = Literal["none", "embeddings", "output", "all"]
 
@@ -111,6 +112,14 @@ class ModelFields(BaseModel):
     )
     adaptive: AdaptiveConfig | None = Field(
         None, description="an adaptive softmax, for large vocabularies; none: the full softmax"
+    )
+    begin_token: bool = Field(
+        False,
+        description='encoder_only: a text is read after `<s>`, as BERT reads [CLS]; pooling = "first" takes its row',
+    )
+    head_transform: bool = Field(
+        False,
+        description="masked_language_model: a layer before the output, as BERT has: product, activation, norm",
     )
     pooling: Pooling = Field("mean", description="classification: how a sentence's rows are combined into one")
     block: int | None = Field(

@@ -1,6 +1,6 @@
 """What goes together with an architecture and its task."""
 
-from tfm.model.config_fields import LEARNS, ModelFields
+from tfm.model.config_fields import GATED, LEARNS, ModelFields
 from tfm.model.config_tables import RecurrentConfig, SpanCorruptionConfig, WordVectorsConfig
 
 # Architecture and task
@@ -22,6 +22,27 @@ def block_of_language_models(config: ModelFields) -> str | None:
 def block_within_max_length(config: ModelFields) -> str | None:
     if config.block is not None and config.block > config.max_length:
         return f"block ({config.block}) exceeds max_length ({config.max_length})"
+    return None
+
+
+def begin_token_of_texts(config: ModelFields) -> str | None:
+    if not config.begin_token:
+        return None
+    if config.architecture != "encoder_only":
+        return f'begin_token is for architecture = "encoder_only", not "{config.architecture}"'
+    if config.vision is not None or config.canine is not None:
+        what = "images (model.vision)" if config.vision is not None else "characters (model.canine)"
+        return f"begin_token is a piece before the others: a model that reads {what} has none"
+    return None
+
+
+def head_transform_of_masked_models(config: ModelFields) -> str | None:
+    if not config.head_transform:
+        return None
+    if config.task != "masked_language_model":
+        return f'head_transform is for task = "masked_language_model", not "{config.task}"'
+    if config.activation in GATED:
+        return f'head_transform has one product, and activation = "{config.activation}" needs two'
     return None
 
 

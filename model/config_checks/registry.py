@@ -15,6 +15,8 @@ CHECKS: tuple[Check, ...] = (
     architectures.task_of_architecture,
     architectures.block_of_language_models,
     architectures.block_within_max_length,
+    architectures.begin_token_of_texts,
+    architectures.head_transform_of_masked_models,
     sources.vision_of_a_task,
     sources.vision_without_shared_embeddings,
     sources.vision_without_source_vectors,

@@ -16,17 +16,21 @@ from tfm.model.layout import AnyLayout, Layout
 from tfm.model.masks import padding_mask
 from tfm.model.transformer.layers import EncoderLayer
 
+BEGIN_ID = 2
+"""The id of the token that begins a text, `<s>`."""
+
 
 class EncoderOnly(nn.Module):
     """source -> encoder -> head -> output layer, of rows or, where the head pools, of sentences.
 
-    head: (rows (N, D), layout) -> what enters the output layer (N or B, E). `output`: the output layer. `noise` fixes
-    every dropout draw.
+    begin: what is read of a source and its layout. head: (rows (M, D), their layout) -> what enters the output layer
+    (N or B, E). `output`: the output layer. `noise` fixes every dropout draw.
     """
 
     def __init__(
         self,
         *,
+        begin: "Begin",
         embedding: SourceEmbedding,
         encoder: list[EncoderLayer],
         encoder_norm: nn.Module,
@@ -36,6 +40,7 @@ class EncoderOnly(nn.Module):
         max_length: int,
     ) -> None:
         super().__init__()
+        self.begin = begin
         self.embedding, self.encoder, self.encoder_norm = embedding, nn.ModuleList(encoder), encoder_norm
         self.head, self.output = head, output
         self.noise, self.max_length = noise, max_length
@@ -49,8 +54,8 @@ class EncoderOnly(nn.Module):
         return self._read(source, layout)[0]
 
     def _read(self, source: Tensor, layout: AnyLayout) -> tuple[Tensor, AnyLayout]:
-        """The same rows, and where those of each source begin and end: a row a piece, or fewer."""
-        rows, layout = self.embedding.read(source, layout)
+        """The same rows, and where those of each source begin and end: a row a piece, one more, or fewer."""
+        rows, layout = self.embedding.read(*self.begin(source, layout))
         mask = padding_mask(layout)
         for layer in self.encoder:
             rows = layer(rows, layout, mask)
@@ -62,15 +67,27 @@ class EncoderOnly(nn.Module):
 
 
 class RowHead(nn.Module):
-    """Each row by itself: of masked tokens, or of tags."""
+    """Each row of the text by itself: of masked tokens, or of tags. of_text: which of all rows are those."""
 
-    def __init__(self, narrow: nn.Module) -> None:
+    def __init__(self, narrow: nn.Module, of_text: Callable[[Tensor, AnyLayout], Tensor]) -> None:
         super().__init__()
-        self.narrow = narrow
+        self.narrow, self.of_text = narrow, of_text
 
     def forward(self, rows: Tensor, layout: AnyLayout) -> Tensor:
+        """(M, D) -> (N, E)."""
+        return self.narrow(self.of_text(rows, layout))  # type: ignore[no-any-return]
+
+
+class Transform(nn.Module):
+    """norm(activation(W h + b)): what BERT has before the output layer of masked tokens (Devlin et al. 2019, code)."""
+
+    def __init__(self, dense: Linear, activation: Callable[[Tensor], Tensor], norm: nn.Module) -> None:
+        super().__init__()
+        self.dense, self.activation, self.norm = dense, activation, norm
+
+    def forward(self, rows: Tensor) -> Tensor:
         """(N, D) -> (N, E)."""
-        return self.narrow(rows)  # type: ignore[no-any-return]
+        return self.norm(self.activation(self.dense(rows)))  # type: ignore[no-any-return]
 
 
 class SentenceHead(nn.Module):
@@ -86,6 +103,37 @@ class SentenceHead(nn.Module):
 
 
 Head = RowHead | SentenceHead
+Begin = Callable[[Tensor, AnyLayout], tuple[Tensor, AnyLayout]]
+
+
+def as_it_is(source: Tensor, layout: AnyLayout) -> tuple[Tensor, AnyLayout]:
+    """A source as it was given."""
+    return source, layout
+
+
+def begun(source: Tensor, layout: AnyLayout) -> tuple[Tensor, Layout]:
+    """Each text after a begin token: ids (N,) -> (N + B,), and their layout   (Devlin et al. 2019: [CLS])."""
+    longer = Layout.of(layout.lengths + 1, source.device)
+    return source.new_full((longer.num_rows,), BEGIN_ID).index_copy(0, _of_text(longer), source), longer
+
+
+def every_row(rows: Tensor, layout: AnyLayout) -> Tensor:
+    """The rows of texts that were read as they are."""
+    return rows
+
+
+def after_begin(rows: Tensor, layout: AnyLayout) -> Tensor:
+    """The rows of texts (N, D) among those of what `begun` gave (N + B, D)."""
+    return rows.index_select(0, _of_text(layout))
+
+
+def _of_text(longer: AnyLayout) -> Tensor:
+    """(N,) which rows are not the first of a sentence."""
+    assert isinstance(longer, Layout), "flat batches are refused: no task of an encoder alone has them"
+    lengths = longer.lengths
+    is_text = torch.ones(longer.num_rows, dtype=torch.bool)
+    is_text[lengths.cumsum(0) - lengths] = False
+    return is_text.nonzero().squeeze(1).to(longer.sentence.device, non_blocking=True)
 
 
 def mean(rows: Tensor, layout: AnyLayout) -> Tensor:

@@ -19,6 +19,7 @@ from tfm.model.layers.linear import Linear
 from tfm.model.layers.normalization import NORMALIZATIONS
 from tfm.model.layers.residual import NORMS, Residual
 from tfm.model.recurrent.cells import CELLS
+from tfm.model.transformer.encoder_only import Transform
 from tfm.model.transformer.layers import DecoderLayer, EncoderLayer
 from tfm.model.transformer.token_mixing import Convolution, Mixing, RecurrentMixing
 
@@ -134,7 +135,7 @@ class Parts:
 
     def source_embedding(self, table: Table) -> SourceEmbedding:
         """What the encoder reads, of the source's own table."""
-        return self.embedding(table, self.config.encoder)
+        return self.embedding(table, self.config.encoder, self.config.max_length + self.config.begin_token)
 
     def source_table(self, vocab: int) -> Table:
         """A vector for each piece of the source."""
@@ -174,6 +175,13 @@ class Parts:
     def resize(self, in_dim: int, out_dim: int) -> nn.Module:
         """A projection between widths, where they differ."""
         return nn.Identity() if in_dim == out_dim else self.product(in_dim, out_dim)
+
+    def before_output(self, stack: StackConfig, out_dim: int) -> nn.Module:
+        """What is between a stack and the output layer of pieces that are hidden."""
+        if not self.config.head_transform:
+            return self.resize(stack.dim, out_dim)
+        dense = Linear(stack.dim, out_dim, compute_dtype=self.compute_dtype)
+        return Transform(dense, ACTIVATIONS[self.config.activation].function, self.normalization(out_dim))
 
     def product(self, in_dim: int, out_dim: int) -> Linear:
         return Linear(in_dim, out_dim, bias=False, compute_dtype=self.compute_dtype)

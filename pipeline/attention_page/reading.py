@@ -166,7 +166,8 @@ def _read_whole(loaded: LoadedModel, source: Sequence[int], target: Sequence[int
     """An encoder-only model."""
     ids = torch.tensor([*source, EOS_ID], device=device_of(loaded))
     loaded.model.encode(ids, Layout.of(torch.tensor([len(ids)]), ids.device))
-    tokens = _of_source(loaded, [*source, EOS_ID])
+    begin = (token(reader(loaded), BOS_ID),) if loaded.config.begin_token else ()
+    tokens = (*begin, *_of_source(loaded, [*source, EOS_ID]))
     return {"encoder": Axes(tokens, tokens, _notes("", tokens))}
 
 

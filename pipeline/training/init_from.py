@@ -20,7 +20,7 @@ from tfm.pipeline.training_config import LoraConfig
 
 OWN = ("task", "dropout", "source_vectors", "target_vectors", "freeze_vectors")
 """Keys of [model] that are no shape: they are the recipe's, or have their default."""
-OF_THE_TASK = ("block", "pooling", "word_vectors", "span_corruption")
+OF_THE_TASK = ("block", "pooling", "head_transform", "word_vectors", "span_corruption")
 """Keys of which a model of another task tells nothing."""
 
 

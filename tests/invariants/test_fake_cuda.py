@@ -72,6 +72,12 @@ MODELS: dict[str, dict[str, Any]] = {
     "span corruption": {"task": "span_corruption"},
     "masked language model": {"architecture": "encoder_only", "task": "masked_language_model"},
     "classifier": {"architecture": "encoder_only", "task": "classification"},
+    "masked language model as BERT is": {
+        "architecture": "encoder_only",
+        "task": "masked_language_model",
+        "begin_token": True,
+        "head_transform": True,
+    },
     "classifier by the first row": {"architecture": "encoder_only", "task": "classification", "pooling": "first"},
     "tagger": {"architecture": "encoder_only", "task": "tagging"},
     "skip-gram": {"architecture": "skip_gram", "task": "word_vectors"},

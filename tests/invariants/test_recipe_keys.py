@@ -103,6 +103,8 @@ MODEL: dict[str, tuple[object, ...]] = {
     "adaptive.cutoffs": ([6, 9],),
     "adaptive.factor": (1,),
     "adaptive.inputs": (False,),
+    "begin_token": (True,),
+    "head_transform": (True,),
     "pooling": ("max", "first"),
     "block": (5,),
     "max_length": (40,),

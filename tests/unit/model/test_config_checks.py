@@ -27,6 +27,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"architecture": "decoder_only", "task": "language_model", "block": 9, "max_length": 8},
         "block (9) exceeds max_length (8)",
     ),
+    "begin_token_of_texts": ({"begin_token": True}, 'is for architecture = "encoder_only", not "transformer"'),
+    "head_transform_of_masked_models": (
+        {"head_transform": True},
+        'is for task = "masked_language_model", not "translation"',
+    ),
     "vision_of_a_task": (
         {"architecture": "decoder_only", "vision": {}},
         'architecture = "decoder_only" with task = "translation" does not read images',

@@ -8,7 +8,8 @@ import torch
 from tfm.model.build import build, num_parameters
 from tfm.model.config import ModelConfig, Pooling, StackConfig, Task
 from tfm.model.layout import Layout
-from tfm.model.transformer.encoder_only import POOLINGS, EncoderOnly
+from tfm.model.transformer.encoder_only import BEGIN_ID, POOLINGS, EncoderOnly
+from tfm.tokenizer.special import BOS_ID
 
 LAYOUT = Layout.of(torch.tensor([2, 1, 3]))
 ROWS = torch.tensor([[1.0, -4.0], [3.0, 2.0], [5.0, 5.0], [0.0, 1.0], [2.0, 0.0], [-2.0, 8.0]], dtype=torch.float64)
@@ -57,3 +58,48 @@ def test_the_masked_model_may_tie_its_output_to_its_embeddings() -> None:
     tied, apart = network("masked_language_model"), network("masked_language_model", tie="none")
     assert tied.output.weight is tied.embedding.table.weight
     assert num_parameters(apart) == num_parameters(tied) + 30 * 16
+
+
+@pytest.mark.parametrize("task", ["masked_language_model", "classification", "tagging"])
+def test_a_text_is_read_after_the_begin_token(task: Task) -> None:
+    """As a model without that key reads a text in which the token stands; then rows of the token are left out."""
+    ours = network(task, begin_token=True, positions="learned", max_length=31, pooling="first")
+    plain = network(task, positions="learned", pooling="first")
+    plain.load_state_dict(ours.state_dict())
+    source = torch.tensor([4, 5, 6, 7, 8, 9])
+    longer, layout = torch.tensor([BOS_ID, 4, 5, BOS_ID, 6, BOS_ID, 7, 8, 9]), Layout.of(torch.tensor([3, 2, 4]))
+    wanted = plain(longer, layout)
+    if task != "classification":
+        wanted = wanted[[1, 2, 4, 6, 7, 8]]
+    torch.testing.assert_close(ours(source, LAYOUT), wanted, rtol=0, atol=1e-12)
+    torch.testing.assert_close(ours.encode(source, LAYOUT), plain.encode(longer, layout), rtol=0, atol=1e-12)
+    assert not torch.allclose(network(task, pooling="first")(source, LAYOUT), ours(source, LAYOUT))
+    assert BEGIN_ID == BOS_ID
+
+
+def test_gradients_reach_the_begin_token() -> None:
+    ours = network("classification", begin_token=True, tie="none")
+    ours.output(ours(torch.tensor([4, 5, 6, 7, 8, 9]), LAYOUT)).pow(2).sum().backward()
+    found = ours.embedding.table.weight.grad.abs().sum(1)
+    assert (found > 0).nonzero().squeeze(1).tolist() == [BOS_ID, *range(4, 10)]
+
+
+def test_the_layer_before_the_output_is_its_equation() -> None:
+    """log p = log softmax(E norm(gelu(W h + b)) + c), written out; narrower embeddings need no layer more."""
+    for width in (16, 12):
+        changes = {"head_transform": True, "activation": "gelu", "output_bias": True, "embedding_dim": width}
+        model = network("masked_language_model", **changes, norm_eps=1e-3)
+        named = {
+            name: weight + 0.3 * torch.sin(torch.arange(weight.numel()).double()).view(weight.shape)
+            for name, weight in model.state_dict().items()
+        }
+        model.load_state_dict(named)
+        source = torch.tensor([4, 5, 6, 7, 8, 9])
+        h = model.encode(source, LAYOUT)
+        x = h @ named["head.narrow.dense.weight"].T + named["head.narrow.dense.bias"]
+        x = x * (1 + torch.erf(x / 2**0.5)) / 2
+        x = (x - x.mean(1, keepdim=True)) / (x.var(1, correction=0, keepdim=True) + 1e-3).sqrt()
+        x = x * named["head.narrow.norm.weight"] + named["head.narrow.norm.bias"]
+        wanted = x @ named["embedding.table.weight"].T + named["output.bias"]
+        torch.testing.assert_close(model.output(model(source, LAYOUT)), wanted, rtol=0, atol=1e-10)
+        assert model.output.weight is model.embedding.table.weight

@@ -35,6 +35,7 @@ SENTENCE = "a dog sleeps ."
 ONE_TEXT: dict[str, dict[str, Any]] = {
     "language model": {"architecture": "decoder_only", "task": "language_model"},
     "tagger": {"architecture": "encoder_only", "task": "tagging"},
+    "after a begin token": {"architecture": "encoder_only", "task": "classification", "begin_token": True},
 }
 NASTY = [
     "</script>",
@@ -141,7 +142,14 @@ def test_a_decoder_only_model_reads_source_and_target_in_one() -> None:
     assert not np.triu(read.attentions[0].weights[0], 1).any()
 
 
-@pytest.mark.parametrize(("name", "shown"), [("language model", "<s>␣a␣dog"), ("tagger", "␣a␣dog</s>")])
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("language model", "<s>␣a␣dog"),
+        ("tagger", "␣a␣dog</s>"),
+        ("after a begin token", "<s>␣a␣dog</s>"),
+    ],
+)
 def test_other_models_read_one_text(name: str, shown: str) -> None:
     loaded = tiny_model(**ONE_TEXT[name])
     read = attend(loaded, "a dog", None, GREEDY)
