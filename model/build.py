@@ -84,10 +84,10 @@ def build_transformer(
     output = parts.output(target_table, target_vocab)
     return EncoderDecoder(
         source_embedding=parts.source_embedding(source_table),
-        encoder=[parts.layer(encoder) for _ in range(encoder.layers)],
+        encoder=parts.layers(encoder),
         encoder_norm=parts.final_norm(encoder),
         target_embedding=parts.embedding(target_table, decoder),
-        decoder=[parts.decoder_layer() for _ in range(decoder.layers)],
+        decoder=parts.decoder_layers(),
         decoder_norm=parts.final_norm(decoder),
         narrow=parts.resize(decoder.dim, target_table.embedding_dim),
         output=output,
@@ -105,7 +105,7 @@ def build_decoder_only(
     sides = 2 if config.task == "translation" else 1
     return DecoderOnly(
         embedding=parts.embedding(table, stack, sides * config.max_length),
-        layers=[parts.layer(stack, causal=True) for _ in range(stack.layers)],
+        layers=parts.layers(stack, causal=True),
         norm=parts.final_norm(stack),
         narrow=parts.resize(stack.dim, table.embedding_dim),
         output=parts.output(table, target_vocab),
@@ -133,7 +133,7 @@ def build_encoder_only(
     return EncoderOnly(
         begin=begin,
         embedding=parts.source_embedding(table),
-        encoder=[parts.layer(stack) for _ in range(stack.layers)],
+        encoder=parts.layers(stack),
         encoder_norm=parts.final_norm(stack),
         head=head,
         output=output,
@@ -149,7 +149,7 @@ def build_character_tagger(
     parts, stack = CharacterParts(config, compute_dtype), config.encoder
     return CharacterTagger(
         embedding=parts.source_embedding(parts.source_table(source_vocab)),
-        encoder=[parts.layer(stack) for _ in range(stack.layers)],
+        encoder=parts.layers(stack),
         encoder_norm=parts.final_norm(stack),
         head=parts.upsampling(),
         output=parts.classes(stack.dim, target_vocab),

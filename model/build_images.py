@@ -67,10 +67,10 @@ def build_image_transformer(
     table = parts.table(target_vocab, config.embedding_dim or decoder.dim)
     return EncoderDecoder(
         source_embedding=image_embedding(parts, image),
-        encoder=[seeing.layer(encoder) for _ in range(encoder.layers)],
+        encoder=seeing.layers(encoder),
         encoder_norm=seeing.final_norm(encoder),
         target_embedding=parts.embedding(table, decoder),
-        decoder=[parts.decoder_layer() for _ in range(decoder.layers)],
+        decoder=parts.decoder_layers(),
         decoder_norm=parts.final_norm(decoder),
         narrow=parts.resize(decoder.dim, table.embedding_dim),
         output=parts.output(table, target_vocab),
@@ -88,7 +88,7 @@ def build_image_classifier(
     return EncoderOnly(
         begin=as_it_is,
         embedding=image_embedding(parts, image),
-        encoder=[seeing.layer(stack) for _ in range(stack.layers)],
+        encoder=seeing.layers(stack),
         encoder_norm=seeing.final_norm(stack),
         head=SentenceHead(POOLINGS[config.pooling], Linear(stack.dim, stack.dim, compute_dtype=compute_dtype)),
         output=parts.classes(stack.dim, target_vocab),

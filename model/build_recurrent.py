@@ -58,7 +58,7 @@ def after_attention(
     table = saying.table(target_vocab, config.embedding_dim or decoder.dim)
     return RecurrentEncoderDecoder(
         source_embedding=source_embedding(),
-        encoder=AttentiveReader([reading.layer(encoder) for _ in range(encoder.layers)], reading.final_norm(encoder)),
+        encoder=AttentiveReader(reading.layers(encoder), reading.final_norm(encoder)),
         bridge=recurrent.projection(),
         target_embedding=saying.embedding(table, decoder),
         decoder=recurrent.decoder(),

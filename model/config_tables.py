@@ -43,6 +43,13 @@ class DropoutConfig(BaseModel):
     embedding: float = Field(0.1, ge=0, lt=1, description="on embeddings with positions")
     attention: float = Field(0.0, ge=0, lt=1, description="on attention weights (turns the fused kernel off)")
     feed_forward: float = Field(0.0, ge=0, lt=1, description="after the feed-forward activation")
+    depth: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="stochastic depth: how often a batch leaves out a sublayer of the last layer; of layer l of L, "
+        "l / L times as often",
+    )
 
 
 class RecurrentConfig(BaseModel):

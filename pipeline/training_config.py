@@ -1,5 +1,6 @@
 """The [training] part of a recipe."""
 
+from itertools import pairwise
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, field_validator, model_validator
@@ -86,6 +87,29 @@ class KeepConfig(BaseModel):
     )
 
 
+class BatchGrowthConfig(BaseModel):
+    """An update takes more batches as training goes on (Smith et al. 2018): `factor` times as many after each step."""
+
+    model_config = STRICT
+
+    factor: int = Field(2, ge=2, le=1000, description="how many times as many batches an update takes")
+    steps: tuple[Annotated[int, Field(ge=1)], ...] = Field(
+        min_length=1, max_length=20, description="updates after which that happens, ascending"
+    )
+
+    @field_validator("steps", mode="before")
+    @classmethod
+    def _numbers(cls, given: object) -> object:
+        """A list of a recipe, which TrainingConfig's own validator has made Python's, as strict validation wants it."""
+        return tuple(given) if isinstance(given, list) else given
+
+    @model_validator(mode="after")
+    def _steps_ascend(self) -> "BatchGrowthConfig":
+        if any(this >= following for this, following in pairwise(self.steps)):
+            raise ValueError(f"steps must ascend, not {', '.join(map(str, self.steps))}")
+        return self
+
+
 class LoraConfig(BaseModel):
     """Low-rank adapters: beside some products, which stay as they are, others of low rank are trained (Hu et al. 2022).
 
@@ -134,6 +158,9 @@ class TrainingConfig(BaseModel):
         None, description="instead of the dataset's; auto: as many as fit in a GPU's memory, found at the first start"
     )
     accumulate: int = Field(1, ge=1, description="batches per update (gradient accumulation)")
+    batch_growth: BatchGrowthConfig | None = Field(
+        None, description="accumulate grows as training goes on, where others lower the learning rate; none: it stays"
+    )
     label_smoothing: float = Field(0.1, ge=0, lt=1)
     bpe_dropout: float | None = Field(
         None, gt=0, lt=1, description="kind bpe: other pieces at each update, by leaving out this share of merges"
@@ -183,6 +210,14 @@ class TrainingConfig(BaseModel):
             raise ValueError("training.lora adapts a model that was trained: give training.init_from (--init-from)")
         return self
 
+    def accumulate_at(self, step: int) -> int:
+        """How many batches of each process update number `step` takes."""
+        growth = self.batch_growth
+        if growth is None:
+            return self.accumulate
+        times: int = growth.factor ** sum(step > each for each in growth.steps)
+        return self.accumulate * times
+
     def no_adaptive(self) -> str | None:
         """Why a model with an adaptive softmax cannot be trained so; None where it can."""
         if not self.label_smoothing:
@@ -197,6 +232,8 @@ class TrainingConfig(BaseModel):
         why = 'model.normalization = "batch" computes its statistics over all rows of an update'
         if self.accumulate > 1:
             return f"{why}, at once: training.accumulate must be 1, not {self.accumulate}"
+        if self.batch_growth is not None:
+            return f"{why}, at once: omit training.batch_growth, by which an update takes several batches"
         if num_processes > 1:
             return f"{why}: it needs one process, not {num_processes}"
         if self.layout == "flat":

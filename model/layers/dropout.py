@@ -4,6 +4,9 @@ Masks are windows of a pool of random factors at random offsets, several times c
 pool is drawn again every POOL_STEPS steps.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 from torch import Tensor, nn
 
@@ -18,6 +21,7 @@ class DropoutRng:
 
     def __init__(self) -> None:
         self._pools: dict[tuple[float, torch.dtype, torch.device], tuple[int, Tensor]] = {}
+        self._leaves_out = True
         self.begin(0, 0, 0, 0)
 
     def begin(self, seed: int, step: int, micro: int = 0, rank: int = 0) -> None:
@@ -30,6 +34,19 @@ class DropoutRng:
         """The next of the pass's random numbers, 64 bits."""
         self._draws += 1
         return counter_hash(self._key, self._draws)
+
+    def leaves_out(self, rate: float) -> bool:
+        """Whether a part is left out of this pass, with probability `rate`: of all rows of it."""
+        return self.draw() < rate * 2**64 and self._leaves_out
+
+    @contextmanager
+    def leaving_out_nothing(self) -> Iterator[None]:
+        """Within, every part takes part: to see how much memory a pass may take."""
+        self._leaves_out = False
+        try:
+            yield
+        finally:
+            self._leaves_out = True
 
     def mask(self, like: Tensor, rate: float) -> Tensor:
         """Factors of like's shape: 0 with probability `rate`, else 1 / (1 - rate)."""

@@ -4,12 +4,31 @@ Legend: N rows · D width.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from tfm.model.layers.dropout import Dropout
+from tfm.model.layers.dropout import Dropout, DropoutRng
 
 Sublayer = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class StochasticDepth:
+    """b f(x) / (1 - r) in place of f(x) in training, b = 0 with probability r, else 1   (Huang et al. 2016, eq. 2).
+
+    One b for all rows of a batch, as in the paper, so that a sublayer f that is left out need not be computed. The
+    paper multiplies by 1 - r after training instead (eq. 5): the expectation is the same.
+    """
+
+    rate: float
+    noise: DropoutRng
+
+    def factor(self) -> float:
+        """b / (1 - r) of this pass and this sublayer: 0 where it is left out."""
+        if not self.rate:
+            return 1.0
+        return 0.0 if self.noise.leaves_out(self.rate) else 1 / (1 - self.rate)
 
 
 class PreNorm(nn.Module):
@@ -17,13 +36,16 @@ class PreNorm(nn.Module):
 
     ends_normed = False  # the sum of all sublayers leaves the stack as it is
 
-    def __init__(self, norm: nn.Module, dropout: Dropout) -> None:
+    def __init__(self, norm: nn.Module, dropout: Dropout, depth: StochasticDepth) -> None:
         super().__init__()
-        self.norm, self.dropout = norm, dropout
+        self.norm, self.dropout, self.depth = norm, dropout, depth
 
     def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
+        factor = self.depth.factor() if self.training else 1.0
+        if factor == 0:
+            return x
         added: Tensor = self.dropout(sublayer(self.norm(x)))
-        return x + added
+        return x + (added if factor == 1 else added * factor)
 
 
 class PostNorm(nn.Module):
@@ -31,12 +53,16 @@ class PostNorm(nn.Module):
 
     ends_normed = True
 
-    def __init__(self, norm: nn.Module, dropout: Dropout) -> None:
+    def __init__(self, norm: nn.Module, dropout: Dropout, depth: StochasticDepth) -> None:
         super().__init__()
-        self.norm, self.dropout = norm, dropout
+        self.norm, self.dropout, self.depth = norm, dropout, depth
 
     def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
-        normed: Tensor = self.norm(x + self.dropout(sublayer(x)))
+        factor = self.depth.factor() if self.training else 1.0
+        if factor:
+            added = self.dropout(sublayer(x))
+            x = x + (added if factor == 1 else added * factor)
+        normed: Tensor = self.norm(x)
         return normed
 
 

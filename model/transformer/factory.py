@@ -17,7 +17,7 @@ from tfm.model.layers.embedding import Embedding, SourceEmbedding
 from tfm.model.layers.feed_forward import ACTIVATIONS, FeedForward
 from tfm.model.layers.linear import Linear
 from tfm.model.layers.normalization import NORMALIZATIONS
-from tfm.model.layers.residual import NORMS, Residual
+from tfm.model.layers.residual import NORMS, Residual, StochasticDepth
 from tfm.model.recurrent.cells import CELLS
 from tfm.model.transformer.encoder_only import Transform
 from tfm.model.transformer.layers import DecoderLayer, EncoderLayer
@@ -33,18 +33,26 @@ class Parts:
     def __init__(self, config: ModelConfig, compute_dtype: torch.dtype, noise: DropoutRng | None = None) -> None:
         self.config, self.compute_dtype, self.noise = config, compute_dtype, noise or DropoutRng()
 
-    def layer(self, stack: StackConfig, *, causal: bool = False) -> EncoderLayer:
-        """A layer without cross-attention. causal: in a stack in which no row sees those after it."""
-        return EncoderLayer(self.mixing(stack, causal=causal), self.feed_forward(stack), self.residual(stack))
+    def layers(self, stack: StackConfig, *, causal: bool = False) -> list[EncoderLayer]:
+        """The layers of a stack without cross-attention. causal: no row sees those after it."""
+        return [self.layer(stack, causal=causal, depth=depth) for depth in depths(stack)]
 
-    def decoder_layer(self) -> DecoderLayer:
+    def layer(self, stack: StackConfig, *, causal: bool = False, depth: float = 0.0) -> EncoderLayer:
+        """One of them. depth: how deep in the stack, 1 for the last layer; 0 for one that is in none."""
+        return EncoderLayer(self.mixing(stack, causal=causal), self.feed_forward(stack), self.residual(stack, depth))
+
+    def decoder_layers(self) -> list[DecoderLayer]:
+        """The layers of the decoder, with cross-attention."""
         stack, memory_dim = self.config.decoder, self.config.encoder.dim
-        return DecoderLayer(
-            self.mixing(stack, causal=True),
-            self.cross_attention(stack, memory_dim),
-            self.feed_forward(stack),
-            self.residual(stack),
-        )
+        return [
+            DecoderLayer(
+                self.mixing(stack, causal=True),
+                self.cross_attention(stack, memory_dim),
+                self.feed_forward(stack),
+                self.residual(stack, depth),
+            )
+            for depth in depths(stack)
+        ]
 
     def mixing(self, stack: StackConfig, *, causal: bool) -> Mixing:
         """What mixes the positions of a sentence: self-attention, or a rival in its place."""
@@ -106,9 +114,11 @@ class Parts:
             compute_dtype=self.compute_dtype,
         )
 
-    def residual(self, stack: StackConfig) -> Callable[[], Residual]:
-        dropout = Dropout(self.config.dropout.residual, self.noise)
-        return lambda: NORMS[self.config.norm](self.normalization(stack.dim), dropout)
+    def residual(self, stack: StackConfig, depth: float) -> Callable[[], Residual]:
+        """Makes the residual connections of a layer, so deep in its stack."""
+        rates = self.config.dropout
+        dropout, whole = Dropout(rates.residual, self.noise), StochasticDepth(depth * rates.depth, self.noise)
+        return lambda: NORMS[self.config.norm](self.normalization(stack.dim), dropout, whole)
 
     def final_norm(self, stack: StackConfig) -> nn.Module:
         """What a stack ends with."""
@@ -185,6 +195,11 @@ class Parts:
 
     def product(self, in_dim: int, out_dim: int) -> Linear:
         return Linear(in_dim, out_dim, bias=False, compute_dtype=self.compute_dtype)
+
+
+def depths(stack: StackConfig) -> list[float]:
+    """l / L of each layer l of L, from 1."""
+    return [number / stack.layers for number in range(1, stack.layers + 1)]
 
 
 def embedding_table(vocab: int, dim: int) -> nn.Embedding:

@@ -49,7 +49,7 @@ NO_ATTENTION = ("model.score", "model.qk_norm", "model.dropout.attention")
 HEADS = ("heads", "key_value_heads", "key_dim", "value_dim")
 OF_EMBEDDINGS = ("embedding_dim", "scale_embedding", "embedding_norm")
 OF_SEQUENCES = ("mixing", "window", "positions", "positions_join")
-OF_LAYERS = ("activation", "dropout.residual", "dropout.feed_forward")
+OF_LAYERS = ("activation", "dropout.residual", "dropout.feed_forward", "dropout.depth")
 WORD_VECTORS = {"model.architecture": one_of("skip_gram", "cbow")}
 RECURRENT = {"model.architecture": one_of("recurrent")}
 OF_PIECES = {"model.canine": one_of(None)}
@@ -75,7 +75,10 @@ MODEL = (
     ),
     Unused(
         {**RECURRENT, **OF_TEXT},
-        ("model.norm", "model.activation", "model.encoder.feed_forward_dim", "model.dropout.feed_forward"),
+        (
+            *("model.norm", "model.activation", "model.encoder.feed_forward_dim"),
+            *("model.dropout.feed_forward", "model.dropout.depth"),
+        ),
         "it has no norms or feed-forward layers, as the other architectures have",
     ),
     Unused(
@@ -140,7 +143,7 @@ MODEL = (
     ),
     Unused(
         {**OF_IMAGES, "model.encoder.layers": one_of(0), "model.architecture": one_of("recurrent")},
-        ("model.activation", "model.dropout.feed_forward", "model.qk_norm"),
+        ("model.activation", "model.dropout.feed_forward", "model.dropout.depth", "model.qk_norm"),
         "the encoder has no layers after its convolution",
     ),
     Unused(

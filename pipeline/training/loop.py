@@ -156,7 +156,8 @@ class Trainer:
 
     def next_batches(self) -> Sequence[Rows]:
         """The batches of the next update, of all processes; fewer at the end of an epoch."""
-        progress, size = self.state.progress, self.config.accumulate * self.world.size
+        progress = self.state.progress
+        size = self.config.accumulate_at(progress.step + 1) * self.world.size
         return self.epoch_batches()[progress.batch : progress.batch + size]
 
     def epoch_batches(self) -> Sequence[Rows]:

@@ -20,10 +20,20 @@ def last_step(config: TrainingConfig, num_batches: NumBatches, world_size: int) 
         return config.max_steps
     step = 0
     for epoch in range(config.max_epochs):
-        step += -(-num_batches(epoch) // (config.accumulate * world_size))
+        step = step_after(num_batches(epoch), step, config, world_size)
         if config.max_steps is not None and step >= config.max_steps:
             return config.max_steps
     return step
+
+
+def step_after(num_batches: int, step: int, config: TrainingConfig, world_size: int) -> int:
+    """The number of updates done after an epoch of so many batches, `step` before it; its last takes what is left."""
+    growth = config.batch_growth
+    for grows_at in () if growth is None else growth.steps:
+        size = config.accumulate_at(step + 1) * world_size
+        before = min(max(grows_at - step, 0), -(-num_batches // size))  # of the updates before it grows
+        step, num_batches = step + before, max(num_batches - before * size, 0)
+    return step - (-num_batches // (config.accumulate_at(step + 1) * world_size))
 
 
 def agree_on_end(

@@ -2,14 +2,21 @@
 
 from collections.abc import Iterator
 
-from tfm.pipeline.training_config import ScheduleConfig
+from tfm.pipeline.training_config import BatchGrowthConfig, ScheduleConfig
 
 PARAMETERS_A_TOKEN = 1000
 """More parameters than so many for each token of an epoch, and a model knows its corpus by heart before it learns from
 it."""
 
 
-def doubts(schedule: ScheduleConfig, *, total_steps: int, parameters: int, tokens: int) -> Iterator[str]:
+def doubts(
+    schedule: ScheduleConfig,
+    growth: BatchGrowthConfig | None = None,
+    *,
+    total_steps: int,
+    parameters: int,
+    tokens: int,
+) -> Iterator[str]:
     """Doubts in words; tokens: of an epoch, of the longer side of each example."""
     warmup, decay, tenth = schedule.warmup_steps, schedule.decay_steps, max(total_steps // 10, 1)
     if warmup > total_steps:
@@ -22,6 +29,11 @@ def doubts(schedule: ScheduleConfig, *, total_steps: int, parameters: int, token
             f"training.schedule.warmup_steps = {warmup:,} and decay_steps = {decay:,} are more than the "
             f"{total_steps:,} updates: the learning rate never reaches its peak; set them to {tenth:,} and "
             f"{2 * tenth:,}, or train longer"
+        )
+    if growth is not None and growth.steps[-1] >= total_steps:
+        yield (
+            f"training.batch_growth.steps: {growth.steps[-1]:,} is not before the last of at most {total_steps:,} "
+            "updates: batches do not grow there; lower it, or train longer"
         )
     if parameters > PARAMETERS_A_TOKEN * tokens:
         yield (

@@ -144,6 +144,8 @@ class Gradients:
         problem = self._add_up(group, step, sums)
         if problem is not None and self.world.size == 1:
             raise DataError(problem)
+        for parameter in self.parameters:  # of a part that all batches left out (model.dropout.depth)
+            parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
         sums[3], sums[4] = float(stop), float(problem is not None)
         self.world.add(sums)
         self.world.add_gradients(self.parameters)
@@ -155,8 +157,9 @@ class Gradients:
     def try_out(self, batches: Sequence[Rows]) -> None:
         """Gradients of some batches, added up and forgotten: an error if memory runs out."""
         try:
-            for rows in batches:
-                self._backward(rows, 1, 0, torch.zeros(5, device=self.world.device))
+            with self.model.noise.leaving_out_nothing():
+                for rows in batches:
+                    self._backward(rows, 1, 0, torch.zeros(5, device=self.world.device))
         finally:
             self._forget()
 
@@ -202,8 +205,7 @@ class Gradients:
 
     def _finish(self, tokens: Tensor) -> Tensor:
         """Divide by the tokens, add the penalties, clip; the norm before clipping."""
-        parameters = [p for p in self.parameters if p.grad is not None]
-        gradients = [p.grad for p in parameters if p.grad is not None]
+        parameters, gradients = self.parameters, [p.grad for p in self.parameters if p.grad is not None]
         with torch.no_grad():
             torch._foreach_mul_(gradients, (1 / tokens).to(gradients[0].dtype))
             if self.config.l1:

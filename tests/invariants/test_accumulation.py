@@ -20,6 +20,7 @@ from tfm.pipeline.training_config import TrainingConfig
 
 ROOT = Path(__file__).parents[2]
 EXACT = 1e-10
+GROWING: dict[str, Any] = {"max_steps": 10, "batch_growth": {"factor": 2, "steps": [4]}}
 
 
 def start(dataset: Path, out: Path, config: TrainingConfig, *precision: str) -> list[subprocess.Popen[str]]:
@@ -55,7 +56,7 @@ def ends(processes: list[subprocess.Popen[str]]) -> list[tuple[int, str]]:
 def of_two(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What two processes made together in float64."""
     out = tmp_path_factory.mktemp("two")
-    for code, text in ends(start(dataset, out, training(max_steps=10), "float64")):
+    for code, text in ends(start(dataset, out, training(**GROWING), "float64")):
         assert code == 0, text
     return out
 
@@ -98,7 +99,7 @@ def test_two_processes_equal_one(of_large_batches: dict[str, Tensor], of_two: Pa
 def test_a_training_by_two_processes_equals_one_that_accumulates(dataset: Path, of_two: Path, tmp_path: Path) -> None:
     """Dropout is on: which process has a batch changes no draw."""
     with in_float64():
-        run(dataset, tmp_path, training(max_steps=10, accumulate=2))
+        run(dataset, tmp_path, training(**GROWING, accumulate=2))
     found, expected = figures(of_two), figures(tmp_path)
     assert len(found) == len(expected) > 3
     for ours, theirs in zip(found, expected, strict=True):

@@ -91,11 +91,20 @@ def trained(config: TrainingConfig, task: PairTask, split: Split, budget: int, s
     st.integers(1, 7),
     st.none() | st.integers(1, 30),
     schedules,
+    st.none() | st.sets(st.integers(1, 12), min_size=1, max_size=3).map(lambda steps: {"steps": sorted(steps)}),
 )
 def test_what_is_announced_is_done_and_ends_at_the_schedules_last_rate(
-    split: Split, budget: int, accumulate: int, size: int, max_epochs: int, max_steps: int | None, schedule: Any
+    split: Split,
+    budget: int,
+    accumulate: int,
+    size: int,
+    max_epochs: int,
+    max_steps: int | None,
+    schedule: Any,
+    growth: Any,
 ) -> None:
-    config = TrainingConfig(accumulate=accumulate, max_epochs=max_epochs, max_steps=max_steps, schedule=schedule)
+    ends = {"max_epochs": max_epochs, "max_steps": max_steps}
+    config = TrainingConfig(accumulate=accumulate, **ends, schedule=schedule, batch_growth=growth)  # type: ignore[arg-type]
     announced, rates = trained(config, Translation(0.1), split, budget, size)
     assert len(rates) == announced
     assert rates[-1] == SCHEDULES[schedule.name](len(rates), schedule, ScheduleContext(len(rates), 16, []))

@@ -54,8 +54,10 @@ def announce(session: Session, start: Start, course: Course) -> None:
         # a model that has learned already may be a large one
         parameters = num_parameters(state.model) if session.config.init_from is None else 0
         tokens = int(np.maximum(*course.task.lengths(data.train)).sum())
-        schedule = session.config.schedule
-        for doubt in doubts(schedule, total_steps=course.total_steps, parameters=parameters, tokens=tokens):
+        config = session.config
+        for doubt in doubts(
+            config.schedule, config.batch_growth, total_steps=course.total_steps, parameters=parameters, tokens=tokens
+        ):
             tell.warn(doubt)
 
 

@@ -2,7 +2,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tfm.model.attention.inner_attention import ExplicitAttention
+from tfm.model.attention.relative_positions import AttentionPositions
+from tfm.model.attention.scores import ScaledDot
 from tfm.model.layers.dropout import POOL_SIZE, Dropout, DropoutRng
+from tfm.model.layers.feed_forward import ACTIVATIONS, FeedForward
+from tfm.model.masks import Mask
 
 
 def masks(seed: int, step: int, micro: int = 0, rank: int = 0, noise: DropoutRng | None = None) -> list[torch.Tensor]:
@@ -69,3 +74,49 @@ def test_another_seed_has_another_pool() -> None:
         (((_, pool),)) = noise._pools.values()
         found.append(pool)
     assert abs((found[0] == found[1]).float().mean() - (0.7**2 + 0.3**2)) < 0.01
+
+
+def recorded(noise: DropoutRng) -> list[torch.Tensor]:
+    """Every mask that is drawn from here on."""
+    drawn: list[torch.Tensor] = []
+    real = noise.mask
+    noise.mask = lambda like, rate: drawn.append(real(like, rate)) or drawn[-1]  # type: ignore[method-assign, func-returns-value]
+    return drawn
+
+
+def test_activations_are_dropped_between_the_matrices() -> None:
+    """W2 (m * relu(W1 x + b1)) + b2, in expectation over m the same without m, inside the second product."""
+    noise, rows = DropoutRng(), torch.randn(200, 3, dtype=torch.float64)
+    layer = FeedForward(
+        3, 50, activation=ACTIVATIONS["relu"], dropout=Dropout(0.3, noise), compute_dtype=torch.float32
+    ).double()
+    masks, found = recorded(noise), layer(rows)
+    (mask,) = masks
+    assert mask.shape == (200, 50)
+    assert abs(mask.mean().item() - 1) < 4 * (0.3 / 0.7 / mask.numel()) ** 0.5
+    inner = (rows @ layer.inner.weight.T + layer.inner.bias).relu()
+    torch.testing.assert_close(found, (inner * mask) @ layer.outer.weight.T + layer.outer.bias, rtol=0, atol=1e-12)
+    torch.testing.assert_close(layer.eval()(rows), inner @ layer.outer.weight.T + layer.outer.bias, rtol=0, atol=1e-12)
+
+
+def test_attention_weights_are_dropped_after_the_softmax() -> None:
+    """(m * softmax(q k / sqrt(K))) v: what is left of a row's weights no longer adds up to 1."""
+    noise = DropoutRng()
+    query, key, value = (torch.randn(2, 3, 40, 4, dtype=torch.float64) for _ in range(3))
+    way = ExplicitAttention(ScaledDot(), AttentionPositions(), Dropout(0.3, noise)).train()
+    masks, found = recorded(noise), way(query, key, value, Mask(), torch.arange(40), torch.arange(40))
+    (mask,) = masks
+    assert mask.shape == (2, 3, 40, 40)
+    assert abs(mask.mean().item() - 1) < 4 * (0.3 / 0.7 / mask.numel()) ** 0.5
+    weights = (query @ key.transpose(-1, -2) / 2).softmax(-1)
+    torch.testing.assert_close(found, (weights * mask) @ value, rtol=0, atol=1e-12)
+    whole = way.eval()(query, key, value, Mask(), torch.arange(40), torch.arange(40))
+    torch.testing.assert_close(whole, weights @ value, rtol=0, atol=1e-12)
+
+
+def test_a_rate_of_nothing_draws_nothing() -> None:
+    noise, x = DropoutRng(), torch.randn(40, 5)
+    masks = recorded(noise)
+    assert Dropout(0.0, noise).train()(x) is x
+    assert not masks
+    assert noise._draws == 0
