@@ -30,6 +30,7 @@ from tfm.pipeline.training.optimizers import make_optimizer, set_learning_rate
 from tfm.pipeline.training.update import Gradients
 from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig
+from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import train as train_tokenizer
 
 WORDS = "one two three four five six seven eight nine ten"
@@ -58,11 +59,12 @@ def write_dataset(
     batch_tokens: int = 64,
     words: str = WORDS,
     pieces: TokenizerConfig = WHOLE_WORDS,
+    by: Tokenizer | None = None,
 ) -> Path:
-    """An artifact as `tfm preprocess` makes it: copying words."""
+    """An artifact as `tfm preprocess` makes it: copying words. by: a tokenizer, where it has not learned them."""
     draw = random.Random(5)
     lines = [" ".join(draw.choices(words.split(), k=draw.randint(1, 7))) for _ in range(num_train + 12)]
-    tokenizer = train_tokenizer(lines, pieces)
+    tokenizer = train_tokenizer(lines, pieces) if by is None else by
     plan = Plan(stage="preprocess", folder=folder, config={}, inputs={}, seed=1)
     with publish(plan, command=["test"]) as draft:
         for name, texts in (("train", lines[:num_train]), ("valid", lines[num_train:])):

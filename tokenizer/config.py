@@ -21,6 +21,8 @@ LEARNED_BY = (
     "sentinels",
 )
 """What says how a tokenizer is learned."""
+OF_GROWTH = ("min_frequency",)
+"""What of this also says how one is grown."""
 
 
 class TokenizerConfig(BaseModel):
@@ -70,16 +72,26 @@ class TokenizerConfig(BaseModel):
         None,
         description="an existing tokenizer.json to use instead of learning one; with shared = false for the source",
     )
+    grow: int | None = Field(
+        None,
+        ge=1,
+        description="how many pieces `file` gets beside its own, learned from the training text as its kind learns: "
+        "for a model to start from that has that vocabulary (training.init_from); none: it is used unchanged",
+    )
 
     @model_validator(mode="after")
     def _file_fits(self) -> "TokenizerConfig":
+        if self.file is None and self.grow is not None:
+            raise ValueError("`grow` adds pieces to those of a tokenizer that there is: name its `file`")
         if self.file is None:
             return self
         if self.source_from is not None:
             raise ValueError("`file` and `source_from` both name the tokenizer of the source: omit one")
-        idle = [name for name in type(self).model_fields if name in LEARNED_BY and name in self.model_fields_set]
+        used = OF_GROWTH if self.grow is not None else ()
+        idle = [name for name in LEARNED_BY if name in self.model_fields_set and name not in used]
         if self.shared and idle:
-            raise ValueError(f"`file` is used unchanged, and nothing is learned: omit {', '.join(idle)}")
+            why = "is used unchanged, and nothing is learned" if self.grow is None else "says how it is learned"
+            raise ValueError(f"`file` {why}: omit {', '.join(idle)}")
         return self
 
     @model_validator(mode="after")

@@ -43,17 +43,17 @@ def languages_of(whole: tokenizers.Tokenizer) -> dict[str, int]:
 class AfterLanguage:
     """Draws other pieces (`tokenizer.sampled`) of what comes after the language at the beginning of a row, if one does.
 
-    first: the id of the first language; languages lie behind all pieces.
+    languages: the ids of all languages.
     """
 
-    def __init__(self, sampler: Sampler, first: int) -> None:
-        self._sampler, self._first = sampler, first
+    def __init__(self, sampler: Sampler, languages: Iterable[int]) -> None:
+        self._sampler, self._languages = sampler, [*languages]
 
     def __call__(self, ids: NDArray[np.int32], lengths: Ints, keys: Keys) -> FlatIds:
         begins = np.cumsum(lengths) - lengths
         led = np.zeros(len(lengths), np.bool_)
         rows = np.flatnonzero(lengths)
-        led[rows] = ids[begins[rows]] >= self._first
+        led[rows] = np.isin(ids[begins[rows]], self._languages)
         new, new_lengths = self._sampler(np.delete(ids, begins[led]), lengths - led, keys)
         new_begins = np.cumsum(new_lengths) - new_lengths
         return np.insert(new, new_begins[led], ids[begins[led]]).astype(np.int32), new_lengths + led

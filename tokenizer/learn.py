@@ -82,7 +82,7 @@ def _likeliest(words: Words, letters: list[str], continuing: list[str], config: 
     for word, count in words.items():
         if word[0] == " " and len(word) > 1:
             seen[word[:2]] += count
-    begins = sorted(_most_frequent(seen, room, config.min_frequency))
+    begins = sorted(most_frequent(seen, room, config.min_frequency))
     counted = PieceCounts({_units(word, begins): count for word, count in words.items()})
     found = dict.fromkeys(begins)
     joins = likeliest_joins(counted, config.min_frequency, config.min_score)
@@ -152,7 +152,7 @@ def learn_char(words: Words, config: TokenizerConfig) -> Model:
 def learn_word(words: Words, config: TokenizerConfig) -> Model:
     """One piece a word; the most frequent are known, and numbered first. Beyond MAX_WORD a word is not learned."""
     short = {word: count for word, count in words.items() if len(word) <= MAX_WORD}
-    frequent = _most_frequent(short, config.vocab_size - len(SPECIALS), config.min_frequency)
+    frequent = most_frequent(short, config.vocab_size - len(SPECIALS), config.min_frequency)
     return models.WordLevel(_numbered(frequent), unk_token=UNK)
 
 
@@ -208,10 +208,11 @@ def letters_in(words: Words, size: int, min_frequency: int) -> list[str]:
     for word, count in words.items():
         for character in word:
             seen[character] += count
-    return sorted(_most_frequent(seen, size, min_frequency))
+    return sorted(most_frequent(seen, size, min_frequency))
 
 
-def _most_frequent(seen: Mapping[str, int], size: int, min_frequency: int) -> list[str]:
+def most_frequent(seen: Mapping[str, int], size: int | None, min_frequency: int) -> list[str]:
+    """At most `size` of what was seen `min_frequency` times, the most frequent first; None: all of it."""
     enough = [each for each, count in seen.items() if count >= min_frequency]
     return sorted(enough, key=lambda each: (-seen[each], each))[:size]
 

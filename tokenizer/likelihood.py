@@ -9,7 +9,7 @@ which is p(ab) / (p(a) p(b)) but for the factor N that all pairs share.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from heapq import heapify, heappop, heappush
 
 from tfm.tokenizer.special import CONTINUES
@@ -25,10 +25,11 @@ def joined(left: str, right: str) -> str:
 class PieceCounts:
     """Words as pieces, with the counts of pieces and of neighbours, which each join changes where it happens.
 
-    words: the pieces of each distinct word, and how often the word was seen.
+    words: the pieces of each distinct word, and how often the word was seen. union: the piece that two make.
     """
 
-    def __init__(self, words: Mapping[tuple[str, ...], int]) -> None:
+    def __init__(self, words: Mapping[tuple[str, ...], int], union: Callable[[str, str], str] = joined) -> None:
+        self._union = union
         self._words = [list(pieces) for pieces in words]
         self._times = list(words.values())
         self.pieces: defaultdict[str, int] = defaultdict(int)
@@ -48,7 +49,7 @@ class PieceCounts:
 
     def join(self, left: str, right: str) -> set[Pair]:
         """Make one piece of the two wherever they are neighbours, from the left; the pairs whose score may change."""
-        new = joined(left, right)
+        new = self._union(left, right)
         for number in self._where.pop((left, right)):
             word, times, place = self._words[number], self._times[number], 0
             while left in word[place:-1]:
@@ -92,24 +93,35 @@ class PieceCounts:
 def likeliest_joins(counts: PieceCounts, min_frequency: int, min_score: float) -> Iterator[str]:
     """The pieces made by joining the pair of the highest score, again and again; one may be made more than once.
 
+    Ends where no pair occurs `min_frequency` times and has a score of at least `min_score`.
+    """
+    return (joined(*pair) for pair in ranked_joins(counts, counts.score, min_frequency, min_score))
+
+
+def ranked_joins(
+    counts: PieceCounts, score: Callable[[Pair], float], min_frequency: int, min_score: float
+) -> Iterator[Pair]:
+    """The pair of the highest score, again and again, each joined after it was given.
+
     Ends where no pair occurs `min_frequency` times and has a score of at least `min_score`. Of equal scores the more
-    frequent pair comes first, then the one spelled first.
+    frequent pair comes first, then the one spelled first. A score may fall between joins, and rise only for the pairs
+    that a join changes.
     """
 
     def entry(pair: Pair) -> tuple[float, int, Pair]:
-        return -counts.score(pair), -counts.pairs[pair], pair
+        return -score(pair), -counts.pairs[pair], pair
 
     # A pair has an entry for each score that it ever had; those of the past are passed over.
     heap = [entry(pair) for pair, count in counts.pairs.items() if count >= min_frequency]
     heapify(heap)
     while heap:
         best = heappop(heap)
-        score, _, pair = best
+        pair = best[-1]
         if pair not in counts.pairs or best != entry(pair):
             continue
-        if -score < min_score:
+        if -best[0] < min_score:
             return
-        yield joined(*pair)
+        yield pair
         for changed in counts.join(*pair):
             if counts.pairs[changed] >= min_frequency:
                 heappush(heap, entry(changed))

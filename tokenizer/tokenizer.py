@@ -1,9 +1,11 @@
 """Text to ids and back, by a `tokenizer.json` in Hugging Face's own format."""
 
 import copy
+import json
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import tokenizers
 from tokenizers.models import WordLevel, WordPiece
@@ -73,6 +75,12 @@ class Tokenizer:
         """Write the tokenizer; the same tokenizer always gives the same bytes."""
         file.write_bytes((self._whole.to_str(pretty=True) + "\n").encode())
 
+    @property
+    def document(self) -> dict[str, Any]:
+        """What tokenizer.json has, anew each time."""
+        found: dict[str, Any] = json.loads(self._whole.to_str())
+        return found
+
     def encode(self, text: str) -> list[int]:
         """The ids of a text, without beginning and end of sentence."""
         return self.encode_batch([text])[0]
@@ -133,14 +141,14 @@ class Tokenizer:
     def sampler(self, *, bpe_dropout: float | None = None, unigram_alpha: float | None = None) -> Sampler | None:
         """What draws other pieces of the same text; None where its kind is none of those that a value is given for."""
         model = model_of_words(self._whole)
-        control = {*self.languages.values(), *self.sentinels}
-        pieces = [self.piece(number) for number in range(self.vocab_size) if number not in control]
+        control = {*self.languages.values(), *self.sentinels}  # which no text spells
+        pieces = ["" if number in control else self.piece(number) for number in range(self.vocab_size)]
         found: Sampler | None = None
         if bpe_dropout is not None and model is not None and model["type"] == "BPE":
             found = BpeDropout(pieces, [(left, right) for left, right in model["merges"]], bpe_dropout)
         if unigram_alpha is not None and model is not None and model["type"] == "Unigram":
             found = UnigramSampling(pieces, [score for _, score in model["vocab"]], unigram_alpha)
-        return found if found is None or not self.languages else AfterLanguage(found, len(pieces))
+        return found if found is None or not self.languages else AfterLanguage(found, self.languages.values())
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; control tokens, including the unknown token, are omitted."""

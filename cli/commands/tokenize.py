@@ -17,6 +17,10 @@ def tokenize(
         Path | None,
         typer.Option("--from", metavar="FILE", help="Use a tokenizer.json of another program, and measure it on text."),
     ] = None,
+    grow: Annotated[
+        int | None,
+        typer.Option("--grow", metavar="N", help="Add N pieces to those of --from, learned from the text."),
+    ] = None,
     kind: Annotated[
         str | None,
         typer.Option("--kind", help="bpe, wordpiece, unigram, char, byte, word or codepoint.", metavar="KIND"),
@@ -37,12 +41,13 @@ def tokenize(
     sets: Sets = None,
     out: Out = None,
 ) -> None:
-    """Learn a tokenizer from raw text, or use an existing one.
+    """Learn a tokenizer from raw text, or use an existing one, which may be given more pieces.
 
     From the training corpora of a recipe, or from the text files CORPUS.
     """
     flags: dict[str, object] = {
         "tokenizer.file": None if file is None else str(file),
+        "tokenizer.grow": grow,
         "tokenizer.kind": kind,
         "tokenizer.vocab_size": vocab_size,
         "tokenizer.lowercase": lowercase,

@@ -431,7 +431,7 @@ IMAGES = (
     ),
     Unused(
         {**OF_PICTURES, "model.task": LABELS},
-        (*(f"tokenizer.{name}" for name in LEARNED_BY), "tokenizer.source_from", "tokenizer.file"),
+        (*(f"tokenizer.{name}" for name in LEARNED_BY), "tokenizer.source_from", "tokenizer.file", "tokenizer.grow"),
         "an image has no pieces, and labels are names",
     ),
     Unused(

@@ -100,3 +100,10 @@ def show(
     found = [[piece.replace(" ", "␣") for piece in each.longest_pieces(NUM_LONGEST)] for each in tokenizers.values()]
     title = f"the {NUM_LONGEST} longest pieces, ␣ for a space"
     reporter.table(title, [*tokenizers], list(zip_longest(*found, fillvalue="")))
+
+
+def show_clusters(clusters: Mapping[tuple[str, ...], int], reporter: Reporter) -> dict[str, Any]:
+    """Which languages learned how many pieces together: shown, and as a manifest has it."""
+    rows = [(", ".join(languages), f"{pieces:,}") for languages, pieces in clusters.items()]
+    reporter.table("clusters of languages", ["languages", "pieces"], rows)
+    return {"clusters": [{"languages": [*each], "pieces": pieces} for each, pieces in clusters.items()]}

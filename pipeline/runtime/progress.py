@@ -1,8 +1,13 @@
 """How a stage reports progress to its caller, without knowing about terminals."""
 
-from collections.abc import Iterator, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager, contextmanager
-from typing import Protocol
+from typing import Protocol, TypeVar
+
+Result = TypeVar("Result")
 
 
 class Bar(Protocol):
@@ -41,3 +46,21 @@ class Quiet:
     @contextmanager
     def bar(self, label: str, total: int | None, unit: str, done: int = 0) -> Iterator[Bar]:
         yield _QuietBar()
+
+
+def showing_time(work: Callable[[], Result], bar: Bar) -> Result:
+    """The result of work without progress reports: the bar shows the elapsed time."""
+    future: Future[Result] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+
+    started = time.monotonic()
+    # A daemon, because Hugging Face's trainers cannot be interrupted and Ctrl-C shall end the process.
+    threading.Thread(target=run, daemon=True).start()
+    while not wait([future], timeout=1).done:
+        bar.advance(0, f"{time.monotonic() - started:.0f} s")
+    return future.result()

@@ -1,12 +1,9 @@
 """The tokenize stage: raw text to a recipe's tokenizer, shared or one for each side, measured on held-out text."""
 
-import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, wait
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from tfm.data.artifact_tokenizers import load_file, load_pair
 from tfm.data.config import DataConfig
@@ -19,11 +16,12 @@ from tfm.data.lines import portions
 from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, publish
 from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.reports.tokenizer_report import SideMeasure, figures_of, show
-from tfm.pipeline.runtime.progress import Bar, Reporter
-from tfm.tokenizer.config import LEARNED_BY, TokenizerConfig
+from tfm.pipeline.reports.tokenizer_report import SideMeasure, figures_of, show, show_clusters
+from tfm.pipeline.runtime.progress import Reporter, showing_time
+from tfm.tokenizer.config import LEARNED_BY, OF_GROWTH, TokenizerConfig
+from tfm.tokenizer.growth.trainer import GrowthTrainer
 from tfm.tokenizer.special import SPECIALS
-from tfm.tokenizer.tokenizer import Tokenizer, save_pair
+from tfm.tokenizer.tokenizer import SOURCE, TARGET, Tokenizer, save_pair
 from tfm.tokenizer.train import ClustersTrainer, NamesTrainer, TokenizerTrainer
 
 # Of text files, one line in so many is not trained on, so that the unknown rate means something.
@@ -33,8 +31,7 @@ TOKENIZER_MAKERS = ("tokenize", "train")
 
 Row: TypeAlias = tuple[str, ...]  # the texts of a line: its source and target, or itself alone
 Texts: TypeAlias = tuple[Iterator[Row], Sequence[str | None]]  # rows, and the language of each column, if it is said
-Trainer: TypeAlias = TokenizerTrainer | NamesTrainer | ClustersTrainer
-Result = TypeVar("Result")
+Trainer: TypeAlias = TokenizerTrainer | NamesTrainer | ClustersTrainer | GrowthTrainer
 
 
 def plan(config: TokenizerConfig, data: DataConfig, out: Path) -> Plan:
@@ -80,8 +77,7 @@ def tokenize(
         if data.target_languages:  # a source says which of them it is to be translated into
             side = next(iter(tokenizers))
             tokenizers[side] = tokenizers[side].with_languages(*data.target_languages)
-        for trainer in trainers.values():
-            draft.figures.update(_clusters(trainer, reporter))
+        draft.figures.update(_learned(trainers, reporter))
         measures = _measure(tokenizers, _texts(splits.valid, data), reporter)
         _finish(draft, tokenizers, measures, ", ".join(map(describe, splits.valid)), reporter)
     reporter.line(f"tokenizer: {out}")
@@ -108,8 +104,9 @@ def tokenize_files(
         return
     with publish(todo, command=command) as draft:
         taken = _take(config)
-        unread = _lines(files, held_out=False)
-        tokenizers = taken or _learn(_trainers(config, _sides(config)), {}, unread, config.min_frequency, reporter)
+        unread, trainers = _lines(files, held_out=False), {} if taken else _trainers(config, _sides(config))
+        tokenizers = taken or _learn(trainers, {}, unread, config.min_frequency, reporter)
+        draft.figures.update(_learned(trainers, reporter))
         where = f"every {HELD_OUT_EVERY}th line"
         measures = _measure(tokenizers, _lines(files, held_out=None if taken else True), reporter)
         if taken:
@@ -157,10 +154,11 @@ def _learn(
             tokenizers[side] = taken[side]
             continue
         with reporter.bar("learning pieces", None, "different words", done=trainer.num_words) as bar:
-            tokenizers[side] = _showing_time(trainer.learn, bar)
-        if tokenizers[side].vocab_size == len(SPECIALS):
+            tokenizers[side] = showing_time(trainer.learn, bar)
+        new, least = ("new ", trainer.old.vocab_size) if isinstance(trainer, GrowthTrainer) else ("", len(SPECIALS))
+        if tokenizers[side].vocab_size == least:
             raise DataError(
-                f"there is nothing to learn a tokenizer from: no text, or no piece of it occurs "
+                f"there is nothing to learn a tokenizer from: no text, or no {new}piece of it occurs "
                 f"tokenizer.min_frequency = {min_frequency} times ({side} side)"
             )
     return tokenizers
@@ -174,12 +172,16 @@ def _with_room(config: TokenizerConfig, num_languages: int) -> TokenizerConfig:
 
 def _is_taken(config: TokenizerConfig) -> bool:
     """Whether nothing is learned."""
-    return config.file is not None and config.shared
+    return config.file is not None and config.shared and config.grow is None
 
 
 def _described_without(config: TokenizerConfig) -> set[str]:
     """What of the config says where something lies, how to learn what is taken, or, by default, nothing."""
     without = {"source_from", "file", *(LEARNED_BY if _is_taken(config) else ())}
+    if config.grow is None:
+        without |= {"grow"}
+    elif config.shared:
+        without |= {*LEARNED_BY} - {*OF_GROWTH}
     without |= {"criterion", "min_score"} if config.criterion == "frequency" else set()
     without |= set() if config.sentinels else {"sentinels"}
     return without | ({"clusters"} if config.clusters is None else set())
@@ -187,6 +189,8 @@ def _described_without(config: TokenizerConfig) -> set[str]:
 
 def _take(config: TokenizerConfig) -> dict[str, Tokenizer]:
     """The tokenizers that are there already, by side."""
+    if config.grow is not None:
+        return {}
     if config.file is not None:
         return {"shared" if config.shared else "source": load_file(Path(config.file))}
     return {} if config.source_from is None else {"source": load_pair(Path(config.source_from))[0]}
@@ -201,37 +205,29 @@ def _trainers(config: TokenizerConfig, sides: Sequence[str], languages: Sequence
     return {side: _trainer(config, side) for side in sides}
 
 
-def _trainer(config: TokenizerConfig, side: str) -> TokenizerTrainer | NamesTrainer:
+def _trainer(config: TokenizerConfig, side: str) -> TokenizerTrainer | NamesTrainer | GrowthTrainer:
+    if side != "target" and config.file is not None and config.grow is not None:
+        place = Path(config.file)
+        try:
+            return GrowthTrainer(load_file(place), config.grow, config.min_frequency)
+        except ValueError as error:
+            raise DataError(str(error), file=place) from error
     if side == "target" and config.names is not None:
         return NamesTrainer(config.names)
     return TokenizerTrainer(config.of_target if side == "target" else config)
 
 
-def _showing_time(work: Callable[[], Result], bar: Bar) -> Result:
-    """The result of work without progress reports: the bar shows the elapsed time."""
-    future: Future[Result] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as error:
-            future.set_exception(error)
-
-    started = time.monotonic()
-    # A daemon, because Hugging Face's trainers cannot be interrupted and Ctrl-C shall end the process.
-    threading.Thread(target=run, daemon=True).start()
-    while not wait([future], timeout=1).done:
-        bar.advance(0, f"{time.monotonic() - started:.0f} s")
-    return future.result()
-
-
-def _clusters(trainer: Trainer, reporter: Reporter) -> dict[str, Any]:
-    """Which languages learned pieces together, shown, and as the manifest has it; nothing where all did."""
-    if not isinstance(trainer, ClustersTrainer):
-        return {}
-    rows = [(", ".join(languages), f"{pieces:,}") for languages, pieces in trainer.clusters.items()]
-    reporter.table("clusters of languages", ["languages", "pieces"], rows)
-    return {"clusters": [{"languages": [*each], "pieces": pieces} for each, pieces in trainer.clusters.items()]}
+def _learned(trainers: Mapping[str, Trainer], reporter: Reporter) -> dict[str, Any]:
+    """What else trainers tell, shown, and as the manifest has it: languages that learned together, new pieces."""
+    figures: dict[str, Any] = {}
+    for trainer in trainers.values():
+        if isinstance(trainer, ClustersTrainer):
+            figures |= show_clusters(trainer.clusters, reporter)
+        if isinstance(trainer, GrowthTrainer):
+            figures["new_pieces"] = trainer.num_new
+            of = f"of {trainer.count:,} asked for " if trainer.num_new < trainer.count else ""
+            reporter.line(f"tokenizer: {trainer.num_new:,} pieces {of}beside its {trainer.old.vocab_size:,}")
+    return figures
 
 
 def _measure(
@@ -276,7 +272,9 @@ def _file(file: Path) -> Input:
     try:
         return Input.of_file(file)
     except FileNotFoundError:
-        raise DataError("no such file", file=file) from None
+        both = all((file.parent / name).exists() for name in (SOURCE, TARGET))
+        beside = f": the tokenizers there are two, {SOURCE} and {TARGET}, and one is asked for" if both else ""
+        raise DataError(f"no such file{beside}", file=file) from None
 
 
 def _settings(corpus: Corpus) -> JSON:

@@ -45,7 +45,7 @@ def plan(
     data = open_artifact(dataset, "preprocess")
     inputs = {"dataset": data.as_input()}
     if first is not None:
-        check_fits(first, model, data)
+        check_fits(first, model, data, config.lora)
         inputs["init_from"] = first.as_input()
     inputs |= vectors_as_inputs(model)
     parts: dict[str, Any] = {

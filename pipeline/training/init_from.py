@@ -10,6 +10,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from tfm.data.artifact_tokenizers import load_pair
+from tfm.data.dataset.store import TOKENIZER_FOLDER
 from tfm.data.images.preparation import IMAGES_FILE
 from tfm.data.json_documents import read_json
 from tfm.model.config import ModelConfig, StackConfig
@@ -17,6 +19,7 @@ from tfm.pipeline.artifacts.compatibility import check_source_tokenizer, check_t
 from tfm.pipeline.artifacts.manifest import Manifest
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.training_config import LoraConfig
+from tfm.tokenizer.growth.extension import is_extension
 
 OWN = ("task", "dropout", "source_vectors", "target_vectors", "freeze_vectors")
 """Keys of [model] that are no shape: they are the recipe's, or have their default."""
@@ -62,15 +65,44 @@ def with_shape_of(first: Manifest, model: ModelConfig) -> ModelConfig:
         raise RecipeError(f"with the shape of {first.path}: {error.errors()[0]['msg']}") from error
 
 
-def check_fits(first: Manifest, model: ModelConfig, dataset: Manifest) -> None:
-    """Raise DataError where a model to start from reads by another tokenizer than the dataset's; all were verified.
+def check_fits(first: Manifest, model: ModelConfig, dataset: Manifest, lora: LoraConfig | None = None) -> None:
+    """Raise DataError where a model to start from reads by another tokenizer than the dataset's, unless that is its own
+    with more pieces; all were verified. Raise RecipeError where it cannot have more pieces.
 
     Images may have other figures: the model that is trained has those of its own training images.
     """
-    if is_whole(config_of(first), model):
-        check_tokenizer(first, dataset, but=(IMAGES_FILE,))
-    elif model.vision is None:
-        check_source_tokenizer(first, dataset)
+    given = config_of(first)
+    whole = is_whole(given, model)
+    if not whole and model.vision is not None:
+        return
+    try:
+        if whole:
+            check_tokenizer(first, dataset, but=(IMAGES_FILE,))
+        else:
+            check_source_tokenizer(first, dataset)
+    except DataError:
+        if not has_grown(first, dataset, whole=whole):
+            raise
+        if given.has_tails:
+            raise RecipeError(
+                f"{first.path} has an adaptive softmax, whose clusters go by the order of its pieces: it gets no more "
+                "of them (tokenizer.grow)"
+            ) from None
+        if lora is not None:
+            raise RecipeError(
+                "training.lora leaves embeddings as they are, so that those of new pieces (tokenizer.grow) would never "
+                "be learned: train all weights"
+            ) from None
+
+
+def has_grown(first: Manifest, dataset: Manifest, *, whole: bool) -> bool:
+    """Whether a dataset's tokenizers are those of a model, one of them at least with more pieces, of both sides or of
+    the source alone."""
+    before, after = load_pair(first.folder), load_pair(dataset.folder / TOKENIZER_FOLDER)
+    if whole and len({*before}) != len({*after}):
+        return False
+    sides = [*zip(before, after, strict=True)][: 2 if whole else 1]
+    return all(is_extension(new, old) or new.document == old.document for old, new in sides)
 
 
 def check_adapts(first: Manifest, model: ModelConfig, lora: LoraConfig | None) -> None:

@@ -1,6 +1,6 @@
 """Initial weights that are not random: another model's, what the task needs, and pretrained word vectors."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,13 @@ from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig
 from tfm.model.layers.lora import parted
 from tfm.model.word_vectors import table_of
-from tfm.pipeline.model_io.loaded_model import check_fit, load_model, untied
+from tfm.pipeline.model_io.loaded_model import LoadedModel, check_fit, load_model, untied
 from tfm.pipeline.model_io.pretrained_vectors import find_vectors, places_of
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.tasks.task import Task, TaskContext
 from tfm.pipeline.training.checkpoints.train_state import TrainState
 from tfm.pipeline.training.init_from import is_whole
+from tfm.tokenizer.growth.extension import replaced_by
 from tfm.tokenizer.special import SPECIALS
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -41,13 +42,20 @@ def begin(state: TrainState, task: Task, about: TaskContext, data: Dataset, repo
         state.ema.load(untied(state.model.state_dict()))
 
 
-def start_from(state: TrainState, model: ModelConfig, first: Path, reporter: Reporter) -> None:
-    """Give a training that begins the weights of a published model: all, or of another task's all but its head."""
+def start_from(
+    state: TrainState, model: ModelConfig, first: Path, tokenizers: tuple[Tokenizer, Tokenizer], reporter: Reporter
+) -> None:
+    """Give a training that begins the weights of a published model: all, or of another task's all but its head.
+
+    tokenizers: of source and target, those of that model or grown ones; a row of a new piece is the mean of the rows of
+    the pieces that it takes the place of.
+    """
     loaded, (own, adapters) = load_model(first, "cpu"), parted(state.model.state_dict())
     body, theirs = untied(own), untied(loaded.model.state_dict())
     whole = is_whole(loaded.config, model)
     if not whole:
         body, theirs = encoder_weights(body), encoder_weights(theirs)
+    num_new = add_rows(theirs, body, loaded, tokenizers, model, whole=whole)
     shapes, found = ({n: tuple(w.shape) for n, w in each.items()} for each in (body, theirs))
     check_fit(shapes, found, first)
     with torch.no_grad():
@@ -56,12 +64,44 @@ def start_from(state: TrainState, model: ModelConfig, first: Path, reporter: Rep
     what = f"all weights of {first}" if whole else f"the encoder of {first}"
     anew = "" if whole else "; its head is drawn anew"
     reporter.line(f"training: begins with {what} ({loaded.config.task}){anew}")
+    if num_new:
+        reporter.line(f"training: {num_new:,} new pieces begin as the mean of those that they take the place of")
     if adapters:
         trained, count = (sum(each.numel() for each in group.values()) for group in (adapters, body))
         share = f"{trained:,} weights of adapters are trained, {100 * trained / count:.1f} % of the {count:,} that stay"
         reporter.line(f"training: {share}")
     if state.ema is not None:
         state.ema.load(untied(state.model.state_dict()))
+
+
+def add_rows(
+    theirs: dict[str, Tensor],
+    body: Mapping[str, Tensor],
+    loaded: LoadedModel,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    model: ModelConfig,
+    *,
+    whole: bool,
+) -> int:
+    """Give the weights of a model rows for the pieces by which the network `body` has more; how many these are.
+
+    whole: all weights are of use, not those of the encoder alone.
+    """
+    sides = (("source", loaded.source_tokenizer, tokenizers[0]), ("target", loaded.target_tokenizer, tokenizers[1]))
+    read = () if loaded.images is not None and not whole else sides[: 2 if whole else 1]
+    new_pieces = {side: replaced_by(new, old) for side, old, new in read if new.vocab_size > old.vocab_size}
+    only_source = not whole or model.architecture == "encoder_only"
+    for name, weight in theirs.items():
+        if name in body and body[name].shape[:1] != weight.shape[:1]:  # what has a row for each piece
+            is_source = name.startswith("source_") or (only_source and name.startswith("embedding"))
+            theirs[name] = with_rows(weight.to(body[name]), new_pieces.get("source" if is_source else "target", []))
+    return max(map(len, new_pieces.values()), default=0)
+
+
+def with_rows(table: Tensor, pieces: Sequence[Sequence[int]]) -> Tensor:
+    """(V, ...), and for each new piece a row behind: the mean of the rows of those that it takes the place of."""
+    new = [table[list(ids)].double().mean(0) for ids in pieces]
+    return torch.cat([table, torch.stack(new).to(table)]) if new else table
 
 
 def encoder_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -163,6 +163,7 @@ SHOWN: dict[str, str] = {
     "tokenizer.min_score": "tests/unit/tokenizer/test_likelihood.py",
     "tokenizer.clusters": "tests/unit/tokenizer/test_clusters.py",
     "tokenizer.file": "tests/unit/pipeline/stages/test_tokenize.py",
+    "tokenizer.grow": "tests/unit/pipeline/stages/test_grown_tokenizer.py",
     "tokenizer.lowercase": "tests/unit/tokenizer/test_tokenizer.py",
     "tokenizer.normalization": "tests/unit/tokenizer/test_tokenizer.py",
     "tokenizer.sentinels": "tests/unit/tokenizer/test_sentinels.py",

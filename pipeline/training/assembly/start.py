@@ -87,7 +87,7 @@ def begun(session: Session, state: TrainState, about: TaskContext) -> Start:
     asked for, and batches as large as they are to be."""
     config, progress = session.config, state.progress
     if config.init_from is not None:
-        start_from(state, session.model, Path(config.init_from), session.reporter)
+        start_from(state, session.model, Path(config.init_from), (about.source, about.target), session.reporter)
     begin(state, task_of(about), about, session.data, session.reporter)
     if config.batch_tokens == "auto":
         found = searched_budget(session, state.model, about)

@@ -15,7 +15,7 @@ from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import Quiet, showing_time
 from tfm.pipeline.stages import tokenize as stage
 from tfm.tokenizer.code_points import load_pair
 from tfm.tokenizer.config import TokenizerConfig
@@ -194,17 +194,17 @@ def test_waiting_gives_the_result_or_the_error_of_the_work() -> None:
     def failing() -> None:
         raise TimeoutError("of the work itself")
 
-    assert stage._showing_time(slow, Bar()) == "done"
+    assert showing_time(slow, Bar()) == "done"
     assert notes == ["1 s"]
     with pytest.raises(TimeoutError, match="of the work itself"):
-        stage._showing_time(failing, Bar())
+        showing_time(failing, Bar())
 
 
 def test_figures_are_plain_json(data: DataConfig, tmp_path: Path) -> None:
     tokenize(data, tmp_path / "tokenizer")
     document = json.loads((tmp_path / "tokenizer" / "manifest.json").read_text("utf-8"))
     assert document["config"]["tokenizer"] == CONFIG.model_dump(
-        mode="json", exclude={"source_from", "file", "criterion", "min_score", "clusters", "sentinels"}
+        mode="json", exclude={"source_from", "file", "grow", "criterion", "min_score", "clusters", "sentinels"}
     )
     assert document["command"] == COMMAND
 

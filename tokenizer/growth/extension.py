@@ -1,0 +1,118 @@
+"""A tokenizer that is another one with more pieces: what has an id keeps it, and new pieces have the ids behind.
+
+What the old tokenizer makes of a text stays, where no new piece is in it: merges of byte-pair encoding come after all
+old ones, WordPiece looks for the longest piece, and of a unigram model the most probable pieces of a text are still
+those if no path through a new piece is more probable.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tokenizers
+from tokenizers.models import WordPiece
+
+from tfm.tokenizer.code_points import CodePoints
+from tfm.tokenizer.foreign.renumbered import WHOLE_WORDS, pieces_of
+from tfm.tokenizer.special import CONTINUES, UNK_ID
+from tfm.tokenizer.tokenizer import Tokenizer
+
+Document = dict[str, Any]
+"""What tokenizer.json has."""
+
+
+def extended(document: Document, pieces: Mapping[str, float], merges: Sequence[tuple[str, str]] = ()) -> Document:
+    """tokenizer.json with more pieces behind all others, and with more merges behind the others.
+
+    pieces: with their log probabilities, which only a unigram model has a use for; none is below its lowest one, from
+    which follows what an unknown letter costs.
+    """
+    model, names = dict(document["model"]), pieces_of(document)
+    called = [names[number] for number in range(len(names))]
+    if isinstance(model["vocab"], list):
+        known = model["vocab"]
+        low = min(score for _, score in known)
+        added = [[name, low] for name in called[len(known) :]]  # control tokens, which keep their ids if named here
+        model["vocab"] = [*known, *added, *([name, max(score, low)] for name, score in pieces.items())]
+    else:
+        model["vocab"] = {name: number for number, name in enumerate([*called, *pieces])}
+    if merges:
+        model["merges"] = [*model["merges"], *map(list, merges)]
+    return {**document, "model": model}
+
+
+def spelled_control(document: Document) -> str | None:
+    """A control token that texts could spell once it is named among the pieces of the model; None: there is none such.
+
+    Byte-pair encoding makes pieces by merges alone; other models look for whole pieces in what a text is split into.
+    """
+    model, whole = document["model"], tokenizers.Tokenizer.from_str(json.dumps(document))
+    if model["type"] not in WHOLE_WORDS and not model.get("ignore_merges"):
+        return None
+    inside = model["type"] in ("Unigram", "WordPiece")
+    for token in document["added_tokens"]:
+        name = token["content"]
+        split = [name] if whole.pre_tokenizer is None else [w for w, _ in whole.pre_tokenizer.pre_tokenize_str(name)]
+        if token["id"] >= len(model["vocab"]) and any(name in word if inside else name == word for word in split):
+            return str(name)
+    return None
+
+
+def is_extension(new: Tokenizer, old: Tokenizer) -> bool:
+    """Whether a tokenizer is the old one with more pieces behind its own, which alone may be made of new merges."""
+    if isinstance(old, CodePoints) or isinstance(new, CodePoints) or new.vocab_size <= old.vocab_size:
+        return False
+    ours, theirs = new.document, old.document
+    names = pieces_of(theirs)
+    if any(new.piece(number) != names[number] for number in range(old.vocab_size)):
+        return False
+    (mine, added), (own, control) = (_taken_apart(each) for each in (ours, theirs))
+    vocab, known = ours["model"]["vocab"], theirs["model"]["vocab"]
+    scored = isinstance(known, list)
+    merges, first = ours["model"].get("merges", []), theirs["model"].get("merges", [])
+    made = {left + right for left, right in merges[len(first) :]}
+    return (
+        mine == own
+        and control.items() <= added.items()
+        and merges[: len(first)] == first
+        and made.isdisjoint(names.values())
+        and (not scored or vocab[: len(known)] == known)
+    )
+
+
+def _taken_apart(document: Document) -> tuple[Document, dict[str, str]]:
+    """A tokenizer.json without its pieces and merges, and its control tokens, each spelled out."""
+    model = {key: value for key, value in document["model"].items() if key not in ("vocab", "merges")}
+    tokens = {each["content"]: json.dumps(each, sort_keys=True) for each in document["added_tokens"]}
+    return {**document, "model": model, "added_tokens": []}, tokens
+
+
+def replaced_by(new: Tokenizer, old: Tokenizer) -> list[list[int]]:
+    """By new piece, in the order of their ids, the ids of the pieces that the old tokenizer has in its place."""
+    document = old.document
+    whole = tokenizers.Tokenizer.from_str(json.dumps(document))
+    control = {each["content"] for each in new.document["added_tokens"]}
+    found = []
+    for number in range(old.vocab_size, new.vocab_size):
+        piece = new.piece(number)
+        if piece in control:  # a language: the others; or what it is to the old tokenizer, a text
+            found.append([*old.languages.values()] or old.encode(piece))
+        elif isinstance(whole.model, WordPiece):
+            found.append(_longest(piece, document["model"]["vocab"]))
+        else:  # beneath what is done to texts, for a piece need not begin one
+            found.append([token.id for token in whole.model.tokenize(piece)])
+    return [ids or [UNK_ID] for ids in found]
+
+
+def _longest(piece: str, vocab: Mapping[str, int]) -> list[int]:
+    """The longest pieces, from the left, that spell a piece of WordPiece, which may continue a word; none, if a letter
+    of it is unknown."""
+    mark = CONTINUES if piece.startswith(CONTINUES) else ""
+    rest, found = piece.removeprefix(mark), []
+    while rest:
+        size = next((size for size in range(len(rest), 0, -1) if mark + rest[:size] in vocab), None)
+        if size is None:
+            return []
+        found.append(vocab[mark + rest[:size]])
+        rest, mark = rest[size:], CONTINUES
+    return found

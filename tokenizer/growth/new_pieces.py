@@ -1,0 +1,130 @@
+"""Which pieces a tokenizer lacks for a text: one function for each kind of model, as that kind learns.
+
+Letters that it does not know come first. Of byte-pair encoding and WordPiece the most frequent pair of neighbours then
+becomes a piece, again and again. A unigram model gets pieces of another one, learned from the text alone, where they
+are more probable than what it has in their place.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from itertools import groupby
+
+import tokenizers
+
+from tfm.tokenizer.foreign.renumbered import pieces_of
+from tfm.tokenizer.growth.extension import Document, extended
+from tfm.tokenizer.learn import MAX_WORD, Words, most_frequent, unigram_pieces
+from tfm.tokenizer.likelihood import Pair, PieceCounts, joined, ranked_joins
+from tfm.tokenizer.special import CONTINUES, UNK
+
+BYTE = r"<0x[0-9A-F]{2}>"
+"""A piece that stands for a byte of an unknown letter; of several no new piece is made."""
+
+
+def more_merges(document: Document, words: Words, count: int, min_frequency: int) -> Document:
+    """Byte-pair encoding with further merges, behind all others: they join what is left of a text after those.
+
+    Each makes a new piece: none makes an old one in another way, and no two make the same.
+    """
+    letters = _new_letters(document, words, min_frequency)[:count]
+    lettered = extended(document, dict.fromkeys(letters, 0.0))
+    if document["pre_tokenizer"] is None and not document["model"]["merges"]:
+        return lettered  # one piece a character
+    pairs = list(_joins(lettered, words, count - len(letters), min_frequency, lambda left, right: left + right))
+    return extended(lettered, {left + right: 0.0 for left, right in pairs}, pairs)
+
+
+def more_words_and_ends(document: Document, words: Words, count: int, min_frequency: int) -> Document:
+    """WordPiece with further pieces: a letter begins a word and continues one."""
+    known = {*pieces_of(document).values()}
+    letters: list[str] = []
+    for letter in _new_letters(document, words, min_frequency):
+        lacked = [each for each in (letter, CONTINUES + letter) if each not in known]
+        letters += lacked if len(letters) + len(lacked) <= count else []
+    lettered = extended(document, dict.fromkeys(letters, 0.0))
+    pairs = _joins(lettered, words, count - len(letters), min_frequency, joined)
+    return extended(lettered, {joined(*pair): 0.0 for pair in pairs})
+
+
+def more_probable_pieces(document: Document, words: Words, count: int, min_frequency: int) -> Document:
+    """A unigram model with the most probable pieces of one that learns the text alone, as large as both together.
+
+    They keep their log probabilities. One that is less probable than its parts here would never be used.
+    """
+    known = {*pieces_of(document).values()}
+    learned = unigram_pieces(words, len(known) + count, min_frequency)
+    whole, scores = _whole(document), [score for _, score in document["model"]["vocab"]]
+    unknown = document["model"]["unk_id"]
+
+    def parts(piece: str) -> float:
+        ids = [token.id for token in whole.model.tokenize(piece)]
+        return float("-inf") if unknown in ids else sum(scores[number] for number in ids)
+
+    new = [piece for piece, score in learned.items() if piece not in known and score > parts(piece)]
+    kept = sorted(new, key=lambda piece: len(piece) > 1)[:count]  # letters first, then by probability
+    return extended(document, {piece: learned[piece] for piece in kept})
+
+
+def more_whole_words(document: Document, words: Words, count: int, min_frequency: int) -> Document:
+    """A vocabulary of words with the most frequent ones that it does not know."""
+    known = {*pieces_of(document).values()}
+    short = {word: times for word, times in words.items() if word not in known and len(word) <= MAX_WORD}
+    return extended(document, dict.fromkeys(most_frequent(short, count, min_frequency), 0.0))
+
+
+GROWN: Mapping[str, Callable[[Document, Words, int, int], Document]] = {
+    "BPE": more_merges,
+    "WordPiece": more_words_and_ends,
+    "Unigram": more_probable_pieces,
+    "WordLevel": more_whole_words,
+}
+"""By the type of the model in tokenizer.json: (tokenizer.json, words, number of new pieces, min_frequency) -> the same
+with more pieces, so many at most."""
+
+
+def _whole(document: Document) -> tokenizers.Tokenizer:
+    return tokenizers.Tokenizer.from_str(json.dumps(document))
+
+
+def _new_letters(document: Document, words: Words, min_frequency: int) -> list[str]:
+    """The letters that are no pieces, the most frequent first."""
+    known, seen = {*pieces_of(document).values()}, Counter[str]()
+    for word, times in words.items():
+        for letter in word:
+            seen[letter] += times
+    return most_frequent({letter: times for letter, times in seen.items() if letter not in known}, None, min_frequency)
+
+
+def _joins(
+    document: Document, words: Words, count: int, min_frequency: int, union: Callable[[str, str], str]
+) -> Iterator[Pair]:
+    """The most frequent pair of neighbours that makes a new piece, again and again; `count` at most."""
+    known = {*pieces_of(document).values()}
+    counts = PieceCounts(_runs(document, words), union)
+
+    def score(pair: Pair) -> float:
+        return 0 if union(*pair) in known else counts.pairs[pair]
+
+    for pair in ranked_joins(counts, score, min_frequency, min_score=1):
+        if not count:
+            return
+        known.add(union(*pair))
+        count -= 1
+        yield pair
+
+
+def _runs(document: Document, words: Words) -> Counter[tuple[str, ...]]:
+    """The words as pieces, cut where a letter is unknown, and into parts of MAX_WORD pieces at most."""
+    whole, runs = _whole(document), Counter[tuple[str, ...]]()
+
+    def is_text(piece: str) -> bool:
+        return piece != UNK and not (document["model"].get("byte_fallback") and re.fullmatch(BYTE, piece))
+
+    for word, times in words.items():
+        for inside, run in groupby((token.value for token in whole.model.tokenize(word)), is_text):
+            pieces = [*run]
+            for begin in range(0, len(pieces) if inside else 0, MAX_WORD):
+                runs[tuple(pieces[begin : begin + MAX_WORD])] += times
+    return runs
