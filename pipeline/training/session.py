@@ -127,6 +127,12 @@ def publish_model(session: Session, trainer: Trainer, command: Sequence[str]) ->
             load_weights(trainer.state.model, weights, session.folder)
             found = trainer.validator.figures(trainer.state.model, World(device=session.world.device), lambda: None)
             figures = {**figures, **found}
+            if (worse := best[0].model_copy(update=found)).badness(metric) > best[0].badness(metric):
+                session.reporter.warn(
+                    f"the mean of the kept checkpoints has validation {worse.in_words()}, which is worse than step "
+                    f'{best[0].step:,} alone ({best[0].in_words()}): training.keep.average = "none" would publish that '
+                    "one, and checkpoints that are closer together make a better mean (training.validation, save_every)"
+                )
         num_adapters = save_trained(draft.folder, session, weights)
         draft.figures.update(
             steps=steps,
