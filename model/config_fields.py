@@ -13,6 +13,7 @@ from tfm.model.config_tables import (
     CanineConfig,
     DropoutConfig,
     RecurrentConfig,
+    RotaryConfig,
     SpanCorruptionConfig,
     StackConfig,
     VisionConfig,
@@ -97,6 +98,7 @@ class ModelFields(BaseModel):
         "add",
         description="how positions join embeddings; concatenate: half of a row is embedding, half is position",
     )
+    rotary: RotaryConfig = Field(RotaryConfig(), description='only for positions = "rotary"')
     activation: Activation = Field(
         "relu", description="of feed-forward layers; glu, swiglu: gated, with one more matrix"
     )

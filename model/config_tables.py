@@ -52,6 +52,42 @@ class DropoutConfig(BaseModel):
     )
 
 
+class RotaryConfig(BaseModel):
+    """How fast rotary positions turn, and how they are slowed down for texts longer than those of training."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    base: float = Field(
+        10_000.0, gt=1, description="pair i of K components turns by pos / base^(2i/K); Llama 3: 500000"
+    )
+    factor: float = Field(
+        1.0, ge=1, description="how many times slower all pairs turn; with original_length the slow ones"
+    )
+    original_length: int | None = Field(
+        None,
+        ge=1,
+        description="pairs that turn often within this length keep their speed, as in Llama 3.1; none: all are slowed",
+    )
+    low_frequency_factor: float = Field(
+        1.0, gt=0, description="pairs with fewer turns than this within original_length are slowed by the whole factor"
+    )
+    high_frequency_factor: float = Field(4.0, gt=0, description="pairs with more turns than this keep their speed")
+
+    @model_validator(mode="after")
+    def _fits(self) -> "RotaryConfig":
+        if self.original_length is not None and self.factor == 1:
+            raise ValueError("original_length says which pairs `factor` slows, and that is 1: set it, or omit both")
+        for name in ("low_frequency_factor", "high_frequency_factor"):
+            if self.original_length is None and getattr(self, name) != type(self).model_fields[name].default:
+                raise ValueError(f"{name} is counted within original_length: set it, or omit {name}")
+        if self.low_frequency_factor >= self.high_frequency_factor:
+            raise ValueError(
+                f"low_frequency_factor ({self.low_frequency_factor}) must be less than high_frequency_factor "
+                f"({self.high_frequency_factor})"
+            )
+        return self
+
+
 class RecurrentConfig(BaseModel):
     """What a recurrent model is, beside the layers and widths of its stacks."""
 

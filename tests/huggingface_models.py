@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from tests.tiny_model import tiny_model
-from tfm.model.config import StackConfig
+from tfm.model.config import RotaryConfig, StackConfig
 from tfm.model.layout import Layout
 from tfm.pipeline.artifacts.artifact import Plan, publish
 from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model, save_model
@@ -16,6 +16,7 @@ from tfm.tokenizer.tokenizer import Tokenizer
 
 LANGUAGE = {"architecture": "decoder_only", "task": "language_model"}
 LLAMA = {"positions": "rotary", "normalization": "rms", "activation": "swiglu", "scale_embedding": False}
+SLOWED = RotaryConfig(base=500.0, factor=8.0, original_length=30)
 GROUPED = StackConfig(layers=2, dim=16, heads=4, key_value_heads=2, feed_forward_dim=24)
 DEEPER = StackConfig(layers=3, dim=16, heads=4, feed_forward_dim=40)
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -30,6 +31,8 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "GPT-2, scaled, tanh": ("GPT2LMHeadModel", LANGUAGE | {"activation": "tanh"}),
     "GPT-2 that translates": ("GPT2LMHeadModel", {"architecture": "decoder_only", "positions": "none"}),
     "Llama, grouped heads": ("LlamaForCausalLM", LANGUAGE | LLAMA | {"decoder": GROUPED}),
+    "Llama 3.1": ("LlamaForCausalLM", LANGUAGE | LLAMA | {"rotary": SLOWED}),
+    "Llama, all pairs slower": ("LlamaForCausalLM", LANGUAGE | LLAMA | {"rotary": RotaryConfig(factor=2.5)}),
     "Llama that translates, GLU": (
         "LlamaForCausalLM",
         {"architecture": "decoder_only"} | LLAMA | {"activation": "glu"},

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from tfm.model.attention.relative_positions import Alibi, AttentionPositions, Rotary, Shaw, TransformerXL
+from tfm.model.config_tables import RotaryConfig
 
 
 class NoInput(nn.Module):
@@ -84,13 +85,14 @@ def sinusoids(dim: int, max_length: int) -> Tensor:
 
 
 class Scheme(NamedTuple):
-    """One position scheme: a module for the input (dim, max_length), one for attention (heads, key_dim, value_dim)."""
+    """One position scheme: a module for the input (dim, max_length), one for attention (heads, key_dim, value_dim,
+    what [model.rotary] says)."""
 
     input: Callable[[int, int], nn.Module]
-    attention: Callable[[int, int, int], AttentionPositions]
+    attention: Callable[[int, int, int, RotaryConfig], AttentionPositions]
 
 
-def _neutral(heads: int, key_dim: int, value_dim: int) -> AttentionPositions:
+def _neutral(heads: int, key_dim: int, value_dim: int, rotary: RotaryConfig) -> AttentionPositions:
     return AttentionPositions()
 
 

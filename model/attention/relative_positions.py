@@ -9,7 +9,10 @@ import math
 import torch
 from torch import Tensor, nn
 
+from tfm.model.config_tables import RotaryConfig
+
 REACH = 16
+USUAL = RotaryConfig()
 
 
 class AttentionPositions(nn.Module):
@@ -40,13 +43,16 @@ class AttentionPositions(nn.Module):
 
 
 class Rotary(AttentionPositions):
-    """Pairs x_2i, x_2i+1 of queries and keys are turned by the angle pos / 10000^(2i/K)   (Su et al. 2021, eq. 34)."""
+    """Pairs x_2i, x_2i+1 of queries and keys are turned by the angle pos f_i, f_i = base^(-2i/K)   (Su et al. 2021, eq.
+    34); or slower (`slowed`)."""
 
-    def __init__(self, heads: int, key_dim: int, value_dim: int) -> None:
+    def __init__(self, heads: int, key_dim: int, value_dim: int, rotary: RotaryConfig = USUAL) -> None:
         super().__init__()
+        self.rotary = rotary
 
     def rotate(self, heads: Tensor, positions: Tensor) -> Tensor:
-        angles = positions.unsqueeze(-1) * _frequencies(heads.shape[-1], heads)
+        frequencies = slowed(_frequencies(heads.shape[-1], heads, self.rotary.base), self.rotary)
+        angles = positions.unsqueeze(-1) * frequencies
         if positions.dim() == 2:
             angles = angles.unsqueeze(1)
         cos, sin = angles.cos(), angles.sin()
@@ -54,10 +60,24 @@ class Rotary(AttentionPositions):
         return torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1).flatten(-2)
 
 
+def slowed(frequencies: Tensor, rotary: RotaryConfig) -> Tensor:
+    """Frequencies f_i (K / 2,) -> f_i / s, s the factor (Chen et al. 2023); with an original length L, as Llama 3.1:
+
+    w f_i + (1 - w) f_i / s        w: from 0 to 1 while the turns within L, L f_i / 2 pi, go from low to high.
+    """
+    slow = frequencies / rotary.factor
+    if rotary.original_length is None:
+        return slow
+    low, high = rotary.low_frequency_factor, rotary.high_frequency_factor
+    turns = frequencies * (rotary.original_length / (2 * math.pi))
+    kept = ((turns - low) / (high - low)).clamp(0, 1)
+    return kept * frequencies + (1 - kept) * slow
+
+
 class Alibi(AttentionPositions):
     """- m_h |j - i| is added to the logits, with m_h = 2^(-8 h / H) for heads h = 1 .. H   (Press et al. 2022)."""
 
-    def __init__(self, heads: int, key_dim: int, value_dim: int) -> None:
+    def __init__(self, heads: int, key_dim: int, value_dim: int, rotary: RotaryConfig = USUAL) -> None:
         super().__init__()
         self.heads = heads
 
@@ -71,7 +91,7 @@ class Shaw(AttentionPositions):
 
     needs_weights = True
 
-    def __init__(self, heads: int, key_dim: int, value_dim: int) -> None:
+    def __init__(self, heads: int, key_dim: int, value_dim: int, rotary: RotaryConfig = USUAL) -> None:
         super().__init__()
         self.for_keys = nn.Parameter(torch.empty(2 * REACH + 1, key_dim))
         self.for_values = nn.Parameter(torch.empty(2 * REACH + 1, value_dim))
@@ -96,7 +116,7 @@ class TransformerXL(AttentionPositions):
 
     needs_weights = True  # what it adds to the logits is trained, which torch's kernels are slow at
 
-    def __init__(self, heads: int, key_dim: int, value_dim: int) -> None:
+    def __init__(self, heads: int, key_dim: int, value_dim: int, rotary: RotaryConfig = USUAL) -> None:
         super().__init__()
         dim = heads * key_dim
         self.weight = nn.Parameter(torch.empty(dim, dim))
@@ -129,6 +149,6 @@ def _picked(of_distances: Tensor, rows: Tensor) -> Tensor:
     return of_distances.gather(3, rows.expand(*of_distances.shape[:3], rows.shape[-1]))
 
 
-def _frequencies(dim: int, like: Tensor) -> Tensor:
-    """(D / 2,) 1 / 10000^(2i/D), in the type and on the device of `like`."""
-    return torch.pow(10_000.0, torch.arange(0, dim, 2, device=like.device, dtype=like.dtype) / -dim)
+def _frequencies(dim: int, like: Tensor, base: float = USUAL.base) -> Tensor:
+    """(D / 2,) 1 / base^(2i/D), in the type and on the device of `like`."""
+    return torch.pow(base, torch.arange(0, dim, 2, device=like.device, dtype=like.dtype) / -dim)

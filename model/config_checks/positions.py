@@ -1,6 +1,7 @@
 """What goes together of positions and the layer that mixes them."""
 
 from tfm.model.config_fields import ModelFields
+from tfm.model.config_tables import RotaryConfig
 
 OF_INPUT = ("sinusoidal", "learned")
 """Positions that are a vector, joined to the embedding."""
@@ -26,6 +27,12 @@ def rotary_pairs(config: ModelFields) -> str | None:
         width = stack.key_dim or stack.dim // stack.heads
         if config.positions == "rotary" and width % 2:
             return f'positions = "rotary" rotates pairs of components, but heads of the {side} are {width} wide'
+    return None
+
+
+def rotary_table(config: ModelFields) -> str | None:
+    if config.positions != "rotary" and config.rotary != RotaryConfig():
+        return f'model.rotary is for positions = "rotary", not "{config.positions}"'
     return None
 
 

@@ -42,6 +42,7 @@ CHECKS: tuple[Check, ...] = (
     embeddings.frozen_vectors_not_of_the_output,
     positions.score_of_positions,
     positions.rotary_pairs,
+    positions.rotary_table,
     positions.concatenated_positions,
     positions.rows_of_two_halves,
     positions.positions_of_self_attention,

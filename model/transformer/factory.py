@@ -61,7 +61,8 @@ class Parts:
     def self_attention(self, stack: StackConfig, causal: bool) -> SelfAttention:
         """The same in causal stacks and others: masks say who sees whom."""
         heads, window = self.heads(stack), self.config.window
-        positions = POSITIONS[self.config.positions].attention(heads.number, heads.key_dim, heads.value_dim)
+        scheme = POSITIONS[self.config.positions].attention
+        positions = scheme(heads.number, heads.key_dim, heads.value_dim, self.config.rotary)
         mix = self.mix(heads, positions)
         return SelfAttention(
             stack.dim,

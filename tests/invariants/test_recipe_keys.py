@@ -187,6 +187,7 @@ SHOWN: dict[str, str] = {
     "model.source_vectors": "tests/unit/pipeline/model_io/test_pretrained_vectors.py",
     "model.target_vectors": "tests/unit/pipeline/model_io/test_pretrained_vectors.py",
     "model.freeze_vectors": "tests/unit/pipeline/model_io/test_pretrained_vectors.py",
+    "model.rotary": "tests/unit/model/attention/test_relative_positions.py",
     "model.vision": "tests/unit/model/vision/test_vision_config.py",
     "training": "tests/unit/pipeline/training/test_loop.py",
     "training.batch_growth": "tests/unit/pipeline/training/test_batch_growth.py",

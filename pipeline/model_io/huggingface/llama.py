@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from tfm.model.config import ModelConfig, StackConfig
+from tfm.model.config_tables import RotaryConfig
 from tfm.pipeline.model_io.huggingface.classes import TOKENS, HuggingFaceClass, Settings, State, own_keys, task_of, want
 from tfm.pipeline.model_io.huggingface.fits import ANY, HEADS_AS_USUAL, Held
 from tfm.pipeline.model_io.huggingface.gpt2 import (
@@ -28,13 +29,19 @@ from tfm.pipeline.tasks.abilities import ABILITIES
 WORDS = "model.embed_tokens.weight"
 GATES = {"swiglu": ("silu", ("gate_proj", "up_proj")), "glu": ("sigmoid", ("up_proj", "gate_proj"))}
 """By our activation: the function of the gate there, and the order in which the halves of ours stand."""
-ROTARY_BASE = 10_000.0
+SLOWED: Settings = {
+    "low_freq_factor": "low_frequency_factor",
+    "high_freq_factor": "high_frequency_factor",
+    "original_max_position_embeddings": "original_length",
+}
+"""What Llama 3.1 says of how its positions are slowed: our name in [model.rotary] by the one there."""
 
 
 def settings(config: ModelConfig, vocab_size: int) -> Settings:
     """config.json."""
     stack = config.decoder
     function, _ = GATES[config.activation]
+    turning = rope_parameters(config.rotary)
     return {
         "vocab_size": vocab_size,
         "max_position_embeddings": longest(config),
@@ -49,8 +56,9 @@ def settings(config: ModelConfig, vocab_size: int) -> Settings:
         "attention_bias": True,
         "mlp_bias": True,
         "attention_dropout": config.dropout.attention,
-        "rope_theta": ROTARY_BASE,
-        "rope_parameters": {"rope_type": "default", "rope_theta": ROTARY_BASE},
+        "rope_theta": config.rotary.base,
+        "rope_scaling": turning if config.rotary.factor > 1 else None,  # as transformers 4 reads it
+        "rope_parameters": turning,
         "tie_word_embeddings": is_tied(config),
         **own_keys(config),
         **TOKENS,
@@ -87,12 +95,36 @@ def rotary_rows(stack: StackConfig) -> Tensor:
     return torch.cat([*turned, torch.arange(first, first + groups * width)])
 
 
+def rope_parameters(rotary: RotaryConfig) -> Settings:
+    """How fast positions turn, as config.json says it."""
+    kind = "default" if rotary.factor == 1 else "linear" if rotary.original_length is None else "llama3"
+    said: Settings = {"rope_type": kind, "rope_theta": rotary.base}
+    if kind != "default":
+        said["factor"] = rotary.factor
+    if kind == "llama3":
+        said |= {theirs: getattr(rotary, ours) for theirs, ours in SLOWED.items()}
+    return said
+
+
+def rotary(settings: Settings) -> Settings:
+    """[model.rotary] of what config.json says. Raises ValueError for positions that turn in another way than ours."""
+    said = settings.get("rope_parameters") or settings.get("rope_scaling") or {}
+    kind = said.get("rope_type", said.get("type", "default"))
+    for each in (said, settings):
+        want(each, partial_rotary_factor=1.0)
+    if kind not in ("default", "linear", "llama3"):
+        raise ValueError(f"rotary positions of type {kind!r} are not supported, only default, linear and llama3")
+    found = {"base": said.get("rope_theta", settings.get("rope_theta", 10_000.0))}
+    if kind == "default" or said["factor"] == 1:
+        return found
+    slowed = {ours: said[theirs] for theirs, ours in SLOWED.items()} if kind == "llama3" else {}
+    return {**found, "factor": said["factor"], **slowed}
+
+
 def read(settings: Settings, found: State) -> Settings:
     """[model] of what config.json and the weights are."""
     heads, dim = settings["num_attention_heads"], settings["hidden_size"]
-    rotary = settings.get("rope_parameters") or settings.get("rope_scaling") or {}
-    want(rotary, rope_type="default", type="default", rope_theta=ROTARY_BASE, factor=1.0)
-    want(settings, rope_theta=ROTARY_BASE, head_dim=dim // heads)
+    want(settings, head_dim=dim // heads)
     gates = {function: ours for ours, (function, _) in GATES.items()}
     if settings["hidden_act"] not in gates:
         raise ValueError(f"hidden_act = {settings['hidden_act']!r} is not supported, only {' or '.join(gates)}")
@@ -109,6 +141,7 @@ def read(settings: Settings, found: State) -> Settings:
             "feed_forward_dim": settings["intermediate_size"],
         },
         "positions": "rotary",
+        "rotary": rotary(settings),
         "normalization": "rms",
         "norm_eps": settings["rms_norm_eps"],
         "activation": gates[settings["hidden_act"]],
@@ -134,7 +167,7 @@ LLAMA = HuggingFaceClass(
     model_type="llama",
     pipeline="text-generation",
     held=Held(
-        HELD | {"normalization": ("rms",), "positions": ("rotary",), "activation": tuple(GATES)},
+        HELD | {"normalization": ("rms",), "positions": ("rotary",), "rotary": ANY, "activation": tuple(GATES)},
         {**HEADS_AS_USUAL, "key_value_heads": ANY},
         ("decoder",),
     ),

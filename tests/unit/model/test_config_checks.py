@@ -80,6 +80,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "frozen_vectors_not_of_the_output": ({**VECTORS, "freeze_vectors": True}, "would freeze the output layer too"),
     "score_of_positions": ({"positions": "shaw", "score": "dot"}, 'it needs score = "scaled_dot", not "dot"'),
     "rotary_pairs": ({"positions": "rotary", "decoder": {"key_dim": 3}}, "heads of the decoder are 3 wide"),
+    "rotary_table": ({"rotary": {"base": 500.0}}, 'model.rotary is for positions = "rotary", not "sinusoidal"'),
     "concatenated_positions": (
         {"positions": "alibi", "positions_join": "concatenate"},
         "needs a vector for each position",

@@ -1,5 +1,7 @@
 """Relative positions: each scheme is its paper's equation in float64, and depends on distances alone."""
 
+import cmath
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +16,7 @@ from tfm.model.attention.inner_attention import choose_inner_attention
 from tfm.model.attention.positions import POSITIONS, NoInput
 from tfm.model.attention.relative_positions import REACH, AttentionPositions, Rotary
 from tfm.model.attention.scores import ScaledDot
+from tfm.model.config import RotaryConfig
 from tfm.model.layers.dropout import DropoutRng
 from tfm.model.masks import Mask
 
@@ -119,6 +122,65 @@ def test_turning_keeps_norms(position: int, seed: int) -> None:
     x = torch.randn(1, HEADS, 1, WIDTH, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
     after = Rotary(HEADS, WIDTH, WIDTH).rotate(x, torch.tensor([position]))
     torch.testing.assert_close(after.norm(dim=-1), x.norm(dim=-1), rtol=1e-12, atol=0)
+
+
+def slowed(frequency: float, rotary: RotaryConfig) -> float:
+    """As Llama 3.1 has it: by cases, of wavelengths."""
+    length, wave = rotary.original_length, 2 * math.pi / frequency
+    if length is None or wave > length / rotary.low_frequency_factor:
+        return frequency / rotary.factor
+    if wave < length / rotary.high_frequency_factor:
+        return frequency
+    low, high = rotary.low_frequency_factor, rotary.high_frequency_factor
+    smooth = (length / wave - low) / (high - low)
+    return (1 - smooth) * frequency / rotary.factor + smooth * frequency
+
+
+@pytest.mark.parametrize(
+    "rotary",
+    [
+        {"base": 500_000.0},
+        {"factor": 2.5},
+        {"base": 50.0, "factor": 8.0, "original_length": 60},
+        {"factor": 3.0, "original_length": 40, "low_frequency_factor": 0.5, "high_frequency_factor": 5.0},
+    ],
+)
+def test_pairs_turn_as_fast_as_model_rotary_says(rotary: dict[str, Any]) -> None:
+    """Each component as complex numbers say it: a pair is x + i y, and a turn is a factor e^(i angle)."""
+    config, width = RotaryConfig(**rotary), 12
+    x = torch.randn(1, 1, 3, width, dtype=torch.float64, generator=torch.Generator().manual_seed(4))
+    at = torch.tensor([0, 3, 50])
+    found = Rotary(1, width, width, config).rotate(x, at)[0, 0]
+    kinds = set()
+    for i in range(width // 2):
+        plain = config.base ** (-2 * i / width)
+        frequency = slowed(plain, config)
+        kinds.add("kept" if frequency == plain else "slowed" if frequency == plain / config.factor else "between")
+        for row, position in enumerate(at.tolist()):
+            turned = complex(*x[0, 0, row, 2 * i : 2 * i + 2].tolist()) * cmath.exp(1j * position * frequency)
+            torch.testing.assert_close(
+                found[row, 2 * i : 2 * i + 2],
+                torch.tensor([turned.real, turned.imag], dtype=torch.float64),
+                rtol=0,
+                atol=1e-12,
+            )
+    assert len(kinds) == (3 if "original_length" in rotary else 1)
+
+
+@pytest.mark.parametrize(
+    ("rotary", "reason"),
+    [
+        ({"original_length": 9}, "says which pairs `factor` slows, and that is 1"),
+        ({"factor": 2.0, "low_frequency_factor": 0.5}, "low_frequency_factor is counted within original_length"),
+        ({"factor": 2.0, "high_frequency_factor": 5.0}, "high_frequency_factor is counted within original_length"),
+        ({"factor": 2.0, "original_length": 9, "low_frequency_factor": 4.0}, "must be less than high_frequency_factor"),
+    ],
+)
+def test_what_of_model_rotary_does_nothing_is_refused(rotary: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        RotaryConfig(**rotary)
+    written = RotaryConfig(factor=2.0).model_dump()
+    assert RotaryConfig(**written).model_dump() == written
 
 
 @pytest.mark.parametrize("name", RELATIVE)

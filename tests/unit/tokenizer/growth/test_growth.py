@@ -13,7 +13,7 @@ from tfm.tokenizer.config import Kind, TokenizerConfig
 from tfm.tokenizer.growth.extension import is_extension, replaced_by
 from tfm.tokenizer.growth.trainer import GrowthTrainer
 from tfm.tokenizer.normalization import normalizer
-from tfm.tokenizer.special import EOS_ID, UNK_ID
+from tfm.tokenizer.special import EOS_ID, SPECIALS, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import of_names, train
 
@@ -100,6 +100,23 @@ def test_what_is_joined_is_the_most_frequent_pair_that_makes_a_new_piece(kind: K
         known.add(expected[-1])
         words = Counter({joined(word, left, right, expected[-1]): times for word, times in words.items()})
     assert [new.piece(number) for number in range(old.vocab_size, new.vocab_size)] == expected
+
+
+def test_no_merge_makes_an_old_piece_in_another_way() -> None:
+    """Merges of other programs may be in an order by which a piece is never made: `abc` from `ab` and `c` is none here,
+    for `bc` comes first."""
+    document, pieces = first("bpe").document, ["a", "b", "c", " ", "bc", "ab", "abc"]
+    document["model"]["vocab"] = {piece: number for number, piece in enumerate([*SPECIALS, *pieces])}
+    document["model"]["merges"] = [["b", "c"], ["a", "b"], ["ab", "c"]]
+    old = Tokenizer.of_json(json.dumps(document))
+    assert old.pieces("abc") == [" ", "a", "bc"]
+    new = grown(old, ["babc cabc"], count=2)  # where `a` and `bc` are the most frequent neighbours
+    assert [new.piece(number) for number in range(old.vocab_size, new.vocab_size)] == [" b", " ba"]
+    assert is_extension(new, old)
+    stands_for = dict(enumerate(replaced_by(new, old), old.vocab_size))
+    for text in ("abc", "cab abcabc", "bcabc a"):
+        parts = [each for number in new.encode(text) for each in stands_for.get(number, [number])]
+        assert parts == old.encode(text)
 
 
 def joined(word: tuple[str, ...], left: str, right: str, made: str) -> tuple[str, ...]:
