@@ -162,6 +162,12 @@ class TrainingConfig(BaseModel):
         None, description="accumulate grows as training goes on, where others lower the learning rate; none: it stays"
     )
     label_smoothing: float = Field(0.1, ge=0, lt=1)
+    r_drop: float | None = Field(
+        None,
+        gt=0,
+        allow_inf_nan=False,
+        description="R-Drop: read each batch twice with other dropout, and add so many times how far both are apart",
+    )
     bpe_dropout: float | None = Field(
         None, gt=0, lt=1, description="kind bpe: other pieces at each update, by leaving out this share of merges"
     )
@@ -220,6 +226,11 @@ class TrainingConfig(BaseModel):
 
     def no_adaptive(self) -> str | None:
         """Why a model with an adaptive softmax cannot be trained so; None where it can."""
+        if self.r_drop is not None:
+            return (
+                f"training.r_drop = {self.r_drop} compares the probabilities of every piece, which model.adaptive "
+                "avoids computing: omit it"
+            )
         if not self.label_smoothing:
             return None
         return (
@@ -236,6 +247,8 @@ class TrainingConfig(BaseModel):
             return f"{why}, at once: omit training.batch_growth, by which an update takes several batches"
         if num_processes > 1:
             return f"{why}: it needs one process, not {num_processes}"
+        if self.r_drop is not None:
+            return f"{why}, once: with training.r_drop a batch is read twice"
         if self.layout == "flat":
             return f'{why} and no others: training.layout = "flat" adds filler rows'
         if self.bpe_dropout is not None or self.unigram_alpha is not None:

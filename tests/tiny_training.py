@@ -23,6 +23,7 @@ from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.runtime.distributed import World, join
 from tfm.pipeline.runtime.progress import Quiet, Reporter
 from tfm.pipeline.stages.train import train
+from tfm.pipeline.tasks.criteria import CrossEntropy
 from tfm.pipeline.tasks.task import Rows
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training.assembly import start as first_state
@@ -107,7 +108,7 @@ def gradients_in_float64(dataset: Path, groups: Sequence[Sequence[Rows]], world:
     exact = MODEL.model_copy(update={"dropout": DropoutConfig(residual=0, embedding=0)})
     model = build(exact, source_vocab=20, target_vocab=20, seed=1).double()
     config = training(l2=1e-3, clip_norm=0.5, optimizer={"name": "sgd"})
-    gradients = Gradients(model, Translation(0.1), data.train, config, 1, world)
+    gradients = Gradients(model, Translation(CrossEntropy(0.1)), data.train, config, 1, world)
     optimizer, found = make_optimizer(model, config.optimizer), {}
     set_learning_rate(optimizer, 0.3)
     for step, group in enumerate(groups, 1):

@@ -217,9 +217,16 @@ MODEL = (
     ),
 )
 
+RATES = ("residual", "embedding", "attention", "feed_forward", "depth")
 RESEGMENTS = ("training.bpe_dropout", "training.unigram_alpha")
 
 TRAINING = (
+    Unused(WORD_VECTORS, ("training.r_drop",), "word vectors have no dropout, by which two passes would differ"),
+    Unused(
+        {f"model.dropout.{rate}": one_of(0) for rate in RATES},
+        ("training.r_drop",),
+        "without dropout both passes over a batch are the same",
+    ),
     Unused(
         {"model.task": one_of(*tasks_that(lambda each: each.of_words))},
         RESEGMENTS,

@@ -8,7 +8,7 @@ from tfm.data.batching.batches import PairBatch
 from tfm.data.dataset.split import Dataset
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig
-from tfm.pipeline.tasks.losses import output_loss
+from tfm.pipeline.tasks.criteria import Criterion, Predictions, criterion_of
 from tfm.pipeline.tasks.task import (
     Counts,
     Labels,
@@ -24,18 +24,18 @@ from tfm.pipeline.tasks.task import (
 class Classification(PairTask):
     """Source -> the one piece of the target."""
 
-    def __init__(self, label_smoothing: float, image_tokens: int = 1) -> None:
-        self.label_smoothing, self.image_tokens = label_smoothing, image_tokens
+    def __init__(self, criterion: Criterion, image_tokens: int = 1) -> None:
+        self.criterion, self.image_tokens = criterion, image_tokens
 
     @classmethod
     def of(cls, about: TaskContext) -> Self:
         """The task as a recipe has it."""
-        return cls(about.config.label_smoothing, about.image_tokens)
+        return cls(criterion_of(about.config), about.image_tokens)
 
     def loss(self, model: Any, batch: PairBatch) -> Loss:
-        """Label-smoothed cross-entropy of the labels, summed."""
-        total, nll = output_loss(model.output, _hidden(model, batch), _labels(batch), smoothing=self.label_smoothing)
-        return Loss(total, nll, len(batch.source_lengths))
+        """What the labels cost, summed."""
+        labels = _labels(batch)
+        return self.criterion.loss(model.output, lambda: Predictions(_hidden(model, batch), labels, len(labels)))
 
     def evaluate(self, model: Any, batch: PairBatch) -> Counts:
         """-log p and accuracy of the labels."""

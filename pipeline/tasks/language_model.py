@@ -14,7 +14,7 @@ from tfm.data.dataset.split import Dataset, Ids, Ints, Split
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig
 from tfm.model.layout import AnyLayout, FlatLayout, Layout
-from tfm.pipeline.tasks.losses import output_loss
+from tfm.pipeline.tasks.criteria import Criterion, Predictions, criterion_of
 from tfm.pipeline.tasks.task import Counts, Epochs, Loss, PairTask, Rows, TaskContext
 from tfm.pipeline.tasks.translation import counts_of, flat_rows, real_rows
 
@@ -24,13 +24,13 @@ _DRAW_WINDOWS = 3
 class LanguageModel(PairTask):
     """The target side of each pair by itself: the source is not looked at."""
 
-    def __init__(self, label_smoothing: float, flat_rows: int | None = None) -> None:
-        self.label_smoothing, self.flat_rows = label_smoothing, flat_rows
+    def __init__(self, criterion: Criterion, flat_rows: int | None = None) -> None:
+        self.criterion, self.flat_rows = criterion, flat_rows
 
     @classmethod
     def of(cls, about: TaskContext) -> "LanguageModel":
         """The task as a recipe has it: of lines, or of windows where `model.block` says how long."""
-        settings = about.config.label_smoothing, flat_rows(about)
+        settings = criterion_of(about.config), flat_rows(about)
         return cls(*settings) if about.model.block is None else RunningText(about.model.block, *settings)
 
     def lengths(self, split: Split) -> tuple[Ints, Ints]:
@@ -40,22 +40,23 @@ class LanguageModel(PairTask):
         return make_texts(split.target, rows)
 
     def loss(self, model: Any, batch: TextBatch) -> Loss:
-        """Label-smoothed cross-entropy, summed."""
-        counts = None
+        """What the tokens cost, summed."""
         layout: AnyLayout = Layout.of(batch.lengths, batch.tokens_in.device)
         if self.flat_rows is not None:
             batch, device = batch.filled(self.flat_rows), batch.tokens_in.device
             layout = FlatLayout(batch.lengths, device, self.flat_rows)
-        hidden = model.read(batch.tokens_in, layout)
-        if self.flat_rows is not None:
-            counts = real_rows(self.flat_rows, batch.num_tokens, hidden)
-        total, nll = output_loss(model.output, hidden, batch.tokens_out, smoothing=self.label_smoothing, counts=counts)
-        return Loss(total, nll, batch.num_tokens)
+        return self.criterion.loss(model.output, lambda: self._predictions(model, batch, layout))
 
     def evaluate(self, model: Any, batch: TextBatch) -> Counts:
         """-log p and accuracy of the tokens, without smoothing."""
         layout = Layout.of(batch.lengths, batch.tokens_in.device)
         return counts_of(model.output(model.read(batch.tokens_in, layout)), batch.tokens_out)
+
+    def _predictions(self, model: Any, batch: TextBatch, layout: AnyLayout) -> Predictions:
+        hidden, count, real = model.read(batch.tokens_in, layout), batch.num_tokens, None
+        if self.flat_rows is not None:
+            real = real_rows(self.flat_rows, count, hidden)
+        return Predictions(hidden, batch.tokens_out, count, real)
 
 
 class RunningText(LanguageModel):
@@ -65,8 +66,8 @@ class RunningText(LanguageModel):
     ends is not read in that epoch; in validation the windows begin at 0, and the last one is shorter.
     """
 
-    def __init__(self, block: int, label_smoothing: float, flat_rows: int | None = None) -> None:
-        super().__init__(label_smoothing, flat_rows)
+    def __init__(self, block: int, criterion: Criterion, flat_rows: int | None = None) -> None:
+        super().__init__(criterion, flat_rows)
         self.block = block
         self._texts: list[tuple[Split, Ids]] = []
 

@@ -102,13 +102,19 @@ def output_loss(
     return LOSSES[type(output)](output, hidden, targets, smoothing, counts)
 
 
+def as_product(output: Linear, hidden: Tensor) -> tuple[Tensor, Tensor]:
+    """The weight (V, E) and hidden rows (N, E) whose product are the logits, each a column wider where there is a bias:
+    W h + b = [W ; b] [h ; 1]."""
+    if output.bias is None:
+        return output.weight, hidden
+    weight = torch.cat([output.weight, output.bias.unsqueeze(1)], dim=1)
+    return weight, torch.cat([hidden, hidden.new_ones(len(hidden), 1)], dim=1)
+
+
 def _of_linear(
     output: Linear, hidden: Tensor, targets: Tensor, smoothing: float, counts: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    weight = output.weight
-    if output.bias is not None:  # W h + b = [W ; b] [h ; 1]
-        weight = torch.cat([weight, output.bias.unsqueeze(1)], dim=1)
-        hidden = torch.cat([hidden, hidden.new_ones(len(hidden), 1)], dim=1)
+    weight, hidden = as_product(output, hidden)
     dtype = output.compute_dtype
     return linear_cross_entropy(hidden, weight, targets, smoothing=smoothing, compute_dtype=dtype, counts=counts)
 

@@ -12,7 +12,7 @@ from tfm.data.batching.batches import PairBatch
 from tfm.data.dataset.split import Ints, Split
 from tfm.model.layers.counter_rng import counter_hash
 from tfm.model.layout import Layout
-from tfm.pipeline.tasks.losses import output_loss
+from tfm.pipeline.tasks.criteria import Criterion, Predictions, criterion_of
 from tfm.pipeline.tasks.task import Counts, Loss, PairTask, TaskContext
 from tfm.pipeline.tasks.translation import counts_of
 from tfm.tokenizer.special import PAD_ID, SPECIALS
@@ -27,13 +27,13 @@ class MaskedLanguageModel(PairTask):
 
     nothing = "no text that is not empty"
 
-    def __init__(self, label_smoothing: float) -> None:
-        self.label_smoothing = label_smoothing
+    def __init__(self, criterion: Criterion) -> None:
+        self.criterion = criterion
 
     @classmethod
     def of(cls, about: TaskContext) -> Self:
         """The task as a recipe has it."""
-        return cls(about.config.label_smoothing)
+        return cls(criterion_of(about.config))
 
     def predictions(self, split: Split) -> Ints:
         """(rows,) how many tokens of each text may be chosen: those before its end token."""
@@ -43,10 +43,14 @@ class MaskedLanguageModel(PairTask):
         return split.source_lengths + 1, split.source_lengths + 1
 
     def loss(self, model: Any, batch: PairBatch) -> Loss:
-        """Label-smoothed cross-entropy of the chosen tokens, summed; what is chosen follows from (seed, step)."""
-        hidden, wanted = _predictions(model, batch, model.noise.draw())
-        total, nll = output_loss(model.output, hidden, wanted, smoothing=self.label_smoothing)
-        return Loss(total, nll, len(wanted))
+        """What the chosen tokens cost, summed; what is chosen follows from (seed, step)."""
+        key = model.noise.draw()
+
+        def predict() -> Predictions:
+            hidden, wanted = _predictions(model, batch, key)
+            return Predictions(hidden, wanted, len(wanted))
+
+        return self.criterion.loss(model.output, predict)
 
     def evaluate(self, model: Any, batch: PairBatch) -> Counts:
         """-log p and accuracy of the chosen tokens; which they are follows from the batch's rows."""

@@ -23,6 +23,7 @@ from tfm.data.dataset.split import Dataset, Ints, Split
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig, SpanCorruptionConfig
 from tfm.model.layers.counter_rng import counter_hash
+from tfm.pipeline.tasks.criteria import Criterion, criterion_of
 from tfm.pipeline.tasks.task import Counts, Loss, PairTask, Rows, TaskContext
 from tfm.pipeline.tasks.translation import Translation, flat_rows
 from tfm.tokenizer.sampled import Keys, hashed
@@ -43,16 +44,16 @@ class SpanCorruption(PairTask):
         self,
         spans: SpanCorruptionConfig,
         sentinels: Sequence[int],
-        label_smoothing: float,
+        criterion: Criterion,
         flat_rows: int | None = None,
     ) -> None:
-        self.writing = Translation(label_smoothing, flat_rows)
+        self.writing = Translation(criterion, flat_rows)
         self.spans, self.sentinels = spans, torch.tensor(sentinels, dtype=torch.long)
 
     @classmethod
     def of(cls, about: TaskContext) -> Self:
         """The task as a recipe has it."""
-        settings = about.config.label_smoothing, flat_rows(about)
+        settings = criterion_of(about.config), flat_rows(about)
         return cls(about.model.span_corruption, about.target.sentinels, *settings)
 
     def lengths(self, split: Split) -> tuple[Ints, Ints]:
@@ -67,7 +68,7 @@ class SpanCorruption(PairTask):
         return make_texts(split.target, rows)
 
     def loss(self, model: Any, batch: TextBatch) -> Loss:
-        """Label-smoothed cross-entropy of the targets, summed; what a row hides follows from (seed, step, row) and from
+        """What the targets cost, summed; what a row hides follows from (seed, step, row) and from
         the place of its batch in the update."""
         return self.writing.loss(model, self.corrupted(batch, model.noise.draw()))
 

@@ -16,7 +16,7 @@ from tfm.data.dataset.split import Dataset, Ints, Split
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig
 from tfm.model.layout import Layout
-from tfm.pipeline.tasks.losses import output_loss
+from tfm.pipeline.tasks.criteria import Criterion, Predictions, criterion_of
 from tfm.pipeline.tasks.task import (
     Counts,
     Labels,
@@ -41,8 +41,8 @@ class Tagging(PairTask):
 
     nothing = "no sentence with words"
 
-    def __init__(self, label_smoothing: float, begins_word: Callable[[], Sequence[bool]]) -> None:
-        self.label_smoothing, self._begins_word = label_smoothing, begins_word
+    def __init__(self, criterion: Criterion, begins_word: Callable[[], Sequence[bool]]) -> None:
+        self.criterion, self._begins_word = criterion, begins_word
 
     @cached_property
     def begins(self) -> Tensor:
@@ -52,13 +52,12 @@ class Tagging(PairTask):
     @classmethod
     def of(cls, about: TaskContext) -> Self:
         """The task as a recipe has it."""
-        return cls(about.config.label_smoothing, about.source.begins_word)
+        return cls(criterion_of(about.config), about.source.begins_word)
 
     def loss(self, model: Any, batch: PairBatch) -> Loss:
-        """Label-smoothed cross-entropy of the tags, summed."""
+        """What the tags cost, summed."""
         tags = _tags(batch)
-        total, nll = output_loss(model.output, self._hidden(model, batch), tags, smoothing=self.label_smoothing)
-        return Loss(total, nll, len(tags))
+        return self.criterion.loss(model.output, lambda: Predictions(self._hidden(model, batch), tags, len(tags)))
 
     def evaluate(self, model: Any, batch: PairBatch) -> Counts:
         """-log p and accuracy of the tags: a share of words."""

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from tfm.data.batching.batches import PairBatch
 from tfm.model.layout import AnyLayout, FlatLayout, Layout
-from tfm.pipeline.tasks.losses import output_loss
+from tfm.pipeline.tasks.criteria import Criterion, Predictions, criterion_of
 from tfm.pipeline.tasks.task import Counts, Loss, PairTask, TaskContext
 
 FILL = 128
@@ -20,28 +20,29 @@ class Translation(PairTask):
     flat_rows: in training batches are not padded, but filled up to this number of rows a side.
     """
 
-    def __init__(self, label_smoothing: float, flat_rows: int | None = None, image_tokens: int = 1) -> None:
-        self.label_smoothing, self.flat_rows, self.image_tokens = label_smoothing, flat_rows, image_tokens
+    def __init__(self, criterion: Criterion, flat_rows: int | None = None, image_tokens: int = 1) -> None:
+        self.criterion, self.flat_rows, self.image_tokens = criterion, flat_rows, image_tokens
 
     @classmethod
     def of(cls, about: TaskContext) -> Self:
         """The task as a recipe has it."""
-        return cls(about.config.label_smoothing, flat_rows(about), about.image_tokens)
+        return cls(criterion_of(about.config), flat_rows(about), about.image_tokens)
 
     def loss(self, model: Any, batch: PairBatch) -> Loss:
-        """Label-smoothed cross-entropy, summed."""
-        counts = None
+        """What the target tokens cost, summed."""
         if self.flat_rows is not None:
             batch = batch.filled(self.flat_rows)
-        hidden = _hidden(model, batch, self.flat_rows)
-        if self.flat_rows is not None:
-            counts = real_rows(self.flat_rows, batch.num_target_tokens, hidden)
-        total, nll = output_loss(model.output, hidden, batch.target_out, smoothing=self.label_smoothing, counts=counts)
-        return Loss(total, nll, batch.num_target_tokens)
+        return self.criterion.loss(model.output, lambda: self._predictions(model, batch))
 
     def evaluate(self, model: Any, batch: PairBatch) -> Counts:
         """-log p and accuracy of the reference tokens, without smoothing."""
         return counts_of(model.output(_hidden(model, batch)), batch.target_out)
+
+    def _predictions(self, model: Any, batch: PairBatch) -> Predictions:
+        hidden, count, real = _hidden(model, batch, self.flat_rows), batch.num_target_tokens, None
+        if self.flat_rows is not None:
+            real = real_rows(self.flat_rows, count, hidden)
+        return Predictions(hidden, batch.target_out, count, real)
 
 
 def flat_rows(about: TaskContext) -> int | None:

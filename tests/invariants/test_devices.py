@@ -23,6 +23,7 @@ from tfm.model.layout import Layout
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.runtime.distributed import World
+from tfm.pipeline.tasks.criteria import CrossEntropy
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training.update import Gradients
 
@@ -67,7 +68,7 @@ def network(variant: str, dtype: torch.dtype = torch.float32, dropout: float = 0
 
 def plain_gradients(model: Model, data: Dataset, *, autocast: bool = False) -> tuple[float, dict[str, Tensor]]:
     """The same by torch's own cross entropy of all logits, padded, on the CPU; in bf16 by its autocast."""
-    task, sums = Translation(0.1), []
+    task, sums = Translation(CrossEntropy(0.1)), []
     batches = [task.batch(data.train, rows) for rows in task.epochs(data.train, 96, 3)(0)[:2]]
     for batch in batches:
         layouts = Layout.of(batch.source_lengths), Layout.of(batch.target_lengths)
@@ -82,7 +83,7 @@ def plain_gradients(model: Model, data: Dataset, *, autocast: bool = False) -> t
 
 def gradients(model: Model, data: Dataset, layout: str, device: str) -> tuple[float, dict[str, Tensor]]:
     """The mean loss of two batches, and the gradient in the model's precision, on the CPU."""
-    world, task = World(device=torch.device(device)), Translation(0.1, LAYOUTS[layout])
+    world, task = World(device=torch.device(device)), Translation(CrossEntropy(0.1), LAYOUTS[layout])
     model = model.to(world.device).train()
     of_update = Gradients(model, task, data.train, training(clip_norm=None, accumulate=2), 1, world)
     update = of_update.compute(task.epochs(data.train, 96, 3)(0)[:2], 1, stop=False)
@@ -112,7 +113,7 @@ def test_the_loss_and_its_gradient_are_those_of_float64(
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_gradient_is_computed_without_waiting(variant: str, layout: str, device: str, data: Dataset) -> None:
-    world, task = World(device=torch.device(device)), Translation(0.1, LAYOUTS[layout])
+    world, task = World(device=torch.device(device)), Translation(CrossEntropy(0.1), LAYOUTS[layout])
     model = network(variant, torch.bfloat16, dropout=0.1).to(world.device).train()
     of_update = Gradients(model, task, data.train, training(), 1, world)
     batches = task.epochs(data.train, 96, 3)(0)

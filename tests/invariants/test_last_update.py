@@ -14,6 +14,7 @@ from tfm.data.dataset.split import Column, Split
 from tfm.model.config import WordVectorsConfig
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.tasks.criteria import CrossEntropy
 from tfm.pipeline.tasks.language_model import RunningText
 from tfm.pipeline.tasks.task import PairTask
 from tfm.pipeline.tasks.translation import Translation
@@ -105,7 +106,7 @@ def test_what_is_announced_is_done_and_ends_at_the_schedules_last_rate(
 ) -> None:
     ends = {"max_epochs": max_epochs, "max_steps": max_steps}
     config = TrainingConfig(accumulate=accumulate, **ends, schedule=schedule, batch_growth=growth)  # type: ignore[arg-type]
-    announced, rates = trained(config, Translation(0.1), split, budget, size)
+    announced, rates = trained(config, Translation(CrossEntropy(0.1)), split, budget, size)
     assert len(rates) == announced
     assert rates[-1] == SCHEDULES[schedule.name](len(rates), schedule, ScheduleContext(len(rates), 16, []))
     if schedule.name in WITH_AN_END and schedule.warmup_steps < len(rates):
@@ -118,7 +119,7 @@ def test_so_do_tasks_whose_epochs_are_others(accumulate: int) -> None:
     split = Split(Column.from_lists([[]] * 80), Column.from_lists(texts), np.ones(80))
     schedule = ScheduleConfig(name="linear", warmup_steps=2, final=0.0)
     config = TrainingConfig(accumulate=accumulate, max_epochs=9, schedule=schedule)
-    for task in (RunningText(7, 0.0), WordVectorTask(WordVectorsConfig(), Softmax(0.0))):
+    for task in (RunningText(7, CrossEntropy(0.0)), WordVectorTask(WordVectorsConfig(), Softmax(0.0))):
         announced, rates = trained(config, task, split, 40, 2)
         assert len(rates) == announced
         assert rates[-1] == 0.0
@@ -127,5 +128,5 @@ def test_so_do_tasks_whose_epochs_are_others(accumulate: int) -> None:
 @given(st.integers(1, 400), st.integers(1, 30), st.integers(1, 60), st.integers(0, 5), st.integers(0, 5))
 def test_windows_are_counted_without_cutting_them(tokens: int, block: int, budget: int, seed: int, epoch: int) -> None:
     text = Split(Column.from_lists([[]]), Column.from_lists([[9] * (tokens + block)]), np.ones(1))
-    epochs = RunningText(block, 0.0).epochs(text, budget, seed)
+    epochs = RunningText(block, CrossEntropy(0.0)).epochs(text, budget, seed)
     assert epochs.num_batches(epoch) == len(epochs(epoch))

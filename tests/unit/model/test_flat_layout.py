@@ -21,6 +21,7 @@ from tfm.model.config import DropoutConfig, ModelConfig, Positions, StackConfig
 from tfm.model.layers.dropout import DropoutRng
 from tfm.model.layout import AnyLayout, FlatLayout, Layout
 from tfm.model.masks import Mask, causal_mask, padding_mask
+from tfm.pipeline.tasks.criteria import CrossEntropy
 from tfm.pipeline.tasks.translation import Translation
 
 SOURCE, TARGET = torch.tensor([4, 1, 6]), torch.tensor([2, 5, 3])
@@ -107,7 +108,7 @@ def test_filler_adds_nothing_to_the_loss_or_any_gradient(num_rows: int) -> None:
     results = []
     for rows in (None, num_rows):
         model.zero_grad()
-        loss = Translation(0.1, rows).loss(model, batch)  # type: ignore[arg-type]
+        loss = Translation(CrossEntropy(0.1), rows).loss(model, batch)  # type: ignore[arg-type]
         loss.sum.backward()
         assert loss.count == 7
         results.append([loss.sum, loss.nll, *(parameter.grad for parameter in model.parameters())])

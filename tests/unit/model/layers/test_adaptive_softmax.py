@@ -25,6 +25,7 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.export import not_written
 from tfm.pipeline.model_io.loaded_model import load_model, load_weights, shapes_of, untied
 from tfm.pipeline.recipes.recipe import load_recipe
+from tfm.pipeline.tasks.criteria import CrossEntropy
 from tfm.pipeline.tasks.losses import linear_cross_entropy, output_loss
 from tfm.pipeline.tasks.masked_language_model import MaskedLanguageModel
 from tfm.pipeline.tasks.translation import Translation
@@ -270,17 +271,17 @@ def test_inference_in_bf16_is_near() -> None:
 def test_tasks_ask_for_it_by_the_same_name() -> None:
     model = network().train()
     batch = pairs_from_ids([[4, 15, 29], [7]], [[8], [9, 20, 28, 12]])
-    padded, flat = (Translation(0.0, flat_rows).loss(model, batch) for flat_rows in (None, 16))
+    padded, flat = (Translation(CrossEntropy(0.0), flat_rows).loss(model, batch) for flat_rows in (None, 16))
     layouts = Layout.of(batch.source_lengths), Layout.of(batch.target_lengths)
     logits = model.output(model(batch.source, layouts[0], batch.target_in, layouts[1]))
     want = F.cross_entropy(logits, batch.target_out, reduction="sum")
     for loss in (padded, flat):
         torch.testing.assert_close(loss.sum, want, rtol=1e-10, atol=0)
     assert_gradients_agree(padded.sum, flat.sum, list(model.parameters()))
-    torch.testing.assert_close(Translation(0.0).evaluate(model, batch).nll, want, rtol=1e-10, atol=0)
+    torch.testing.assert_close(Translation(CrossEntropy(0.0)).evaluate(model, batch).nll, want, rtol=1e-10, atol=0)
     masked = network("masked_language_model", "encoder_only").train()
     masked.noise.begin(1, 1)
-    loss = MaskedLanguageModel(0.0).loss(masked, batch)
+    loss = MaskedLanguageModel(CrossEntropy(0.0)).loss(masked, batch)
     loss.sum.backward()
     assert all(parameter.grad is not None for parameter in masked.parameters())
 

@@ -19,6 +19,7 @@ from tfm.model.layers.dropout import Dropout, DropoutRng
 from tfm.model.layers.residual import NORMS, PostNorm, PreNorm, StochasticDepth
 from tfm.pipeline.errors import Stopped
 from tfm.pipeline.runtime.distributed import World
+from tfm.pipeline.tasks.criteria import CrossEntropy
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training.update import Gradients
 
@@ -130,7 +131,9 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def gradients_of(model: Any, dataset: Path, **changes: Any) -> Gradients:
-    return Gradients(model, Translation(0.1), load_dataset(dataset).train, training(**changes), 1, World())
+    return Gradients(
+        model, Translation(CrossEntropy(0.1)), load_dataset(dataset).train, training(**changes), 1, World()
+    )
 
 
 def test_what_all_batches_leave_out_has_a_gradient_of_zeros(dataset: Path) -> None:

@@ -22,6 +22,7 @@ from tfm.model.recurrent.encoder_decoder import Encoder, ProjectedStates, Recurr
 from tfm.model.recurrent.steps import Steps
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
+from tfm.pipeline.tasks.criteria import CrossEntropy
 from tfm.pipeline.tasks.translation import Translation
 
 V, LENGTHS = 23, [3, 5, 1, 5]
@@ -549,7 +550,7 @@ def test_target_tokens_alone_enter_the_loss() -> None:
     results = []
     for rows in (None, 30):
         model.zero_grad()
-        loss = Translation(0.1, rows).loss(model, batch)
+        loss = Translation(CrossEntropy(0.1), rows).loss(model, batch)
         loss.sum.backward()
         results.append([loss.sum, loss.nll, *(parameter.grad for parameter in model.parameters())])
     for plain, filled in zip(*results, strict=True):

@@ -10,6 +10,7 @@ from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
 from tfm.model.layers.linear import Linear
 from tfm.pipeline.tasks import losses
+from tfm.pipeline.tasks.criteria import Criterion, CrossEntropy, RDrop
 from tfm.pipeline.tasks.losses import linear_cross_entropy, output_loss
 from tfm.pipeline.tasks.translation import Translation
 
@@ -116,11 +117,12 @@ def test_an_impossible_target_has_a_finite_loss() -> None:
     assert total.isfinite()
 
 
+@pytest.mark.parametrize("criterion", [CrossEntropy(0.1), RDrop(0.1, 2.0)], ids=lambda each: type(each).__name__)
 @pytest.mark.parametrize("flat_rows", [None, 12])
 @pytest.mark.parametrize("attention", [0.0, 0.2])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_loss_and_gradients_are_asked_for_without_waiting_for_the_device(
-    dtype: torch.dtype, attention: float, flat_rows: int | None
+    dtype: torch.dtype, attention: float, flat_rows: int | None, criterion: Criterion
 ) -> None:
     """The meta device has no numbers: to read one, as whoever waits for a GPU does, is an error there."""
     stack = StackConfig(layers=2, dim=16, heads=2, feed_forward_dim=24)
@@ -129,7 +131,7 @@ def test_loss_and_gradients_are_asked_for_without_waiting_for_the_device(
     model = build(config, source_vocab=30, target_vocab=30, compute_dtype=dtype).to("meta").train()
     batch = pairs_from_ids([[4, 5, 6], [7]], [[8], [9, 10, 11, 12]]).to("meta")
     model.noise.begin(1, 1, 0, 0)
-    loss = Translation(0.1, flat_rows).loss(model, batch)
+    loss = Translation(criterion, flat_rows).loss(model, batch)
     loss.sum.backward()
     assert all(parameter.grad is not None for parameter in model.parameters())
     with pytest.raises((RuntimeError, NotImplementedError)):

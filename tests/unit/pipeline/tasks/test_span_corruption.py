@@ -13,6 +13,7 @@ from tfm.data.dataset.split import Column, Dataset, Split
 from tfm.data.errors import DataError
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, SpanCorruptionConfig, StackConfig
+from tfm.pipeline.tasks.criteria import CrossEntropy
 from tfm.pipeline.tasks.span_corruption import SpanCorruption, compositions, num_hidden, num_spans
 from tfm.tokenizer.sampled import hashed
 from tfm.tokenizer.special import BOS_ID, EOS_ID
@@ -29,7 +30,9 @@ def split_of(*lengths: int) -> Split:
 
 
 def task_of(share: float = 0.15, mean_length: float = 3.0, **more: Any) -> SpanCorruption:
-    return SpanCorruption(SpanCorruptionConfig(share=share, mean_length=mean_length), SENTINELS, 0.0, **more)
+    return SpanCorruption(
+        SpanCorruptionConfig(share=share, mean_length=mean_length), SENTINELS, CrossEntropy(0.0), **more
+    )
 
 
 def rows_of(batch: PairBatch) -> list[tuple[list[int], list[int], list[int]]]:
@@ -143,17 +146,17 @@ def test_a_text_of_one_token_or_none_is_in_no_batch_but_does_not_hurt() -> None:
 
 def test_a_text_with_more_spans_than_sentinels_is_refused() -> None:
     config = ModelConfig(task="span_corruption", max_length=1024)
-    few = SpanCorruption(config.span_corruption, SENTINELS[:50], 0.0)
+    few = SpanCorruption(config.span_corruption, SENTINELS[:50], CrossEntropy(0.0))
     data = Dataset(split_of(20), split_of(20), {}, 64, None)  # type: ignore[arg-type]
     assert num_spans(1023, config.span_corruption) == 51
     with pytest.raises(
         DataError, match=r"1023 tokens .*has 51 hidden spans.*has 50 sentinels.*tokenizer.sentinels = 51"
     ):
         few.check(data, config)
-    SpanCorruption(config.span_corruption, SENTINELS[:51], 0.0).check(data, config)
+    SpanCorruption(config.span_corruption, SENTINELS[:51], CrossEntropy(0.0)).check(data, config)
     long = Dataset(split_of(20), split_of(1100), {}, 64, None)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="1100 tokens"):  # of which 935 are left in the source
-        SpanCorruption(config.span_corruption, SENTINELS[:51], 0.0).check(long, config)
+        SpanCorruption(config.span_corruption, SENTINELS[:51], CrossEntropy(0.0)).check(long, config)
 
 
 def test_flat_batches_have_the_loss_of_padded_ones() -> None:

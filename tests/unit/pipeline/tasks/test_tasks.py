@@ -13,6 +13,7 @@ from tfm.data.errors import DataError
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
 from tfm.pipeline.tasks.classification import Classification
+from tfm.pipeline.tasks.criteria import CrossEntropy
 from tfm.pipeline.tasks.language_model import RunningText
 from tfm.pipeline.tasks.masked_language_model import HIDDEN_ID, MaskedLanguageModel, masking
 from tfm.pipeline.tasks.registry import TASKS
@@ -70,7 +71,7 @@ def test_a_loss_is_the_sum_of_those_of_its_examples(architecture: str, task: str
     whole = split(sources, targets)
     objective = TASKS[task](about(config, label_smoothing=0.1))
     if task == "tagging":
-        objective = Tagging(0.1, lambda: [True] * 40)
+        objective = Tagging(CrossEntropy(0.1), lambda: [True] * 40)
     together = objective.evaluate(model.eval(), objective.batch(whole, np.arange(3)))
     if task != "masked_language_model":
         alone = [objective.evaluate(model, objective.batch(whole, np.array([row]))) for row in range(3)]
@@ -96,7 +97,7 @@ def num_predictions(task: str, sources: list[list[int]], targets: list[list[int]
 
 
 def test_windows_are_the_running_text() -> None:
-    task = RunningText(4, 0.0)
+    task = RunningText(4, CrossEntropy(0.0))
     text = split([[], [], []], [[10, 11, 12], [], [13, 14, 15, 16]])
     running = [10, 11, 12, EOS_ID, EOS_ID, 13, 14, 15, 16, EOS_ID]
     batches = task.ordered(text, 8)
@@ -110,7 +111,7 @@ def test_windows_are_the_running_text() -> None:
 
 
 def test_each_epoch_cuts_the_text_elsewhere_and_reads_no_token_twice() -> None:
-    task, text = RunningText(5, 0.0), split([[]], [list(range(4, 50))])
+    task, text = RunningText(5, CrossEntropy(0.0)), split([[]], [list(range(4, 50))])
     epochs, again = task.epochs(text, 16, seed=3), task.epochs(text, 16, seed=3)
     firsts = set()
     for number in range(12):
@@ -127,7 +128,7 @@ def test_each_epoch_cuts_the_text_elsewhere_and_reads_no_token_twice() -> None:
 def test_running_text_that_cannot_be_read_is_refused(tokens: int, weight: float, problem: str) -> None:
     text = Split(Column.from_lists([[]]), Column.from_lists([[4] * tokens]), np.array([weight]))
     with pytest.raises(DataError, match=problem):
-        RunningText(5, 0.0).check(dataset(text), ModelConfig())
+        RunningText(5, CrossEntropy(0.0)).check(dataset(text), ModelConfig())
 
 
 # Masked tokens
@@ -157,7 +158,7 @@ def test_what_is_chosen_follows_from_the_key_and_is_never_nothing() -> None:
 
 def test_masks_differ_from_step_to_step_and_are_those_of_the_step() -> None:
     _, model = model_of(architecture="encoder_only", task="masked_language_model")
-    task, texts = MaskedLanguageModel(0.0), split([list(range(4, 16))] * 4, [[]] * 4)
+    task, texts = MaskedLanguageModel(CrossEntropy(0.0)), split([list(range(4, 16))] * 4, [[]] * 4)
     batch, losses = task.batch(texts, np.arange(4)), []
     for step in (1, 2, 1):
         model.noise.begin(5, step)
@@ -172,7 +173,7 @@ def test_masks_differ_from_step_to_step_and_are_those_of_the_step() -> None:
 
 def test_a_label_of_several_pieces_is_refused() -> None:
     with pytest.raises(DataError, match=r'1 train labels are not one piece .*row 1.*model.task = "classification"'):
-        Classification(0.0).check(dataset(split([[4], [5]], [[6], [7, 8]])), ModelConfig())
+        Classification(CrossEntropy(0.0)).check(dataset(split([[4], [5]], [[6], [7, 8]])), ModelConfig())
 
 
 @pytest.mark.parametrize("kind", ["word", "bpe", "unigram", "char", "byte", "wordpiece"])
@@ -181,7 +182,7 @@ def test_a_tag_belongs_to_a_word_however_the_word_is_cut(kind: str) -> None:
     within = {"word": "dog", "wordpiece": "dogcat"}.get(kind, "dog-cat")  # they may not know what they find in a word
     lines = ["the cat sees a small dog", "dogs", f"a {within} sees cats ."]
     texts = split(pieces.encode_batch(lines), [[5] * len(line.split()) for line in lines])
-    task = Tagging(0.0, pieces.begins_word)
+    task = Tagging(CrossEntropy(0.0), pieces.begins_word)
     assert task.num_words(texts).tolist() == [len(line.split()) for line in lines]
     task.check(dataset(texts), ModelConfig())
     with pytest.raises(DataError, match=r"1 train sentences have not a tag for each word .*row 1"):
@@ -192,7 +193,7 @@ def test_predictions_are_the_likeliest_labels_and_never_control_tokens() -> None
     config, model = model_of(architecture="encoder_only", task="tagging")
     with torch.no_grad():
         model.output.weight[:4] *= 100
-    task = Tagging(0.0, lambda: [True] * 40)
+    task = Tagging(CrossEntropy(0.0), lambda: [True] * 40)
     texts = split([[4, 5, 6], [7], [8, 9]], [[]] * 3)
     batch = task.batch(texts, np.arange(3))
     assert isinstance(batch, PairBatch)
@@ -217,4 +218,4 @@ def test_a_label_that_training_does_not_have_is_wrong_and_in_no_loss() -> None:
 def test_a_validation_split_of_unknown_labels_alone_is_refused() -> None:
     known, unknown = split([[4]], [[4]]), split([[4], [5]], [[UNK_ID], [UNK_ID]])
     with pytest.raises(DataError, match="none of the labels of the valid split is in the training data"):
-        Classification(0.0).check(Dataset(known, unknown, {}, 64, None), ModelConfig())  # type: ignore[arg-type]
+        Classification(CrossEntropy(0.0)).check(Dataset(known, unknown, {}, 64, None), ModelConfig())  # type: ignore[arg-type]

@@ -36,6 +36,7 @@ from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.stages.preprocess import preprocess
 from tfm.pipeline.stages.translate import plan_tests
+from tfm.pipeline.tasks.criteria import CrossEntropy
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training import metrics_log, session
 from tfm.pipeline.training.update import Gradients
@@ -108,17 +109,18 @@ def test_each_update_sees_what_seed_step_and_row_say(data: Dataset) -> None:
     rows = np.array([5, 0, 39, 5])
     plain = data.train.images.take(rows)
     for step in (1, 2):
-        batch = Translation(0.1).batch(varied(data.train, step), rows)
+        batch = Translation(CrossEntropy(0.1)).batch(varied(data.train, step), rows)
         assert np.array_equal(batch.source.numpy(), data.augmentation(plain, 7, step, rows))
         assert np.array_equal(batch.source[0], batch.source[3])
     once, again, later, of_other_seed = (
-        np.asarray(Translation(0.1).batch(each(data.train, step), rows).source)
+        np.asarray(Translation(CrossEntropy(0.1)).batch(each(data.train, step), rows).source)
         for each, step in ((varied, 1), (varied, 1), (varied, 2), (VariedImages(data.augmentation, 8), 1))
     )
     assert np.array_equal(once, again)
     assert not np.array_equal(once, later)
     assert not np.array_equal(once, of_other_seed)
-    assert np.array_equal(Translation(0.1).batch(data.valid, np.arange(3)).source, data.valid.images.take(np.arange(3)))  # type: ignore[union-attr]
+    of_validation = Translation(CrossEntropy(0.1)).batch(data.valid, np.arange(3)).source
+    assert np.array_equal(of_validation, data.valid.images.take(np.arange(3)))  # type: ignore[union-attr]
 
 
 def test_other_pieces_of_captions_leave_their_images(data: Dataset) -> None:
@@ -128,9 +130,9 @@ def test_other_pieces_of_captions_leave_their_images(data: Dataset) -> None:
     sampler = captions.sampler(bpe_dropout=0.5)
     how = Resegmentation(None, sampler, seed=1, longest=32, budget=40)
     varied, rows = VariedImages(data.augmentation, 7)(data.train, 3), np.arange(3, 15)
-    parts = [Translation(0.1).batch(part, np.arange(len(part))) for part in how.parts(varied, rows, 3)]
+    parts = [Translation(CrossEntropy(0.1)).batch(part, np.arange(len(part))) for part in how.parts(varied, rows, 3)]
     assert len(parts) > 1
-    whole = Translation(0.1).batch(varied, rows)
+    whole = Translation(CrossEntropy(0.1)).batch(varied, rows)
     seen = sorted(each.tobytes() for part in parts for each in part.source.numpy())
     assert seen == sorted(each.tobytes() for each in whole.source.numpy())
 
@@ -141,7 +143,7 @@ def test_a_batch_is_normalised_by_the_training_images(data: Dataset) -> None:
     values = data.tests["test"].images.take(rows).astype(np.float64)
     of_training = data.train.images.store.pixels.reshape(-1, 3).astype(np.float64)  # type: ignore[union-attr]
     expected = (values - of_training.mean(0)) / of_training.std(0)
-    batch = Translation(0.1).batch(data.tests["test"], rows).to("cpu")
+    batch = Translation(CrossEntropy(0.1)).batch(data.tests["test"], rows).to("cpu")
     np.testing.assert_allclose(batch.source.numpy(), expected.transpose(0, 3, 1, 2), rtol=1e-5, atol=1e-5)
     assert batch.source_lengths.tolist() == [1, 1]
     assert batch.target_in[0] == BOS_ID
@@ -169,7 +171,7 @@ def test_an_update_is_the_same_however_its_rows_are_divided(data: Dataset) -> No
     for group in ([rows], [rows[:5], rows[5:]]):
         made = Gradients(
             model,
-            Translation(0.1),
+            Translation(CrossEntropy(0.1)),
             exact(data.train, data.preparation),
             training(clip_norm=None),
             1,
@@ -186,7 +188,7 @@ def test_an_update_is_the_same_however_its_rows_are_divided(data: Dataset) -> No
 def test_images_count_as_their_tokens(data: Dataset) -> None:
     assert MODEL.vision is not None
     assert num_tokens(MODEL.vision, ImageShape(8, 8, 3)) == network(data).source_embedding.num_tokens == 4
-    task = Translation(0.1, image_tokens=16)
+    task = Translation(CrossEntropy(0.1), image_tokens=16)
     assert {*task.lengths(data.train)[0].tolist()} == {16}
     batches = task.epochs(data.train, 64, 1)(0)
     assert max(map(len, batches)) == 4

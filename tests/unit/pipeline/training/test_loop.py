@@ -37,6 +37,7 @@ from tfm.pipeline.runtime.stop_signal import listen
 from tfm.pipeline.scoring import validation
 from tfm.pipeline.scoring.metrics.registry import bleu
 from tfm.pipeline.stages.train import train
+from tfm.pipeline.tasks.criteria import CrossEntropy
 from tfm.pipeline.tasks.task import Loss
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training import session
@@ -114,7 +115,7 @@ def test_flat_batches_train_as_padded_ones_do(dataset: Path, tmp_path: Path) -> 
 
 def evaluated(dataset: Path, checkpoint: dict[str, torch.Tensor]) -> Any:
     """The figures of the validation split as one batch, in float64."""
-    data, task = load_dataset(dataset), Translation(0.1)
+    data, task = load_dataset(dataset), Translation(CrossEntropy(0.1))
     size = load_pair(dataset / "tokenizer")[0].vocab_size
     model = build(MODEL, source_vocab=size, target_vocab=size).double().eval()
     load_weights(model, checkpoint, dataset)
@@ -124,7 +125,7 @@ def evaluated(dataset: Path, checkpoint: dict[str, torch.Tensor]) -> Any:
 
 def load_epoch(dataset: Path) -> list[Any]:
     data = load_dataset(dataset)
-    return list(Translation(0.1).epochs(data.train, data.batch_tokens, seed=3)(0))
+    return list(Translation(CrossEntropy(0.1)).epochs(data.train, data.batch_tokens, seed=3)(0))
 
 
 @pytest.mark.usefixtures("_in_float64")
@@ -458,7 +459,7 @@ def gradients(dataset: Path) -> Iterator[Any]:
     model = build(config, source_vocab=20, target_vocab=20).double().eval()
 
     def compute(**changes: Any) -> tuple[Any, list[torch.Tensor], list[torch.Tensor]]:
-        made = Gradients(model, Translation(0.1), data.train, training(**changes), 1, World())
+        made = Gradients(model, Translation(CrossEntropy(0.1)), data.train, training(**changes), 1, World())
         update = made.compute([np.arange(4), np.arange(4, 7)], 1, stop=False)
         found = [parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None]
         return update, found, [parameter.detach() for parameter in model.parameters()]

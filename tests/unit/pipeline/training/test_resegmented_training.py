@@ -20,6 +20,7 @@ from tfm.model.build import build
 from tfm.model.config import DropoutConfig
 from tfm.pipeline.errors import RecipeError, Stopped
 from tfm.pipeline.runtime.distributed import World
+from tfm.pipeline.tasks.criteria import CrossEntropy
 from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training import metrics_log, session
@@ -58,7 +59,7 @@ def test_a_batch_in_parts_has_the_gradient_of_the_whole(dataset: Path) -> None:
     whole = Resegmentation(*[tokenizer.sampler(bpe_dropout=0.4)] * 2, seed=1, longest=32, budget=10**6)
     found = []
     for how in (whole, replace(whole, budget=64)):
-        made = Gradients(model, Translation(0.1), data.train, settings(clip_norm=None), 1, World(), how)
+        made = Gradients(model, Translation(CrossEntropy(0.1)), data.train, settings(clip_norm=None), 1, World(), how)
         update = made.compute([np.arange(12)], 3, stop=False)
         found.append((update, [each.grad.clone() for each in model.parameters() if each.grad is not None]))
     assert len(list(replace(whole, budget=64).parts(data.train, np.arange(12), 3))) > 1

@@ -1,0 +1,81 @@
+"""What a task's predictions cost: by the cross-entropy of one pass, or of two that are to agree (R-Drop)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor
+
+from tfm.model.layers.adaptive_softmax import OutputLayer
+from tfm.pipeline.tasks.losses import output_loss
+from tfm.pipeline.tasks.r_drop import two_pass_loss
+from tfm.pipeline.tasks.task import Loss
+from tfm.pipeline.training_config import TrainingConfig
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What enters the output layer at each prediction (N, E), and what is to be said there (N,).
+
+    count: how many predictions there are. real (N,): 1 where a row is one, 0 where it is filler; None where all are.
+    """
+
+    hidden: Tensor
+    targets: Tensor
+    count: int
+    real: Tensor | None = None
+
+
+Predict = Callable[[], Predictions]
+"""One pass of a model over a batch; each call draws other dropout."""
+
+
+class Criterion(Protocol):
+    """What predictions cost, summed, by an output layer."""
+
+    def loss(self, output: OutputLayer, predict: Predict) -> Loss: ...
+
+
+@dataclass(frozen=True)
+class CrossEntropy:
+    """Label-smoothed cross-entropy of one pass."""
+
+    smoothing: float
+
+    def loss(self, output: OutputLayer, predict: Predict) -> Loss:
+        """Its sum over predictions."""
+        found = predict()
+        total, nll = output_loss(output, found.hidden, found.targets, smoothing=self.smoothing, counts=found.real)
+        return Loss(total, nll, found.count)
+
+
+@dataclass(frozen=True)
+class RDrop:
+    """Label-smoothed cross-entropy of two passes, and how far apart they are (Liang et al. 2021).
+
+    Two passes of one batch, not one of a batch twice as large as in the paper: no shape is new, no tensor outgrows the
+    pool of dropout masks that does not alone, and without dropout both are the same to the bit.
+    """
+
+    smoothing: float
+    alpha: float
+
+    def loss(self, output: OutputLayer, predict: Predict) -> Loss:
+        """Its sum over predictions, each of which counts once; -log p is the mean of both passes."""
+        first, second = predict(), predict()
+        total, nll = two_pass_loss(
+            output,
+            first.hidden,
+            second.hidden,
+            first.targets,
+            smoothing=self.smoothing,
+            alpha=self.alpha,
+            counts=first.real,
+        )
+        return Loss(total, nll, first.count)
+
+
+def criterion_of(config: TrainingConfig) -> Criterion:
+    """The criterion that a recipe asks for."""
+    smoothing = config.label_smoothing
+    return CrossEntropy(smoothing) if config.r_drop is None else RDrop(smoothing, config.r_drop)

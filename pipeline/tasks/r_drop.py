@@ -1,0 +1,117 @@
+"""R-Drop (Liang et al. 2021): a batch is read twice, with other dropout each time, and both are to say the same.
+
+    L_KL  = (KL(p1 || p2) + KL(p2 || p1)) / 2           (eq. 2)
+    L_NLL = -log p1(y) - log p2(y)                      (eq. 3)
+    L     = L_NLL + alpha L_KL                          (eq. 4)
+
+The loss here is L / 2, so that it is as large as that of one pass, and equals it where both say the same; the ratio of
+its parts, which alpha sets, is the paper's. With label smoothing, the smoothed cross-entropies stand for L_NLL. With
+d = log p1 - log p2 and logits z1, z2, KL(p1 || p2) + KL(p2 || p1) = sum_v (p1 - p2)_v d_v = J, and
+
+    dJ/dz1 = p1 (d - KL(p1 || p2)) + p1 - p2,     dJ/dz2 = p2 (-d - KL(p2 || p1)) + p2 - p1
+
+Output layer and loss are one function, chunk by chunk, as in `losses.py`; what is said there of rounding holds here.
+Legend: N rows · E width · V vocabulary.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tfm.model.layers.adaptive_softmax import AdaptiveSoftmax, OutputLayer
+from tfm.model.layers.linear import LOW_PRECISION, topped_up
+from tfm.pipeline.tasks.losses import CHUNK, as_product
+
+
+class _TwoCrossEntropies(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        first: Tensor,
+        second: Tensor,
+        weight: Tensor,
+        targets: Tensor,
+        smoothing: float,
+        alpha: float,
+        dtype: torch.dtype,
+        counts: Tensor | None,
+    ) -> tuple[Tensor, Tensor]:
+        passes, low_weight = (first, second), weight.to(dtype)
+        low_passes = [topped_up(each, dtype) if dtype != each.dtype else each for each in passes]
+        for_passes, for_weight = [torch.empty_like(each) for each in passes], torch.zeros_like(weight)
+        own = [first.new_empty(len(first), 1) for _ in passes]
+        cost, nll = first.new_empty(len(first)), first.new_empty(len(first))
+        for begin in range(0, len(first), CHUNK):
+            chunk, wanted = slice(begin, begin + CHUNK), targets[begin : begin + CHUNK, None]
+            low = [each[chunk] for each in low_passes]
+            log_p = [(each @ low_weight.t()).to(first.dtype).log_softmax(-1) for each in low]
+            size = len(wanted)
+            errors, apart = _errors(log_p, smoothing, alpha)
+            one, other = (each[:size] for each in log_p)
+            nll[chunk] = -(one.gather(1, wanted) + other.gather(1, wanted)).squeeze(1) / 2
+            cost[chunk] = (1 - smoothing) * nll[chunk] + alpha / 4 * apart[:size]
+            if smoothing:
+                cost[chunk] -= smoothing * (one.mean(1) + other.mean(1)) / 2
+            for number, error in enumerate(errors):
+                of_target = error[:size].gather(1, wanted).sub_((1 - smoothing) / 2)
+                error[:size].scatter_(1, wanted, 0.0)
+                error[size:] = 0.0  # rows that only fill up
+                low_error = error.to(dtype)
+                own[number][chunk] = of_target
+                for_passes[number][chunk] = (low_error @ low_weight)[:size]
+                for_weight += low_error.t() @ low[number]
+        chosen = weight.index_select(0, targets)
+        for hidden, for_hidden, of_target in zip(passes, for_passes, own, strict=True):
+            for_hidden.addcmul_(of_target, chosen)
+            for_weight.index_add_(0, targets, hidden * of_target)
+        ctx.save_for_backward(*for_passes, for_weight)
+        total, nll = ((each if counts is None else each * counts).sum() for each in (cost, nll))
+        ctx.mark_non_differentiable(nll)
+        return total, nll
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        for_first, for_second, for_weight = ctx.saved_tensors
+        return for_first * grad, for_second * grad, for_weight * grad, None, None, None, None, None
+
+
+def _errors(log_p: list[Tensor], smoothing: float, alpha: float) -> tuple[list[Tensor], Tensor]:
+    """The gradients by both logits (rows, V), but for (1 - smoothing) / 2 at the target; and J (rows,)."""
+    first, second = (each.exp() for each in log_p)
+    apart, difference = log_p[0] - log_p[1], first - second
+    one, other = ((p * apart).sum(1, keepdim=True) for p in (first, second))  # KL(p1 || p2), -KL(p2 || p1)
+    j = (difference * apart).sum(1)
+    uniform = smoothing / log_p[0].shape[1]
+    of_first = ((apart - one) * first).add_(difference).mul_(alpha / 4)
+    of_second = ((other - apart) * second).sub_(difference).mul_(alpha / 4)
+    return [
+        of_first.add_(first, alpha=0.5).sub_(uniform / 2),
+        of_second.add_(second, alpha=0.5).sub_(uniform / 2),
+    ], j
+
+
+def two_pass_loss(
+    output: OutputLayer,
+    first: Tensor,
+    second: Tensor,
+    targets: Tensor,
+    *,
+    smoothing: float,
+    alpha: float,
+    counts: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Sums over rows of the loss of two passes (differentiable), and of the mean of their -log p(target).
+
+    first, second (N, E): what enters the output layer in each pass; targets (N,); counts (N,): 1 where a row counts, 0
+    where it is filler; None where all count. Raises ValueError for an adaptive softmax with tails.
+    """
+    if isinstance(output, AdaptiveSoftmax) and output.begins:
+        raise ValueError("R-Drop asks an adaptive softmax for all that it leaves out: it needs the full softmax")
+    layer = output.words if isinstance(output, AdaptiveSoftmax) else output
+    (weight, first), (_, second) = (as_product(layer, each) for each in (first, second))
+    if counts is not None:
+        first, second = (each * counts[:, None] for each in (first, second))
+    dtype = layer.compute_dtype if layer.compute_dtype in LOW_PRECISION else first.dtype
+    given = first, second, weight, targets, smoothing, alpha, dtype, counts
+    return _TwoCrossEntropies.apply(*given)  # type: ignore[no-untyped-call,no-any-return]
