@@ -1,0 +1,143 @@
+"""Attention as nodes of a graph, with keys and values of what came before as inputs and outputs.
+
+Legend: B sentences · T queries · P rows before them · S keys · D width · H heads · G heads of keys and values · K width
+of a head's queries and keys · V width of its values.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+from tfm.model.attention.multi_head import CrossAttention, Heads, SelfAttention
+from tfm.model.attention.relative_positions import Rotary
+from tfm.pipeline.model_io.onnx.graph import Graph
+from tfm.pipeline.model_io.onnx.layers import linear, norm
+
+NEVER = -1e9
+"""Added to a logit whose weight shall be 0. Finite, so that a query of padding alone, which sees nothing, is a number."""
+
+
+@dataclass(frozen=True)
+class KeysValues:
+    """Names of keys (B, G, S, K) and values (B, G, S, V)."""
+
+    key: str
+    value: str
+
+    @classmethod
+    def input(cls, graph: Graph, name: str, heads: Heads, length: str) -> Self:
+        """Those that a graph is given. length: the name of S."""
+        key = graph.input(f"{name}.key", "float", "batch", heads.groups, length, heads.key_dim)
+        return cls(key, graph.input(f"{name}.value", "float", "batch", heads.groups, length, heads.value_dim))
+
+    def output(self, graph: Graph, name: str, heads: Heads, length: str) -> None:
+        """Give them out."""
+        graph.output(f"{name}.key", self.key, "batch", heads.groups, length, heads.key_dim)
+        graph.output(f"{name}.value", self.value, "batch", heads.groups, length, heads.value_dim)
+
+    def after(self, graph: Graph, past: "KeysValues | None") -> "KeysValues":
+        """These behind those of the past."""
+        if past is None:
+            return self
+        key, value = ((past.key, self.key), (past.value, self.value))
+        return KeysValues(graph.node("Concat", *key, axis=2), graph.node("Concat", *value, axis=2))
+
+
+@dataclass(frozen=True)
+class Places:
+    """What self-attention knows of the rows of a batch: positions, and who sees whom.
+
+    own: positions of the queries (B or 1, T). bias: what is added to the logits, broadcastable to (B, H, T, S).
+    """
+
+    own: str
+    bias: str
+
+
+def hidden_keys(graph: Graph, mask: str) -> str:
+    """(B, S) of 1 for a token and 0 for padding -> what is added to the logits (B, 1, 1, S)."""
+    padding = graph.node("Sub", graph.floats(1.0), graph.node("Cast", mask, to=1))
+    return graph.node("Unsqueeze", graph.node("Mul", padding, graph.floats(NEVER)), graph.ints(1, 2))
+
+
+def hidden_future(graph: Graph, rows: str, queries: str) -> str:
+    """Which place each key has (S,) and each query (T,) -> what is added to the logits (T, S)."""
+    later = graph.node("Greater", rows, graph.node("Unsqueeze", queries, graph.ints(1)))
+    return graph.node("Mul", graph.node("Cast", later, to=1), graph.floats(NEVER))
+
+
+def self_attention(
+    graph: Graph, module: SelfAttention, rows: str, places: Places, past: KeysValues | None = None
+) -> tuple[str, KeysValues]:
+    """(B, T, D) -> (B, T, D), and the keys and values of past and rows, for those that come after them."""
+    heads = module.heads
+    projected = linear(graph, module.query_key_value, rows)
+    query, key, value = _parted(graph, projected, heads.query, heads.key, heads.value)
+    query, key = norm(graph, module.query_norm, query), norm(graph, module.key_norm, key)
+    if isinstance(module.positions, Rotary):
+        query, key = (_turned(graph, each, places.own, heads.key_dim) for each in (query, key))
+    seen = KeysValues(key, value).after(graph, past)
+    return linear(graph, module.output, _mixed(graph, heads, query, seen, places.bias)), seen
+
+
+def remembered(graph: Graph, module: CrossAttention, memory: str) -> KeysValues:
+    """Keys and values of the memory (B, S, D), which are the same in every step."""
+    key, value = _parted(graph, linear(graph, module.key_value, memory), module.heads.key, module.heads.value)
+    return KeysValues(norm(graph, module.key_norm, key), value)
+
+
+def cross_attention(graph: Graph, module: CrossAttention, rows: str, memory: KeysValues, bias: str) -> str:
+    """(B, T, D) -> (B, T, D)."""
+    (query,) = _parted(graph, linear(graph, module.query, rows), module.heads.query)
+    query = norm(graph, module.query_norm, query)
+    return linear(graph, module.output, _mixed(graph, module.heads, query, memory, bias))
+
+
+def _mixed(graph: Graph, heads: Heads, query: str, seen: KeysValues, bias: str) -> str:
+    """softmax(Q K^T / sqrt(K) + bias) V, (B, H, T, K) -> (B, T, H V)."""
+    key, value = _shared(graph, heads, seen.key, heads.key_dim), _shared(graph, heads, seen.value, heads.value_dim)
+    query = graph.node("Mul", query, graph.floats(heads.key_dim**-0.5))
+    logits = graph.node("MatMul", query, graph.node("Transpose", key, perm=[0, 1, 3, 2]))
+    weights = graph.node("Softmax", graph.node("Add", logits, bias), axis=-1)
+    mixed = graph.node("Transpose", graph.node("MatMul", weights, value), perm=[0, 2, 1, 3])
+    return graph.node("Reshape", mixed, graph.ints(0, 0, heads.number * heads.value_dim))
+
+
+def _shared(graph: Graph, heads: Heads, each: str, width: int) -> str:
+    """Keys or values (B, G, S, K) for every head of the query: (B, H, S, K)."""
+    if heads.groups == heads.number:
+        return each
+    times = graph.ints(1, 1, heads.number // heads.groups, 1, 1)
+    repeated = graph.node("Expand", graph.node("Unsqueeze", each, graph.ints(2)), times)
+    return graph.node("Reshape", repeated, graph.ints(0, heads.number, -1, width))
+
+
+def _parted(graph: Graph, projected: str, *heads: tuple[int, int]) -> list[str]:
+    """(B, T, the sum of H K) -> for each of the (H, K) a tensor (B, H, T, K)."""
+    parts: tuple[str, ...] = (projected,)
+    if len(heads) > 1:
+        sizes = graph.ints(*(number * width for number, width in heads))
+        parts = graph.nodes("Split", len(heads), projected, sizes, axis=-1)
+    split = [
+        graph.node("Reshape", part, graph.ints(0, 0, number, width))
+        for part, (number, width) in zip(parts, heads, strict=True)
+    ]
+    return [graph.node("Transpose", each, perm=[0, 2, 1, 3]) for each in split]
+
+
+def _turned(graph: Graph, heads: str, positions: str, width: int) -> str:
+    """Pairs x_2i, x_2i+1 of (B, H, T, K) turned by the angle pos / 10000^(2i/K)."""
+    frequencies: Any = [10_000.0 ** (-even / width) for even in range(0, width, 2)]
+    place = graph.node("Unsqueeze", graph.node("Cast", positions, to=1), graph.ints(1, 3, 4))
+    angles = graph.node("Mul", place, _column(graph, frequencies))
+    cos, sin = graph.node("Cos", angles), graph.node("Sin", angles)
+    pairs = graph.node("Reshape", heads, graph.ints(0, 0, 0, width // 2, 2))
+    even, odd = graph.nodes("Split", 2, pairs, axis=-1)
+    first = graph.node("Sub", graph.node("Mul", even, cos), graph.node("Mul", odd, sin))
+    second = graph.node("Add", graph.node("Mul", even, sin), graph.node("Mul", odd, cos))
+    return graph.node("Reshape", graph.node("Concat", first, second, axis=-1), graph.ints(0, 0, 0, width))
+
+
+def _column(graph: Graph, values: list[float]) -> str:
+    """(n, 1)."""
+    row = graph.floats(*values)
+    return graph.node("Reshape", row, graph.ints(-1, 1))

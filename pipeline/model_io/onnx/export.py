@@ -1,0 +1,135 @@
+"""A trained model as a folder for onnxruntime: graphs, tokenizer, settings, and a script that uses them.
+
+The graphs are built from our weights, part by part. A trace of our own network, which works on rows without padding and
+asks how many there are, would hold only for batches of the shape that was traced.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from tfm.model.config import ModelConfig
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.model_io.loaded_model import LoadedModel, copy_tokenizer
+from tfm.pipeline.model_io.onnx.scripts import script_of
+from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.tokenizer.normalization import WHITE_SPACE
+from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
+from tfm.tokenizer.tokenizer import Tokenizer
+
+Precision = Literal["fp32", "int8"]
+
+
+def to_onnx(loaded: LoadedModel, folder: Path, precision: Precision) -> None:
+    """Write the model into a folder. precision: of its products.
+
+    Raises RecipeError where the packages are not installed, or for a model with a part that is not written.
+    """
+    try:
+        import onnx
+        import onnxruntime  # noqa: F401  # for what is written, and to quantise
+
+        from tfm.pipeline.model_io.onnx.held import lacking
+        from tfm.pipeline.model_io.onnx.networks import graphs_of
+        from tfm.pipeline.model_io.onnx.quantize import write_int8
+    except ImportError:
+        raise RecipeError('tfm export needs a package that is not installed: pip install "tfm[onnx]"') from None
+    loaded.check_reads_text("graphs are written of models of text alone")
+    if (part := lacking(loaded.config)) is not None:
+        raise RecipeError(f"{loaded.folder}: `tfm export` does not write {part} as ONNX: docs/exchange.md has what it does")
+    try:
+        graphs = graphs_of(loaded.model, loaded.config)
+    except ValueError as error:
+        raise RecipeError(f"{loaded.folder}: {error}") from None
+    for name, model in graphs.items():
+        if precision == "int8":
+            write_int8(model, folder / f"{name}.onnx")
+        else:
+            onnx.save(model, str(folder / f"{name}.onnx"))
+    copy_tokenizer(loaded.folder, folder)
+    settings = json.dumps(_settings(loaded, precision), ensure_ascii=False, indent=2)
+    (folder / "config.json").write_text(settings + "\n", encoding="utf-8")
+    script = script_of(loaded.config)
+    if script is not None:
+        (folder / script[0]).write_text(script[1], encoding="utf-8")
+    (folder / "README.md").write_text(_readme(loaded, graphs, script, precision), encoding="utf-8")
+
+
+def _settings(loaded: LoadedModel, precision: Precision) -> dict[str, Any]:
+    """config.json: what the script has to know, and the [model] of the recipe."""
+    config = loaded.config
+    return {
+        "task": config.task,
+        "precision": precision,
+        "pad": PAD_ID,
+        "unknown": UNK_ID,
+        "begin": BOS_ID,
+        "end": EOS_ID,
+        "max_length": config.max_length,
+        **_settings_of_task(config, loaded.source_tokenizer, loaded.target_tokenizer),
+        "model": config.model_dump(mode="json"),
+    }
+
+
+def _settings_of_task(config: ModelConfig, source: Tokenizer, target: Tokenizer) -> dict[str, Any]:
+    can = ABILITIES[config.task]
+    if can.translates:
+        return {"languages": source.languages}
+    if can.generates:
+        context = min(config.max_length, config.block or config.max_length)
+        return {"context": context, "through_ends": config.block is not None}
+    if can.labels is None:
+        return {}
+    names = [target.decode([number]) for number in range(target.vocab_size)]
+    return {"labels": names, "control": len(SPECIALS), "spaces": WHITE_SPACE}
+
+
+def _readme(loaded: LoadedModel, graphs: dict[str, Any], script: tuple[str, str] | None, precision: Precision) -> str:
+    config = loaded.config
+    in_8_bits = ", its matrices in 8 bits" if precision == "int8" else ""
+    lines = [
+        "# A model for onnxruntime",
+        "",
+        f"A model for {config.task.replace('_', ' ')} (`{config.architecture}`), trained by `tfm` and exported with "
+        f"`tfm export --to onnx`{in_8_bits}.",
+        "",
+    ]
+    if script is not None:
+        lines += ["## Use", "", "    pip install onnxruntime tokenizers numpy", f"    {_command(config, loaded)}", ""]
+    lines += ["## The graphs", "", *_about_graphs(config), ""]
+    for name, model in graphs.items():
+        lines += [f"`{name}.onnx`:", "", "| | name | type | shape |", "|---|---|---|---|"]
+        lines += dict.fromkeys([*_rows("in", model.graph.input), *_rows("out", model.graph.output)])
+        lines += [""]
+    if script is not None:
+        lines += [f"## {script[0]}", "", "```python", script[1].rstrip("\n"), "```", ""]
+    return "\n".join(lines)
+
+
+def _command(config: ModelConfig, loaded: LoadedModel) -> str:
+    can = ABILITIES[config.task]
+    if can.generates:
+        return 'python generate.py --prompt "Once"'
+    if can.translates:
+        to = "".join(f" --to {language}" for language in list(loaded.source_tokenizer.languages)[:1])
+        return f"python translate.py{to} < source.txt > target.txt"
+    return "python label.py < texts.txt > labels.txt"
+
+
+def _about_graphs(config: ModelConfig) -> Iterator[str]:
+    yield "`attention_mask` is 1 for tokens and 0 for padding, which may stand on either side."
+    if config.architecture == "encoder_only":
+        return
+    yield "`past` is what the step before gave as `present`; in the first step its length is 0."
+    if config.architecture == "transformer":
+        yield "`memory` is what the encoder made of the source, whose mask the decoder is given too."
+
+
+def _rows(kind: str, values: Iterable[Any]) -> Iterator[str]:
+    """Rows of a table; what each layer has, once."""
+    for each in values:
+        shape = ", ".join(size.dim_param or str(size.dim_value) for size in each.type.tensor_type.shape.dim)
+        element = "int64" if each.type.tensor_type.elem_type == 7 else "float32"
+        yield f"| {kind} | `{re.sub(r'[.][0-9]+[.]', '.LAYER.', each.name)}` | {element} | {shape} |"

@@ -1,0 +1,122 @@
+"""An ONNX graph while it is written: inputs, nodes in order, weights, outputs.
+
+A value is known by its name. Weights keep the names that they have in model.safetensors.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+import torch
+from numpy.typing import NDArray
+from onnx import TensorProto, checker, helper, numpy_helper
+from torch import Tensor, nn
+
+OPSET = 17
+"""Of 2022, the first that has LayerNormalization; every onnxruntime from 1.12 on reads it."""
+IR_VERSION = 8
+"""The version of the file format that came with it."""
+MOST_BYTES = 2**31 - 2**20
+"""Protocol buffers are no larger than 2 GiB."""
+TYPES = {"int64": TensorProto.INT64, "float": TensorProto.FLOAT}
+Size = int | str
+"""A dimension: a number, or the name of one that is known only when the graph is run."""
+
+
+class Graph:
+    """The graph of a part of a network. names: of the network's tensors, by where in memory they are."""
+
+    def __init__(self, name: str, names: Mapping[int, str]) -> None:
+        self._name, self._names = name, names
+        self._nodes: list[Any] = []
+        self._inputs: list[Any] = []
+        self._outputs: list[Any] = []
+        self._stored: dict[str, NDArray[Any]] = {}
+        self._constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
+        self._made: dict[str, tuple[str, ...]] = {}
+
+    def input(self, name: str, kind: str, *shape: Size) -> str:
+        """What the graph is given, by this name. kind: one of TYPES."""
+        self._inputs.append(helper.make_tensor_value_info(name, TYPES[kind], shape))
+        return name
+
+    def output(self, name: str, value: str, *shape: Size) -> None:
+        """Give a value of floats out under this name."""
+        self._nodes.append(helper.make_node("Identity", [value], [name]))
+        self._outputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
+
+    def node(self, op: str, *inputs: str, **attributes: Any) -> str:
+        """The one output of an operator."""
+        return self.nodes(op, 1, *inputs, **attributes)[0]
+
+    def nodes(self, op: str, count: int, *inputs: str, **attributes: Any) -> tuple[str, ...]:
+        """The outputs of an operator that has so many. What is computed already is not computed again."""
+        asked = f"{op} {inputs} {sorted(attributes.items())}"
+        if asked not in self._made:
+            name = f"{op}_{len(self._nodes)}"
+            self._made[asked] = tuple(name if count == 1 else f"{name}_{number}" for number in range(count))
+            self._nodes.append(helper.make_node(op, inputs, self._made[asked], name, **attributes))
+        return self._made[asked]
+
+    def weight(self, tensor: Tensor) -> str:
+        """A tensor of the network, as it is."""
+        return self._store(self._name_of(tensor), tensor)
+
+    def matrix(self, weight: Tensor) -> str:
+        """W^T (in, out) of a matrix W (out, in) of the network.
+
+        Stored so, unless the graph has W as a table already: then it is the table, transposed when the graph is loaded.
+        """
+        name = self._name_of(weight)
+        if name in self._stored:
+            return self.node("Transpose", name, perm=[1, 0])
+        return self._store(f"{name}.T", weight.T)
+
+    def floats(self, *values: float) -> str:
+        """A vector of constants; a scalar where it is one."""
+        return self._constant(np.array(values if len(values) > 1 else values[0], np.float32))
+
+    def ints(self, *values: int) -> str:
+        """A vector of constants, also where it is one."""
+        return self._constant(np.array(values, np.int64))
+
+    def index(self, value: int) -> str:
+        """A scalar."""
+        return self._constant(np.array(value, np.int64))
+
+    def model(self) -> Any:
+        """The whole as a checked ModelProto. Raises ValueError where it would be too large for a file."""
+        size = sum(array.nbytes for array in self._stored.values())
+        if size > MOST_BYTES:
+            raise ValueError(f"its weights take {size / 2**30:.1f} GiB, and an .onnx file holds 2 GiB at most")
+        weights = [numpy_helper.from_array(array, name) for name, array in self._stored.items()]
+        graph = helper.make_graph(self._nodes, self._name, self._inputs, self._outputs, weights)
+        opsets = [helper.make_opsetid("", OPSET)]
+        made = helper.make_model(graph, producer_name="tfm", opset_imports=opsets, ir_version=IR_VERSION)
+        checker.check_model(made, full_check=True)
+        return onnx.shape_inference.infer_shapes(made)
+
+    def _name_of(self, tensor: Tensor) -> str:
+        return self._names[tensor.data_ptr()]
+
+    def _store(self, name: str, tensor: Tensor) -> str:
+        if name not in self._stored:
+            self._stored[name] = np.ascontiguousarray(tensor.detach().float().cpu().numpy())
+        return name
+
+    def _constant(self, array: NDArray[Any]) -> str:
+        key = (str(array.dtype), array.shape, array.tobytes())
+        if key not in self._constants:
+            self._constants[key] = name = f"constant_{len(self._constants)}"
+            self._stored[name] = array
+        return self._constants[key]
+
+
+def names_of(model: nn.Module) -> dict[int, str]:
+    """The names of a network's tensors by where they are; of tied ones the first."""
+    found: dict[int, str] = {}
+    with torch.no_grad():
+        for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
+            found.setdefault(tensor.data_ptr(), name)
+    return found

@@ -1,0 +1,46 @@
+"""Which models are written as ONNX. All else is refused, naming the key of the recipe: nothing is approximated."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tfm.model.config import ModelConfig
+from tfm.pipeline.model_io.huggingface.fits import ANY, OF_TRAINING, not_held
+from tfm.pipeline.model_io.onnx.layers import ACTIVATIONS
+from tfm.pipeline.tasks.abilities import Abilities, tasks_that
+
+TASKS: Mapping[str, Callable[[Abilities], object]] = {
+    "transformer": lambda each: each.translates,
+    "decoder_only": lambda each: each.writes,
+    "encoder_only": lambda each: not each.writes and each.reads == "source",
+}
+"""By architecture: the tasks whose models are written."""
+KEYS: Mapping[str, Any] = {
+    "norm": ("pre", "post"),
+    "normalization": ("layer", "rms", "batch"),
+    "positions": ("none", "sinusoidal", "learned", "rotary"),
+    "activation": tuple(ACTIVATIONS),
+    **dict.fromkeys(
+        ("embedding_dim", "norm_eps", "qk_norm", "tie", "output_bias", "scale_embedding", "pooling"),
+        ANY,
+    ),
+}
+STACK: Mapping[str, Any] = dict.fromkeys(
+    ("layers", "dim", "heads", "key_value_heads", "key_dim", "value_dim", "feed_forward_dim"), ANY
+)
+
+
+def lacking(config: ModelConfig) -> str | None:
+    """The first part of a model that is not written, as a recipe has it; None where all are."""
+    if config.architecture not in TASKS:
+        return f'model.architecture = "{config.architecture}"'
+    of_kind = {
+        "architecture": ANY,
+        "task": tasks_that(TASKS[config.architecture]),
+        **dict.fromkeys(("encoder", "decoder"), ANY),
+    }
+    if (key := not_held(config, {**OF_TRAINING, **KEYS, **of_kind})) is not None:
+        return f"model.{key}"
+    for name in ("encoder", "decoder"):
+        if (key := not_held(getattr(config, name), STACK)) is not None:
+            return f"model.{name}.{key}"
+    return None

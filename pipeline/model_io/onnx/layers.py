@@ -1,0 +1,141 @@
+"""The layers of a network as nodes of a graph, each beside the equation of ours that it mirrors.
+
+Legend: B sentences · T rows a sentence · D width · F feed-forward width. All rows are (B, T, D), padding among them.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import nn
+
+from tfm.model.attention.positions import Learned, NoInput, Sinusoidal
+from tfm.model.layers.embedding import Embedding
+from tfm.model.layers.feed_forward import FeedForward
+from tfm.model.layers.normalization import BatchNorm, LayerNorm
+from tfm.model.layers.residual import PreNorm, Residual
+from tfm.pipeline.model_io.onnx.graph import Graph
+
+Sublayer = Callable[[str], str]
+
+
+def linear(graph: Graph, layer: Any, rows: str) -> str:
+    """x W^T + b; x where the layer is none."""
+    if isinstance(layer, nn.Identity):
+        return rows
+    product = graph.node("MatMul", rows, graph.matrix(layer.weight))
+    return product if layer.bias is None else graph.node("Add", product, graph.weight(layer.bias))
+
+
+def norm(graph: Graph, module: nn.Module, rows: str) -> str:
+    """What a norm makes of rows; of each head, where they are (B, H, T, K)."""
+    return NORMS[type(module)](graph, module, rows)
+
+
+def _layer_norm(graph: Graph, module: Any, rows: str) -> str:
+    scale, shift = graph.weight(module.weight), graph.weight(module.bias)
+    return graph.node("LayerNormalization", rows, scale, shift, axis=-1, epsilon=module.eps)
+
+
+def _rms_norm(graph: Graph, module: Any, rows: str) -> str:
+    mean = graph.node("ReduceMean", graph.node("Mul", rows, rows), axes=[-1], keepdims=1)
+    root = graph.node("Sqrt", graph.node("Add", mean, graph.floats(module.eps)))
+    return graph.node("Mul", graph.node("Div", rows, root), graph.weight(module.weight))
+
+
+def _batch_norm(graph: Graph, module: Any, rows: str) -> str:
+    centred = graph.node("Sub", rows, graph.weight(module.mean))
+    variance = graph.node("Add", graph.weight(module.variance), graph.floats(module.eps))
+    normed = graph.node("Div", centred, graph.node("Sqrt", variance))
+    return graph.node("Add", graph.node("Mul", normed, graph.weight(module.weight)), graph.weight(module.bias))
+
+
+def _as_it_is(graph: Graph, module: nn.Module, rows: str) -> str:
+    return rows
+
+
+NORMS: dict[type[nn.Module], Callable[[Graph, nn.Module, str], str]] = {
+    nn.Identity: _as_it_is,
+    LayerNorm: _layer_norm,
+    nn.RMSNorm: _rms_norm,
+    BatchNorm: _batch_norm,
+}
+
+
+def residual(graph: Graph, around: Residual, rows: str, sublayer: Sublayer) -> str:
+    """x + f(norm(x)), or norm(x + f(x))."""
+    if isinstance(around, PreNorm):
+        return graph.node("Add", rows, sublayer(norm(graph, around.norm, rows)))
+    return norm(graph, around.norm, graph.node("Add", rows, sublayer(rows)))
+
+
+def feed_forward(graph: Graph, module: FeedForward, activation: str, rows: str) -> str:
+    """activation(x W1 + b1) W2 + b2."""
+    return linear(graph, module.outer, ACTIVATIONS[activation](graph, linear(graph, module.inner, rows)))
+
+
+def embedding(graph: Graph, module: Embedding, ids: str, positions: str) -> str:
+    """Ids (B, T) at positions (B, T) or (1, T) -> rows (B, T, D)."""
+    table: Any = module.table
+    rows = graph.node("Gather", graph.weight(table.weight), ids)
+    if module.scale != 1:
+        rows = graph.node("Mul", rows, graph.floats(module.scale))
+    rows = linear(graph, module.widen, rows)
+    added = POSITIONS[type(module.positions)](module.positions)
+    if added is None:
+        return rows
+    return graph.node("Add", rows, graph.node("Gather", graph.weight(added), positions))
+
+
+POSITIONS: dict[type[nn.Module], Callable[[Any], Any]] = {
+    NoInput: lambda module: None,
+    Sinusoidal: lambda module: module.table,
+    Learned: lambda module: module.table.weight,
+}
+"""By the scheme of the input: the table of what is added to the rows."""
+
+
+def _node(op: str) -> Callable[[Graph, str], str]:
+    return lambda graph, x: graph.node(op, x)
+
+
+def _gelu(graph: Graph, x: str) -> str:
+    """x / 2 * (1 + erf(x / sqrt(2)))."""
+    erf = graph.node("Erf", graph.node("Div", x, graph.floats(2**0.5)))
+    return graph.node("Mul", graph.node("Mul", x, graph.node("Add", erf, graph.floats(1.0))), graph.floats(0.5))
+
+
+def _gelu_tanh(graph: Graph, x: str) -> str:
+    """x / 2 * (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))."""
+    cube = graph.node("Mul", graph.node("Mul", x, x), x)
+    inner = graph.node("Add", x, graph.node("Mul", cube, graph.floats(0.044715)))
+    tanh = graph.node("Tanh", graph.node("Mul", inner, graph.floats((2 / 3.141592653589793) ** 0.5)))
+    return graph.node("Mul", graph.node("Mul", x, graph.node("Add", tanh, graph.floats(1.0))), graph.floats(0.5))
+
+
+def _silu(graph: Graph, x: str) -> str:
+    """x sigmoid(x)."""
+    return graph.node("Mul", x, graph.node("Sigmoid", x))
+
+
+def _glu(graph: Graph, x: str) -> str:
+    """a * sigmoid(b) of the halves a, b."""
+    value, gate = graph.nodes("Split", 2, x, axis=-1)
+    return graph.node("Mul", value, graph.node("Sigmoid", gate))
+
+
+def _swiglu(graph: Graph, x: str) -> str:
+    """silu(a) * b of the halves a, b."""
+    gate, value = graph.nodes("Split", 2, x, axis=-1)
+    return graph.node("Mul", _silu(graph, gate), value)
+
+
+ACTIVATIONS: dict[str, Callable[[Graph, str], str]] = {
+    "relu": _node("Relu"),
+    "gelu": _gelu,
+    "gelu_tanh": _gelu_tanh,
+    "tanh": _node("Tanh"),
+    "silu": _silu,
+    "glu": _glu,
+    "swiglu": _swiglu,
+}
+"""By name, as a recipe has it: (graph, what comes out of the first matrix) -> what enters the second."""

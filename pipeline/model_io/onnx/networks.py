@@ -1,0 +1,183 @@
+"""The graphs of a network: which inputs they have, and what they give.
+
+Legend: B sentences · S source length · T new pieces of a target · P pieces before them · V vocabulary · G, K as in
+`attention.py`.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from torch import nn
+
+from tfm.model.config import ModelConfig
+from tfm.model.layers.embedding import Embedding
+from tfm.model.transformer.decoder_only import DecoderOnly
+from tfm.model.transformer.encoder_decoder import EncoderDecoder
+from tfm.model.transformer.encoder_only import EncoderOnly, SentenceHead
+from tfm.pipeline.model_io.onnx.attention import (
+    KeysValues,
+    Places,
+    cross_attention,
+    hidden_future,
+    hidden_keys,
+    remembered,
+    self_attention,
+)
+from tfm.pipeline.model_io.onnx.graph import Graph, names_of
+from tfm.pipeline.model_io.onnx.layers import embedding, feed_forward, linear, norm, residual
+from tfm.pipeline.model_io.onnx.pooling import POOLINGS
+
+IDS, MASK, LOGITS = "input_ids", "attention_mask", "logits"
+
+
+def encoder(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> None:
+    """input_ids (B, S), attention_mask (B, S) -> for each layer of the decoder memory.i.key and memory.i.value.
+
+    The keys and values that cross-attention has of a source (B, G, S, K) are computed once, not in every step.
+    """
+    rows, _ = _encoded(graph, model.source_embedding, model.encoder, model.encoder_norm, config)
+    for number, layer in _numbered(model.decoder):
+        seen = remembered(graph, layer.cross_attention, rows)
+        seen.output(graph, f"memory.{number}", layer.cross_attention.heads, "source")
+
+
+def decoder(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> None:
+    """input_ids (B, T), the source's attention_mask (B, S), memory.i of all layers and past.i (B, G, P, K), P >= 0 ->
+    logits (B, T, V) and present.i, which is the past of the next step."""
+    ids, mask = graph.input(IDS, "int64", "batch", "target"), graph.input(MASK, "int64", "batch", "source")
+    layers = _numbered(model.decoder)
+    memories = [KeysValues.input(graph, f"memory.{i}", layer.cross_attention.heads, "source") for i, layer in layers]
+    pasts = _pasts(graph, model.decoder)
+    own, bias = _causal(graph, ids, pasts[0])
+    places = Places(graph.node("Unsqueeze", own, graph.ints(0)), bias)
+    hidden_source = hidden_keys(graph, mask)
+    rows = embedding(graph, model.target_embedding, ids, places.own)
+    for (number, layer), memory, past in zip(layers, memories, pasts, strict=True):
+        rows = _attended(graph, layer, number, rows, places, past)
+        rows = residual(
+            graph,
+            layer.around_cross_attention,
+            rows,
+            lambda x, layer=layer, memory=memory: cross_attention(  # type: ignore[misc]
+                graph, layer.cross_attention, x, memory, hidden_source
+            ),
+        )
+        rows = _fed_forward(graph, layer, config, rows)
+    _logits(graph, model, norm(graph, model.decoder_norm, rows))
+
+
+def decoder_only(graph: Graph, model: DecoderOnly, config: ModelConfig) -> None:
+    """input_ids (B, T), attention_mask (B, P + T), past.i (B, G, P, K), P >= 0 -> logits (B, T, V) and present.i.
+
+    The mask is 1 for tokens, 0 for padding, wherever that stands; positions are counted by it.
+    """
+    ids, mask = graph.input(IDS, "int64", "batch", "target"), graph.input(MASK, "int64", "batch", "all")
+    pasts = _pasts(graph, model.layers)
+    queries, later = _causal(graph, ids, pasts[0])
+    positions = graph.node("Gather", _positions(graph, mask), queries, axis=1)
+    places = Places(positions, graph.node("Add", hidden_keys(graph, mask), later))
+    rows = embedding(graph, model.embedding, ids, positions)
+    for (number, layer), past in zip(_numbered(model.layers), pasts, strict=True):
+        rows = _attended(graph, layer, number, rows, places, past)
+        rows = _fed_forward(graph, layer, config, rows)
+    _logits(graph, model, norm(graph, model.norm, rows))
+
+
+def encoder_only(graph: Graph, model: EncoderOnly, config: ModelConfig) -> None:
+    """input_ids (B, S), attention_mask (B, S) -> logits: (B, C) of a text's label, (B, S, C) of tags or pieces."""
+    rows, mask = _encoded(graph, model.embedding, model.encoder, model.encoder_norm, config)
+    head = model.head
+    if isinstance(head, SentenceHead):
+        pooled = POOLINGS[config.pooling](graph, rows, mask)
+        logits = linear(graph, model.output, graph.node("Tanh", linear(graph, head.inner, pooled)))
+        graph.output(LOGITS, logits, "batch", _width(model))
+        return
+    logits = linear(graph, model.output, linear(graph, head.narrow, rows))
+    graph.output(LOGITS, logits, "batch", "source", _width(model))
+
+
+GRAPHS: Mapping[str, Mapping[str, Callable[[Graph, Any, ModelConfig], None]]] = {
+    "transformer": {"encoder": encoder, "decoder": decoder},
+    "decoder_only": {"model": decoder_only},
+    "encoder_only": {"model": encoder_only},
+}
+"""By architecture: the graphs of a network, by the names of their files."""
+
+
+def graphs_of(model: Any, config: ModelConfig) -> dict[str, Any]:
+    """The graphs of a network as ModelProtos, by the names of their files. Raises ValueError for one too large."""
+    names, found = names_of(model), {}
+    for name, write in GRAPHS[config.architecture].items():
+        write(graph := Graph(name, names), model, config)
+        found[name] = graph.model()
+    return found
+
+
+def _encoded(
+    graph: Graph, table: Any, layers: nn.ModuleList, final: nn.Module, config: ModelConfig
+) -> tuple[str, str]:
+    """The rows (B, S, D) that an encoder makes of its inputs, and the mask of these (B, S)."""
+    assert isinstance(table, Embedding)
+    ids, mask = (graph.input(name, "int64", "batch", "source") for name in (IDS, MASK))
+    places = Places(_positions(graph, mask), hidden_keys(graph, mask))
+    rows = embedding(graph, table, ids, places.own)
+    for _, layer in _numbered(layers):
+        rows = residual(
+            graph,
+            layer.around_attention,
+            rows,
+            lambda x, layer=layer: self_attention(graph, layer.attention, x, places)[0],  # type: ignore[misc]
+        )
+        rows = _fed_forward(graph, layer, config, rows)
+    return norm(graph, final, rows), mask
+
+
+def _attended(graph: Graph, layer: Any, number: int, rows: str, places: Places, past: KeysValues) -> str:
+    """Rows after the self-attention of a layer, which gives out what the next step attends to."""
+
+    def attend(x: str) -> str:
+        mixed, seen = self_attention(graph, layer.attention, x, places, past)
+        seen.output(graph, f"present.{number}", layer.attention.heads, "present")
+        return mixed
+
+    return residual(graph, layer.around_attention, rows, attend)
+
+
+def _fed_forward(graph: Graph, layer: Any, config: ModelConfig, rows: str) -> str:
+    inner = layer.feed_forward
+    return residual(
+        graph, layer.around_feed_forward, rows, lambda x: feed_forward(graph, inner, config.activation, x)
+    )
+
+
+def _logits(graph: Graph, model: EncoderDecoder | DecoderOnly, rows: str) -> None:
+    logits = linear(graph, model.output, linear(graph, model.narrow, rows))
+    graph.output(LOGITS, logits, "batch", "target", _width(model))
+
+
+def _width(model: Any) -> int:
+    """How many pieces or labels there are."""
+    return int(model.output.weight.shape[0])
+
+
+def _pasts(graph: Graph, layers: nn.ModuleList) -> list[KeysValues]:
+    return [KeysValues.input(graph, f"past.{i}", layer.attention.heads, "past") for i, layer in _numbered(layers)]
+
+
+def _positions(graph: Graph, mask: str) -> str:
+    """The position of each token (B, S), counted from 0 without the padding."""
+    counted = graph.node("Sub", graph.node("CumSum", mask, graph.index(1)), graph.ints(1))
+    return graph.node("Max", counted, graph.ints(0))
+
+
+def _causal(graph: Graph, ids: str, past: KeysValues) -> tuple[str, str]:
+    """Which place among past and new rows each new one has (T,), and what hides from it those behind it (T, S)."""
+    before = graph.node("Shape", past.key, start=2, end=3)
+    total = graph.node("Add", before, graph.node("Shape", ids, start=1, end=2))
+    rows = graph.node("Range", graph.index(0), graph.node("Squeeze", total), graph.index(1))
+    queries = graph.node("Slice", rows, before, total)
+    return queries, hidden_future(graph, rows, queries)
+
+
+def _numbered(layers: nn.ModuleList) -> list[tuple[int, Any]]:
+    return list(enumerate(layers))

@@ -1,0 +1,35 @@
+"""How the rows of a text become one, as nodes of a graph: (rows (B, S, D), mask (B, S)) -> (B, D)."""
+
+from collections.abc import Callable
+
+from tfm.pipeline.model_io.onnx.attention import NEVER
+from tfm.pipeline.model_io.onnx.graph import Graph
+
+
+def _mean(graph: Graph, rows: str, mask: str) -> str:
+    kept = _column(graph, mask)
+    total = graph.node("ReduceSum", graph.node("Mul", rows, kept), graph.ints(1), keepdims=0)
+    return graph.node("Div", total, graph.node("ReduceSum", kept, graph.ints(1), keepdims=0))
+
+
+def _largest(graph: Graph, rows: str, mask: str) -> str:
+    kept = _column(graph, mask)
+    hidden = graph.node("Mul", graph.node("Sub", graph.floats(1.0), kept), graph.floats(NEVER))
+    shown = graph.node("Add", graph.node("Mul", rows, kept), hidden)
+    return graph.node("ReduceMax", shown, axes=[1], keepdims=0)
+
+
+def _first(graph: Graph, rows: str, mask: str) -> str:
+    """The row where the mask has its first 1."""
+    place = graph.node("ArgMax", mask, axis=1, keepdims=0)
+    first = graph.node("Unsqueeze", place, graph.ints(1))
+    return graph.node("GatherND", rows, first, batch_dims=1)
+
+
+def _column(graph: Graph, mask: str) -> str:
+    """(B, S) -> (B, S, 1), as floats."""
+    return graph.node("Unsqueeze", graph.node("Cast", mask, to=1), graph.ints(2))
+
+
+POOLINGS: dict[str, Callable[[Graph, str, str], str]] = {"mean": _mean, "max": _largest, "first": _first}
+"""By name, as a recipe has it."""

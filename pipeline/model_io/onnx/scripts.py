@@ -1,0 +1,298 @@
+'''Scripts that use an exported model without tfm and torch: what stands in its folder and in its README.md.
+
+Each is put together from parts, so that what all do is written once. They need onnxruntime, tokenizers and numpy.
+'''
+
+from tfm.model.config import ModelConfig
+from tfm.pipeline.tasks.abilities import ABILITIES
+
+HEAD = '''
+
+Needs: pip install onnxruntime tokenizers numpy
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+from tokenizers import Tokenizer
+
+FOLDER = Path(__file__).resolve().parent
+CONFIG = json.loads((FOLDER / "config.json").read_text("utf-8"))
+PAD, BEGIN, END, LONGEST = CONFIG["pad"], CONFIG["begin"], CONFIG["end"], CONFIG["max_length"]
+BATCH = 64
+
+
+def tokenizer(side):
+    """The tokenizer of source or target. A text that spells a control token is text."""
+    shared = FOLDER / "tokenizer.json"
+    found = Tokenizer.from_file(str(shared if shared.exists() else FOLDER / f"{side}.json"))
+    found.encode_special_tokens = True
+    found.no_padding()
+    found.no_truncation()
+    return found
+
+
+def load(name):
+    return onnxruntime.InferenceSession(str(FOLDER / f"{name}.onnx"), providers=["CPUExecutionProvider"])
+
+
+def run(session, inputs):
+    """The outputs of a graph by their names."""
+    names = [each.name for each in session.get_outputs()]
+    return dict(zip(names, session.run(names, inputs)))
+
+
+def padded(rows, left=False):
+    """Ids (B, longest), and 1 where they are no padding; padding stands on the right, or on the left."""
+    width = max(map(len, rows))
+    ids = [[PAD] * (width - len(row)) + row if left else row + [PAD] * (width - len(row)) for row in rows]
+    mask = [[0] * (width - len(row)) + [1] * len(row) if left else [1] * len(row) + [0] * (width - len(row)) for row in rows]
+    return np.array(ids), np.array(mask)
+
+
+def read_lines():
+    """The lines of stdin, which end at line feeds alone."""
+    lines = (line.removesuffix(b"\\n").removesuffix(b"\\r") for line in sys.stdin.buffer)
+    return [line.decode("utf-8").removeprefix("\\ufeff" if number == 0 else "") for number, line in enumerate(lines)]
+
+
+def print_lines(lines):
+    for line in lines:
+        sys.stdout.buffer.write((line.replace("\\r", " ").replace("\\n", " ") + "\\n").encode())
+'''
+CACHE = '''
+
+def nothing_yet(session, batch):
+    """Keys and values of nothing, for the first step."""
+    inputs = [each for each in session.get_inputs() if each.name.startswith("past.")]
+    return {each.name: np.zeros((batch, each.shape[1], 0, each.shape[3]), np.float32) for each in inputs}
+
+
+def to_past(found):
+    """What one step gives as what the next is given."""
+    return {name.replace("present.", "past."): each for name, each in found.items() if name.startswith("present.")}
+'''
+ENCODER_DECODER = '''
+
+SOURCE, TARGET = tokenizer("source"), tokenizer("target")
+ENCODER, DECODER = load("encoder"), load("decoder")
+
+
+def begin(sources):
+    """Read sources. The first tokens (B, 1), and a function from tokens (B, T) to scores (B, V) of what follows."""
+    ids, mask = padded(sources)
+    memory = run(ENCODER, {"input_ids": ids, "attention_mask": mask})
+    past = nothing_yet(DECODER, len(ids))
+
+    def step(tokens):
+        nonlocal past
+        found = run(DECODER, {"input_ids": tokens, "attention_mask": mask, **memory, **past})
+        past = to_past(found)
+        return found["logits"][:, -1]
+
+    return np.full((len(ids), 1), BEGIN), step
+'''
+DECODER_ONLY = '''
+
+SOURCE = TARGET = tokenizer("target")
+MODEL = load("model")
+
+
+def begin(texts):
+    """The first tokens (B, T), which are the texts, and a function from tokens to scores (B, V) of what follows."""
+    first, mask = padded(texts, left=True)
+    past = nothing_yet(MODEL, len(first))
+
+    def step(tokens):
+        nonlocal past, mask
+        found = run(MODEL, {"input_ids": tokens, "attention_mask": mask, **past})
+        past, mask = to_past(found), np.pad(mask, ((0, 0), (0, 1)), constant_values=1)
+        return found["logits"][:, -1]
+
+    return first, step
+'''
+TRANSLATE = '''
+
+def translated(sources):
+    """The ids of the translations of sources, which end with END: always the likeliest piece."""
+    limits = np.array([min(2 * len(source) + 20, LONGEST - 1) for source in sources])
+    tokens, step = begin(@sources@)
+    written, going = [[] for _ in sources], np.ones(len(sources), bool)
+    while going.any():
+        scores = step(tokens)
+        scores[:, [PAD, BEGIN]] = -np.inf
+        best = scores.argmax(-1)
+        best[np.array([len(each) for each in written]) >= limits] = END
+        going &= best != END
+        for row in np.flatnonzero(going):
+            written[row].append(int(best[row]))
+        tokens = best[:, None]
+    return written
+
+
+def translate(lines, to=None):
+    """The translation of each line. to: the language, of a model that has several."""
+    lead = [CONFIG["languages"][to]] if to else []
+    encoded = [SOURCE.encode(line, add_special_tokens=False).ids for line in lines]
+    filled = [number for number, ids in enumerate(encoded) if ids]
+    found = [""] * len(lines)
+    for first in range(0, len(filled), BATCH):
+        some = filled[first : first + BATCH]
+        written = translated([(lead + encoded[number])[: LONGEST - 1] + [END] for number in some])
+        for number, text in zip(some, TARGET.decode_batch(written)):
+            found[number] = text
+    return found
+
+
+if __name__ == "__main__":
+    arguments = argparse.ArgumentParser()
+    languages = list(CONFIG["languages"])
+    arguments.add_argument("--to", choices=languages, required=bool(languages))
+    print_lines(translate(read_lines(), arguments.parse_args().to))
+'''
+GENERATE = '''
+
+def shown(pieces):
+    """As much of a text as the model reads at once: of a longer one the last half, which leaves room."""
+    context = CONFIG["context"]
+    return pieces if len(pieces) <= context else pieces[:1] + pieces[-(context // 2) :]
+
+
+def generate(prompt, most):
+    """The prompt and at most so many pieces more, always the likeliest."""
+    through_ends, context = CONFIG["through_ends"], CONFIG["context"]
+    lines = prompt.split("\\n") if through_ends else [prompt]
+    encoded = [SOURCE.encode(line, add_special_tokens=False).ids for line in lines]
+    pieces = [BEGIN]
+    for number, ids in enumerate(encoded):
+        pieces += [END] * (number > 0) + ids
+    room = most if through_ends else min(most, context - len(pieces))
+    (tokens, step), read = begin([shown(pieces)]), 0
+    for _ in range(room):
+        if read + tokens.shape[1] > context:
+            (tokens, step), read = begin([shown(pieces)]), 0
+        scores, read = step(tokens)[0], read + tokens.shape[1]
+        scores[[PAD, BEGIN]] = -np.inf
+        piece = int(scores.argmax())
+        if piece == END and not through_ends:
+            break
+        pieces.append(piece)
+        tokens = np.array([[piece]])
+    written = [[]]
+    for piece in pieces[1:]:
+        written.append([]) if piece == END else written[-1].append(piece)
+    return "\\n".join(TARGET.decode_batch(written))
+
+
+if __name__ == "__main__":
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--prompt", default="")
+    arguments.add_argument("--max-tokens", type=int, default=256)
+    asked = arguments.parse_args()
+    sys.stdout.buffer.write((generate(asked.prompt, asked.max_tokens) + "\\n").encode())
+'''
+LABELS = '''
+
+SOURCE = tokenizer("source")
+MODEL = load("model")
+LABELS, CONTROL = CONFIG["labels"], CONFIG["control"]
+
+
+def likeliest(rows):
+    """For each row of ids, END last, the names of the likeliest labels: of the text, or of each of its pieces."""
+    ids, mask = padded(rows)
+    found = run(MODEL, {"input_ids": ids, "attention_mask": mask})["logits"][..., CONTROL:].argmax(-1) + CONTROL
+    return [[LABELS[each] for each in np.atleast_1d(row)] for row in found]
+'''
+CLASSIFY = '''
+
+def label(lines):
+    """The label of each line; none of a line without pieces."""
+    encoded = [SOURCE.encode(line, add_special_tokens=False).ids for line in lines]
+    filled = [number for number, ids in enumerate(encoded) if ids]
+    found = [""] * len(lines)
+    for first in range(0, len(filled), BATCH):
+        some = filled[first : first + BATCH]
+        names = likeliest([encoded[number][: LONGEST - 1] + [END] for number in some])
+        for number, (name,) in zip(some, names):
+            found[number] = name
+    return found
+
+
+if __name__ == "__main__":
+    arguments = argparse.ArgumentParser()
+    arguments.parse_args()
+    print_lines(label(read_lines()))
+'''
+TAG = '''
+
+def of_later_words():
+    """The same tokenizer for a word that is not the first of its line: it keeps the space before the word."""
+    document = json.loads(SOURCE.to_str())
+    steps = (document["normalizer"] or {}).get("normalizers", [])
+    if steps and steps[-1]["type"] == "Strip":
+        steps[-1]["strip_left"] = False
+    found = Tokenizer.from_str(json.dumps(document))
+    found.encode_special_tokens = True
+    return found
+
+
+LATER = of_later_words()
+SPACES = str.maketrans(dict.fromkeys(CONFIG["spaces"], " "))
+
+
+def encode(line):
+    """The ids of each word of a line; a word of which nothing is left is one unknown piece."""
+    words = [word for word in line.translate(SPACES).split(" ") if word]
+    spelled = [(LATER, f" {word}") if place else (SOURCE, word) for place, word in enumerate(words)]
+    encoded = [tokens.encode(word, add_special_tokens=False).ids for tokens, word in spelled]
+    return [ids or [CONFIG["unknown"]] for ids in encoded]
+
+
+def tag(lines):
+    """The tags of each line, one a word, between spaces. A word beyond what the model reads has none."""
+    encoded = [encode(line) for line in lines]
+    filled = [number for number, words in enumerate(encoded) if words]
+    found = [""] * len(lines)
+    for first in range(0, len(filled), BATCH):
+        some = filled[first : first + BATCH]
+        texts = [sum(encoded[number], [])[: LONGEST - 1] + [END] for number in some]
+        for number, names in zip(some, likeliest(texts)):
+            begins = np.cumsum([0] + [len(word) for word in encoded[number][:-1]])
+            found[number] = " ".join(names[place] for place in begins if place < LONGEST - 1)
+    return found
+
+
+if __name__ == "__main__":
+    arguments = argparse.ArgumentParser()
+    arguments.parse_args()
+    print_lines(tag(read_lines()))
+'''
+BOTH_SIDES, SOURCES = "[source + [BEGIN] for source in sources]", "sources"
+"""What a translation begins from: of a decoder-only model the target stands behind the source."""
+
+
+def script_of(config: ModelConfig) -> tuple[str, str] | None:
+    """The name of the script for a model, and its text; None where a model only reads, as masked language models do."""
+    can = ABILITIES[config.task]
+    if can.translates and config.architecture == "transformer":
+        parts = CACHE + ENCODER_DECODER + TRANSLATE.replace("@sources@", SOURCES)
+        return "translate.py", _whole("Translate the lines of stdin: always the likeliest piece.", parts)
+    if can.translates:
+        parts = CACHE + DECODER_ONLY + TRANSLATE.replace("@sources@", BOTH_SIDES)
+        return "translate.py", _whole("Translate the lines of stdin: always the likeliest piece.", parts)
+    if can.generates:
+        return "generate.py", _whole("Go on with a prompt: always the likeliest piece.", CACHE + DECODER_ONLY + GENERATE)
+    if can.labels == "label":
+        return "label.py", _whole("Give each line of stdin its label.", LABELS + CLASSIFY)
+    if can.labels == "tags":
+        return "label.py", _whole("Give each word of each line of stdin its tag.", LABELS + TAG)
+    return None
+
+
+def _whole(doc: str, parts: str) -> str:
+    return f'"""{doc}{HEAD}{parts}'
