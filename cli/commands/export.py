@@ -8,7 +8,7 @@ import typer
 from tfm.cli.options import argv, refuse
 from tfm.pipeline.model_io.model_folder import model_folder
 
-Format = Literal["ctranslate2", "huggingface"]
+Format = Literal["ctranslate2", "huggingface", "onnx"]
 
 
 def export(
@@ -25,15 +25,22 @@ def export(
     name: Annotated[
         str | None, typer.Option("--name", metavar="NAME", help="Model card: the model's name; that of DIR.")
     ] = None,
+    quantize: Annotated[
+        Literal["int8"] | None, typer.Option("--quantize", help="ONNX: the matrices in 8 bits.")
+    ] = None,
 ) -> None:
     """Convert a model to the format of another engine.
 
     huggingface: a folder that transformers reads, with a model card. ctranslate2: needs `pip install "tfm[export]"`.
+    onnx: a folder for onnxruntime, with a script; needs `pip install "tfm[onnx]"`.
     """
     from tfm.cli.console import reporter
+    from tfm.pipeline.model_io.export import Wanted
     from tfm.pipeline.model_io.export import export as export_model
 
     card, folder = None, model_folder(model)
+    if to != "onnx":
+        refuse({"--quantize": quantize}, f"is for --to onnx, not --to {to}")
     if to == "huggingface":
         from tfm.pipeline.model_io.huggingface.card import Card
         from tfm.pipeline.reports.scores_beside import scores_beside
@@ -42,4 +49,5 @@ def export(
     else:
         given = {"--language": language, "--licence": licence, "--name": name}
         refuse(given, f"is for a model card, which --to {to} does not write")
-    export_model(folder, to, out, command=argv(), reporter=reporter(), card=card)
+    wanted = Wanted(card, quantize)
+    export_model(folder, to, out, command=argv(), reporter=reporter(), wanted=wanted)

@@ -1,10 +1,11 @@
-"""A trained model in another engine's format: CTranslate2's (here), or that of transformers (`huggingface/`).
+"""A trained model in another engine's format: CTranslate2's (here), that of transformers (`huggingface/`), ONNX
+(`onnx/`).
 
 What is not supported is rejected with the reason, never approximated.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.huggingface.card import Card
 from tfm.pipeline.model_io.huggingface.export import to_huggingface
 from tfm.pipeline.model_io.loaded_model import LoadedModel, copy_tokenizer, load_model
+from tfm.pipeline.model_io.onnx.export import Precision, to_onnx
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.tokenizer.special import BOS, EOS, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -28,27 +30,49 @@ from tfm.tokenizer.tokenizer import Tokenizer
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "tanh": "Tanh"}  # by their names there
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """What only some formats have. card: what a model card says. precision: of the products."""
+
+    card: Card | None = None
+    precision: Precision | None = None
+
+    def as_json(self) -> dict[str, JSON]:
+        """What of it is asked for."""
+        card: dict[str, JSON] = {} if self.card is None else {"card": asdict(self.card)}
+        return card if self.precision is None else {**card, "precision": self.precision}
+
+
 def export(
-    model: Path, to: str, out: Path, *, command: Sequence[str], reporter: Reporter, card: Card | None = None
+    model: Path, to: str, out: Path, *, command: Sequence[str], reporter: Reporter, wanted: Wanted | None = None
 ) -> None:
     """Publish the model in `model` at `out` in the format `to`, with its tokenizer beside.
 
-    card: what its model card says, where the format has one. Raises RecipeError where the format's package is not
-    installed, or for a kind of model that is not written.
+    Raises RecipeError where the format's package is not installed, or for a kind of model that is not written.
     """
-    about = card or Card()
-    config: dict[str, JSON] = {"to": to} if card is None else {"to": to, "card": asdict(card)}
+    wanted = wanted or Wanted()
+    config: dict[str, JSON] = {"to": to, **wanted.as_json()}
     todo = Plan("export", out, config, {"model": Input.of_artifact(model, "train")}, 0)
     if is_fresh(todo, reporter):
         return
     loaded = load_model(model, "cpu")
     with publish(todo, command=command) as draft:
-        FORMATS[to](loaded, draft.folder, about)
+        FORMATS[to](loaded, draft.folder, wanted)
     reporter.line(f"export: {out}, for {to}")
 
 
-def ctranslate2_folder(loaded: LoadedModel, folder: Path, card: Card) -> None:
-    """Write a folder for CTranslate2, which has no model card."""
+def huggingface_folder(loaded: LoadedModel, folder: Path, wanted: Wanted) -> None:
+    """Write a folder for transformers, with its card."""
+    to_huggingface(loaded, folder, wanted.card or Card())
+
+
+def onnx_folder(loaded: LoadedModel, folder: Path, wanted: Wanted) -> None:
+    """Write a folder for onnxruntime."""
+    to_onnx(loaded, folder, wanted.precision or "fp32")
+
+
+def ctranslate2_folder(loaded: LoadedModel, folder: Path, wanted: Wanted) -> None:
+    """Write a folder for CTranslate2."""
     to_ctranslate2(loaded, folder)
     copy_tokenizer(loaded.folder, folder)
 
@@ -183,8 +207,9 @@ def _numbers(tensor: Tensor) -> Any:
     return tensor.detach().float().contiguous().numpy()
 
 
-FORMATS: dict[str, Callable[[LoadedModel, Path, Card], None]] = {
+FORMATS: dict[str, Callable[[LoadedModel, Path, Wanted], None]] = {
     "ctranslate2": ctranslate2_folder,
-    "huggingface": to_huggingface,
+    "huggingface": huggingface_folder,
+    "onnx": onnx_folder,
 }
-"""By name: writes a model, with what its card says, into an empty folder."""
+"""By name: writes a model into an empty folder."""

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from tests.cli.user import Stages, tfm
+from tests.onnx_models import onnxruntime
 from tests.rounding import assert_rounds_like
 from tests.tiny_training import WORDS
 from tfm.model.build import build
@@ -114,7 +115,7 @@ def test_the_missing_package_is_named_with_the_command_that_installs_it(
     with pytest.raises(RecipeError, match=r'pip install "tfm\[export\]"'):
         to_ctranslate2(loaded(tmp_path), tmp_path)
     assert not any(tmp_path.iterdir())
-    assert set(export.FORMATS) == {"ctranslate2", "huggingface"}
+    assert set(export.FORMATS) == {"ctranslate2", "huggingface", "onnx"}
 
 
 def test_the_command_publishes_an_artifact(stages: Stages, tmp_path: Path) -> None:
@@ -125,6 +126,25 @@ def test_the_command_publishes_an_artifact(stages: Stages, tmp_path: Path) -> No
     assert "export" in tfm("inspect", tmp_path / "engine").out
     again = tfm("export", stages.folder / "model", "--to", "ctranslate2", "--out", tmp_path / "engine")
     assert "nothing to do" in again.err
+
+
+def test_the_folder_for_onnxruntime_says_what_it_is(stages: Stages, tmp_path: Path) -> None:
+    onnxruntime()
+    words = ("export", stages.folder, "--to", "onnx", "--out", tmp_path / "out")
+    made = tfm(*words)
+    assert made.code == 0, made.err
+    files = {"encoder.onnx", "decoder.onnx", "tokenizer.json", "config.json", "translate.py", "README.md"}
+    assert files | {"manifest.json"} == {file.name for file in (tmp_path / "out").iterdir()}
+    readme = (tmp_path / "out" / "README.md").read_text("utf-8")
+    assert "| in | `past.LAYER.key` | float32 | batch, 2, past, 8 |" in readme
+    assert "nothing to do" in tfm(*words).err
+    assert "config changed" in tfm(*words, "--quantize", "int8").err
+    assert "its matrices in 8 bits" in (tmp_path / "out" / "README.md").read_text("utf-8")
+    for refused, flag in (("huggingface", ("--quantize", "int8")), ("onnx", ("--licence", "mit"))):
+        done = tfm("export", stages.folder, "--to", refused, "--out", tmp_path / "e", *flag)
+        assert done.code == 2
+        assert flag[0] in done.err
+        assert not (tmp_path / "e").exists()
 
 
 def test_the_folder_for_transformers_has_a_card(stages: Stages, tmp_path: Path) -> None:

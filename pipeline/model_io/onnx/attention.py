@@ -13,7 +13,7 @@ from tfm.pipeline.model_io.onnx.graph import Graph
 from tfm.pipeline.model_io.onnx.layers import linear, norm
 
 NEVER = -1e9
-"""Added to a logit whose weight shall be 0. Finite, so that a query of padding alone, which sees nothing, is a number."""
+"""Added to a logit whose weight shall be 0. Finite, so that a query of padding, which sees nothing, gives numbers."""
 
 
 @dataclass(frozen=True)

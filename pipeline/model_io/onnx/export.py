@@ -29,20 +29,18 @@ def to_onnx(loaded: LoadedModel, folder: Path, precision: Precision) -> None:
     """
     try:
         import onnx
-        import onnxruntime  # noqa: F401  # for what is written, and to quantise
-
-        from tfm.pipeline.model_io.onnx.held import lacking
-        from tfm.pipeline.model_io.onnx.networks import graphs_of
-        from tfm.pipeline.model_io.onnx.quantize import write_int8
+        import onnxruntime  # noqa: F401  # it quantises, and runs what is written
     except ImportError:
         raise RecipeError('tfm export needs a package that is not installed: pip install "tfm[onnx]"') from None
+    from tfm.pipeline.model_io.onnx.held import lacking
+    from tfm.pipeline.model_io.onnx.networks import graphs_of
+    from tfm.pipeline.model_io.onnx.quantize import write_int8
+
     loaded.check_reads_text("graphs are written of models of text alone")
     if (part := lacking(loaded.config)) is not None:
-        raise RecipeError(f"{loaded.folder}: `tfm export` does not write {part} as ONNX: docs/exchange.md has what it does")
-    try:
-        graphs = graphs_of(loaded.model, loaded.config)
-    except ValueError as error:
-        raise RecipeError(f"{loaded.folder}: {error}") from None
+        problem = f"a model with {part} is not written as ONNX. docs/exchange.md says which models are"
+        raise RecipeError(f"{loaded.folder}: {problem}")
+    graphs = graphs_of(loaded.model, loaded.config)
     for name, model in graphs.items():
         if precision == "int8":
             write_int8(model, folder / f"{name}.onnx")

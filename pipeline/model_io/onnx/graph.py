@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from onnx import TensorProto, checker, helper, numpy_helper
 from torch import Tensor, nn
 
+from tfm.pipeline.errors import RecipeError
+
 OPSET = 17
 """Of 2022, the first that has LayerNormalization; every onnxruntime from 1.12 on reads it."""
 IR_VERSION = 8
@@ -86,10 +88,11 @@ class Graph:
         return self._constant(np.array(value, np.int64))
 
     def model(self) -> Any:
-        """The whole as a checked ModelProto. Raises ValueError where it would be too large for a file."""
+        """The whole as a checked ModelProto. Raises RecipeError where it would be too large for a file."""
         size = sum(array.nbytes for array in self._stored.values())
         if size > MOST_BYTES:
-            raise ValueError(f"its weights take {size / 2**30:.1f} GiB, and an .onnx file holds 2 GiB at most")
+            problem = f"the weights of the {self._name} take {size / 2**30:.1f} GiB"
+            raise RecipeError(f"{problem}, and an .onnx file holds 2 GiB at most: it cannot be exported so")
         weights = [numpy_helper.from_array(array, name) for name, array in self._stored.items()]
         graph = helper.make_graph(self._nodes, self._name, self._inputs, self._outputs, weights)
         opsets = [helper.make_opsetid("", OPSET)]

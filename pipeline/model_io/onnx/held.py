@@ -19,10 +19,8 @@ KEYS: Mapping[str, Any] = {
     "normalization": ("layer", "rms", "batch"),
     "positions": ("none", "sinusoidal", "learned", "rotary"),
     "activation": tuple(ACTIVATIONS),
-    **dict.fromkeys(
-        ("embedding_dim", "norm_eps", "qk_norm", "tie", "output_bias", "scale_embedding", "pooling"),
-        ANY,
-    ),
+    **dict.fromkeys(("embedding_dim", "embedding_norm", "scale_embedding", "tie", "output_bias"), ANY),
+    **dict.fromkeys(("norm_eps", "qk_norm", "pooling"), ANY),
 }
 STACK: Mapping[str, Any] = dict.fromkeys(
     ("layers", "dim", "heads", "key_value_heads", "key_dim", "value_dim", "feed_forward_dim"), ANY

@@ -81,9 +81,9 @@ def embedding(graph: Graph, module: Embedding, ids: str, positions: str) -> str:
         rows = graph.node("Mul", rows, graph.floats(module.scale))
     rows = linear(graph, module.widen, rows)
     added = POSITIONS[type(module.positions)](module.positions)
-    if added is None:
-        return rows
-    return graph.node("Add", rows, graph.node("Gather", graph.weight(added), positions))
+    if added is not None:
+        rows = graph.node("Add", rows, graph.node("Gather", graph.weight(added), positions))
+    return norm(graph, module.norm, rows)
 
 
 POSITIONS: dict[type[nn.Module], Callable[[Any], Any]] = {

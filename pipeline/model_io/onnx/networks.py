@@ -105,7 +105,7 @@ GRAPHS: Mapping[str, Mapping[str, Callable[[Graph, Any, ModelConfig], None]]] = 
 
 
 def graphs_of(model: Any, config: ModelConfig) -> dict[str, Any]:
-    """The graphs of a network as ModelProtos, by the names of their files. Raises ValueError for one too large."""
+    """The graphs of a network as ModelProtos, by the names of their files. Raises RecipeError for one too large."""
     names, found = names_of(model), {}
     for name, write in GRAPHS[config.architecture].items():
         write(graph := Graph(name, names), model, config)
@@ -113,9 +113,7 @@ def graphs_of(model: Any, config: ModelConfig) -> dict[str, Any]:
     return found
 
 
-def _encoded(
-    graph: Graph, table: Any, layers: nn.ModuleList, final: nn.Module, config: ModelConfig
-) -> tuple[str, str]:
+def _encoded(graph: Graph, table: Any, layers: nn.ModuleList, final: nn.Module, config: ModelConfig) -> tuple[str, str]:
     """The rows (B, S, D) that an encoder makes of its inputs, and the mask of these (B, S)."""
     assert isinstance(table, Embedding)
     ids, mask = (graph.input(name, "int64", "batch", "source") for name in (IDS, MASK))
@@ -145,9 +143,7 @@ def _attended(graph: Graph, layer: Any, number: int, rows: str, places: Places, 
 
 def _fed_forward(graph: Graph, layer: Any, config: ModelConfig, rows: str) -> str:
     inner = layer.feed_forward
-    return residual(
-        graph, layer.around_feed_forward, rows, lambda x: feed_forward(graph, inner, config.activation, x)
-    )
+    return residual(graph, layer.around_feed_forward, rows, lambda x: feed_forward(graph, inner, config.activation, x))
 
 
 def _logits(graph: Graph, model: EncoderDecoder | DecoderOnly, rows: str) -> None:

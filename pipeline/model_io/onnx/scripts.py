@@ -1,120 +1,12 @@
-'''Scripts that use an exported model without tfm and torch: what stands in its folder and in its README.md.
+"""Scripts that use an exported model without tfm and torch: what stands in its folder and in its README.md.
 
 Each is put together from parts, so that what all do is written once. They need onnxruntime, tokenizers and numpy.
-'''
-
-from tfm.model.config import ModelConfig
-from tfm.pipeline.tasks.abilities import ABILITIES
-
-HEAD = '''
-
-Needs: pip install onnxruntime tokenizers numpy
 """
 
-import argparse
-import json
-import sys
-from pathlib import Path
+from tfm.model.config import ModelConfig
+from tfm.pipeline.model_io.onnx.script_parts import CACHE, DECODER_ONLY, ENCODER_DECODER, HEAD
+from tfm.pipeline.tasks.abilities import ABILITIES
 
-import numpy as np
-import onnxruntime
-from tokenizers import Tokenizer
-
-FOLDER = Path(__file__).resolve().parent
-CONFIG = json.loads((FOLDER / "config.json").read_text("utf-8"))
-PAD, BEGIN, END, LONGEST = CONFIG["pad"], CONFIG["begin"], CONFIG["end"], CONFIG["max_length"]
-BATCH = 64
-
-
-def tokenizer(side):
-    """The tokenizer of source or target. A text that spells a control token is text."""
-    shared = FOLDER / "tokenizer.json"
-    found = Tokenizer.from_file(str(shared if shared.exists() else FOLDER / f"{side}.json"))
-    found.encode_special_tokens = True
-    found.no_padding()
-    found.no_truncation()
-    return found
-
-
-def load(name):
-    return onnxruntime.InferenceSession(str(FOLDER / f"{name}.onnx"), providers=["CPUExecutionProvider"])
-
-
-def run(session, inputs):
-    """The outputs of a graph by their names."""
-    names = [each.name for each in session.get_outputs()]
-    return dict(zip(names, session.run(names, inputs)))
-
-
-def padded(rows, left=False):
-    """Ids (B, longest), and 1 where they are no padding; padding stands on the right, or on the left."""
-    width = max(map(len, rows))
-    ids = [[PAD] * (width - len(row)) + row if left else row + [PAD] * (width - len(row)) for row in rows]
-    mask = [[0] * (width - len(row)) + [1] * len(row) if left else [1] * len(row) + [0] * (width - len(row)) for row in rows]
-    return np.array(ids), np.array(mask)
-
-
-def read_lines():
-    """The lines of stdin, which end at line feeds alone."""
-    lines = (line.removesuffix(b"\\n").removesuffix(b"\\r") for line in sys.stdin.buffer)
-    return [line.decode("utf-8").removeprefix("\\ufeff" if number == 0 else "") for number, line in enumerate(lines)]
-
-
-def print_lines(lines):
-    for line in lines:
-        sys.stdout.buffer.write((line.replace("\\r", " ").replace("\\n", " ") + "\\n").encode())
-'''
-CACHE = '''
-
-def nothing_yet(session, batch):
-    """Keys and values of nothing, for the first step."""
-    inputs = [each for each in session.get_inputs() if each.name.startswith("past.")]
-    return {each.name: np.zeros((batch, each.shape[1], 0, each.shape[3]), np.float32) for each in inputs}
-
-
-def to_past(found):
-    """What one step gives as what the next is given."""
-    return {name.replace("present.", "past."): each for name, each in found.items() if name.startswith("present.")}
-'''
-ENCODER_DECODER = '''
-
-SOURCE, TARGET = tokenizer("source"), tokenizer("target")
-ENCODER, DECODER = load("encoder"), load("decoder")
-
-
-def begin(sources):
-    """Read sources. The first tokens (B, 1), and a function from tokens (B, T) to scores (B, V) of what follows."""
-    ids, mask = padded(sources)
-    memory = run(ENCODER, {"input_ids": ids, "attention_mask": mask})
-    past = nothing_yet(DECODER, len(ids))
-
-    def step(tokens):
-        nonlocal past
-        found = run(DECODER, {"input_ids": tokens, "attention_mask": mask, **memory, **past})
-        past = to_past(found)
-        return found["logits"][:, -1]
-
-    return np.full((len(ids), 1), BEGIN), step
-'''
-DECODER_ONLY = '''
-
-SOURCE = TARGET = tokenizer("target")
-MODEL = load("model")
-
-
-def begin(texts):
-    """The first tokens (B, T), which are the texts, and a function from tokens to scores (B, V) of what follows."""
-    first, mask = padded(texts, left=True)
-    past = nothing_yet(MODEL, len(first))
-
-    def step(tokens):
-        nonlocal past, mask
-        found = run(MODEL, {"input_ids": tokens, "attention_mask": mask, **past})
-        past, mask = to_past(found), np.pad(mask, ((0, 0), (0, 1)), constant_values=1)
-        return found["logits"][:, -1]
-
-    return first, step
-'''
 TRANSLATE = '''
 
 def translated(sources):
@@ -286,7 +178,9 @@ def script_of(config: ModelConfig) -> tuple[str, str] | None:
         parts = CACHE + DECODER_ONLY + TRANSLATE.replace("@sources@", BOTH_SIDES)
         return "translate.py", _whole("Translate the lines of stdin: always the likeliest piece.", parts)
     if can.generates:
-        return "generate.py", _whole("Go on with a prompt: always the likeliest piece.", CACHE + DECODER_ONLY + GENERATE)
+        return "generate.py", _whole(
+            "Go on with a prompt: always the likeliest piece.", CACHE + DECODER_ONLY + GENERATE
+        )
     if can.labels == "label":
         return "label.py", _whole("Give each line of stdin its label.", LABELS + CLASSIFY)
     if can.labels == "tags":
