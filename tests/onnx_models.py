@@ -39,7 +39,14 @@ MODELS: dict[str, dict[str, Any]] = {
     },
     "classifier, mean": {**ENCODER_ONLY, "task": "classification", "pooling": "mean"},
     "classifier, max": {**ENCODER_ONLY, "task": "classification", "pooling": "max", "norm": "post"},
-    "masked language model": {**ENCODER_ONLY, "task": "masked_language_model", "embedding_dim": 8},
+    "classifier, begin token": {**ENCODER_ONLY, "task": "classification", "pooling": "first", "begin_token": True},
+    "masked language model, as BERT": {
+        **ENCODER_ONLY,
+        "task": "masked_language_model",
+        "embedding_dim": 8,
+        "begin_token": True,
+        "head_transform": True,
+    },
 }
 """By name: what a model has otherwise than the default."""
 ALONE = """

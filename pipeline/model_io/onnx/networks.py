@@ -13,7 +13,7 @@ from tfm.model.config import ModelConfig
 from tfm.model.layers.embedding import Embedding
 from tfm.model.transformer.decoder_only import DecoderOnly
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
-from tfm.model.transformer.encoder_only import EncoderOnly, SentenceHead
+from tfm.model.transformer.encoder_only import BEGIN_ID, EncoderOnly, SentenceHead, Transform
 from tfm.pipeline.model_io.onnx.attention import (
     KeysValues,
     Places,
@@ -24,10 +24,12 @@ from tfm.pipeline.model_io.onnx.attention import (
     self_attention,
 )
 from tfm.pipeline.model_io.onnx.graph import Graph, names_of
-from tfm.pipeline.model_io.onnx.layers import embedding, feed_forward, linear, norm, residual
+from tfm.pipeline.model_io.onnx.layers import ACTIVATIONS, embedding, feed_forward, linear, norm, residual
 from tfm.pipeline.model_io.onnx.pooling import POOLINGS
 
 IDS, MASK, LOGITS = "input_ids", "attention_mask", "logits"
+FARTHEST = 2**62
+"""Where a slice ends that goes on to the end."""
 
 
 def encoder(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> None:
@@ -84,7 +86,10 @@ def decoder_only(graph: Graph, model: DecoderOnly, config: ModelConfig) -> None:
 
 
 def encoder_only(graph: Graph, model: EncoderOnly, config: ModelConfig) -> None:
-    """input_ids (B, S), attention_mask (B, S) -> logits: (B, C) of a text's label, (B, S, C) of tags or pieces."""
+    """input_ids (B, S), attention_mask (B, S) -> logits: (B, C) of a text's label, (B, S, C) of tags or pieces.
+
+    A begin token, where the model reads one, is put before each text within.
+    """
     rows, mask = _encoded(graph, model.embedding, model.encoder, model.encoder_norm, config)
     head = model.head
     if isinstance(head, SentenceHead):
@@ -92,7 +97,9 @@ def encoder_only(graph: Graph, model: EncoderOnly, config: ModelConfig) -> None:
         logits = linear(graph, model.output, graph.node("Tanh", linear(graph, head.inner, pooled)))
         graph.output(LOGITS, logits, "batch", _width(model))
         return
-    logits = linear(graph, model.output, linear(graph, head.narrow, rows))
+    if config.begin_token:
+        rows = graph.node("Slice", rows, graph.ints(1), graph.ints(FARTHEST), graph.ints(1))
+    logits = linear(graph, model.output, _before_output(graph, head.narrow, config, rows))
     graph.output(LOGITS, logits, "batch", "source", _width(model))
 
 
@@ -114,9 +121,11 @@ def graphs_of(model: Any, config: ModelConfig) -> dict[str, Any]:
 
 
 def _encoded(graph: Graph, table: Any, layers: nn.ModuleList, final: nn.Module, config: ModelConfig) -> tuple[str, str]:
-    """The rows (B, S, D) that an encoder makes of its inputs, and the mask of these (B, S)."""
+    """The rows (B, S, D) that an encoder makes of its inputs, and their mask (B, S); S + 1 with a begin token."""
     assert isinstance(table, Embedding)
     ids, mask = (graph.input(name, "int64", "batch", "source") for name in (IDS, MASK))
+    if config.begin_token:
+        ids, mask = _before(graph, BEGIN_ID, ids), _before(graph, 1, mask)
     places = Places(_positions(graph, mask), hidden_keys(graph, mask))
     rows = embedding(graph, table, ids, places.own)
     for _, layer in _numbered(layers):
@@ -128,6 +137,20 @@ def _encoded(graph: Graph, table: Any, layers: nn.ModuleList, final: nn.Module, 
         )
         rows = _fed_forward(graph, layer, config, rows)
     return norm(graph, final, rows), mask
+
+
+def _before(graph: Graph, value: int, each: str) -> str:
+    """A number before each row of (B, S): (B, 1 + S). Padding may come between: positions are counted by the mask."""
+    column = graph.node("Concat", graph.node("Shape", each, start=0, end=1), graph.ints(1), axis=0)
+    return graph.node("Concat", graph.node("Expand", graph.ints(value), column), each, axis=1)
+
+
+def _before_output(graph: Graph, module: nn.Module, config: ModelConfig, rows: str) -> str:
+    """What enters the output layer: rows, or what a layer before it makes of them."""
+    if isinstance(module, Transform):
+        inner = ACTIVATIONS[config.activation](graph, linear(graph, module.dense, rows))
+        return norm(graph, module.norm, inner)
+    return linear(graph, module, rows)
 
 
 def _attended(graph: Graph, layer: Any, number: int, rows: str, places: Places, past: KeysValues) -> str:

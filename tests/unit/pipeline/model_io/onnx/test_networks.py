@@ -21,6 +21,7 @@ QUICK = (
     "GPT-2 that translates",
     "Llama, grouped heads",
     "classifier, max",
+    "masked language model, as BERT",
 )
 
 
