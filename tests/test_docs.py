@@ -25,7 +25,7 @@ COMMANDS: Mapping[str, Any] = typer.main.get_command(app).commands  # type: igno
 UNFINISHED = ("MissingParameter", "BadOptionUsage")  # a command that is named in a sentence
 SECTIONS = "|".join(name for name in Recipe.model_fields if name not in ("name", "seed"))
 KEY = re.compile(rf"(?<![\w./-])((?:{SECTIONS})(?:\.[a-z_0-9]++)++)(?![\w/(*-]|\.[A-Z])")
-NO_KEYS = ("data.py", "model.py", "model.md", "model.safetensors", "tokenizer.json", "model.bin")
+NO_KEYS = ("data.py", "model.py", "model.md", "model.safetensors", "tokenizer.json", "model.bin", "model.onnx")
 
 
 def commands(page: Path) -> Iterator[str]:
