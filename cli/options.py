@@ -60,6 +60,10 @@ To = Annotated[
     str | None,
     typer.Option("--to", metavar="LANGUAGE", help="Of a model of several languages: translate into it (deu)."),
 ]
+From = Annotated[
+    str | None,
+    typer.Option("--from", metavar="LANGUAGE", help="Of a model that is told it: the language of the text (eng)."),
+]
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
 Device = Annotated[DeviceName | None, typer.Option("--device", help="Device to compute on (auto).")]
 

@@ -137,7 +137,10 @@ class CorpusConfig(BaseModel):
     @classmethod
     def _code(cls, code: str | None) -> str | None:
         if code is not None and not re.fullmatch(LANGUAGE_CODE, code):
-            raise ValueError(f'"{code}" is no code of ISO 639-3, which has three small letters: "deu", "eng"')
+            raise ValueError(
+                f'"{code}" is no code of ISO 639-3, which has three small letters, "deu", "eng", maybe with a script, '
+                '"zho_Hans"'
+            )
         return code
 
     @field_validator("epochs", "classes", mode="before")

@@ -25,6 +25,7 @@ from tfm.model.transformer.encoder_only import (
     every_row,
 )
 from tfm.model.transformer.factory import Parts, embedding_table
+from tfm.model.transformer.told_languages import NETWORKS
 from tfm.model.vision.image_shape import ImageShape, no_fit
 from tfm.model.word_vectors import READINGS, WordVectors, table_of
 
@@ -78,15 +79,15 @@ def build_transformer(
     config: ModelConfig, source_vocab: int, target_vocab: int, compute_dtype: torch.dtype
 ) -> EncoderDecoder:
     """Vaswani et al. 2017, figure 1."""
-    parts = parts_of(config, compute_dtype)
+    parts, network = parts_of(config, compute_dtype), NETWORKS[config.languages]
     encoder, decoder = config.encoder, config.decoder
     source_table, target_table = parts.tables(source_vocab, target_vocab)
     output = parts.output(target_table, target_vocab)
-    return EncoderDecoder(
+    return network(
         source_embedding=parts.source_embedding(source_table),
         encoder=parts.layers(encoder),
         encoder_norm=parts.final_norm(encoder),
-        target_embedding=parts.embedding(target_table, decoder),
+        target_embedding=parts.embedding(target_table, decoder, config.max_length + network.lead_length - 1),
         decoder=parts.decoder_layers(),
         decoder_norm=parts.final_norm(decoder),
         narrow=parts.resize(decoder.dim, target_table.embedding_dim),

@@ -27,7 +27,7 @@ Task = Literal[
 ]  # fmt: skip
 Pooling = Literal["mean", "max", "first"]
 Norm = Literal["pre", "post"]
-Positions = Literal["none", "sinusoidal", "learned", "rotary", "alibi", "shaw", "transformer_xl"]
+Positions = Literal["none", "sinusoidal", "fairseq", "learned", "rotary", "alibi", "shaw", "transformer_xl"]
 PositionsJoin = Literal["add", "concatenate"]
 Mixing = Literal["attention", "recurrent", "convolution"]
 Normalization = Literal["layer", "rms", "batch"]
@@ -35,6 +35,7 @@ Activation = Literal["relu", "gelu", "gelu_tanh", "tanh", "silu", "glu", "swiglu
 GATED: tuple[Activation, ...] = ("glu", "swiglu")
 Score = Literal["scaled_dot", "dot", "general", "additive", "linear_additive"]
 Tie = Literal["none", "embeddings", "output", "all"]
+Languages = Literal["source", "m2m100", "mbart"]
 
 LEARNS: dict[Architecture, tuple[Task, ...]] = {
     "transformer": ("translation", "span_corruption"),
@@ -122,6 +123,11 @@ class ModelFields(BaseModel):
     head_transform: bool = Field(
         False,
         description="masked_language_model: a layer before the output, as BERT has: product, activation, norm",
+    )
+    languages: Languages = Field(
+        "source",
+        description="where the languages that a source begins with are read: in the source; m2m100, mbart: the "
+        "target's before the target, as these models do",
     )
     pooling: Pooling = Field("mean", description="classification: how a sentence's rows are combined into one")
     block: int | None = Field(

@@ -103,6 +103,11 @@ class CodePoints(Tokenizer):
         """The ids of the languages that its texts may be translated into, by code; none where it knows of none."""
         return {each: len(SPECIALS) + CODE_POINTS + number for number, each in enumerate(self._languages)}
 
+    @cached_property
+    def names_texts(self) -> bool:
+        """False: its languages are asked for."""
+        return False
+
     def with_languages(self, *languages: str) -> "CodePoints":
         """The same tokenizer with tokens of these languages, behind all characters."""
         assert self._whole.normalizer is not None

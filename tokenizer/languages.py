@@ -1,11 +1,14 @@
 """Languages that a model translates into: each is a control token, which stands before a source.
 
-The tokens are spelled as OPUS-MT spells them: `>>deu<<`, with the code of ISO 639-3. No text can spell one: as with all
-control tokens, a text of these characters is encoded as any other text.
+The tokens are spelled as OPUS-MT spells them: `>>deu<<`, with the code of ISO 639-3: "translate this into German". In
+the vocabularies of NLLB, mBART and M2M100 a token names the language of a text, of a source or a target: `deu_Latn`,
+`de_DE`, `__de__`. There two stand before a source: that of the target, and its own.
+
+No text can spell one: as with all control tokens, a text of these characters is encoded as any other text.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import numpy as np
 import tokenizers
@@ -31,13 +34,26 @@ def are_codes(named: object) -> bool:
     )
 
 
+ASKED_FOR = f">>{LANGUAGE_CODE}<<"
+NAMED = r"[a-z]{3}_[A-Z][a-z]{3}|[a-z]{2}_[A-Z]{2}|__[a-z]{2,3}__"
+"""Tokens of languages: of OPUS-MT and of tfm; of NLLB, mBART and M2M100."""
+
+
 def languages_of(whole: tokenizers.Tokenizer) -> dict[str, int]:
     """The languages of a tokenizer: their ids by their codes, in the order of the ids."""
+    return _spelled(whole, ASKED_FOR) or _spelled(whole, NAMED)
+
+
+def names_texts(whole: tokenizers.Tokenizer) -> bool:
+    """Whether its languages are named of texts, sources and targets alike, and not asked for."""
+    return bool(_spelled(whole, NAMED)) and not _spelled(whole, ASKED_FOR)
+
+
+def _spelled(whole: tokenizers.Tokenizer, token_of_language: str) -> dict[str, int]:
     added = sorted(whole.get_added_tokens_decoder().items())
-    spelled = (
-        (number, re.fullmatch(f">>({LANGUAGE_CODE})<<", token.content)) for number, token in added if token.special
-    )
-    return {found.group(1): number for number, found in spelled if found is not None}
+    of_languages = re.compile(token_of_language)
+    found = ((number, token.content) for number, token in added if token.special)
+    return {content.strip("<>_"): number for number, content in found if of_languages.fullmatch(content)}
 
 
 class AfterLanguage:
@@ -57,3 +73,29 @@ class AfterLanguage:
         new, new_lengths = self._sampler(np.delete(ids, begins[led]), lengths - led, keys)
         new_begins = np.cumsum(new_lengths) - new_lengths
         return np.insert(new, new_begins[led], ids[begins[led]]).astype(np.int32), new_lengths + led
+
+
+# Codes
+
+_PAIRS = """
+af:afr am:amh ar:ara az:aze ba:bak be:bel bg:bul bn:ben br:bre bs:bos ca:cat cs:ces cy:cym da:dan de:deu el:ell en:eng
+eo:epo es:spa et:est eu:eus fa:fas ff:ful fi:fin fr:fra fy:fry ga:gle gd:gla gl:glg gn:grn gu:guj ha:hau he:heb hi:hin
+hr:hrv ht:hat hu:hun hy:hye id:ind ig:ibo is:isl it:ita ja:jpn jv:jav ka:kat kk:kaz km:khm kn:kan ko:kor ku:kur ky:kir
+la:lat lb:ltz lg:lug ln:lin lo:lao lt:lit lv:lav mg:mlg mi:mri mk:mkd ml:mal mn:mon mr:mar ms:msa mt:mlt my:mya ne:nep
+nl:nld nn:nno no:nor ns:nso oc:oci or:ori pa:pan pl:pol ps:pus pt:por qu:que ro:ron ru:rus sa:san sd:snd si:sin sk:slk
+sl:slv sn:sna so:som sq:sqi sr:srp ss:ssw st:sot su:sun sv:swe sw:swa ta:tam te:tel tg:tgk th:tha ti:tir tk:tuk tl:tgl
+tn:tsn tr:tur ts:tso tt:tat ug:uig uk:ukr ur:urd uz:uzb vi:vie wo:wol xh:xho yi:yid yo:yor zh:zho zu:zul
+"""
+ISO_639_3 = dict(pair.split(":") for pair in _PAIRS.split())
+"""By the code of ISO 639-1, of two letters; `ns`, Northern Sotho, is M2M100's own."""
+
+
+def iso_of(code: str) -> str | None:
+    """The code of ISO 639-3 of what a model calls deu, deu_Latn, de_DE or de; None where it is not known."""
+    language = code.partition("_")[0]
+    return language if len(language) == 3 else ISO_639_3.get(language)
+
+
+def resolved(asked: str, known: Collection[str]) -> list[str]:
+    """Which of the languages that a model knows are meant: its own code, or all of one code of ISO 639-3."""
+    return [asked] if asked in known else [code for code in known if iso_of(code) == asked]

@@ -6,7 +6,7 @@ SPECIALS = (PAD, UNK, BOS, EOS)
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = range(4)
 CONTINUES = "##"
 
-LANGUAGE_CODE = r"[a-z]{3}"  # of ISO 639-3
+LANGUAGE_CODE = r"[a-z]{3}(?:_[A-Z][a-z]{3})?"  # of ISO 639-3, maybe with a script of ISO 15924: deu, zho_Hans
 
 
 SENTINEL = r"<extra_id_(\d+)>"  # as T5 spells them

@@ -12,7 +12,7 @@ from tokenizers.models import WordLevel, WordPiece
 
 from tfm.tokenizer.config import LabelKind
 from tfm.tokenizer.labels import kind_of
-from tfm.tokenizer.languages import AfterLanguage, add_languages, languages_of
+from tfm.tokenizer.languages import AfterLanguage, add_languages, languages_of, names_texts
 from tfm.tokenizer.normalization import spellable
 from tfm.tokenizer.sampled import BpeDropout, Sampler, UnigramSampling
 from tfm.tokenizer.sentinels import sentinels_of
@@ -41,7 +41,7 @@ class Tokenizer:
         whole.no_padding()
         whole.no_truncation()  # a text is encoded as it is, and whole
         self._whole = whole
-        self._lead: tuple[int, ...] = ()  # the language's token, before each text that has pieces
+        self._lead: tuple[int, ...] = ()  # tokens of languages, before each text that has pieces
         self.vocab_size = len(vocabulary)
 
     @classmethod
@@ -106,18 +106,28 @@ class Tokenizer:
         return languages_of(self._whole)
 
     @cached_property
+    def names_texts(self) -> bool:
+        """Whether its languages are told of both texts: a source begins with the target's and its own."""
+        return names_texts(self._whole)
+
+    @cached_property
     def sentinels(self) -> tuple[int, ...]:
         """The ids of what stands for hidden spans, the first for the first of a text; none where it has none."""
         return sentinels_of(self._whole)
 
-    def towards(self, language: str) -> "Tokenizer":
+    def towards(self, language: str, source: str = "") -> "Tokenizer":
         """The same tokenizer for sources to be translated into a language: its token is before each text with pieces.
 
-        Raises KeyError where it does not have the language.
+        source: their own language, where it `names_texts`. Raises KeyError where it does not have a language.
         """
         other = copy.copy(self)
-        other._lead = (self.languages[language],)
+        other._lead = tuple(self.languages[each] for each in ((language, source) if self.names_texts else (language,)))
         return other
+
+    @property
+    def is_led(self) -> bool:
+        """Whether tokens of languages are before its texts."""
+        return bool(self._lead)
 
     def with_languages(self, *languages: str) -> "Tokenizer":
         """The same tokenizer with tokens of these languages, behind its pieces."""

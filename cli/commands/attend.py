@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tfm.cli.options import Device, Sets, To, part, refuse
+from tfm.cli.options import Device, From, Sets, To, part, refuse
 from tfm.pipeline.model_io.model_folder import model_folder
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ def attend(
         int | None, typer.Option("--beam", metavar="W", help="Beam width for the model's own translation.")
     ] = None,
     to: To = None,
+    source_language: From = None,
     device: Device = None,
     sets: Sets = None,
 ) -> None:
@@ -88,7 +89,7 @@ def attend(
 
     talk = reporter(tables_on_stdout=True)
     decoding = part(DecodingConfig, sets, {"decoding.beam": beam})
-    loaded = load_model(model_folder(model), device or "auto").towards(to)
+    loaded = load_model(model_folder(model), device or "auto").towards(to, source_language)
     read = None
     if sentence is not None and loaded.images is not None:
         read = attend_to_image(loaded, Path(sentence), target, decoding)

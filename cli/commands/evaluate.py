@@ -9,6 +9,7 @@ import typer
 from tfm.cli.options import (
     Device,
     Forced,
+    From,
     Out,
     Prefix,
     Prefixes,
@@ -73,6 +74,7 @@ def evaluate(
     prefix: Prefix = None,
     prefixes: Prefixes = None,
     to: To = None,
+    source_language: From = None,
     noise: Annotated[
         float | None,
         typer.Option(
@@ -118,7 +120,7 @@ def evaluate(
     """
     files = {"--model": model, "--source": source, "--hypotheses": hypotheses, "--reference": reference}
     search: dict[str, object] = {"--ensemble": ensemble, "--beam": beam, "--forced": forced, "--prefix": prefix}
-    search |= {"--prefixes": prefixes, "--to": to, "--noise": noise}
+    search |= {"--prefixes": prefixes, "--to": to, "--from": source_language, "--noise": noise}
     flags: dict[str, object] = {"evaluation.metrics": metric or None, "evaluation.lowercase": lowercase}
     flags |= {"evaluation.wordnet": None if wordnet is None else str(wordnet), "evaluation.stride": stride}
     scoring = {"--metric": metric, "--lowercase": lowercase, "--wordnet": wordnet, "--stride": stride, "--seed": seed}
@@ -137,12 +139,13 @@ def evaluate(
             **search,
             "--ensemble": None,
             "--to": None,
+            "--from": None,
             **scoring,
             "--set": sets,
         }
         option = "--choices" if contrast is None else "--contrast"
         refuse({**others, "--choices": choices and contrast}, f"not allowed with {option}, which compares given texts")
-        scores = _alternatives(choices, contrast, model, ensemble or [], device, to, out, as_json)
+        scores = _alternatives(choices, contrast, model, ensemble or [], device, (to, source_language), out, as_json)
     elif recipe is not None:
         refuse({**files, **search}, "not allowed with --recipe, which scores the recipe's translations")
         scores = _tests(recipe, sets, {**flags, "seed": seed, "training.device": device}, out, as_json)
@@ -156,7 +159,8 @@ def evaluate(
             if hypotheses is not None:
                 refuse({**search, "--ensemble": None}, "not allowed with --hypotheses, when nothing is translated")
             refuse({"--prefixes": prefix and prefixes}, "give either --prefix or --prefixes")
-            about |= {"prefix": prefix, "prefixes": prefixes, "forced": forced, "to": to, "noise": noise}
+            about |= {"prefix": prefix, "prefixes": prefixes, "forced": forced, "noise": noise}
+            about |= {"to": to, "source_language": source_language}
             translated = hypotheses, model, ensemble or [], source
             scores = _files(*translated, references, sets, flags, beam, as_json, about)
     if as_json:
@@ -244,7 +248,7 @@ def _alternatives(
     model: Path | None,
     ensemble: list[Path],
     device: Device,
-    to: str | None,
+    languages: tuple[str | None, str | None],
     out: Path | None,
     as_json: bool,
 ) -> dict[str, Any]:
@@ -263,7 +267,8 @@ def _alternatives(
         command=argv(),
         reporter=reporter(tables_on_stdout=not as_json),
         device=device or "auto",
-        to=to,
+        to=languages[0],
+        source_language=languages[1],
     )
 
 

@@ -1,5 +1,6 @@
 """`tfm preprocess`: corpora and a tokenizer to a dataset of encoded, bucketed examples."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +21,11 @@ def preprocess(
     tokenizer: Annotated[
         Path | None, typer.Option("--tokenizer", metavar="DIR", help="What `tfm tokenize` made, or a model.")
     ] = None,
+    source_language: Annotated[
+        str | None,
+        typer.Option("--from", metavar="LANGUAGE", help="The sources' language (eng), for several languages."),
+    ] = None,
+    to: Annotated[str | None, typer.Option("--to", metavar="LANGUAGE", help="The targets' language (deu).")] = None,
     batch_tokens: Annotated[
         int | None,
         typer.Option("--batch-tokens", metavar="N", help="Maximum padded tokens of a batch, on its larger side."),
@@ -40,16 +46,18 @@ def preprocess(
 
     Missing validation and test data are split off the training corpus at random: 80/10/10.
     """
+    languages = {"source_language": source_language, "target_language": to}
     flags = {
-        "data.train": [_files(train)] if train else None,
-        "data.valid": _files(valid) if valid else None,
-        "data.tests": {"test": _files(test)} if test else None,
+        "data.train": [_files(train, languages)] if train else None,
+        "data.valid": _files(valid, languages) if valid else None,
+        "data.tests": {"test": _files(test, languages)} if test else None,
         "data.batch_tokens": batch_tokens,
         "data.limits.max_length": max_length,
         "data.limits.max_ratio": max_ratio,
     }
     if recipe is not None:
-        own = {"--train": train, "--valid": valid, "--test": test, "--tokenizer": tokenizer}
+        own: dict[str, object] = {"--train": train, "--valid": valid, "--test": test, "--tokenizer": tokenizer}
+        own |= {"--from": source_language, "--to": to}
         refuse(own, "not allowed with --recipe, which names it")
         stage_of_recipe("preprocess", recipe, sets, flags, out)
         return
@@ -63,5 +71,6 @@ def preprocess(
     preprocess_stage(config, tokenizer_folder, folder, command=argv(), reporter=reporter())
 
 
-def _files(pair: Pair) -> dict[str, str]:
-    return {"format": "text", "source": str(pair[0]), "target": str(pair[1])}
+def _files(pair: Pair, languages: Mapping[str, str | None]) -> dict[str, str]:
+    said = {key: code for key, code in languages.items() if code is not None}
+    return {"format": "text", "source": str(pair[0]), "target": str(pair[1]), **said}

@@ -21,6 +21,7 @@ from tfm.cli.options import (
     DrawSeed,
     Forbidden,
     Forced,
+    From,
     NoRepeat,
     Out,
     Prefix,
@@ -108,6 +109,7 @@ def translate(
     prefix: Prefix = None,
     prefixes: Prefixes = None,
     to: To = None,
+    source_language: From = None,
     jsonl: Annotated[
         bool, typer.Option("--jsonl", help="Print one JSON object per line: source, translations, scores.")
     ] = False,
@@ -146,7 +148,7 @@ def translate(
             "--prefixes": prefixes,
             "--forced": forced,
         }
-        alone["--to"] = to
+        alone |= {"--to": to, "--from": source_language}
         refuse(
             {**alone, "--step": step, "--jsonl": jsonl},
             "not allowed with --recipe, which sets the model and the test sets",
@@ -165,9 +167,9 @@ def translate(
         )
     models = [] if step is not None else [model_folder(each) for each in (first, *(ensemble or ()))]
     load = (
-        partial(_models, models, device or "auto", to)
+        partial(_models, models, device or "auto", to, source_language)
         if step is None
-        else partial(_checkpoint, first, step, device or "auto", to)
+        else partial(_checkpoint, first, step, device or "auto", to, source_language)
     )
     if out is not None:
         refuse({"--jsonl": jsonl}, "not needed with --out, which writes text and JSON")
@@ -185,7 +187,7 @@ def translate(
         if out is None:
             _to_stdout(load, text, decoding, _starts(prefix, prefixes), _lines_of(forced), jsonl)
             return
-        _into_folder(models, text, decoding, (prefixes, forced), out, device or "auto", to)
+        _into_folder(models, text, decoding, (prefixes, forced), out, device or "auto", (to, source_language))
 
 
 # What is probably a file name; a text has spaces, or characters or punctuation that file names seldom have.
@@ -206,18 +208,19 @@ def _text(file: Path | None, model: Path, held: ExitStack) -> Path:
     return text
 
 
-def _models(folders: list[Path], device: DeviceName, to: str | None) -> "LoadedModel":
+def _models(folders: list[Path], device: DeviceName, to: str | None, source_language: str | None) -> "LoadedModel":
     from tfm.pipeline.model_io.ensemble import load_ensemble
 
-    return load_ensemble(folders, device).towards(to)
+    return load_ensemble(folders, device).towards(to, source_language)
 
 
-def _checkpoint(run: Path, step: str, device: DeviceName, to: str | None) -> "LoadedModel":
+def _checkpoint(run: Path, step: str, device: DeviceName, to: str | None, source_language: str | None) -> "LoadedModel":
     from tfm.pipeline.training.checkpoints.unfinished_model import LAST, load_checkpoint
 
     if step != LAST and not step.isdecimal():
         raise typer.BadParameter("give a step number, or last", param_hint="--step")
-    return load_checkpoint(run, None if step == LAST else int(step), device).towards(to)
+    loaded = load_checkpoint(run, None if step == LAST else int(step), device)
+    return loaded.towards(to, source_language)
 
 
 def _into_folder(
@@ -227,7 +230,7 @@ def _into_folder(
     beside: tuple[Path | None, Path | None],
     out: Path,
     device: DeviceName,
-    to: str | None,
+    languages: tuple[str | None, str | None],
 ) -> None:
     """Translate one text into an artifact; beside: the files of prefixes and of forced words."""
     from tfm.cli.console import reporter
@@ -249,7 +252,8 @@ def _into_folder(
             ensemble=models[1:],
             prefixes=beside[0],
             forced=beside[1],
-            to=to,
+            to=languages[0],
+            source_language=languages[1],
         )
 
 

@@ -7,6 +7,7 @@ the values.
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -14,6 +15,39 @@ from torch import Tensor, nn
 
 from tfm.model.attention.relative_positions import Alibi, AttentionPositions, Rotary, Shaw, TransformerXL
 from tfm.model.config_tables import RotaryConfig
+
+
+def sinusoids(dim: int, max_length: int) -> Tensor:
+    """The table of sines and cosines (max_length, D), float64   (Vaswani et al. 2017, sec. 3.5).
+
+    PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(the same)
+    """
+    table = torch.empty(max_length, dim, dtype=torch.float64)
+    if table.is_meta:  # only its shape is asked for; to compute there would load a second of modules
+        return table
+    angle = torch.arange(max_length, dtype=torch.float64)[:, None] * torch.exp(
+        torch.arange(0, dim, 2, dtype=torch.float64) * (-math.log(10_000.0) / dim)
+    )
+    table[:, 0::2] = angle.sin()
+    table[:, 1::2] = angle.cos()[:, : dim // 2]
+    return table
+
+
+def fairseq_sinusoids(dim: int, max_length: int) -> Tensor:
+    """The same as fairseq has it, for M2M100: frequencies that end at 1/10000, positions counted from 2.
+
+        PE(pos, 2i) = sin((pos + 2) / 10000^(i/(h - 1))), PE(pos, 2i+1) = cos(the same), h = floor(D/2)
+
+    An odd D has a last component of 0; it is at least 4.
+    """
+    half = dim // 2
+    table = torch.zeros(max_length, dim, dtype=torch.float64)
+    if table.is_meta:
+        return table
+    rates = torch.exp(torch.arange(half, dtype=torch.float64) * (-math.log(10_000.0) / (half - 1)))
+    angle = torch.arange(2, max_length + 2, dtype=torch.float64)[:, None] * rates
+    table[:, 0 : 2 * half : 2], table[:, 1 : 2 * half : 2] = angle.sin(), angle.cos()
+    return table
 
 
 class NoInput(nn.Module):
@@ -27,13 +61,13 @@ class NoInput(nn.Module):
 
 
 class Sinusoidal(nn.Module):
-    """PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(the same)   (Vaswani et al. 2017, sec. 3.5)."""
+    """Adds a row of a table of sines and cosines; table_of: (dim, max_length) -> the table."""
 
     table: Tensor
 
-    def __init__(self, dim: int, max_length: int) -> None:
+    def __init__(self, dim: int, max_length: int, table_of: Callable[[int, int], Tensor] = sinusoids) -> None:
         super().__init__()
-        self.register_buffer("table", sinusoids(dim, max_length).float(), persistent=False)
+        self.register_buffer("table", table_of(dim, max_length).float(), persistent=False)
 
     def forward(self, rows: Tensor, positions: Tensor) -> Tensor:
         """(N, D), (N,) -> (N, D)."""
@@ -71,19 +105,6 @@ class Concatenated(nn.Module):
         return torch.cat([rows, self.scheme(nothing, positions)], dim=1)
 
 
-def sinusoids(dim: int, max_length: int) -> Tensor:
-    """The table of sines and cosines (max_length, D), float64."""
-    table = torch.empty(max_length, dim, dtype=torch.float64)
-    if table.is_meta:  # only its shape is asked for; to compute there would load a second of modules
-        return table
-    angle = torch.arange(max_length, dtype=torch.float64)[:, None] * torch.exp(
-        torch.arange(0, dim, 2, dtype=torch.float64) * (-math.log(10_000.0) / dim)
-    )
-    table[:, 0::2] = angle.sin()
-    table[:, 1::2] = angle.cos()[:, : dim // 2]
-    return table
-
-
 class Scheme(NamedTuple):
     """One position scheme: a module for the input (dim, max_length), one for attention (heads, key_dim, value_dim,
     what [model.rotary] says)."""
@@ -99,6 +120,7 @@ def _neutral(heads: int, key_dim: int, value_dim: int, rotary: RotaryConfig) -> 
 POSITIONS: dict[str, Scheme] = {
     "none": Scheme(NoInput, _neutral),
     "sinusoidal": Scheme(Sinusoidal, _neutral),
+    "fairseq": Scheme(partial(Sinusoidal, table_of=fairseq_sinusoids), _neutral),
     "learned": Scheme(Learned, _neutral),
     "rotary": Scheme(NoInput, Rotary),
     "alibi": Scheme(NoInput, Alibi),

@@ -46,6 +46,18 @@ def head_transform_of_masked_models(config: ModelFields) -> str | None:
     return None
 
 
+def languages_of_a_translation(config: ModelFields) -> str | None:
+    if config.languages == "source":
+        return None
+    if (config.architecture, config.task) != ("transformer", "translation"):
+        of = f'architecture = "{config.architecture}" with task = "{config.task}"'
+    elif config.vision is not None or config.canine is not None:
+        of = "model.vision" if config.vision is not None else "model.canine"
+    else:
+        return None
+    return f'languages = "{config.languages}" is of an encoder and a decoder that translate text, not of {of}'
+
+
 # Recurrent models
 
 

@@ -3,7 +3,7 @@
 from tfm.model.config_fields import ModelFields
 from tfm.model.config_tables import RotaryConfig
 
-OF_INPUT = ("sinusoidal", "learned")
+OF_INPUT = ("sinusoidal", "fairseq", "learned")
 """Positions that are a vector, joined to the embedding."""
 SCORES_OF = {"rotary": ("scaled_dot", "dot"), "shaw": ("scaled_dot",), "transformer_xl": ("scaled_dot",)}
 """The scores that some positions are part of; others go with all scores."""
@@ -39,7 +39,7 @@ def rotary_table(config: ModelFields) -> str | None:
 def concatenated_positions(config: ModelFields) -> str | None:
     if config.positions_join == "concatenate" and config.positions not in OF_INPUT:
         return (
-            f'positions_join = "concatenate" needs a vector for each position: positions = "sinusoidal" or '
+            f'positions_join = "concatenate" needs a vector for each position: positions = "sinusoidal", "fairseq" or '
             f'"learned", not "{config.positions}"'
         )
     return None
@@ -55,11 +55,25 @@ def rows_of_two_halves(config: ModelFields) -> str | None:
     return None
 
 
+def frequencies_of_fairseq(config: ModelFields) -> str | None:
+    sides = {"decoder_only": ("decoder",), "encoder_only": ("encoder",)}.get(
+        config.architecture, ("encoder", "decoder")
+    )
+    least = 8 if config.positions_join == "concatenate" else 4
+    for side in sides:
+        dim = getattr(config, side).dim
+        if config.positions == "fairseq" and dim < least and not (side == "encoder" and config.vision is not None):
+            return (
+                f'positions = "fairseq" divides by the number of its frequencies less 1: {side}.dim = {least} or more'
+            )
+    return None
+
+
 def positions_of_self_attention(config: ModelFields) -> str | None:
     if config.mixing != "attention" and config.positions not in ("none", *OF_INPUT):
         return (
             f'positions = "{config.positions}" is part of self-attention, in whose place mixing = "{config.mixing}" '
-            'stands: choose "none", "sinusoidal" or "learned"'
+            'stands: choose "none", "sinusoidal", "fairseq" or "learned"'
         )
     return None
 

@@ -24,6 +24,9 @@ class EncoderDecoder(nn.Module):
     `output` is the output layer (E -> V, no bias). `noise` fixes every dropout draw.
     """
 
+    lead_length = 1
+    """How many tokens the decoder reads before those of the target: the begin token."""
+
     def __init__(
         self,
         *,

@@ -87,16 +87,24 @@ class Model:
         return f"<tfm.Model {self.folder}: {self.task}, {self._loaded.config.architecture}, {size:,} parameters>"
 
     def translate(
-        self, texts: str | Iterable[str], *, beam: int = 5, to: str | None = None, **decoding: Unpack[Decoding]
+        self,
+        texts: str | Iterable[str],
+        *,
+        beam: int = 5,
+        to: str | None = None,
+        source_language: str | None = None,
+        **decoding: Unpack[Decoding],
     ) -> list[str]:
         """The translation of each text, as `tfm translate` finds it; one text given alone is a list of one.
 
         Of a model that reads images the texts are names of image files, and a translation is a caption.
-        to: the language, of a model of several. decoding: the other settings of `[decoding]`, by name. An empty text
-        has an empty translation; one longer than the model reads is cut, which is reported. Raises RecipeError for
-        settings that do not fit.
+        to: the language, of a model of several; source_language: that of the texts, for a model that is told it. Codes
+        are the model's own (deu_Latn), or those of ISO 639-3 (deu). decoding: the other settings of `[decoding]`, by
+        name. An empty text has an empty translation; one longer than the model reads is cut, which is reported. Raises
+        RecipeError for settings that do not fit.
         """
-        return [found[0].text for found in self.translations(texts, beam=beam, to=to, **decoding)]
+        found = self.translations(texts, beam=beam, to=to, source_language=source_language, **decoding)
+        return [each[0].text for each in found]
 
     def translations(
         self,
@@ -104,6 +112,7 @@ class Model:
         *,
         beam: int = 5,
         to: str | None = None,
+        source_language: str | None = None,
         prefixes: Sequence[str] | None = None,
         forced_in_each: Sequence[Sequence[str]] | None = None,
         **decoding: Unpack[Decoding],
@@ -117,7 +126,7 @@ class Model:
         config, forced = decoding_config(beam, decoding), None
         if forced_in_each is not None:
             forced = ["\t".join(each) for each in forced_in_each]
-        return self._hypotheses(self._loaded.towards(to), texts, config, prefixes, forced)
+        return self._hypotheses(self._loaded.towards(to, source_language), texts, config, prefixes, forced)
 
     def classify(self, texts: str | Iterable[str]) -> list[str]:
         """The likeliest label of each text, or image file; "" for an empty one."""
@@ -174,6 +183,7 @@ class Model:
         targets: str | Iterable[str] | None = None,
         *,
         to: str | None = None,
+        source_language: str | None = None,
         stride: int | None = None,
     ) -> TextScores:
         """How probable the model finds each target after its source or, of a language model, each source.
@@ -195,7 +205,8 @@ class Model:
         if len(lines) != len(others):
             raise DataError(f"score: {len(lines)} sources and {len(others)} targets: give one target for each source")
         with ONE_AT_A_TIME:
-            return TextScores.of(*perplexity(self._loaded.towards(to), lines, [others], reporter=reporter))
+            loaded = self._loaded.towards(to, source_language)
+            return TextScores.of(*perplexity(loaded, lines, [others], reporter=reporter))
 
     def embed(self, words: str | Iterable[str], *, side: Side = "target") -> NDArray[np.float32]:
         """The vectors (n, E) of words, from the model's embedding, as `tfm embed` writes them.
@@ -211,13 +222,21 @@ class Model:
         known = self._words(side)
         return known.nearest(known[word], count, beside=(word,))
 
-    def attend(self, source: str, target: str | None = None, *, beam: int = 5, to: str | None = None) -> Attention:
+    def attend(
+        self,
+        source: str,
+        target: str | None = None,
+        *,
+        beam: int = 5,
+        to: str | None = None,
+        source_language: str | None = None,
+    ) -> Attention:
         """What every layer and head attends to when the model reads a text, or the image in a file.
 
         target: what a model that translates is made to say; by default its own translation.
         """
         self._require("attend")
-        loaded, config = self._loaded.towards(to), decoding_config(beam, {})
+        loaded, config = self._loaded.towards(to, source_language), decoding_config(beam, {})
         with ONE_AT_A_TIME:
             if loaded.images is not None:
                 found = attend_to_image(loaded, Path(source), target, config)

@@ -15,6 +15,7 @@ from tfm.data.errors import DataError
 from tfm.data.images.row_images import RowImages
 from tfm.model.config import Architecture
 from tfm.model.layout import Layout
+from tfm.model.transformer.told_languages import ToldLanguages
 from tfm.pipeline.attention_page.attended import KINDS, Attention, Axes, Kind, Reading, Token
 from tfm.pipeline.attention_page.recorder import attentions, recording
 from tfm.pipeline.config import DecodingConfig
@@ -134,15 +135,24 @@ def _read_pair(loaded: LoadedModel, source: Sequence[int], target: Sequence[int]
     """An encoder-decoder: a row of its decoder reads a token of the target and says the next one."""
     assert target is not None
     _run_pair(loaded, source, target)
-    read = _of_source(loaded, [*source, EOS_ID])
-    return {"encoder": Axes(read, read, _notes("", read)), **while_saying(loaded, target, read)}
+    read, lead = _of_source(loaded, [*source, EOS_ID]), [BOS_ID]
+    if isinstance(loaded.model, ToldLanguages):
+        numbers = torch.arange(len(read))
+        told = loaded.model.told(numbers, Layout.of(torch.tensor([len(read)])))
+        read, lead = tuple(read[each] for each in told.source), [[*source, EOS_ID][each] for each in told.lead[0]]
+    return {"encoder": Axes(read, read, _notes("", read)), **while_saying(loaded, target, read, lead=lead)}
 
 
 def while_saying(
-    loaded: LoadedModel, target: Sequence[int], read: tuple[Token, ...], *, an_image: bool = False
+    loaded: LoadedModel,
+    target: Sequence[int],
+    read: tuple[Token, ...],
+    *,
+    lead: Sequence[int] = (BOS_ID,),
+    an_image: bool = False,
 ) -> dict[Kind, Axes]:
-    """The axes of a decoder that says a target of what was read."""
-    heard, said = _of_target(loaded, [BOS_ID, *target]), _of_target(loaded, [*target, EOS_ID])
+    """The axes of a decoder that says a target of what was read. lead: what it reads before the target."""
+    heard, said = _of_target(loaded, [*lead, *target]), _of_target(loaded, [*lead[1:], *target, EOS_ID])
     return {
         "decoder": Axes(heard, heard, _notes("then says", said)),
         "cross": Axes(said, read, _notes("said after", heard), ("keys",) if an_image else ()),

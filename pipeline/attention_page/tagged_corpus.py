@@ -76,7 +76,15 @@ def _governors(ids: Sequence[str], heads: Sequence[str], text: str, file: Path) 
 def encode_with_words(
     tokenizer: Tokenizer, sentences: Sequence[Sentence]
 ) -> Iterator[tuple[list[int], list[int] | None]]:
-    """The ids of each sentence and, of a tagged one, the word, from 0, that each piece is of."""
+    """The ids of each sentence and, of a tagged one, the word, from 0, that each piece is of.
+
+    Raises DataError where sentences are tagged, and begin with languages, which are no words.
+    """
+    if tokenizer.is_led and any(each.tags for each in sentences):
+        raise DataError(
+            "has tags of words, and the sources of a model of several languages begin with tokens that are no words: "
+            "give the sentences as a text file, without tags"
+        )
     words = iter(tokenizer.encode_words([each.text for each in sentences if each.tags]))
     texts = iter(tokenizer.encode_batch([each.text for each in sentences if not each.tags]))
     for sentence in sentences:

@@ -133,7 +133,7 @@ def not_written(config: ModelConfig) -> str | None:
         return f'normalization = "{config.normalization}"'
     if config.activation not in ACTIVATIONS:
         return f'the activation "{config.activation}"'
-    if config.positions not in ("none", "sinusoidal", "learned"):
+    if config.positions not in ("none", "sinusoidal", "fairseq", "learned"):
         return f'positions = "{config.positions}"'
     if config.positions_join != "add":
         return f'positions_join = "{config.positions_join}"'

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from tfm.data.artifact_tokenizers import load_pair
+from tfm.data.dataset.directions import Direction
 from tfm.data.errors import DataError
 from tfm.data.images.preparation import IMAGES_FILE, Preparation, read_preparation
 from tfm.data.json_documents import read_json
@@ -22,6 +23,7 @@ from tfm.model.config import ModelConfig
 from tfm.model.vision.image_shape import ImageShape
 from tfm.pipeline.artifacts.manifest import Input, Manifest, read_artifact
 from tfm.pipeline.model_io.adapter import with_adapter_in
+from tfm.pipeline.model_io.asked_languages import asked_for
 from tfm.pipeline.runtime.devices import resolve_device
 from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
 
@@ -57,23 +59,20 @@ class LoadedModel:
             raise DataError("reads text, not images: give it a text", file=self.folder)
         return self.images
 
-    def towards(self, language: str | None) -> "LoadedModel":
-        """The model that translates into a language: its sources begin with the language's token.
+    def towards(self, to: str | None, source_language: str | None = None) -> "LoadedModel":
+        """The model that translates into a language: its sources begin with the tokens of languages that it knows.
 
-        Raises DataError where it has other languages, or none and one is given; or where it has some and none is given.
+        source_language: that of the sources, for a model that is told it. A code is the model's own (deu_Latn), or that
+        of ISO 639-3 (deu) where it means one of its languages. Raises DataError where it has other languages, or none
+        and one is given; or where one is not given that it has to be told.
         """
-        known = list(self.source_tokenizer.languages)
-        if language is None and not known:
-            return self
-        if language in known:
-            return replace(self, source_tokenizer=self.source_tokenizer.towards(str(language)))
-        if not known:
-            problem = f"was not trained with languages, so it cannot be asked for {language}: omit --to"
-        elif language is None:
-            problem = f"translates into several languages: say which, --to {' or '.join(known)}"
-        else:
-            problem = f"does not translate into {language}; it translates into {', '.join(known)}"
-        raise DataError(problem, file=self.folder)
+        asked = asked_for(self.source_tokenizer, self.config.languages, to, source_language, self.folder)
+        return replace(self, source_tokenizer=asked)
+
+    def along(self, direction: Direction) -> "LoadedModel":
+        """The model that translates what a dataset says the languages of. Raises DataError as `towards`."""
+        own = direction.source if self.source_tokenizer.names_texts else None
+        return self.towards(direction.target, own)
 
 
 def save_model(folder: Path, config: ModelConfig, weights: dict[str, Tensor], tokenizer_folder: Path) -> None:

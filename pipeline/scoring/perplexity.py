@@ -90,7 +90,7 @@ def _source_ids(loaded: LoadedModel, sources: Sequence[str], directions: Sequenc
     return [
         ids
         for each in directions
-        for ids in loaded.towards(each.target).source_tokenizer.encode_batch(list(islice(rest, each.rows)))
+        for ids in loaded.along(each).source_tokenizer.encode_batch(list(islice(rest, each.rows)))
     ]
 
 

@@ -38,6 +38,7 @@ def evaluate_alternatives(
     reporter: Reporter,
     device: Device = "auto",
     to: str | None = None,
+    source_language: str | None = None,
 ) -> dict[str, Any]:
     """How often `model`, or its ensemble with others, finds the right text the likeliest, for the items of a file.
 
@@ -51,7 +52,7 @@ def evaluate_alternatives(
     looker = looker_of_models(models, "files")
 
     def work() -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        found, lines = _scored(kind, sets, [model, *ensemble], device, to, reporter)
+        found, lines = _scored(kind, sets, [model, *ensemble], device, (to, source_language), reporter)
         if looker is not None:
             enter(looker.root, [looker.look(each.name, _texts(each, kind)) for each in sets], reporter)
         return found, lines
@@ -114,7 +115,7 @@ def _scored(
     sets: Sequence[AlternativeSet],
     models: Sequence[Path],
     device: Device,
-    to: str | None,
+    languages: tuple[str | None, str | None],
     reporter: Reporter,
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """The scores of some sets as JSON has them, and every item with its figures."""
@@ -122,7 +123,7 @@ def _scored(
     from tfm.pipeline.model_io.ensemble import load_ensemble
     from tfm.pipeline.scoring.alternatives import score_alternatives
 
-    loaded = load_ensemble(models, device).towards(to)
+    loaded = load_ensemble(models, device).towards(*languages)
     found, lines = [], []
     for each in sets:
         scored, told = score_alternatives(loaded, each, kind, reporter)

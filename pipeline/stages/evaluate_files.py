@@ -45,15 +45,17 @@ def evaluate_files(
     reporter: Reporter,
     device: Device = "auto",
     to: str | None = None,
+    source_language: str | None = None,
     noise: float | None = None,
 ) -> dict[str, Any]:
     """Scores the hypotheses in a file, or those that `model` gives for `source`, against one or more references.
 
     Perplexity needs both `model` and `source`. `ensemble`, `prefixes` and `forced` are those of `tfm translate`, and
-    `prefix` is one for all lines; `to` is the language, of a model of several. With `out`, an artifact is published
-    there, with the hypotheses if the model made them. `noise`: the share of the source's characters that is mistyped
-    before the model reads it (`data.typing_errors`), drawn by `seed`; each score's signature says so. Returns the
-    content of scores.json. Raises DataError where line counts differ, RecipeError where nothing gives hypotheses.
+    `prefix` is one for all lines; `to` is the language, of a model of several, `source_language` that of the source,
+    for one that is told it. With `out`, an artifact is published there, with the hypotheses if the model made them.
+    `noise`: the share of the source's characters that is mistyped before the model reads it (`data.typing_errors`),
+    drawn by `seed`; each score's signature says so. Returns the content of scores.json. Raises DataError where line
+    counts differ, RecipeError where nothing gives hypotheses.
     """
     if not references:
         raise RecipeError("there is no reference: give --reference FILE")
@@ -77,7 +79,9 @@ def evaluate_files(
 
     def work(folder: Path | None) -> list[Evaluation]:
         # without a source the model has nothing to do
-        loaded = None if model is None or source is None else _load(model, ensemble, device).towards(to)
+        loaded = None
+        if model is not None and source is not None:
+            loaded = _load(model, ensemble, device).towards(to, source_language)
         if loaded is not None:
             loaded.check_reads_text("`tfm translate MODEL IMAGES --out DIR` writes captions, which --hypotheses scores")
         if loaded is not None and hypotheses is None:
@@ -108,7 +112,7 @@ def evaluate_files(
     inputs = {name: Input.of_file(file) for name, file in files.items() if file is not None}
     inputs |= {f"model {number}" if number > 1 else "model": each.as_input() for number, each in enumerate(members, 1)}
     inputs |= metric_inputs(config)
-    given: dict[str, Any] = {"prefix": prefix, "to": to, "noise": noise}
+    given: dict[str, Any] = {"prefix": prefix, "to": to, "from": source_language, "noise": noise}
     given |= {"decoding": decoding.model_dump(mode="json") if hypotheses is None else None}
     resolved = resolved_config(config) | {name: value for name, value in given.items() if value is not None}
     todo = Plan(stage="evaluate", folder=out, config=resolved, inputs=inputs, seed=seed)

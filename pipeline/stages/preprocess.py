@@ -34,6 +34,7 @@ from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish, read
 from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.progress import Bar, Reporter
+from tfm.tokenizer.languages import resolved
 from tfm.tokenizer.special import token_of
 from tfm.tokenizer.tokenizer import Tokenizer, save_pair
 
@@ -195,14 +196,19 @@ def _chunks(
 
 
 def _towards(corpus: Corpus, source: Tokenizer) -> Tokenizer:
-    """What encodes the sources of a corpus: with the token of its target's language before each, if it has one."""
+    """What encodes the sources of a corpus: with the tokens of its languages before each, if it has any."""
     if corpus.languages is None:
         return source
-    language = corpus.languages[1]
-    if language not in source.languages:
-        problem = f"the tokenizer has no token {token_of(language)}: make one with a recipe that has this language"
-        raise DataError(problem, file=describe(corpus))
-    return source.towards(language)
+    own, target = corpus.languages
+    codes = [resolved(each, source.languages) for each in ((target, own) if source.names_texts else (target,))]
+    for asked, found in zip((target, own), codes, strict=False):
+        if len(found) > 1:
+            problem = f"the tokenizer has {len(found)} languages {asked}: say which, {' or '.join(found)}"
+            raise DataError(problem, file=describe(corpus))
+        if not found:
+            problem = f"the tokenizer has no token {token_of(asked)}: make one with a recipe that has this language"
+            raise DataError(problem, file=describe(corpus))
+    return source.towards(*(code for (code,) in codes))
 
 
 def _directions(counts: Mapping[str, SplitCount]) -> Directions:

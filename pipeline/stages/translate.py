@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice, tee
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -62,6 +62,7 @@ def plan_file(
     forced: Path | None = None,
     ensemble: Sequence[Path] = (),
     to: str | None = None,
+    source_language: str | None = None,
 ) -> Plan:
     """What `translate_file` will make, from what."""
     inputs = {"model": Input.of_artifact(model, "train"), "source": Input.of_file(source)}
@@ -70,7 +71,8 @@ def plan_file(
         if file is not None:
             inputs[name] = Input.of_file(file)
     made = _plan(inputs, config, out, seed)
-    return made if to is None else replace(made, config={**made.config, "to": to})
+    asked = {"to": to, "from": source_language}
+    return replace(made, config={**made.config, **{name: code for name, code in asked.items() if code is not None}})
 
 
 def _plan(inputs: dict[str, Input], config: DecodingConfig, out: Path, seed: int) -> Plan:
@@ -138,7 +140,7 @@ def _directed(
         yield from translate(loaded.towards(None), sources)
     sources = iter(sources)
     for each in directions:
-        yield from translate(loaded.towards(each.target), islice(sources, each.rows))
+        yield from translate(loaded.along(each), islice(sources, each.rows))
 
 
 def translate_file(
@@ -155,6 +157,7 @@ def translate_file(
     forced: Path | None = None,
     ensemble: Sequence[Path] = (),
     to: str | None = None,
+    source_language: str | None = None,
 ) -> None:
     """Translates a text file into `out`: hypotheses.txt, hypotheses.jsonl with scores, and source.txt.
 
@@ -162,13 +165,14 @@ def translate_file(
     tabs, what must come up in it. `ensemble`: models that translate together with the first. `to`: the language, of a
     model of several.
     """
-    todo = plan_file(model, source, config, out, seed=seed, prefixes=prefixes, forced=forced, ensemble=ensemble, to=to)
+    beside: dict[str, Any] = {"prefixes": prefixes, "forced": forced, "ensemble": ensemble}
+    todo = plan_file(model, source, config, out, seed=seed, **beside, to=to, source_language=source_language)
     if is_fresh(todo, reporter):
         return
     from tfm.pipeline.model_io.ensemble import load_ensemble
 
     with publish(todo, command=command) as draft:
-        loaded = load_ensemble([model, *ensemble], device).towards(to)
+        loaded = load_ensemble([model, *ensemble], device).towards(to, source_language)
         starts, words = (None if file is None else open_lines(file) for file in (prefixes, forced))
         with reporter.bar("translating", None, "sentences") as bar:
             found = partial(

@@ -1,6 +1,7 @@
 """Checks for errors of a training before its first step."""
 
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 from tfm.model.config import ONE_STACK, ModelConfig, VisionConfig
@@ -79,6 +80,25 @@ def check_characters(model: ModelConfig, source: Tokenizer, target: Tokenizer, *
         raise RecipeError('model.canine reads characters: make the dataset with tokenizer.kind = "codepoint"')
     if model.canine is not None and flat:
         raise RecipeError('training.layout = "flat": the shorter sequences of model.canine have no one length')
+
+
+def check_languages(model: ModelConfig, source: Tokenizer, directions: Iterable[object], *, flat: bool) -> None:
+    """Raise RecipeError where a model is told languages, and the sources of a dataset do not begin with them.
+
+    directions: of each split, what is said of its languages.
+    """
+    if model.languages == "source":
+        return
+    told = f'model.languages = "{model.languages}"'
+    if flat:
+        raise RecipeError(f'training.layout = "flat": {told} moves tokens, and filler has no language')
+    if not source.names_texts:
+        raise RecipeError(
+            f"{told} needs a tokenizer with tokens for the languages of texts, such as deu_Latn: that of a model which "
+            "`tfm import` took over"
+        )
+    if not all(directions):
+        raise RecipeError(f"{told}: say which languages each corpus has, by source_language and target_language")
 
 
 def check_room(folder: Path, num_parameters: int, keep: KeepConfig, *, ema: bool) -> None:

@@ -30,6 +30,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "pre-norm": {},
     "post-norm, GELU": {"norm": "post", "activation": "gelu"},
     "learned positions, tanh, untied": {"positions": "learned", "activation": "tanh", "tie": "none"},
+    "positions of fairseq": {"positions": "fairseq", "tie": "none"},
     "no positions, unscaled": {"positions": "none", "scale_embedding": False},
     "normed embeddings, post-norm": {"embedding_norm": True, "norm": "post"},
     "stacks of two shapes": {

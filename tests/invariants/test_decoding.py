@@ -143,6 +143,8 @@ MODELS = {
     "post-norm": lambda: transformer(norm="post"),
     "decoder-only": decoder_only,
     "recurrent": recurrent,
+    "told languages": lambda: network(languages="m2m100", positions="fairseq"),
+    "told languages otherwise": lambda: network(languages="mbart", positions="learned", embedding_norm=True),
     "ensemble": lambda: Ensemble([transformer(1), transformer(2, width=24)]),
     "mixed ensemble": lambda: Ensemble([HashModel(sharpness=3), transformer(3)]),
 }

@@ -23,6 +23,7 @@ from tfm.pipeline.training.checks import (
     check_adaptive,
     check_batch_norm,
     check_characters,
+    check_languages,
     check_lora,
     check_one_vocabulary,
     check_room,
@@ -49,7 +50,9 @@ def check(session: Session, about: TaskContext) -> None:
     check_batch_norm(session.model.normalization, session.config, session.world.size)
     check_adaptive(session.model.has_tails, session.config)
     check_one_vocabulary(session.model, shared=numbered_alike(about.source, about.target))
-    check_characters(session.model, about.source, about.target, flat=session.config.layout == "flat")
+    flat, directions = session.config.layout == "flat", session.data.directions
+    check_characters(session.model, about.source, about.target, flat=flat)
+    check_languages(session.model, about.source, [directions.get(each) for each in ("train", "valid")], flat=flat)
 
 
 def initial_state(session: Session, settings: Settings, about: TaskContext) -> TrainState:

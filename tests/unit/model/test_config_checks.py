@@ -23,6 +23,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         'model.span_corruption is for task = "span_corruption", not "translation"',
     ),
     "block_of_language_models": ({"block": 9}, 'block is for task = "language_model"'),
+    "languages_of_a_translation": (
+        {**SPELLS, "languages": "mbart"},
+        'languages = "mbart" is of an encoder and a decoder that translate text, not of model.canine',
+    ),
     "block_within_max_length": (
         {"architecture": "decoder_only", "task": "language_model", "block": 9, "max_length": 8},
         "block (9) exceeds max_length (8)",
@@ -84,6 +88,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "concatenated_positions": (
         {"positions": "alibi", "positions_join": "concatenate"},
         "needs a vector for each position",
+    ),
+    "frequencies_of_fairseq": (
+        {"positions": "fairseq", "decoder": {"dim": 3, "heads": 1}, "tie": "none"},
+        "divides by the number of its frequencies less 1: decoder.dim = 4 or more",
     ),
     "rows_of_two_halves": (
         {"mixing": "recurrent", "encoder": NARROW, "decoder": NARROW},

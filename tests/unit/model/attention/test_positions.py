@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from tfm.model.attention.positions import JOINS, POSITIONS, NoInput, sinusoids
+from tfm.model.attention.positions import JOINS, POSITIONS, NoInput, fairseq_sinusoids, sinusoids
 from tfm.model.build import build
 from tfm.model.config import ModelConfig, StackConfig
 
@@ -23,6 +23,18 @@ def test_odd_widths_have_one_sine_more() -> None:
     assert sinusoids(5, 4).shape == (4, 5)
     want = (torch.arange(4, dtype=torch.float64) / 10_000 ** (4 / 5)).sin()
     torch.testing.assert_close(sinusoids(5, 4)[:, 4], want, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("dim", [10, 11])
+def test_those_of_fairseq_are_its_equation(dim: int) -> None:
+    table = fairseq_sinusoids(dim, 50)
+    assert table.shape == (50, dim)
+    assert not table[:, 10:].any()
+    for position in (0, 1, 7, 49):
+        for i in range(5):
+            angle = (position + 2) / 10_000 ** (i / 4)
+            assert math.isclose(table[position, 2 * i], math.sin(angle), abs_tol=1e-12)
+            assert math.isclose(table[position, 2 * i + 1], math.cos(angle), abs_tol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["sinusoidal", "learned"])

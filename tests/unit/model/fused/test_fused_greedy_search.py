@@ -99,6 +99,7 @@ def check(model: EncoderDecoder, shortest: int = 0, longest: int = 20) -> None:
     [
         *({"norm": norm, "positions": each} for norm in ("pre", "post") for each in ("none", "sinusoidal", "learned")),
         {"tie": "none"},
+        {"positions": "fairseq"},
         {"tie": "output", "scale_embedding": False},
         {"encoder": LESS},
         {"decoder": LESS, "norm": "post"},

@@ -3,12 +3,14 @@
 from typing import Any
 
 import pytest
+import tokenizers
 
 from tfm.model.build import build
 from tfm.model.config import ModelConfig, StackConfig
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.training.checks import check_characters, check_one_vocabulary
+from tfm.pipeline.training.checks import check_characters, check_languages, check_one_vocabulary
 from tfm.tokenizer.config import TokenizerConfig
+from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import train
 
 STACK = StackConfig(layers=1, dim=8, heads=2, feed_forward_dim=8)
@@ -70,3 +72,20 @@ def test_characters_are_read_by_models_that_read_characters_alone() -> None:
     ):
         with pytest.raises(RecipeError, match=reason):
             check_characters(model, source, target, flat=flat)
+
+
+def test_a_model_that_is_told_languages_needs_sources_that_begin_with_them() -> None:
+    plain = train(["a dog"], TokenizerConfig(kind="word"))
+    whole = tokenizers.Tokenizer.from_str(plain._whole.to_str())
+    whole.add_special_tokens([tokenizers.AddedToken(each, special=True) for each in ("eng_Latn", "deu_Latn")])
+    named, told, said = Tokenizer(whole), config(languages="m2m100"), [["eng-deu"], ["eng-deu"]]
+    check_languages(told, named, said, flat=False)
+    check_languages(config(), plain, [None, None], flat=True)
+    for source, directions, flat, reason in (
+        (plain, said, False, 'model.languages = "m2m100" needs a tokenizer with tokens for the languages of texts'),
+        (plain.with_languages("deu"), said, False, "needs a tokenizer with tokens for the languages of texts"),
+        (named, [["eng-deu"], None], False, "say which languages each corpus has"),
+        (named, said, True, 'training.layout = "flat"'),
+    ):
+        with pytest.raises(RecipeError, match=reason):
+            check_languages(told, source, directions, flat=flat)

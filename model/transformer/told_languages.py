@@ -1,0 +1,141 @@
+"""Encoder-decoders that are told the languages of source and target as M2M100 and mBART are.
+
+A source comes as `target-language source-language text </s>`, and a target as after every source. So data, scores and
+searches know nothing of it: the model itself moves the tokens to where they are read.
+
+    m2m100    encoder: source-language text </s>    decoder: </s> target-language target    (Fan et al. 2021)
+    mbart     encoder: text </s> source-language    decoder: target-language target         (Liu et al. 2020)
+
+What the decoder reads before the target is its lead; nothing is predicted of it. A source without a text has no
+languages: its end token stands for them.
+Legend: N rows · B sentences · T tokens of a lead · E embedding width · R hypotheses.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from tfm.model.layers.log_probs import Predict
+from tfm.model.layout import AnyLayout, Layout
+from tfm.model.transformer.decoder_state import TransformerState
+from tfm.model.transformer.encoder_decoder import EncoderDecoder
+
+
+class Told(NamedTuple):
+    """What the encoder reads, ids (N,) and where each begins and ends; and what the decoder reads before its target
+    (B, T)."""
+
+    source: Tensor
+    layout: Layout
+    lead: Tensor
+
+
+@dataclass(frozen=True)
+class ToldState:
+    """The state of a decoder that has read all of its lead but the last token; languages (B,): that token."""
+
+    inner: TransformerState
+    languages: Tensor
+
+    def select(self, rows: Tensor) -> "ToldState":
+        """The state whose row i is row rows[i] (R',) of this one; rows of a sentence stay adjacent."""
+        sentences = torch.unique_consecutive(rows // self.inner.width)
+        return ToldState(self.inner.select(rows), self.languages.index_select(0, sentences))
+
+    def replace(self, rows: Tensor, other: "ToldState") -> "ToldState":
+        """The state in which the sentences of `other`, a new state, take the places of those of `rows` (R',)."""
+        sentences = rows.view(-1, self.inner.width)[:, 0] // self.inner.width
+        return ToldState(
+            self.inner.replace(rows, other.inner), self.languages.index_copy(0, sentences, other.languages)
+        )
+
+
+class ToldLanguages(EncoderDecoder, ABC):
+    """An encoder-decoder with a lead of `lead_length` tokens; `told` says what is read where."""
+
+    @abstractmethod
+    def told(self, source: Tensor, layout: AnyLayout) -> Told:
+        """What encoder and decoder read of source ids (N,)."""
+
+    def _read(self, source: Tensor, layout: AnyLayout) -> tuple[Tensor, AnyLayout]:
+        return super()._read(*self.told(source, layout)[:2])
+
+    def forward(self, source: Tensor, source_layout: AnyLayout, target: Tensor, target_layout: AnyLayout) -> Tensor:
+        """Teacher forcing: source and target ids, begin token first -> what enters the output layer (N, E).
+
+        The row of the begin token is that of the lead's last token.
+        """
+        told = self.told(source, source_layout)
+        heard, layout, places = led(told.lead, target, target_layout)
+        memory = super()._read(told.source, told.layout)
+        return self.decode(heard, layout, *memory).index_select(0, places)
+
+    def start(self, source: Tensor, layout: Layout) -> ToldState:  # type: ignore[override]
+        """Read source ids (N,); a state of one row a sentence."""
+        lead, state = self.told(source, layout).lead, super().start(source, layout)
+        for tokens in lead[:, :-1].unbind(1):
+            _, state = super().step(tokens, state)
+        return ToldState(state, lead[:, -1])
+
+    def step(self, tokens: Tensor, state: ToldState) -> tuple[Predict, ToldState]:  # type: ignore[override]
+        """As that of every encoder-decoder; a row that begins reads its language in place of the begin token (R,)."""
+        languages = state.languages[:, None].expand(-1, state.inner.width).flatten()
+        tokens = torch.where(state.inner.row_positions < self.lead_length, languages, tokens)
+        predict, inner = super().step(tokens, state.inner)
+        return predict, replace(state, inner=inner)
+
+
+class M2M100(ToldLanguages):
+    """The source's language before the source; the end token and the target's language before the target."""
+
+    lead_length = 2
+
+    def told(self, source: Tensor, layout: AnyLayout) -> Told:
+        """See `ToldLanguages`."""
+        firsts, lasts, read = _ends(layout, source.device)
+        places = firsts.index_select(0, read.sentence) + read.positions + 1
+        places = torch.minimum(places, lasts.index_select(0, read.sentence))
+        return Told(source.index_select(0, places), read, torch.stack([source[lasts], source[firsts]], 1))
+
+
+class MBart(ToldLanguages):
+    """The source's language behind the end token; the target's in place of the begin token."""
+
+    lead_length = 1
+
+    def told(self, source: Tensor, layout: AnyLayout) -> Told:
+        """See `ToldLanguages`."""
+        firsts, lasts, read = _ends(layout, source.device)
+        behind = lasts.index_select(0, read.sentence)
+        places = firsts.index_select(0, read.sentence) + read.positions + 2
+        places = torch.where(places > behind, places - read.positions - 1, places)
+        return Told(source.index_select(0, torch.minimum(places, behind)), read, source[firsts].unsqueeze(1))
+
+
+def _ends(layout: AnyLayout, device: torch.device) -> tuple[Tensor, Tensor, Layout]:
+    """The first and the last row of each sentence (B,), and the layout of one row less each, but of at least one."""
+    assert isinstance(layout, Layout), "flat batches are refused: their filler has no language"
+    lasts = layout.lengths.cumsum(0) - 1
+    firsts = (lasts - layout.lengths + 1).to(device, non_blocking=True)
+    return firsts, lasts.to(device, non_blocking=True), Layout.of((layout.lengths - 1).clamp(min=1), device)
+
+
+def led(lead: Tensor, target: Tensor, layout: AnyLayout) -> tuple[Tensor, Layout, Tensor]:
+    """Targets (N,), begin token first, with leads (B, T) in place of it; their layout, and the rows (N,) at which stand
+    the last token of each lead and the tokens of each target."""
+    assert isinstance(layout, Layout)
+    more = lead.shape[1] - 1
+    places = torch.arange(layout.num_rows, device=target.device) + more * (layout.sentence + 1)
+    heard = target.new_empty(layout.num_rows + more * layout.batch).index_copy_(0, places, target)
+    longer = Layout.of(layout.lengths + more, target.device)
+    begins = places[layout.positions == 0] - more
+    for number, tokens in enumerate(lead.unbind(1)):
+        heard[begins + number] = tokens
+    return heard, longer, places
+
+
+NETWORKS: dict[str, type[EncoderDecoder]] = {"source": EncoderDecoder, "m2m100": M2M100, "mbart": MBart}
+"""By `model.languages`: how an encoder-decoder is told which language it translates into."""

@@ -1,0 +1,56 @@
+"""The languages that a model is asked for, by codes of its own or of ISO 639-3."""
+
+from collections.abc import Collection
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Literal
+
+from tfm.data.errors import DataError
+from tfm.model.config import Languages
+from tfm.tokenizer.languages import resolved
+from tfm.tokenizer.tokenizer import Tokenizer
+
+SHOWN = 8
+TRANSLATES = "translates into several languages"
+
+
+def asked_for(
+    tokenizer: Tokenizer, languages: Languages, to: str | None, source_language: str | None, folder: Path
+) -> Tokenizer:
+    """The tokenizer of sources in a language that are to be translated into another.
+
+    languages: where the model reads which. Raises DataError, of the model in `folder`, where it has no such language,
+    is not told one that it needs, or is told one that it does not read.
+    """
+    known = list(tokenizer.languages)
+    if source_language is not None and not tokenizer.names_texts:
+        raise DataError("is not told the language of its sources: omit --from", file=folder)
+    if not known and to is not None:
+        raise DataError(f"was not trained with languages, so it cannot be asked for {to}: omit --to", file=folder)
+    if to is None and source_language is None and (not known or (tokenizer.names_texts and languages == "source")):
+        return tokenizer  # of the latter it has no more than the pieces
+    lacks = "--to" if to is None else "--from"
+    if to is None or (tokenizer.names_texts and source_language is None):
+        several = "is told the languages of source and target" if tokenizer.names_texts else TRANSLATES
+        raise DataError(f"{several}: say which, {lacks} {shown(known, ' or ')}", file=folder)
+    target = one_of(to, known, "into", folder)
+    if source_language is None:
+        return tokenizer.towards(target)
+    return tokenizer.towards(target, one_of(source_language, known, "from", folder))
+
+
+def one_of(asked: str, known: Collection[str], side: Literal["into", "from"], folder: Path) -> str:
+    """The model's code of a language. Raises DataError where it has none such, or several."""
+    found = resolved(asked, known)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise DataError(f"has {len(found)} languages {asked}: say which, {shown(found, ' or ')}", file=folder)
+    like = get_close_matches(asked, known, SHOWN, 0) if len(known) > SHOWN else known
+    raise DataError(f"does not translate {side} {asked}; it translates {side} {shown(like, ', ')}", file=folder)
+
+
+def shown(codes: Collection[str], between: str) -> str:
+    """Some of the codes, and how many there are more."""
+    some, more = [*codes][:SHOWN], len(codes) - SHOWN
+    return between.join(some) + (f" (and {more} more)" if more > 0 else "")
