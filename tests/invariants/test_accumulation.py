@@ -20,7 +20,7 @@ from tfm.pipeline.training_config import TrainingConfig
 
 ROOT = Path(__file__).parents[2]
 EXACT = 1e-10
-GROWING: dict[str, Any] = {"max_steps": 10, "batch_growth": {"factor": 2, "steps": [4]}}
+GROWING: dict[str, Any] = {"max_steps": 10, "r_drop": 2.0, "batch_growth": {"factor": 2, "steps": [4]}}
 
 
 def start(dataset: Path, out: Path, config: TrainingConfig, *precision: str) -> list[subprocess.Popen[str]]:
