@@ -19,6 +19,8 @@ LLAMA = {"positions": "rotary", "normalization": "rms", "activation": "swiglu", 
 SLOWED = RotaryConfig(base=500.0, factor=8.0, original_length=30)
 GROUPED = StackConfig(layers=2, dim=16, heads=4, key_value_heads=2, feed_forward_dim=24)
 DEEPER = StackConfig(layers=3, dim=16, heads=4, feed_forward_dim=40)
+MASKED = {"architecture": "encoder_only", "task": "masked_language_model", "head_transform": True}
+BERT = {"norm": "post", "embedding_norm": True, "begin_token": True}
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "pre-norm": ("PegasusForConditionalGeneration", {"encoder": DEEPER}),
     "pre-norm, untied, unscaled": ("PegasusForConditionalGeneration", {"tie": "none", "scale_embedding": False}),
@@ -44,6 +46,35 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "tagger": (
         "MegatronBertForTokenClassification",
         {"architecture": "encoder_only", "task": "tagging", "positions": "learned", "activation": "gelu"},
+    ),
+    "masked": ("BertForMaskedLM", MASKED | BERT | {"positions": "learned", "scale_embedding": False}),
+    "masked, post-norm, scaled, no begin token": (
+        "BertForMaskedLM",
+        MASKED | BERT | {"begin_token": False, "activation": "gelu_tanh", "output_bias": True},
+    ),
+    "masked, pre-norm, normed": (
+        "RobertaPreLayerNormForMaskedLM",
+        MASKED | BERT | {"norm": "pre", "activation": "gelu", "positions": "learned", "output_bias": True},
+    ),
+    "masked, pre-norm, untied": (
+        "MegatronBertForMaskedLM",
+        MASKED | {"begin_token": True, "tie": "none", "positions": "none", "scale_embedding": False},
+    ),
+    "classifier, post-norm": (
+        "BertForSequenceClassification",
+        {"architecture": "encoder_only", "task": "classification", "pooling": "first", **BERT},
+    ),
+    "classifier, pre-norm, normed": (
+        "RobertaPreLayerNormForSequenceClassification",
+        {"architecture": "encoder_only", "task": "classification", "pooling": "first", **BERT, "norm": "pre"},
+    ),
+    "tagger, post-norm": (
+        "BertForTokenClassification",
+        {"architecture": "encoder_only", "task": "tagging", **BERT, "output_bias": True},
+    ),
+    "tagger, pre-norm, normed": (
+        "RobertaPreLayerNormForTokenClassification",
+        {"architecture": "encoder_only", "task": "tagging", **BERT, "norm": "pre", "begin_token": False},
     ),
 }
 """By name: the class of transformers, and what the model has otherwise than the default."""
@@ -91,9 +122,10 @@ def their_logits(theirs: Any, loaded: LoadedModel, source: list[int], target: li
         if config.architecture == "decoder_only":
             before = [] if config.task == "language_model" else read
             return theirs(torch.tensor([before + written])).logits[0, len(before) :, :size]  # type: ignore[no-any-return]
-        padded = torch.tensor([read + [theirs.config.pad_token_id] * pad])
-        mask = (torch.arange(padded.shape[1]) < len(read)).long()[None]
+        before = [BOS_ID] if config.begin_token else []
+        padded = torch.tensor([before + read + [theirs.config.pad_token_id] * pad])
+        mask = (torch.arange(padded.shape[1]) < len(before + read)).long()[None]
         if config.architecture == "encoder_only":
             logits: Tensor = theirs(padded, attention_mask=mask).logits[0]
-            return logits[None] if config.task == "classification" else logits[: len(read)]
+            return logits[None] if config.task == "classification" else logits[len(before) :][: len(read), :size]
         return theirs(padded, attention_mask=mask, decoder_input_ids=torch.tensor([begin])).logits[0, :, :size]  # type: ignore[no-any-return]

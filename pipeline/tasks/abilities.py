@@ -39,7 +39,8 @@ class Abilities:
     name (label), or a name for each of its words (tags); such names have a vocabulary of their own. writes: piece by
     piece, each from those before it, so that hypotheses are searched for or drawn, by one model or several.
     flat_layout: its batches may be laid out flat. within_window: it predicts words from those around them, as
-    model.word_vectors says, and leaves out what is unknown. hides_spans: it hides spans of
+    model.word_vectors says, and leaves out what is unknown. hides_pieces: it hides single pieces of a text, and
+    predicts each from all others. hides_spans: it hides spans of
     a text, as model.span_corruption says, and predicts them. of_words: what it predicts belongs to whole words, so that
     training cannot cut them otherwise. metrics: of [evaluation], where a recipe names none; none:
     the defaults there. by_probability: how a test set is scored where there are no hypotheses of it. instead: what to
@@ -53,6 +54,7 @@ class Abilities:
     writes: bool = False
     flat_layout: bool = False
     within_window: bool = False
+    hides_pieces: bool = False
     hides_spans: bool = False
     of_words: bool = False
     metrics: tuple[EvaluationMetric, ...] | None = None
@@ -100,6 +102,7 @@ ABILITIES: Mapping[str, Abilities] = {
     "masked_language_model": Abilities(
         reads="source",
         figures=("perplexity", "token_accuracy"),
+        hides_pieces=True,
         by_probability=ByProbability(unit="chosen-token", unknown="unknown-in-text", long_texts="cut"),
         instead="it is for starting other trainings (--init-from)",
     ),

@@ -19,6 +19,8 @@ ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "tanh": 
 """The names there by ours."""
 TOKENS: Settings = {"pad_token_id": PAD_ID, "bos_token_id": BOS_ID, "eos_token_id": EOS_ID}
 """Our control tokens, as config.json names them."""
+NEVER = -100.0
+"""The bias of a piece that is never predicted: its probability is none in fp32, and a smoothed loss hardly sees it."""
 ALSO_CALLED = {"gelu_pytorch_tanh": "gelu_tanh", "gelu_fast": "gelu_tanh", "gelu_python": "gelu", "swish": "silu"}
 
 
@@ -27,11 +29,12 @@ class HuggingFaceClass:
     """A class of transformers.
 
     pipeline: the name of the task there, as a model card has it. held: the models that it holds. weights: the table of
-    what stands where, read in both directions. tables: those of its weights that have a row for each piece.
+    what stands where, read in both directions. tables: those of its weights that have a row for each piece. bias: the
+    name of the bias that has a number for each piece; none: it says no pieces.
     Out: settings: (config, number of pieces) -> config.json. finished: (config, what the table gives) -> its weights,
     with those that are no tensor of ours.
     In: begun: (config.json, its weights) -> what the table is read from. read: (config.json, what `begun` gives) -> our
-    config; raises ValueError for what ours cannot be.
+    config; raises ValueError for what ours cannot be. note: what to say of a model that was imported.
     """
 
     name: str
@@ -44,6 +47,8 @@ class HuggingFaceClass:
     finished: Callable[[ModelConfig, State], State]
     begun: Callable[[Settings, State], State]
     read: Callable[[Settings, State], Settings]
+    bias: str | None
+    note: str = ""
 
     def exported(self, config: ModelConfig, state: Mapping[str, Tensor]) -> State:
         """Its weights, by their names there, from ours; every one of ours is in one of them."""

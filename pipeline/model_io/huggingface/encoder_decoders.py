@@ -243,6 +243,7 @@ PEGASUS = HuggingFaceClass(
     read=partial(read, norm_placement="pre"),
     begun=with_each_table,
     tables=TABLES,
+    bias=BIAS,
 )
 MARIAN = HuggingFaceClass(
     name="MarianMTModel",
@@ -264,4 +265,5 @@ MARIAN = HuggingFaceClass(
     read=partial(read, norm_placement="post"),
     begun=without_begin,
     tables=TABLES,
+    bias=BIAS,
 )

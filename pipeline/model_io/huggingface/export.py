@@ -4,6 +4,7 @@ Written without that library: a test compares what it computes from the folder w
 """
 
 import json
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,9 @@ def to_huggingface(loaded: LoadedModel, folder: Path, card: Card) -> None:
     _write(folder / "config.json", _config(held_by, settings) | _labels(config, loaded.target_tokenizer))
     weights = held_by.exported(config, loaded.model.state_dict())
     (folder / "model.safetensors").write_bytes(save(weights, {"format": "pt"}))
-    write_tokenizer(loaded.folder, folder, config, reads, BOS if settings["pad_token_id"] == BOS_ID else PAD)
+    pad = BOS if settings["pad_token_id"] == BOS_ID else PAD
+    hidden = _hidden(reads) if ABILITIES[config.task].hides_pieces else None
+    write_tokenizer(loaded.folder, folder, config, reads, pad=pad, hidden=hidden)
     if ABILITIES[config.task].writes:
         _write(folder / "generation_config.json", _generation(config, settings))
     how = _how(held_by, config, reads)
@@ -53,6 +56,12 @@ def to_huggingface(loaded: LoadedModel, folder: Path, card: Card) -> None:
 def _config(held_by: HuggingFaceClass, settings: Settings) -> Settings:
     about = {"architectures": [held_by.name], "model_type": held_by.model_type, "dtype": "float32"}
     return {**about, "torch_dtype": "float32", "bos_token_id": BOS_ID, **settings}
+
+
+def _hidden(tokenizer: Tokenizer) -> str:
+    """A name for the token of hidden pieces, that no piece has."""
+    pieces = {tokenizer.piece(number) for number in range(tokenizer.vocab_size)}
+    return next(name for number in count() if (name := f"<mask{number or ''}>") not in pieces)
 
 
 def _labels(config: ModelConfig, target: Tokenizer) -> Settings:
@@ -88,6 +97,8 @@ def _how(held_by: HuggingFaceClass, config: ModelConfig, tokenizer: Tokenizer) -
     """Code for the card."""
     if ABILITIES[config.task].labels is not None:
         return f'from transformers import pipeline\n\nprint(pipeline("{held_by.pipeline}", "DIR")("A text."))'
+    if ABILITIES[config.task].hides_pieces:
+        return f'from transformers import pipeline\n\nprint(pipeline("fill-mask", "DIR")("A {_hidden(tokenizer)}."))'
     if ABILITIES[config.task].generates:
         return 'from transformers import pipeline\n\nprint(pipeline("text-generation", "DIR")("Once"))'
     auto = "AutoModelForSeq2SeqLM" if config.architecture == "transformer" else "AutoModelForCausalLM"

@@ -159,4 +159,5 @@ GPT2 = HuggingFaceClass(
     begun=begun,
     read=read,
     tables=(WORDS, OUTPUT),
+    bias="lm_head.bias",
 )

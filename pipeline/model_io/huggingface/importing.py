@@ -19,8 +19,9 @@ from tfm.model.build import build, num_parameters
 from tfm.model.config import ModelConfig
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.model_io.huggingface.classes import HuggingFaceClass, Settings, State
-from tfm.pipeline.model_io.huggingface.registry import CLASSES
+from tfm.pipeline.model_io.huggingface.classes import NEVER, HuggingFaceClass, Settings, State
+from tfm.pipeline.model_io.huggingface.encoders.tokenizers import read_texts
+from tfm.pipeline.model_io.huggingface.registry import IMPORTED
 from tfm.pipeline.model_io.huggingface.tokenizers_read import Pieces, read_pieces
 from tfm.pipeline.model_io.loaded_model import check_fit, save_network, untied
 from tfm.pipeline.model_io.model_folder import model_folder
@@ -30,12 +31,10 @@ from tfm.tokenizer.tokenizer import save_pair
 
 INDEX, WEIGHTS = "model.safetensors.index.json", "model.safetensors"
 NO_WEIGHTS = (
-    *("embed_positions.weight", "final_logits_bias", "token_type_embeddings.weight", "classifier.bias"),
+    *("embed_positions.weight", "final_logits_bias"),
     *(".attn.bias", ".attn.masked_bias", ".position_ids", "rotary_emb.inv_freq", "model.shared.weight"),
 )
 """What the names end in of what is looked at elsewhere, or follows from config.json."""
-NEVER = -100.0
-"""The bias of a piece that is never predicted: its probability is none in fp32, and a smoothed loss hardly sees it."""
 
 
 def import_model(folder: Path, out: Path, *, command: Sequence[str], reporter: Reporter) -> None:
@@ -45,7 +44,7 @@ def import_model(folder: Path, out: Path, *, command: Sequence[str], reporter: R
     """
     settings, held_by = _class_of(folder)
     files = sorted(
-        each for each in folder.iterdir() if each.is_file() and each.suffix in (".json", ".safetensors", ".spm")
+        each for each in folder.iterdir() if each.is_file() and each.suffix in (".json", ".safetensors", ".spm", ".txt")
     )
     inputs = {each.name: Input.of_file(each) for each in files if each.name != "manifest.json"}
     todo = Plan("train", out, {"imported": held_by.name}, inputs, None)
@@ -71,6 +70,8 @@ def import_model(folder: Path, out: Path, *, command: Sequence[str], reporter: R
         save_network(draft.folder, config, kept)
         draft.figures["parameters"] = num_parameters(model)
     reporter.line(f"import: {out}, a {held_by.name} of {num_parameters(model):,} parameters")
+    if held_by.note:
+        reporter.warn(held_by.note)
 
 
 def _class_of(folder: Path) -> tuple[Settings, HuggingFaceClass]:
@@ -84,7 +85,7 @@ def _class_of(folder: Path) -> tuple[Settings, HuggingFaceClass]:
     settings = read_json(file) if file.exists() else {}
     named = settings.get("architectures")
     names = [str(each) for each in named] if isinstance(named, list) else []
-    known = {each.name: each for each in CLASSES}
+    known = {each.name: each for each in IMPORTED}
     found = next((known[name] for name in names if name in known), None)
     if found is None and ours:
         raise DataError("was made by tfm, and needs no import", file=folder)
@@ -98,13 +99,18 @@ def _read(folder: Path, settings: Settings, held_by: HuggingFaceClass) -> tuple[
     """Config, weights by our names, and tokenizers."""
     found = held_by.begun(settings, _weights(folder))
     keys = held_by.read(settings, found)
-    pieces = read_pieces(folder, settings, len(found[held_by.tables[0]]), ABILITIES[keys["task"]].labels)
+    size, abilities = len(found[held_by.tables[0]]), ABILITIES[keys["task"]]
+    if abilities.labels is not None or abilities.hides_pieces:
+        pieces, begins = read_texts(folder, settings, size, abilities.labels)
+        keys |= {"begin_token": begins, "max_length": keys["max_length"] - begins}  # a position is that token's
+    else:
+        pieces = read_pieces(folder, settings, size)
     rows = torch.tensor(pieces.rows)
     for name in held_by.tables:
         found[name] = found[name][rows]
-    bias, size = _bias_of(held_by), len(rows)
+    bias = held_by.bias
     if bias is not None and (pieces.nowhere or keys.get("output_bias")):
-        old = found[bias].flatten()[rows] if bias in found else torch.zeros(size)
+        old = found[bias].flatten()[rows] if bias in found else torch.zeros(len(rows))
         old[pieces.nowhere] = NEVER
         found[bias] = old.unsqueeze(0) if bias == "final_logits_bias" else old
         keys["output_bias"] = True
@@ -114,13 +120,6 @@ def _read(folder: Path, settings: Settings, held_by: HuggingFaceClass) -> tuple[
         if name not in placed and not name.endswith(NO_WEIGHTS):
             raise ValueError(f"it has a weight that has no place in ours, {name}")
     return config, held_by.imported(config, found), pieces
-
-
-def _bias_of(held_by: HuggingFaceClass) -> str | None:
-    """The bias of each piece, where the model predicts pieces."""
-    if len(held_by.tables) == 1:
-        return None
-    return "final_logits_bias" if len(held_by.tables) > 2 else "lm_head.bias"
 
 
 def _weights(folder: Path) -> State:

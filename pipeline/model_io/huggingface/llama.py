@@ -176,5 +176,6 @@ LLAMA = HuggingFaceClass(
     begun=begun,
     read=read,
     tables=(WORDS, OUTPUT),
+    bias="lm_head.bias",
     finished=lambda config, found: scaled(config, found, WORDS),
 )

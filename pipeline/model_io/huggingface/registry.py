@@ -1,13 +1,15 @@
 """The classes of transformers that models are exported as and imported from, and which of them holds a model."""
 
 from tfm.model.config import ModelConfig
-from tfm.pipeline.model_io.huggingface.bert import CLASSIFIER, TAGGER
 from tfm.pipeline.model_io.huggingface.classes import HuggingFaceClass
 from tfm.pipeline.model_io.huggingface.encoder_decoders import MARIAN, PEGASUS
+from tfm.pipeline.model_io.huggingface.encoders.classes import ENCODERS, READ_ALONE
 from tfm.pipeline.model_io.huggingface.gpt2 import GPT2
 from tfm.pipeline.model_io.huggingface.llama import LLAMA
 
-CLASSES: tuple[HuggingFaceClass, ...] = (PEGASUS, MARIAN, GPT2, LLAMA, CLASSIFIER, TAGGER)
+CLASSES: tuple[HuggingFaceClass, ...] = (PEGASUS, MARIAN, GPT2, LLAMA, *ENCODERS)
+"""Those that hold models of ours, the first that does first."""
+IMPORTED = (*CLASSES, *READ_ALONE)
 
 
 def class_for(config: ModelConfig) -> HuggingFaceClass | None:
@@ -16,9 +18,11 @@ def class_for(config: ModelConfig) -> HuggingFaceClass | None:
 
 
 def lacking(config: ModelConfig) -> str:
-    """The part of a model that no class holds: of each class of its architecture the first part that it lacks."""
+    """The part of a model that no class holds: of each class of its architecture, and of its task if there is one, the
+    first part that it lacks."""
     alike = [each for each in CLASSES if config.architecture in each.held.keys["architecture"]]
-    reasons = {each.name: each.held.lacks(config) for each in alike}
+    of_task = [each for each in alike if config.task in each.held.keys.get("task", ())]
+    reasons = {each.name: each.held.lacks(config) for each in of_task or alike}
     if not reasons:
         return f'model.architecture = "{config.architecture}"'
     return ", ".join(f"{reason} (so it is no {name})" for name, reason in reasons.items())

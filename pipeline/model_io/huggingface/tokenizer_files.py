@@ -13,12 +13,20 @@ from tfm.tokenizer.special import BOS, EOS, SPECIALS, UNK
 from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
 
 
-def write_tokenizer(model: Path, folder: Path, config: ModelConfig, tokenizer: Tokenizer, pad: str) -> None:
-    """Write the tokenizer of texts that the model in the folder `model` reads. pad: the padding token."""
+def write_tokenizer(
+    model: Path, folder: Path, config: ModelConfig, tokenizer: Tokenizer, *, pad: str, hidden: str | None
+) -> None:
+    """Write the tokenizer of texts that the model in the folder `model` reads.
+
+    pad: the padding token. hidden: the token that stands for hidden pieces, the last of all; none: there is none.
+    """
     own = TARGET if config.architecture == "decoder_only" else SOURCE
     file = model / SHARED if (model / SHARED).exists() else model / own
     document: dict[str, Any] = json.loads(file.read_text("utf-8"))
     document["post_processor"] = _template(before_and_after(config))
+    if hidden is not None:
+        plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+        document["added_tokens"].append({"id": tokenizer.vocab_size, "content": hidden, **plain})
     (folder / "tokenizer.json").write_text(_json(document), encoding="utf-8")
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
@@ -28,8 +36,9 @@ def write_tokenizer(model: Path, folder: Path, config: ModelConfig, tokenizer: T
         "bos_token": BOS,
         "eos_token": EOS,
         "additional_special_tokens": [tokenizer.piece(number) for number in tokenizer.languages.values()],
-        # a text that spells a control token is text; but the token of a language has to be spelled
-        "split_special_tokens": not tokenizer.languages,
+        # a text that spells a control token is text; but that of a language or of hidden pieces has to be spelled
+        "split_special_tokens": not tokenizer.languages and hidden is None,
+        **({} if hidden is None else {"mask_token": hidden}),
         "clean_up_tokenization_spaces": False,
         "model_input_names": ["input_ids", "attention_mask"],
         "padding_side": "left" if config.architecture == "decoder_only" else "right",
@@ -40,7 +49,7 @@ def write_tokenizer(model: Path, folder: Path, config: ModelConfig, tokenizer: T
 def before_and_after(config: ModelConfig) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The control tokens before and after a text that the model reads."""
     if config.architecture != "decoder_only":
-        return (), (EOS,)
+        return (BOS,) if config.begin_token else (), (EOS,)
     return ((), (EOS, BOS)) if ABILITIES[config.task].translates else ((BOS,), ())
 
 

@@ -6,12 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from tfm.data.errors import DataError
-from tfm.tokenizer.config import LabelKind
 from tfm.tokenizer.foreign.renumbered import Renumbered, pieces_of, renumbered
 from tfm.tokenizer.foreign.sentencepiece import as_document, read_model
-from tfm.tokenizer.special import BOS, EOS, PAD, SPECIALS, UNK
+from tfm.tokenizer.special import BOS, EOS, PAD, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
-from tfm.tokenizer.train import of_names
 
 Settings = dict[str, Any]
 
@@ -27,8 +25,8 @@ class Pieces:
     nowhere: list[int]
 
 
-def read_pieces(folder: Path, settings: Settings, size: int, names: LabelKind | None = None) -> Pieces:
-    """The tokenizers of a model that has rows for `size` pieces. names: what it labels, as config.json names it.
+def read_pieces(folder: Path, settings: Settings, size: int) -> Pieces:
+    """The tokenizers of a model that has rows for `size` pieces.
 
     Raises DataError where there is none, ValueError where it is none that we have.
     """
@@ -40,16 +38,7 @@ def read_pieces(folder: Path, settings: Settings, size: int, names: LabelKind | 
     document = _document(file)
     found = renumbered(document, _roles(settings, document, _document(folder / "tokenizer_config.json")), size)
     tokenizer = _tokenizer(found)
-    target = tokenizer if names is None else _names(settings["id2label"], names)
-    return Pieces(tokenizer, target, found.rows, found.nowhere)
-
-
-def _names(labels: dict[str, str], kind: LabelKind) -> Tokenizer:
-    """The vocabulary of labels or tags. Raises ValueError where it is none that tfm wrote."""
-    names = [labels[str(number)] for number in range(len(labels))]
-    if names[: len(SPECIALS)] != [*SPECIALS]:
-        raise ValueError("its labels are not those of a model that tfm exported")
-    return of_names(names[len(SPECIALS) :], kind)
+    return Pieces(tokenizer, tokenizer, found.rows, found.nowhere)
 
 
 def _of_marian(folder: Path, settings: Settings, size: int) -> Pieces:

@@ -19,6 +19,7 @@ from tfm.pipeline.model_io.huggingface.export import to_huggingface
 from tfm.pipeline.model_io.huggingface.registry import CLASSES, class_for, lacking
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.tokenizer.languages import languages_of
+from tfm.tokenizer.special import PAD_ID
 
 SOURCE, TARGET = [5, 6, 7, 8, 20, 9], [9, 10, 30, 12]
 TEXT = "  a dog <s> runs </s>\t\tthrough THE snow स्नो שלום \u0001."
@@ -46,7 +47,11 @@ def quick(*kinds: str, all_kinds: Iterable[str] = KINDS) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    "kind", quick("pre-norm", "post-norm", "GPT-2, scaled, tanh", "Llama, grouped heads", "tagger")
+    "kind",
+    quick(
+        *("pre-norm", "post-norm", "GPT-2, scaled, tanh", "Llama, grouped heads", "tagger"),
+        *("masked", "masked, pre-norm, normed", "classifier, post-norm"),
+    ),
 )
 def test_logits_are_the_same(kind: str, tmp_path: Path) -> None:
     name, changes = KINDS[kind]
@@ -92,6 +97,7 @@ def test_texts_have_the_same_ids_there(tmp_path: Path) -> None:
         "GPT-2": ([2], []),
         "Llama that translates, GLU": ([], [3, 2]),
         "tagger": ([], [3]),
+        "tagger, post-norm": ([2], [3]),
     }
     for kind, (before, after) in around.items():
         ours, folder = exported(tmp_path / kind.replace(" ", ""), **KINDS[kind][1])
@@ -101,6 +107,24 @@ def test_texts_have_the_same_ids_there(tmp_path: Path) -> None:
         assert 3 not in ids
         assert tokenizer(TEXT).input_ids == [*before, *ids, *after]
         assert tokenizer.decode([*before, *ids, *after], skip_special_tokens=True) == ours.source_tokenizer.decode(ids)
+
+
+def test_what_is_hidden_reads_as_there(tmp_path: Path) -> None:
+    """Of a text in which the token for hidden pieces is spelled, probabilities are the same, and its own is none."""
+    transformers: Any = pytest.importorskip("transformers", reason="needs the extra `dev`")
+    ours, folder = exported(tmp_path, **KINDS["masked, pre-norm, normed"][1])
+    model, tokenizer = theirs(folder), transformers.AutoTokenizer.from_pretrained(folder)
+    read = tokenizer("a dog<mask> the snow", return_tensors="pt")
+    (place,) = (read.input_ids[0] == tokenizer.mask_token_id).nonzero().flatten().tolist()
+    size = ours.source_tokenizer.vocab_size
+    assert tokenizer.mask_token_id == size
+    source = [PAD_ID if number == size else number for number in read.input_ids[0, 1:-1].tolist()]
+    with torch.no_grad():
+        logits = model(**read).logits[0, place]
+    wanted = our_logits(ours, source, [])[place - 1].log_softmax(-1)
+    torch.testing.assert_close(logits.log_softmax(-1)[:size], wanted, atol=1e-4, rtol=0)
+    assert logits.softmax(-1)[size] < 1e-30
+    assert '"fill-mask", "DIR")("A <mask>.")' in (folder / "README.md").read_text("utf-8")
 
 
 def test_a_language_is_asked_for_by_its_token(tmp_path: Path) -> None:
@@ -124,8 +148,8 @@ LACKING: dict[str, dict[str, Any]] = {
     "model.decoder.dim = 16": {"decoder": StackConfig(dim=16), "tie": "output"},
     'model.positions = "alibi"': {"architecture": "decoder_only", "task": "language_model", "positions": "alibi"},
     'model.pooling = "mean"': {"architecture": "encoder_only", "task": "classification"},
-    'model.task = "masked_language_model"': {"architecture": "encoder_only", "task": "masked_language_model"},
-    'model.norm = "post"': {"architecture": "encoder_only", "task": "tagging", "norm": "post"},
+    "model.head_transform = false": {"architecture": "encoder_only", "task": "masked_language_model"},
+    "model.embedding_norm = false": {"architecture": "encoder_only", "task": "tagging", "norm": "post"},
     'model.architecture = "recurrent"': {"architecture": "recurrent"},
 }
 

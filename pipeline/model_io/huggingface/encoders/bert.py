@@ -1,0 +1,177 @@
+"""Encoder-only models of one family, with each of the heads: masked tokens, labels, tags, or none.
+
+There every text has types of segments: the vector of the first is part of each position here. A masked language model
+reads hidden pieces as a token of its own; ours as padding, which no text has. Such a token is one piece more there.
+"""
+
+from collections.abc import Iterator
+
+import torch
+
+from tfm.model.attention.positions import sinusoids
+from tfm.model.config import ModelConfig
+from tfm.pipeline.model_io.huggingface.classes import (
+    ACTIVATIONS,
+    NEVER,
+    TOKENS,
+    Settings,
+    State,
+    activation_of,
+    own_keys,
+    task_of,
+    want,
+)
+from tfm.pipeline.model_io.huggingface.encoders.families import Family, Head
+from tfm.pipeline.model_io.huggingface.encoders.labels import are_ours, names_of
+from tfm.pipeline.model_io.huggingface.weights import Weight, linear, norm
+from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.tokenizer.config import LabelKind
+from tfm.tokenizer.special import PAD_ID, SPECIALS
+
+HIDDEN = "hidden"
+"""By this name `config.json` says which piece hidden ones read as, for `tfm import`."""
+
+
+def settings(family: Family, config: ModelConfig, vocab_size: int) -> Settings:
+    """config.json, without the names of the labels."""
+    stack, masked = config.encoder, ABILITIES[config.task].hides_pieces
+    found: Settings = {
+        "vocab_size": vocab_size + masked,
+        "hidden_size": stack.dim,
+        "num_hidden_layers": stack.layers,
+        "num_attention_heads": stack.heads,
+        "intermediate_size": stack.feed_forward_dim,
+        "hidden_act": ACTIVATIONS[config.activation],
+        "hidden_dropout_prob": config.dropout.residual,
+        "attention_probs_dropout_prob": config.dropout.attention,
+        "max_position_embeddings": _longest(config) + family.before(TOKENS),
+        "type_vocab_size": 1,
+        "layer_norm_eps": config.norm_eps,
+        "tie_word_embeddings": masked and config.tie in ("output", "all") and not config.scale_embedding,
+        **own_keys(config),
+        **TOKENS,
+    }
+    return found | ({"tfm": {**found["tfm"], HIDDEN: vocab_size}} if masked else {})
+
+
+def _longest(config: ModelConfig) -> int:
+    return config.max_length + config.begin_token
+
+
+def weights(family: Family, head: Head, config: ModelConfig) -> Iterator[Weight]:
+    """The table."""
+    yield from family.body(config)
+    if head.inner is not None:
+        yield from linear("head.inner" if head.inner_norm is None else "head.narrow.dense", head.inner)
+    if head.inner_norm is not None:
+        yield from norm("head.narrow.norm", head.inner_norm)
+    yield Weight("output.weight", (head.classes,))
+    if config.output_bias and head.bias is not None:
+        yield Weight("output.bias", (head.bias,))
+
+
+def finished(family: Family, head: Head, config: ModelConfig, found: State) -> State:
+    """With what a class has and ours does not: positions that are no weights, types of segments, a bias, and the piece
+    that hidden ones read as."""
+    dim, longest = config.encoder.dim, _longest(config)
+    if config.positions == "sinusoidal":
+        found[family.positions] = sinusoids(dim, longest).float()
+    if config.positions == "none":
+        found[family.positions] = torch.zeros(longest, dim)
+    found[family.positions] = torch.cat([torch.zeros(family.before(TOKENS), dim), found[family.positions]])
+    if config.scale_embedding:
+        found[family.words] = found[family.words] * dim**0.5
+    found[family.types] = torch.zeros(1, dim)
+    assert head.bias is not None  # classes without a head are read alone
+    found = {head.bias: torch.zeros(len(found[head.classes])), **found}
+    if ABILITIES[config.task].hides_pieces:
+        for name in (family.words, head.classes):
+            found[name] = torch.cat([found[name], found[name][PAD_ID : PAD_ID + 1]])
+        found[head.bias] = torch.cat([found[head.bias], torch.tensor([NEVER])])
+        found[_twin(head.bias)] = found[head.bias].clone()
+    return found
+
+
+def begun(family: Family, head: Head, labelled: bool, settings: Settings, found: State) -> State:
+    """The weights by the names that they have in classes with a head, without those that nothing here needs."""
+    found = {_today(name): each for name, each in found.items() if not name.startswith("cls.seq_relationship.")}
+    if not any(name.startswith(f"{family.prefix}.") for name in found):
+        found = {f"{family.prefix}.{name}": each for name, each in found.items()}
+    pooler = f"{family.prefix}.pooler.dense"
+    if head.inner != pooler:
+        found = {name: each for name, each in found.items() if not name.startswith(f"{pooler}.")}
+    types = found.pop(family.types)
+    found[family.positions] = found[family.positions][family.before(settings) :] + types[:1]
+    if not labelled:
+        found = {head.classes: found[family.words], **found}
+        hidden = settings.get("tfm", {}).get(HIDDEN)
+        if head.bias is not None:
+            twin = found.pop(_twin(head.bias), None)
+            found = {head.bias: torch.zeros(len(found[head.classes])) if twin is None else twin, **found}
+            found[head.bias] = found[head.bias][:hidden]
+        found |= {name: found[name][:hidden] for name in (family.words, head.classes)}
+    elif not are_ours(settings) and head.bias is not None:
+        found[head.classes] = torch.cat([torch.zeros(len(SPECIALS), settings["hidden_size"]), found[head.classes]])
+        found[head.bias] = torch.cat([torch.full((len(SPECIALS),), NEVER), found[head.bias]])
+    if head.bias is not None and not found[head.bias].any():
+        del found[head.bias]
+    return found
+
+
+def _twin(bias: str) -> str:
+    """The other name of a masked language model's bias, which its output layer has."""
+    return bias.replace(".bias", ".decoder.bias")
+
+
+def _today(name: str) -> str:
+    """The name of a weight, of which old files call those of norms otherwise."""
+    old = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
+    end = next((each for each in old if name.endswith(each)), None)
+    return name if end is None else name.removesuffix(end) + old[end]
+
+
+def read(family: Family, head: Head, task: str, settings: Settings, found: State) -> Settings:
+    """[model] of what config.json and the weights are."""
+    want(settings, is_decoder=False, add_cross_attention=False, position_embedding_type="absolute")
+    labels, activation = ABILITIES[task].labels, activation_of(settings["hidden_act"])
+    if labels is not None:
+        _check_labels(settings, labels, len(found[head.classes]))
+    if head.inner_norm is not None and family.head_activation not in (None, activation):
+        raise ValueError(f"hidden_act = {settings['hidden_act']!r} is not that of its head, {family.head_activation}")
+    return {
+        **task_of(settings, task),
+        "architecture": "encoder_only",
+        "encoder": {
+            "layers": settings["num_hidden_layers"],
+            "dim": settings["hidden_size"],
+            "heads": settings["num_attention_heads"],
+            "feed_forward_dim": settings["intermediate_size"],
+        },
+        "norm": family.norm,
+        "embedding_norm": family.embedding_norm,
+        "positions": "learned",
+        "pooling": "first" if labels == "label" else "mean",
+        "activation": activation,
+        "tie": "all" if labels is None and torch.equal(found[family.words], found[head.classes]) else "none",
+        "scale_embedding": False,
+        "output_bias": head.bias in found,
+        "head_transform": head.inner_norm is not None,
+        "norm_eps": settings["layer_norm_eps"],
+        "max_length": len(found[family.positions]),
+        "dropout": {
+            "residual": settings["hidden_dropout_prob"],
+            "embedding": settings["hidden_dropout_prob"],
+            "attention": settings["attention_probs_dropout_prob"],
+        },
+    }
+
+
+def _check_labels(settings: Settings, kind: LabelKind, rows: int) -> None:
+    """Raise ValueError where a text has not one of several labels, or a word one of several tags."""
+    if settings.get("problem_type") not in (None, "single_label_classification"):
+        raise ValueError(f"problem_type = {settings['problem_type']!r} is not supported: a text has one label here")
+    names = names_of(settings, kind)
+    if len(names) + len(SPECIALS) != rows:
+        raise ValueError(f"id2label has {len(names)} names and its output {rows - len(SPECIALS)} rows")
+    if len(names) < 2:
+        raise ValueError("it has one label, so what it gives is a figure (regression) and no label")

@@ -1,0 +1,78 @@
+"""The classes of transformers for encoder-only models: each family with each head."""
+
+from functools import partial
+from typing import Any
+
+from tfm.pipeline.model_io.huggingface.classes import ACTIVATIONS, HuggingFaceClass
+from tfm.pipeline.model_io.huggingface.encoders import bert
+from tfm.pipeline.model_io.huggingface.encoders.families import (
+    BERT,
+    MEGATRON,
+    ROBERTA,
+    ROBERTA_PRE_NORM,
+    Family,
+    Head,
+)
+from tfm.pipeline.model_io.huggingface.fits import ANY, HEADS_AS_USUAL, Held
+from tfm.pipeline.tasks.abilities import tasks_that
+
+(MASKED,) = tasks_that(lambda each: each.hides_pieces)
+(LABELS,) = tasks_that(lambda each: each.labels == "label")
+(TAGS,) = tasks_that(lambda each: each.labels == "tags")
+NO_HEAD = (
+    "it has no output layer: what it says of hidden pieces is guessed by its embeddings. Use it with --init-from, or "
+    "look at what its heads attend to"
+)
+
+
+def _class(family: Family, suffix: str, pipeline: str, task: str, head: Head, **held: Any) -> HuggingFaceClass:
+    """One class. held: by key of [model], the values that it has otherwise than its family."""
+    keys = {
+        "architecture": ("encoder_only",),
+        "task": (task,),
+        "norm": (family.norm,),
+        "embedding_norm": (family.embedding_norm,),
+        "positions": ("none", "sinusoidal", "learned"),
+        "activation": tuple(ACTIVATIONS),
+        **dict.fromkeys(("norm_eps", "begin_token", "output_bias", "tie", "scale_embedding"), ANY),
+        **dict.fromkeys(("embedding_dim", "decoder", "pooling"), ANY),
+    }
+    masked = task == MASKED
+    return HuggingFaceClass(
+        name=family.name + suffix,
+        model_type=family.model_type,
+        pipeline=pipeline,
+        held=Held(keys | held, HEADS_AS_USUAL, ("encoder",)),
+        settings=partial(bert.settings, family),
+        weights=partial(bert.weights, family, head),
+        finished=partial(bert.finished, family, head),
+        begun=partial(bert.begun, family, head, not masked),
+        read=partial(bert.read, family, head, task),
+        tables=tuple(dict.fromkeys((family.words, head.classes))) if masked else (family.words,),
+        bias=head.bias if masked else None,
+        note=NO_HEAD if masked and head.bias is None else "",
+    )
+
+
+def classes_of(family: Family) -> tuple[HuggingFaceClass, ...]:
+    """The classes of a family that have a head."""
+    in_head = tuple(ACTIVATIONS) if family.head_activation is None else (family.head_activation,)
+    transform: Any = {"head_transform": (True,), "activation": in_head}
+    first: Any = {"pooling": ("first",)}
+    return (
+        _class(family, "ForMaskedLM", "fill-mask", MASKED, family.masked, **transform),
+        _class(family, "ForSequenceClassification", "text-classification", LABELS, family.labels, **first),
+        _class(family, "ForTokenClassification", "token-classification", TAGS, family.tags),
+    )
+
+
+ENCODERS = tuple(each for family in (BERT, ROBERTA_PRE_NORM, MEGATRON) for each in classes_of(family))
+"""What holds an encoder-only model of ours. RoBERTa's classes hold none that BERT's do not."""
+READ_ALONE = (
+    *classes_of(ROBERTA),
+    *(
+        _class(family, "Model", "feature-extraction", MASKED, family.nothing)
+        for family in (BERT, ROBERTA, ROBERTA_PRE_NORM, MEGATRON)
+    ),
+)
+"""What is imported, and never exported."""

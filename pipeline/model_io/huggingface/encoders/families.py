@@ -1,0 +1,132 @@
+"""The families of encoder-only models: how their classes are called, and where each weight stands in them.
+
+| | norms | embeddings | heads |
+|---|---|---|---|
+| `Bert` (Devlin et al. 2019) | after | normed | a pooler before the classes |
+| `Roberta` (Liu et al. 2019) | after | normed, positions from 2 on | a layer of its own before the classes |
+| `RobertaPreLayerNorm` (Ott et al. 2019) | before | the same | the same |
+| `MegatronBert` (Shoeybi et al. 2019) | before | not normed | as BERT |
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tfm.model.config import ModelConfig
+from tfm.pipeline.model_io.huggingface.weights import Weight, linear, norm
+
+WORDS, POSITIONS, TYPES = (f"embeddings.{name}_embeddings.weight" for name in ("word", "position", "token_type"))
+
+
+@dataclass(frozen=True)
+class Head:
+    """What stands on an encoder. classes: the output layer, whose bias is `bias`. inner: the dense layer before it;
+    inner_norm: the norm behind that."""
+
+    classes: str
+    bias: str | None
+    inner: str | None = None
+    inner_norm: str | None = None
+
+
+@dataclass(frozen=True)
+class Family:
+    """Models of one shape.
+
+    prefix: what names of weights begin with, in classes with a head. norm_attention, norm_feed_forward: the norms of a
+    layer; norm_last: that behind the last one. padded_positions: whether the first positions, up to the number of the
+    padding token, are no text's. head_activation: that of a masked language model's head; none: that of the layers.
+    """
+
+    name: str
+    model_type: str
+    prefix: str
+    norm: Literal["pre", "post"]
+    embedding_norm: bool
+    norm_attention: str
+    norm_feed_forward: str
+    norm_last: str | None
+    padded_positions: bool
+    head_activation: str | None
+    masked: Head
+    labels: Head
+    tags: Head = Head("classifier.weight", "classifier.bias")
+
+    @property
+    def nothing(self) -> Head:
+        """In place of a head that a model lacks: hidden pieces are told by the table of the input."""
+        return Head(self.words, None)
+
+    @property
+    def words(self) -> str:
+        return f"{self.prefix}.{WORDS}"
+
+    @property
+    def positions(self) -> str:
+        return f"{self.prefix}.{POSITIONS}"
+
+    @property
+    def types(self) -> str:
+        return f"{self.prefix}.{TYPES}"
+
+    def before(self, settings: dict[str, Any]) -> int:
+        """How many rows of the positions stand before that of a text's first token."""
+        return int(settings["pad_token_id"]) + 1 if self.padded_positions else 0
+
+    def body(self, config: ModelConfig) -> Iterator[Weight]:
+        """The table of all weights but those of the head."""
+        yield Weight("embedding.table.weight", (self.words,))
+        if config.positions == "learned":
+            yield Weight("embedding.positions.table.weight", (self.positions,))
+        if self.embedding_norm:
+            yield from norm("embedding.norm", f"{self.prefix}.embeddings.LayerNorm")
+        for i in range(config.encoder.layers):
+            ours, theirs = f"encoder.{i}", f"{self.prefix}.encoder.layer.{i}"
+            products = [f"{theirs}.attention.self.{name}" for name in ("query", "key", "value")]
+            yield from linear(f"{ours}.attention.query_key_value", *products, sizes=[config.encoder.dim] * 3)
+            yield from linear(f"{ours}.attention.output", f"{theirs}.attention.output.dense")
+            yield from linear(f"{ours}.feed_forward.inner", f"{theirs}.intermediate.dense")
+            yield from linear(f"{ours}.feed_forward.outer", f"{theirs}.output.dense")
+            yield from norm(f"{ours}.around_attention.norm", f"{theirs}.{self.norm_attention}")
+            yield from norm(f"{ours}.around_feed_forward.norm", f"{theirs}.{self.norm_feed_forward}")
+        if self.norm_last is not None:
+            yield from norm("encoder_norm", f"{self.prefix}.{self.norm_last}")
+
+
+def _of_bert(prefix: str) -> tuple[Head, Head]:
+    """Of masked tokens, and of labels."""
+    made = "cls.predictions"
+    masked = Head(f"{made}.decoder.weight", f"{made}.bias", f"{made}.transform.dense", f"{made}.transform.LayerNorm")
+    return masked, Head("classifier.weight", "classifier.bias", f"{prefix}.pooler.dense")
+
+
+_OF_ROBERTA = (
+    Head("lm_head.decoder.weight", "lm_head.bias", "lm_head.dense", "lm_head.layer_norm"),
+    Head("classifier.out_proj.weight", "classifier.out_proj.bias", "classifier.dense"),
+)
+_AFTER = ("attention.output.LayerNorm", "output.LayerNorm", None)
+
+BERT = Family("Bert", "bert", "bert", "post", True, *_AFTER, False, None, *_of_bert("bert"))
+ROBERTA = Family("Roberta", "roberta", "roberta", "post", True, *_AFTER, True, "gelu", *_OF_ROBERTA)
+ROBERTA_PRE_NORM = Family(
+    "RobertaPreLayerNorm",
+    "roberta-prelayernorm",
+    "roberta_prelayernorm",
+    "pre",
+    True,
+    *("attention.LayerNorm", "intermediate.LayerNorm", "LayerNorm"),
+    True,
+    "gelu",
+    *_OF_ROBERTA,
+)
+MEGATRON = Family(
+    "MegatronBert",
+    "megatron-bert",
+    "bert",
+    "pre",
+    False,
+    *("attention.ln", "ln", "encoder.ln"),
+    False,
+    None,
+    *_of_bert("bert"),
+)

@@ -1,0 +1,29 @@
+"""The names of labels and tags, as config.json has them; here control tokens have the first ids of every vocabulary."""
+
+from tfm.pipeline.model_io.huggingface.classes import Settings
+from tfm.tokenizer.config import LabelKind
+from tfm.tokenizer.labels import names_in
+from tfm.tokenizer.special import SPECIALS
+
+
+def are_ours(settings: Settings) -> bool:
+    """Whether control tokens are among the names, as `tfm export` writes them."""
+    return _all(settings)[: len(SPECIALS)] == [*SPECIALS]
+
+
+def names_of(settings: Settings, kind: LabelKind) -> list[str]:
+    """The names in their order, without control tokens. Raises ValueError where one cannot be a name here."""
+    names = _all(settings)[len(SPECIALS) if are_ours(settings) else 0 :]
+    for place, name in enumerate(names):
+        if names_in(name, kind) != [name]:
+            inside = "in or around it" if kind == "tags" else "around it"
+            raise ValueError(f"the label {name!r} is empty or has white space {inside}")
+        if name in names[:place]:
+            raise ValueError(f"two labels are called {name!r}")
+    return names
+
+
+def _all(settings: Settings) -> list[str]:
+    """Every name by its number; without any there are two, as transformers has them by default."""
+    named = settings.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
+    return [str(named[str(number)]) for number in range(len(named))]

@@ -1,0 +1,77 @@
+"""The tokenizer of an encoder-only model: WordPiece of BERT, byte-level BPE of RoBERTa, or another tokenizer.json.
+
+Its control tokens are told by what it puts around a text. The one that stands for hidden pieces is our padding, which
+no text has either.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tfm.pipeline.model_io.huggingface.classes import Settings
+from tfm.pipeline.model_io.huggingface.encoders.bert import HIDDEN
+from tfm.pipeline.model_io.huggingface.encoders.labels import names_of
+from tfm.pipeline.model_io.huggingface.encoders.vocabularies import document_of
+from tfm.pipeline.model_io.huggingface.tokenizers_read import Pieces
+from tfm.tokenizer.config import LabelKind
+from tfm.tokenizer.foreign.renumbered import pieces_of, renumbered
+from tfm.tokenizer.special import BOS, EOS, PAD, PAD_ID, SPECIALS, UNK
+from tfm.tokenizer.tokenizer import Tokenizer
+from tfm.tokenizer.train import of_names
+
+
+def read_texts(folder: Path, settings: Settings, size: int, kind: LabelKind | None) -> tuple[Pieces, bool]:
+    """The tokenizers of a model that has rows for `size` pieces, and whether a token begins each text.
+
+    kind: what it labels; none: nothing. Raises DataError where a file is missing, ValueError where a tokenizer is none
+    that we have.
+    """
+    about = _about(folder)
+    document = document_of(folder, settings, about)
+    hidden = settings.get("tfm", {}).get(HIDDEN)
+    document["added_tokens"] = [each for each in document.get("added_tokens", []) if each["id"] != hidden]
+    numbers = {piece: number for number, piece in pieces_of(document).items()}
+    before, after = around(document)
+    unknown = document["model"].get("unk_token") or about.get("unk_token") or UNK
+    stands_for_hidden = numbers.get(about.get("mask_token", ""), numbers.get(about.get("pad_token", "")))
+    found = {EOS: after, BOS: before, UNK: numbers.get(unknown), PAD: stands_for_hidden}
+    roles = {role: number for role, number in found.items() if number is not None}
+    made = renumbered(document, roles, size)
+    rows = made.rows
+    if hidden is None and rows[: len(SPECIALS)] == [*range(len(SPECIALS))] and PAD in roles:
+        rows[PAD_ID], rows[roles[PAD]] = rows[roles[PAD]], rows[PAD_ID]  # called as ours, but hidden pieces are not
+    source = Tokenizer.of_json(json.dumps(made.document))
+    target = source if kind is None else of_names(names_of(settings, kind), kind)
+    return Pieces(source, target, rows, made.nowhere), before is not None
+
+
+def _about(folder: Path) -> Settings:
+    """What is said of a tokenizer, its tokens as they are spelled."""
+    found: Settings = {}
+    for name in ("special_tokens_map.json", "tokenizer_config.json"):
+        if (folder / name).exists():
+            found |= json.loads((folder / name).read_text("utf-8"))
+    spelled = {key: each["content"] for key, each in found.items() if isinstance(each, dict) and "content" in each}
+    return found | spelled
+
+
+def around(document: Settings) -> tuple[int | None, int]:
+    """The ids of the tokens before and after each text. Raises ValueError where they are not one each, or one after."""
+    step = document.get("post_processor") or {}
+    steps = step["processors"] if step.get("type") == "Sequence" else [step]
+    before: list[Any] = []
+    after: list[Any] = []
+    for each in steps:
+        if each.get("type") in ("BertProcessing", "RobertaProcessing"):
+            before, after = [each["cls"][1]], [each["sep"][1]]
+        elif each.get("type") == "TemplateProcessing":
+            places = [part["SpecialToken"]["id"] if "SpecialToken" in part else None for part in each["single"]]
+            ids = [each["special_tokens"][place]["ids"] if place is not None else [None] for place in places]
+            flat = [number for some in ids for number in some]
+            before, after = flat[: flat.index(None)], flat[flat.index(None) + 1 :]
+    if len(before) > 1 or len(after) != 1:
+        raise ValueError(
+            f"its tokenizer puts {len(before)} tokens before a text and {len(after)} after it; here there is one after "
+            "it, and one or none before it"
+        )
+    return (before[0] if before else None), after[0]
