@@ -14,7 +14,7 @@ def import_model(
 ) -> None:
     """Take over a model of the library transformers.
 
-    Classes: Marian, Pegasus, GPT-2, Llama, Megatron-BERT.
+    Classes: Marian, Pegasus, GPT-2, Llama, BERT, RoBERTa, RobertaPreLayerNorm, MegatronBERT.
     """
     from tfm.cli.console import reporter
     from tfm.pipeline.model_io.huggingface.importing import import_model as take_over

@@ -138,7 +138,9 @@ def _warn_of_long(num_long: int, split: Split, reads: int, what: str, name: str,
 
 
 def _perplexity(nll: float, count: float, signature: str, loaded: LoadedModel) -> Score:
-    return Score(exp_or_inf(nll / count), f"{signature}|vocab:{loaded.target_tokenizer.vocab_size}")
+    reads = ABILITIES[loaded.config.task].reads  # a text is predicted in the pieces in which it is read
+    tokenizer = loaded.source_tokenizer if reads == "source" else loaded.target_tokenizer
+    return Score(exp_or_inf(nll / count), f"{signature}|vocab:{tokenizer.vocab_size}")
 
 
 def _signature(config: ModelConfig, count: float) -> str:
