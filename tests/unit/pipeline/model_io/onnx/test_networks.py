@@ -18,6 +18,7 @@ QUICK = (
     "post-norm, untied, GELU",
     "rotary, RMS, norms of queries and keys",
     "stacks of two widths, post-norm",
+    "GPT-2, scaled, tanh",
     "GPT-2 that translates",
     "Llama, grouped heads",
     "classifier, max",
