@@ -170,7 +170,7 @@ def _scale(config: ModelConfig) -> float:
 
 def read(settings: Settings, found: State, norm_placement: str) -> Settings:
     """[model] of what config.json and the weights are."""
-    want(settings, share_encoder_decoder_embeddings=True, normalize_embedding=False, is_encoder_decoder=True)
+    want(settings, normalize_embedding=False, is_encoder_decoder=True)
     dim, length = settings["d_model"], settings["max_position_embeddings"]
     table = sinusoids(dim, length).float()[:, halves_apart(dim)]
     tables = [found[f"{theirs}.embed_positions.weight"] for theirs in EMBEDS.values()]

@@ -107,7 +107,8 @@ def _read(folder: Path, settings: Settings, held_by: HuggingFaceClass) -> tuple[
         pieces = read_pieces(folder, settings, size)
     rows = torch.tensor(pieces.rows)
     for name in held_by.tables:
-        found[name] = found[name][rows]
+        of_source = pieces.source_rows is not None and ".encoder." in name
+        found[name] = found[name][torch.tensor(pieces.source_rows) if of_source else rows]
     bias = held_by.bias
     if bias is not None and (pieces.nowhere or keys.get("output_bias")):
         old = found[bias].flatten()[rows] if bias in found else torch.zeros(len(rows))

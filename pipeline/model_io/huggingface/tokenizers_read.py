@@ -17,12 +17,14 @@ Settings = dict[str, Any]
 @dataclass(frozen=True)
 class Pieces:
     """Tokenizers of source and target, which are one where texts of both are split alike; rows, nowhere: see
-    `Renumbered`."""
+    `Renumbered`. source_rows: those of the source, where it has a numbering of its own, and `rows` are of the target.
+    """
 
     source: Tokenizer
     target: Tokenizer
     rows: list[int]
     nowhere: list[int]
+    source_rows: list[int] | None = None
 
 
 def read_pieces(folder: Path, settings: Settings, size: int) -> Pieces:
@@ -42,11 +44,11 @@ def read_pieces(folder: Path, settings: Settings, size: int) -> Pieces:
 
 
 def _of_marian(folder: Path, settings: Settings, size: int) -> Pieces:
-    """Two SentencePiece models that share one numbering: source.spm, target.spm, vocab.json."""
-    numbers = _document(folder / "vocab.json")
-    names = sorted(numbers, key=numbers.__getitem__)
-    if [numbers[name] for name in names] != list(range(len(names))):
-        raise ValueError("the numbers in vocab.json are not 0, 1, 2 ..")
+    """Two SentencePiece models, source.spm and target.spm, that share the numbering in vocab.json, or whose target has
+    one of its own in target_vocab.json."""
+    if settings.get("share_encoder_decoder_embeddings") is False:
+        return _of_two_numberings(folder, settings, size)
+    names = _numbering(folder / "vocab.json")
     sides = []
     for side in "source", "target":
         model = read_model((folder / f"{side}.spm").read_bytes())
@@ -54,6 +56,34 @@ def _of_marian(folder: Path, settings: Settings, size: int) -> Pieces:
         sides.append(renumbered(document, _roles(settings, document, {}), size))
     source, target = map(_tokenizer, sides)
     return Pieces(source, target, sides[0].rows, sides[0].nowhere)
+
+
+def _of_two_numberings(folder: Path, settings: Settings, size: int) -> Pieces:
+    """The same where source and target have a table each. size: of the target's.
+
+    The ids in config.json are of the target; a source ends with its own </s>, and no text begins with a token.
+    """
+    own = folder / "target_vocab.json"
+    sides = []
+    for side, file in ("source", folder / "vocab.json"), ("target", own if own.exists() else folder / "vocab.json"):
+        names = _numbering(file)
+        document = as_document(read_model((folder / f"{side}.spm").read_bytes()), names, {EOS: EOS, UNK: UNK, PAD: PAD})
+        of_source = {role: names.index(role) for role in (EOS, UNK, PAD) if role in names}
+        if EOS not in of_source:
+            raise ValueError(f"{file.name} has no {EOS}")
+        roles = of_source if side == "source" else _roles(settings, document, {})
+        sides.append(renumbered(document, roles, settings["vocab_size"] if side == "source" else size))
+    source, target = map(_tokenizer, sides)
+    return Pieces(source, target, sides[1].rows, sides[1].nowhere, sides[0].rows)
+
+
+def _numbering(file: Path) -> list[str]:
+    """The pieces of a vocab.json by their ids. Raises ValueError where these are not 0, 1, 2, .."""
+    numbers = _document(file)
+    names = sorted(numbers, key=numbers.__getitem__)
+    if [numbers[name] for name in names] != list(range(len(names))):
+        raise ValueError(f"the numbers in {file.name} are not 0, 1, 2 ..")
+    return names
 
 
 def _roles(settings: Settings, document: Settings, about: Settings) -> dict[str, int]:
