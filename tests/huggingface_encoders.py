@@ -110,6 +110,6 @@ def made(folder: Path, name: str, **changes: Any) -> tuple[Any, Any]:
 
 def their_logits(model: Any, tokenizer: Any, texts: list[str]) -> Any:
     """Logits of texts, topped up with padding, and which places are text."""
-    read = tokenizer(texts, return_tensors="pt", padding=True, split_special_tokens=True)
+    read = tokenizer(texts, return_tensors="pt", padding=True, truncation=True, split_special_tokens=True)
     with torch.no_grad():
         return model(**read).logits, read["attention_mask"].bool(), read["input_ids"]

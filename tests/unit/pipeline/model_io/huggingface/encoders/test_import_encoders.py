@@ -25,6 +25,8 @@ from tfm.data.batching.batches import pairs_from_ids
 from tfm.model.layout import Layout
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.inference.labelling import Truncated, label
+from tfm.pipeline.model_io.huggingface.card import Card
+from tfm.pipeline.model_io.huggingface.export import to_huggingface
 from tfm.pipeline.model_io.huggingface.importing import import_model
 from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
 from tfm.pipeline.runtime.progress import Quiet
@@ -114,8 +116,11 @@ def test_hidden_pieces_are_predicted_as_there(name: str, tmp_path: Path) -> None
 def test_labels_are_theirs(name: str, tmp_path: Path) -> None:
     model, tokenizer = made(tmp_path / "theirs", name)
     ours, lines = taken(tmp_path / "theirs"), lines_of(200)
+    lines[7] = " ".join(lines[:90])
+    tokenizer.model_max_length = 300 if name.startswith("Bert") else 298
     model.double(), ours.model.double()  # so that no label is nearly as likely as another
-    logits, _, _ = their_logits(model, tokenizer, lines)
+    logits, is_text, _ = their_logits(model, tokenizer, lines)
+    assert is_text[7].sum() == tokenizer.model_max_length  # it was cut, as it is here
     wanted = [NAMES[number] for number in logits.argmax(-1).tolist()]
     assert len({*wanted}) > 1
     assert [found[0][0] for found in label(ours, lines, Truncated())] == wanted
@@ -308,6 +313,53 @@ def test_a_tokenizer_that_does_not_fit_is_refused(change: dict[str, Any], reason
     with pytest.raises(DataError) as raised:
         taken(tmp_path / "theirs")
     assert reason in str(raised.value)
+
+
+def test_control_tokens_called_as_ours_may_have_other_roles(tmp_path: Path) -> None:
+    """There <pad> is padding and <mask> stands for hidden pieces; here <pad> does, whatever the others are called."""
+    folder = tmp_path / "theirs"
+    model, tokenizer = made(folder, "BertForMaskedLM")
+    text = (folder / "tokenizer.json").read_text("utf-8")
+    for old, new in (("[PAD]", "<pad>"), ("[unused0]", "<unk>"), ("[unused1]", "<s>"), ("[UNK]", "</s>")):
+        text = text.replace(old, new)
+    document = json.loads(text)
+    numbers, template = document["model"]["vocab"], document["post_processor"]
+    assert [numbers[each] for each in ("<pad>", "<unk>", "<s>", "</s>")] == [0, 1, 2, 3]
+    template["special_tokens"] = {
+        name: {"id": name, "ids": [numbers[token]], "tokens": [token]}
+        for name, token in (("[CLS]", "<s>"), ("[SEP]", "</s>"))
+    }
+    steps = [{"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}, template]
+    document |= {"post_processor": {"type": "Sequence", "processors": steps}}
+    document["model"]["unk_token"] = "<unk>"
+    (folder / "tokenizer.json").write_text(json.dumps(document), encoding="utf-8")
+    about = {"tokenizer_class": "PreTrainedTokenizerFast", "mask_token": {"content": "[MASK]"}, "pad_token": "<pad>"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(about), encoding="utf-8")
+    ours = taken(folder)
+    mask = tokenizer.mask_token_id
+    assert rows_there(ours, model) == [mask, *range(1, mask), 0, *range(mask + 1, model.config.vocab_size)]
+    ids = ours.source_tokenizer.encode("a dog")
+    assert ids == tokenizer("a dog", add_special_tokens=False).input_ids
+    with torch.no_grad():
+        found = ours.model.output(ours.model(torch.tensor([*ids, EOS_ID]), Layout.of(torch.tensor([len(ids) + 1]))))
+        wanted = model(torch.tensor([[2, *ids, 3]])).logits[0, 1:]
+    torch.testing.assert_close(found[:, 1:mask], wanted[:, 1:mask], atol=1e-4, rtol=0)
+    torch.testing.assert_close(found[:, 0], wanted[:, mask], atol=1e-4, rtol=0)
+
+
+def test_a_roberta_goes_out_as_a_bert(tmp_path: Path) -> None:
+    """Both are the same network but for the numbers of positions, so that BERT's class holds it."""
+    model, tokenizer = made(tmp_path / "theirs", "RobertaForMaskedLM")
+    ours = taken(tmp_path / "theirs")
+    (tmp_path / "out").mkdir()
+    to_huggingface(ours, tmp_path / "out", Card())
+    again = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "out").eval()
+    assert type(again).__name__ == "BertForMaskedLM"
+    with torch.no_grad():
+        read = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")(TEXTS[3], return_tensors="pt")
+        found = again(**read).logits[0, :, : model.config.vocab_size]
+        wanted = model(**tokenizer(TEXTS[3], return_tensors="pt")).logits[0]
+    torch.testing.assert_close(found, wanted[:, rows_there(ours, model)], atol=1e-4, rtol=0)
 
 
 def test_missing_vocabularies_are_named(tmp_path: Path) -> None:
