@@ -24,6 +24,7 @@ ENCODER_ONLY = {"architecture": "encoder_only"}
 MODELS: dict[str, dict[str, Any]] = {
     **{name: changes for name, (_, changes) in KINDS.items()},
     "batch norm": {"normalization": "batch"},
+    "positions of fairseq": {"positions": "fairseq"},
     "rotary, RMS, norms of queries and keys": {
         **LLAMA,
         "qk_norm": True,

@@ -40,6 +40,9 @@ def to_onnx(loaded: LoadedModel, folder: Path, precision: Precision) -> None:
     if (part := lacking(loaded.config)) is not None:
         problem = f"a model with {part} is not written as ONNX. docs/exchange.md says which models are"
         raise RecipeError(f"{loaded.folder}: {problem}")
+    if loaded.source_tokenizer.names_texts:
+        problem = "a model whose sources begin with two languages, the target's and their own, is not written as ONNX"
+        raise RecipeError(f"{loaded.folder}: {problem}")
     graphs = graphs_of(loaded.model, loaded.config)
     for name, model in graphs.items():
         if precision == "int8":

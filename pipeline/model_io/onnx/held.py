@@ -17,7 +17,7 @@ TASKS: Mapping[str, Callable[[Abilities], object]] = {
 KEYS: Mapping[str, Any] = {
     "norm": ("pre", "post"),
     "normalization": ("layer", "rms", "batch"),
-    "positions": ("none", "sinusoidal", "learned", "rotary"),
+    "positions": ("none", "sinusoidal", "fairseq", "learned", "rotary"),
     "activation": tuple(ACTIVATIONS),
     **dict.fromkeys(("embedding_dim", "embedding_norm", "scale_embedding", "tie", "output_bias"), ANY),
     **dict.fromkeys(("norm_eps", "qk_norm", "pooling", "begin_token", "head_transform"), ANY),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tokenizers
 import torch
 
 from tests.huggingface_models import KINDS, published
@@ -219,6 +220,20 @@ def test_a_refused_model_leaves_nothing(tmp_path: Path) -> None:
     ours = published(tmp_path / "model", window=3)
     (tmp_path / "out").mkdir()
     with pytest.raises(RecipeError, match=r"a model with model\.window = 3 is not written as ONNX"):
+        to_onnx(ours, tmp_path / "out", "fp32")
+    assert not any((tmp_path / "out").iterdir())
+
+
+def test_a_vocabulary_that_names_the_languages_of_both_texts_is_refused(tmp_path: Path) -> None:
+    """Its sources begin with two tokens, of which the script would give one."""
+    onnxruntime()
+    plain = published(tmp_path / "plain")
+    whole = tokenizers.Tokenizer.from_file(str(tmp_path / "plain" / "tokenizer.json"))
+    whole.add_special_tokens(["deu_Latn", "eng_Latn"])
+    ours = published(tmp_path / "model", tokenizer=Tokenizer(whole))
+    assert (ours.source_tokenizer.names_texts, plain.source_tokenizer.names_texts) == (True, False)
+    (tmp_path / "out").mkdir()
+    with pytest.raises(RecipeError, match="sources begin with two languages"):
         to_onnx(ours, tmp_path / "out", "fp32")
     assert not any((tmp_path / "out").iterdir())
 
