@@ -7,6 +7,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from tests.huggingface_encoders import made
 from tests.tiny_training import run, training, write_dataset
 from tests.unit.pipeline.model_io.huggingface.test_import import GERMAN, LINES, MADE, taken
 from tfm.model.config import ModelConfig
@@ -70,3 +71,20 @@ def test_pieces_that_a_text_could_then_spell_are_a_reason_not_to(tmp_path: Path)
     first = imported("pegasus", tmp_path, whole=False)
     with pytest.raises(ValueError, match="a text that spells <unused:"):
         GrowthTrainer(Tokenizer.load(first / "tokenizer.json"), 5, 1)
+
+
+@pytest.mark.parametrize("name", ["BertForMaskedLM", "RobertaForMaskedLM"])
+def test_the_tokenizers_of_encoders_grow_too(name: str, tmp_path: Path) -> None:
+    (theirs := tmp_path / "theirs").mkdir()
+    made(theirs, name)
+    old = taken(theirs).source_tokenizer
+    trainer = GrowthTrainer(old, 15, 1)
+    for line in (*NEW, *NEW[:2]):
+        trainer.add(line)
+    new = trainer.learn()
+    assert trainer.num_new == 15
+    assert is_extension(new, old)
+    encoded = [(old.encode(line), new.encode(line)) for line in (*LINES, *GERMAN, *NEW, "[MASK] <s> [CLS] <mask>")]
+    without = [(before, after) for before, after in encoded if max(after) < old.vocab_size]
+    assert all(before == after for before, after in without)
+    assert 5 < len(without) < len(encoded)
