@@ -49,6 +49,11 @@ def names_texts(whole: tokenizers.Tokenizer) -> bool:
     return bool(_spelled(whole, NAMED)) and not _spelled(whole, ASKED_FOR)
 
 
+def is_named(token: str) -> bool:
+    """Whether a token names the language of texts."""
+    return re.fullmatch(NAMED, token) is not None
+
+
 def _spelled(whole: tokenizers.Tokenizer, token_of_language: str) -> dict[str, int]:
     added = sorted(whole.get_added_tokens_decoder().items())
     of_languages = re.compile(token_of_language)

@@ -112,6 +112,8 @@ def not_written(config: ModelConfig) -> str | None:
     as decoder-only models, of some, such as additive scores, not."""
     if config.architecture != "transformer":
         return f'models of architecture = "{config.architecture}"'
+    if config.languages != "source":
+        return f'model.languages = "{config.languages}"'
     if config.canine is not None:
         return "sources read as characters (model.canine)"
     if config.embedding_dim not in (None, config.encoder.dim) or config.embedding_dim not in (None, config.decoder.dim):

@@ -4,14 +4,13 @@ There one token may have several roles (in GPT-2 one begins and ends texts), her
 token of its own becomes a piece that no text has and that is never to be predicted.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tfm.tokenizer.special import BOS, EOS, PAD, SPECIALS, UNK
 
-SPELLED = {"Regex": r"<(?=/s>|s>|pad>|unk>)"}
-"""The first character of a text that spells a control token: cut off, it is text."""
 WHOLE_WORDS = ("Unigram", "WordPiece", "WordLevel")
 """Models that look for whole pieces in a text, where they would find a control token."""
 TURNS = (EOS, BOS, UNK, PAD)
@@ -92,7 +91,10 @@ def _written(document: dict[str, Any], called: list[str], rows: list[int], nowhe
         if new < len(SPECIALS) or rows[new] in added or new > last
     ]
     cuts = model["type"] in WHOLE_WORDS or model.get("ignore_merges")
-    before = _with_cut(document.get("pre_tokenizer")) if cuts else document.get("pre_tokenizer")
+    before = document.get("pre_tokenizer")
+    if cuts:
+        control = [each["content"] for each in tokens if each["special"] and each["id"] <= last]
+        before = _with_cut(before, {*SPECIALS, *control})
     changed = {"model": model, "added_tokens": tokens, "pre_tokenizer": before, "post_processor": None}
     return {**document, **changed, "truncation": None, "padding": None}
 
@@ -109,7 +111,8 @@ def _token(number: int, name: str, was: Mapping[str, Any] | None) -> dict[str, A
     return {**plain, **(was or {}), "id": number, "content": name, "special": is_special}
 
 
-def _with_cut(step: dict[str, Any] | None) -> dict[str, Any]:
-    """What splits texts, and then before each text that spells a control token."""
-    cut = {"type": "Split", "pattern": SPELLED, "behavior": "Isolated", "invert": False}
+def _with_cut(step: dict[str, Any] | None, control: Collection[str]) -> dict[str, Any]:
+    """What splits texts, and then behind the first character of each text that spells a control token: that is text."""
+    spelled = "|".join(f"{re.escape(each[0])}(?={re.escape(each[1:])})" for each in sorted(control))
+    cut = {"type": "Split", "pattern": {"Regex": spelled}, "behavior": "Isolated", "invert": False}
     return {"type": "Sequence", "pretokenizers": [cut] if step is None else [step, cut]}

@@ -1,4 +1,4 @@
-"""A SentencePiece model (Kudo and Richardson 2018) of the unigram kind as tokenizer.json, without that package.
+"""A SentencePiece model (Kudo and Richardson 2018), unigram or BPE, as tokenizer.json, without that package.
 
 The file is a protocol buffer, https://protobuf.dev/programming-guides/encoding: fields of a number and a type, of which
 few are read: pieces with scores, and what is done to a text before.
@@ -10,11 +10,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tfm.tokenizer.languages import is_named
 from tfm.tokenizer.special import UNK
 from tfm.tokenizer.tokenizer import Tokenizer
 
 NORMAL, USER_DEFINED = 1, 4
-UNIGRAM = 1
+UNIGRAM, BPE = 1, 2
 SPACE = "\u2581"
 OTHER = "\ue000"
 """Stands before pieces that the model of this side does not have, so that no text has them; decoding removes it."""
@@ -22,12 +23,13 @@ OTHER = "\ue000"
 
 @dataclass(frozen=True)
 class SentencePiece:
-    """scores: by piece of text. charsmap: the normaliser, as it is compiled. dummy_prefix: whether a text begins with a
-    space."""
+    """scores: by piece of text; BPE makes the piece of the highest one first. charsmap: the normaliser, as it is
+    compiled. dummy_prefix: whether a text begins with a space. kind: UNIGRAM or BPE."""
 
     scores: Mapping[str, float]
     charsmap: bytes
     dummy_prefix: bool
+    kind: int = UNIGRAM
 
 
 def read_model(data: bytes) -> SentencePiece:
@@ -57,9 +59,9 @@ def read_model(data: bytes) -> SentencePiece:
                     raise ValueError("several spaces in a row that are kept are not supported")
     except (IndexError, struct.error, UnicodeDecodeError, AttributeError, TypeError) as error:
         raise ValueError("is no SentencePiece model") from error
-    if kind != UNIGRAM or not scores:
-        raise ValueError("is no SentencePiece model of kind unigram")
-    return SentencePiece(scores, charsmap, prefix)
+    if kind not in (UNIGRAM, BPE) or not scores:
+        raise ValueError("is no SentencePiece model of kind unigram or BPE")
+    return SentencePiece(scores, charsmap, prefix, kind)
 
 
 def as_document(model: SentencePiece, pieces: list[str], roles: Mapping[str, str]) -> dict[str, Any]:
@@ -67,10 +69,10 @@ def as_document(model: SentencePiece, pieces: list[str], roles: Mapping[str, str
 
     roles: by the token there (</s>) ours: they are control tokens.
     """
-    low = min(model.scores.values())
-    codes = {piece for piece in pieces if piece.startswith(">>") and piece.endswith("<<")}
+    codes = {piece for piece in pieces if (piece.startswith(">>") and piece.endswith("<<")) or is_named(piece)}
+    codes -= model.scores.keys()
     known = {*model.scores, *roles, *codes}
-    vocab = [[piece if piece in known else OTHER + piece, model.scores.get(piece, low)] for piece in pieces]
+    names = [piece if piece in known else OTHER + piece for piece in pieces]
     steps: list[dict[str, Any]] = []
     if model.charsmap:
         compiled = base64.b64encode(model.charsmap).decode()
@@ -96,7 +98,32 @@ def as_document(model: SentencePiece, pieces: list[str], roles: Mapping[str, str
             "type": "Sequence",
             "decoders": [{"type": "Replace", "pattern": {"String": OTHER}, "content": ""}, space],
         },
-        "model": {"type": "Unigram", "unk_id": pieces.index(UNK), "vocab": vocab, "byte_fallback": False},
+        "model": _unigram(model, pieces, names) if model.kind == UNIGRAM else _bpe(model, names),
+    }
+
+
+def _unigram(model: SentencePiece, pieces: list[str], names: list[str]) -> dict[str, Any]:
+    low = min(model.scores.values())
+    vocab = [[name, model.scores.get(piece, low)] for name, piece in zip(names, pieces, strict=True)]
+    return {"type": "Unigram", "unk_id": pieces.index(UNK), "vocab": vocab, "byte_fallback": False}
+
+
+def _bpe(model: SentencePiece, names: list[str]) -> dict[str, Any]:
+    """The merges are all ways to make a piece of two others, the piece of the highest score first."""
+    there = model.scores.keys() & {*names}
+    cuts = ((piece[:place], piece[place:]) for piece in there for place in range(1, len(piece)))
+    merges = [cut for cut in cuts if there.issuperset(cut)]
+    merges.sort(key=lambda cut: (-model.scores["".join(cut)], len(cut[0])))
+    nothing = ("dropout", "continuing_subword_prefix", "end_of_word_suffix")
+    return {
+        "type": "BPE",
+        **dict.fromkeys(nothing),
+        "unk_token": UNK,
+        "fuse_unk": True,
+        "byte_fallback": False,
+        "ignore_merges": False,
+        "vocab": {name: number for number, name in enumerate(names)},
+        "merges": [list(cut) for cut in merges],
     }
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -34,7 +35,8 @@ class HuggingFaceClass:
     Out: settings: (config, number of pieces) -> config.json. finished: (config, what the table gives) -> its weights,
     with those that are no tensor of ours.
     In: begun: (config.json, its weights) -> what the table is read from. read: (config.json, what `begun` gives) -> our
-    config; raises ValueError for what ours cannot be. note: what to say of a model that was imported.
+    config; raises ValueError for what ours cannot be. note: what to say of a model that was imported. told: (folder,
+    config.json) -> what to read in place of its settings, as other files say.
     """
 
     name: str
@@ -49,6 +51,7 @@ class HuggingFaceClass:
     read: Callable[[Settings, State], Settings]
     bias: str | None
     note: str = ""
+    told: Callable[[Path, Settings], Settings] = lambda folder, settings: {}
 
     def exported(self, config: ModelConfig, state: Mapping[str, Tensor]) -> State:
         """Its weights, by their names there, from ours; every one of ours is in one of them."""

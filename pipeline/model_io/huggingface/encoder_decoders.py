@@ -103,6 +103,8 @@ def weights(config: ModelConfig) -> Iterator[Weight]:
     if config.output_bias:
         yield Weight("output.bias", (BIAS,), as_row=True)
     for ours, theirs in EMBEDS.items():
+        if config.embedding_norm:
+            yield from norm(f"{ours}.norm", f"{theirs}.layernorm_embedding", order)
         if config.positions == "learned":
             yield Weight(f"{ours}.positions.table.weight", (f"{theirs}.embed_positions.weight",), columns=order)
     for side in "encoder", "decoder":
@@ -176,17 +178,20 @@ def read(settings: Settings, found: State, norm_placement: str) -> Settings:
     tables = [found[f"{theirs}.embed_positions.weight"] for theirs in EMBEDS.values()]
     is_sinusoidal = all(each.shape == table.shape and torch.allclose(each, table, atol=1e-5) for each in tables)
     is_none = not any(each.any() for each in tables)
+    positions = "sinusoidal" if is_sinusoidal else "none" if is_none else "learned"
+    return {**common(settings, found), "norm": norm_placement, "positions": positions, "max_length": length}
+
+
+def common(settings: Settings, found: State) -> Settings:
+    """What of it all encoder-decoders have, whatever their norms and positions are."""
     return {
         **task_of(settings, "translation"),
         "encoder": _stack_of(settings, "encoder"),
         "decoder": _stack_of(settings, "decoder"),
-        "norm": norm_placement,
-        "positions": "sinusoidal" if is_sinusoidal else "none" if is_none else "learned",
         "activation": activation_of(settings["activation_function"]),
         "tie": tie_of(found, *TABLES[1:]),
         "scale_embedding": settings["scale_embedding"],
         "output_bias": bool(found[BIAS].any()),
-        "max_length": length,
         "dropout": {
             "residual": settings["dropout"],
             "embedding": settings["dropout"],
@@ -207,14 +212,20 @@ def _stack_of(settings: Settings, name: str) -> Settings:
 
 def with_each_table(settings: Settings, found: State) -> State:
     """Their weights with the tables that a file leaves out: shared ones, sinusoids, a bias of zeros."""
-    found, dim = dict(found), settings["d_model"]
+    found, dim = shared_tables(found), settings["d_model"]
+    table = sinusoids(dim, settings["max_position_embeddings"]).float()[:, halves_apart(dim)]
+    for theirs in EMBEDS.values():
+        found.setdefault(f"{theirs}.embed_positions.weight", table.clone())
+    return found
+
+
+def shared_tables(found: State) -> State:
+    """Their weights with each table of pieces by itself, and a bias of zeros where there is none."""
+    found = dict(found)
     shared = found[SHARED] if SHARED in found else found["model.decoder.embed_tokens.weight"]
     for name in TABLES:
         found.setdefault(name, shared)
     found.setdefault(BIAS, torch.zeros(1, len(shared)))
-    table = sinusoids(dim, settings["max_position_embeddings"]).float()[:, halves_apart(dim)]
-    for theirs in EMBEDS.values():
-        found.setdefault(f"{theirs}.embed_positions.weight", table.clone())
     return found
 
 

@@ -44,7 +44,9 @@ def import_model(folder: Path, out: Path, *, command: Sequence[str], reporter: R
     """
     settings, held_by = _class_of(folder)
     files = sorted(
-        each for each in folder.iterdir() if each.is_file() and each.suffix in (".json", ".safetensors", ".spm", ".txt")
+        each
+        for each in folder.iterdir()
+        if each.is_file() and each.suffix in (".json", ".safetensors", ".spm", ".model", ".txt")
     )
     inputs = {each.name: Input.of_file(each) for each in files if each.name != "manifest.json"}
     todo = Plan("train", out, {"imported": held_by.name}, inputs, None)
@@ -97,6 +99,7 @@ def _class_of(folder: Path) -> tuple[Settings, HuggingFaceClass]:
 
 def _read(folder: Path, settings: Settings, held_by: HuggingFaceClass) -> tuple[ModelConfig, State, Pieces]:
     """Config, weights by our names, and tokenizers."""
+    settings = settings | held_by.told(folder, settings)
     found = held_by.begun(settings, _weights(folder))
     keys = held_by.read(settings, found)
     size, abilities = len(found[held_by.tables[0]]), ABILITIES[keys["task"]]

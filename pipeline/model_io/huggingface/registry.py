@@ -6,10 +6,11 @@ from tfm.pipeline.model_io.huggingface.encoder_decoders import MARIAN, PEGASUS
 from tfm.pipeline.model_io.huggingface.encoders.classes import ENCODERS, READ_ALONE
 from tfm.pipeline.model_io.huggingface.gpt2 import GPT2
 from tfm.pipeline.model_io.huggingface.llama import LLAMA
+from tfm.pipeline.model_io.huggingface.multilingual import OF_LANGUAGES
 
 CLASSES: tuple[HuggingFaceClass, ...] = (PEGASUS, MARIAN, GPT2, LLAMA, *ENCODERS)
 """Those that hold models of ours, the first that does first."""
-IMPORTED = (*CLASSES, *READ_ALONE)
+IMPORTED = (*CLASSES, *READ_ALONE, *OF_LANGUAGES)
 
 
 def class_for(config: ModelConfig) -> HuggingFaceClass | None:

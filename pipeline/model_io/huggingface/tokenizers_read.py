@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from tfm.data.errors import DataError
+from tfm.tokenizer.foreign.m2m100 import with_languages
 from tfm.tokenizer.foreign.renumbered import Renumbered, pieces_of, renumbered
 from tfm.tokenizer.foreign.sentencepiece import as_document, read_model
 from tfm.tokenizer.special import BOS, EOS, PAD, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
 
 Settings = dict[str, Any]
+M2M100 = "sentencepiece.bpe.model"
 
 
 @dataclass(frozen=True)
@@ -35,10 +37,23 @@ def read_pieces(folder: Path, settings: Settings, size: int) -> Pieces:
     if (folder / "source.spm").exists():
         return _of_marian(folder, settings, size)
     file = folder / "tokenizer.json"
+    if (folder / M2M100).exists() and (folder / "vocab.json").exists() and not file.exists():
+        return _of_m2m100(folder, settings, size)
     if not file.exists():
         raise DataError("has no tokenizer.json: load and save its tokenizer with transformers to get one", file=folder)
     document = _document(file)
     found = renumbered(document, _roles(settings, document, _document(folder / "tokenizer_config.json")), size)
+    tokenizer = _tokenizer(found)
+    return Pieces(tokenizer, tokenizer, found.rows, found.nowhere)
+
+
+def _of_m2m100(folder: Path, settings: Settings, size: int) -> Pieces:
+    """A SentencePiece model whose pieces are numbered by vocab.json, and languages behind them."""
+    about = _document(folder / "tokenizer_config.json")
+    names = with_languages(_numbering(folder / "vocab.json"), about.get("language_codes", "m2m100"))
+    model = read_model((folder / M2M100).read_bytes())
+    document = as_document(model, names, {each: each for each in (EOS, UNK, PAD, BOS)})
+    found = renumbered(document, _roles(settings, document, about), size)
     tokenizer = _tokenizer(found)
     return Pieces(tokenizer, tokenizer, found.rows, found.nowhere)
 

@@ -31,6 +31,8 @@ def trained(**settings: Any) -> tuple[bytes, Any]:
         {},
         {"normalization_rule_name": "identity"},
         {"add_dummy_prefix": False, "normalization_rule_name": "nfkc_cf"},
+        {"model_type": "bpe", "vocab_size": 90},
+        {"model_type": "bpe", "normalization_rule_name": "nfkc_cf"},
     ],
 )
 def test_its_pieces_are_ours(settings: dict[str, Any]) -> None:
@@ -71,8 +73,8 @@ def test_damage_and_other_kinds_are_refused() -> None:
     for wrong in (b"", b"not a model", data[:-3], data[:50], b"\xff" * 30):
         with pytest.raises(ValueError, match="is no SentencePiece model"):
             read_model(wrong)
-    with pytest.raises(ValueError, match="of kind unigram"):
-        read_model(trained(model_type="bpe")[0])
+    with pytest.raises(ValueError, match="of kind unigram or BPE"):
+        read_model(trained(model_type="char")[0])
     with pytest.raises(ValueError, match="several spaces"):
         read_model(trained(remove_extra_whitespaces=False)[0])
     with pytest.raises(ValueError, match="bytes for unknown"):

@@ -1,0 +1,140 @@
+"""Encoder-decoders of many languages: `M2M100ForConditionalGeneration` (also NLLB), `MBartForConditionalGeneration`.
+
+Both are pre-norm. mBART norms its embeddings as well, and its position table begins with two rows that are not used;
+M2M100 has fairseq's sinusoids. What is around a source, and before a target, its tokenizer says: that of mBART has
+the language behind a source, those of mBART-50, M2M100 and NLLB before it (`model.languages`).
+"""
+
+import json
+from pathlib import Path
+
+import torch
+
+from tfm.model.transformer.told_languages import NETWORKS
+from tfm.pipeline.model_io.huggingface.classes import HuggingFaceClass, Settings, State, want
+from tfm.pipeline.model_io.huggingface.encoder_decoders import BIAS, EMBEDS, TABLES, common, shared_tables, weights
+from tfm.pipeline.model_io.huggingface.fits import Held
+from tfm.tokenizer.languages import is_named
+
+OFFSET = 2
+"""mBART's position 0 stands in row 2."""
+LANGUAGES = "languages"
+"""In what is read of config.json: how the model is told languages, which only its tokenizer says."""
+AROUND = {
+    "M2M100Tokenizer": "before",
+    "NllbTokenizer": "before",
+    "MBart50Tokenizer": "before",
+    "MBartTokenizer": "behind",
+}
+"""Where they put a source's language, whatever their files say: those of NLLB are older."""
+NO_MODEL = Held({"architecture": ()}, {}, ())
+
+
+def told(folder: Path, settings: Settings) -> Settings:
+    """How the model in a folder is told languages; and as what begins a target, which here is its language, the token
+    that begins no text there. Raises ValueError where it is told in another way."""
+    end, begin = settings["eos_token_id"], settings.get("decoder_start_token_id")
+    around = _around_a_source(folder)
+    if around == "before" and begin in (None, end):
+        found = "m2m100"
+    elif around == "behind" and begin != end:
+        found = "mbart"
+    else:
+        raise ValueError(
+            f"its tokenizer has the language {around} a source, and decoder_start_token_id = {begin}: there are models "
+            "with it before, whose targets begin with </s>, and with it behind, whose targets begin with their language"
+        )
+    return {LANGUAGES: found, "decoder_start_token_id": settings.get("bos_token_id", 0)}
+
+
+def _around_a_source(folder: Path) -> str:
+    """Where a tokenizer puts a source's language: what its class does, or else its file. Raises ValueError where it
+    puts none."""
+    about = folder / "tokenizer_config.json"
+    own = json.loads(about.read_text("utf-8")) if about.exists() else {}
+    name = str(own.get("tokenizer_class")).removesuffix("Fast")
+    if name in AROUND:
+        return "behind" if own.get("legacy_behaviour") else AROUND[name]
+    file = folder / "tokenizer.json"
+    step = (json.loads(file.read_text("utf-8")).get("post_processor") or {}) if file.exists() else {}
+    parts = [part["SpecialToken"]["id"] if "SpecialToken" in part else "" for part in step.get("single", [])]
+    if len(parts) == 3 and parts[1] == "" and is_named(parts[0]):
+        return "before"
+    if len(parts) == 3 and parts[0] == "" and is_named(parts[2]):
+        return "behind"
+    raise ValueError("its tokenizer puts no language, such as deu_Latn, before or behind a source")
+
+
+def read_m2m100(settings: Settings, found: State) -> Settings:
+    """[model] of what config.json and the weights are."""
+    want(settings, pad_token_id=1, is_encoder_decoder=True)
+    length = settings["max_position_embeddings"]
+    own = {"positions": "fairseq", "max_length": length, LANGUAGES: settings[LANGUAGES]}
+    return {**common(settings, found), "norm": "pre", **own}
+
+
+def read_mbart(settings: Settings, found: State) -> Settings:
+    """The same of mBART."""
+    want(settings, is_encoder_decoder=True, normalize_before=True, normalize_embedding=True, add_final_layer_norm=True)
+    length = _length_of(settings)
+    own = {"positions": "learned", "max_length": length, LANGUAGES: settings[LANGUAGES], "embedding_norm": True}
+    return {**common(settings, found), "norm": "pre", **own}
+
+
+def _length_of(settings: Settings) -> int:
+    """The longest target with its begin token: what the decoder reads more before it has a position too."""
+    return int(settings["max_position_embeddings"]) - NETWORKS[settings[LANGUAGES]].lead_length + 1
+
+
+def begun_m2m100(settings: Settings, found: State) -> State:
+    """Their weights, each table by itself; sinusoids follow from config.json."""
+    found = shared_tables(found)
+    return {name: each for name, each in found.items() if not name.endswith("embed_positions.weights")}
+
+
+def begun_mbart(settings: Settings, found: State) -> State:
+    """The same, of the position tables those rows that are used."""
+    found, longest = shared_tables(found), settings["max_position_embeddings"]
+    rows = dict(zip(EMBEDS.values(), (_length_of(settings), longest), strict=True))
+    for theirs, count in rows.items():
+        name = f"{theirs}.embed_positions.weight"
+        if len(found[name]) != longest + OFFSET:
+            raise ValueError(f"{name} has {len(found[name])} rows, not {longest + OFFSET}")
+        found[name] = torch.clone(found[name][OFFSET : OFFSET + count])
+    return found
+
+
+def _not_written(*given: object) -> Settings:
+    raise AssertionError("no model of ours is exported as one of these")
+
+
+M2M100 = HuggingFaceClass(
+    name="M2M100ForConditionalGeneration",
+    model_type="m2m_100",
+    pipeline="translation",
+    held=NO_MODEL,
+    settings=_not_written,
+    finished=_not_written,
+    weights=weights,
+    told=told,
+    begun=begun_m2m100,
+    read=read_m2m100,
+    tables=TABLES,
+    bias=BIAS,
+)
+MBART = HuggingFaceClass(
+    name="MBartForConditionalGeneration",
+    model_type="mbart",
+    pipeline="translation",
+    held=NO_MODEL,
+    settings=_not_written,
+    finished=_not_written,
+    weights=weights,
+    told=told,
+    begun=begun_mbart,
+    read=read_mbart,
+    tables=TABLES,
+    bias=BIAS,
+)
+OF_LANGUAGES = (M2M100, MBART)
+"""What is imported, and never exported."""
