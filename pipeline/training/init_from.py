@@ -34,8 +34,8 @@ def is_whole(given: ModelConfig, model: ModelConfig) -> bool:
 
 def encoder_of(given: ModelConfig) -> ModelConfig:
     """The config of an encoder-decoder Transformer's encoder, as that of a model with an encoder alone."""
-    without = {"architecture": "encoder_only", "decoder": StackConfig(), "tie": ModelConfig.model_fields["tie"].default}
-    return given.model_copy(update=without)
+    without = {name: ModelConfig.model_fields[name].default for name in ("tie", "languages")}
+    return given.model_copy(update={"architecture": "encoder_only", "decoder": StackConfig(), **without})
 
 
 def with_shape_of(first: Manifest, model: ModelConfig) -> ModelConfig:

@@ -102,7 +102,8 @@ def _how(held_by: HuggingFaceClass, config: ModelConfig, tokenizer: Tokenizer) -
     if ABILITIES[config.task].generates:
         return 'from transformers import pipeline\n\nprint(pipeline("text-generation", "DIR")("Once"))'
     auto = "AutoModelForSeq2SeqLM" if config.architecture == "transformer" else "AutoModelForCausalLM"
-    text = "".join(f">>{language}<<" for language in list(tokenizer.languages)[:1]) + "A text."
+    languages = list(tokenizer.languages.values())[: 1 + tokenizer.names_texts]  # of the target, and of the source
+    text = "".join(map(tokenizer.piece, languages)) + "A text."
     begins = "" if config.architecture == "transformer" else "[:, inputs.input_ids.shape[1] :]"
     return "\n".join(
         [

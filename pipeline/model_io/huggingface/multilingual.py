@@ -6,13 +6,14 @@ the language behind a source, those of mBART-50, M2M100 and NLLB before it (`mod
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 
 from tfm.model.transformer.told_languages import NETWORKS
-from tfm.pipeline.model_io.huggingface.classes import HuggingFaceClass, Settings, State, want
-from tfm.pipeline.model_io.huggingface.encoder_decoders import BIAS, EMBEDS, TABLES, common, shared_tables, weights
+from tfm.pipeline.model_io.huggingface.classes import Settings, State, want
+from tfm.pipeline.model_io.huggingface.encoder_decoders import EMBEDS, PEGASUS, common, shared_tables
 from tfm.pipeline.model_io.huggingface.fits import Held
 from tfm.tokenizer.languages import is_named
 
@@ -108,33 +109,17 @@ def _not_written(*given: object) -> Settings:
     raise AssertionError("no model of ours is exported as one of these")
 
 
-M2M100 = HuggingFaceClass(
+M2M100 = replace(
+    PEGASUS,
     name="M2M100ForConditionalGeneration",
     model_type="m2m_100",
-    pipeline="translation",
     held=NO_MODEL,
     settings=_not_written,
     finished=_not_written,
-    weights=weights,
     told=told,
     begun=begun_m2m100,
     read=read_m2m100,
-    tables=TABLES,
-    bias=BIAS,
 )
-MBART = HuggingFaceClass(
-    name="MBartForConditionalGeneration",
-    model_type="mbart",
-    pipeline="translation",
-    held=NO_MODEL,
-    settings=_not_written,
-    finished=_not_written,
-    weights=weights,
-    told=told,
-    begun=begun_mbart,
-    read=read_mbart,
-    tables=TABLES,
-    bias=BIAS,
-)
+MBART = replace(M2M100, name="MBartForConditionalGeneration", model_type="mbart", begun=begun_mbart, read=read_mbart)
 OF_LANGUAGES = (M2M100, MBART)
 """What is imported, and never exported."""
