@@ -1,8 +1,6 @@
 """`tfm translate`: text to translations, by a trained model."""
 
 import itertools
-import os
-import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable
@@ -39,13 +37,12 @@ from tfm.cli.options import (
     stage_of_recipe,
 )
 from tfm.cli.streams import incoming
+from tfm.cli.text_argument import STDIN, text_file
 from tfm.pipeline.model_io.model_folder import model_folder
 
 if TYPE_CHECKING:
     from tfm.pipeline.config import DecodingConfig
     from tfm.pipeline.model_io.loaded_model import LoadedModel
-
-STDIN = Path("-")
 
 
 def translate(
@@ -183,29 +180,11 @@ def translate(
             print_captions(load, named, decoding, _starts(prefix, prefixes), _lines_of(forced), jsonl)
             return
         refuse({"IMAGE": more}, "this model reads text: give one file of it")
-        text = _text(file, first, held)
+        text = text_file(file, first, held)
         if out is None:
             _to_stdout(load, text, decoding, _starts(prefix, prefixes), _lines_of(forced), jsonl)
             return
         _into_folder(models, text, decoding, (prefixes, forced), out, device or "auto", (to, source_language))
-
-
-# What is probably a file name; a text has spaces, or characters or punctuation that file names seldom have.
-A_NAME = r"[\w.~+-]*[\w~+-]|.*[/\\].*|.*\.[A-Za-z]\w{0,4}"
-
-
-def _text(file: Path | None, model: Path, held: ExitStack) -> Path:
-    """The file to translate; for a text, a temporary file with it that exists while `held` is open."""
-    if file is None or file == STDIN or os.path.lexists(file):
-        return file or STDIN
-    words = str(file)
-    if re.fullmatch(A_NAME, words, re.ASCII | re.DOTALL):
-        from tfm.pipeline.errors import DataError
-
-        raise DataError(f"no such file; to translate a text: echo TEXT | tfm translate {model}", file=file)
-    text = Path(held.enter_context(TemporaryDirectory())) / "text"
-    text.write_text(words + "\n", encoding="utf-8", newline="\n")
-    return text
 
 
 def _models(folders: list[Path], device: DeviceName, to: str | None, source_language: str | None) -> "LoadedModel":

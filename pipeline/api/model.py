@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tfm.data.config import DataConfig
 from tfm.pipeline.api.attention import Attention
 from tfm.pipeline.api.logged import Logged
-from tfm.pipeline.api.settings import Decoding, decoding_config
+from tfm.pipeline.api.settings import Decoding, decoding_config, listed
 from tfm.pipeline.api.text_scores import TextScores
 from tfm.pipeline.attention_page.image_reading import attend_to_image
 from tfm.pipeline.attention_page.reading import attend
@@ -194,14 +194,14 @@ class Model:
         that is for `tfm evaluate`.
         """
         self._require("score")
-        lines, reporter = _listed(sources), self._reporter
+        lines, reporter = listed(sources), self._reporter
         if ABILITIES[self.task].generates:
             if targets is not None:
                 raise RecipeError("score: a language model reads one text at a time: give no targets")
             return self._score_texts(lines, stride)
         if targets is None or stride is not None:
             raise RecipeError("score: a translation is scored after its source: give sources and targets, no stride")
-        others = _listed(targets)
+        others = listed(targets)
         if len(lines) != len(others):
             raise DataError(f"score: {len(lines)} sources and {len(others)} targets: give one target for each source")
         with ONE_AT_A_TIME:
@@ -214,7 +214,7 @@ class Model:
         side: of a model with two embeddings. Raises RecipeError, with words like it, for a word that has no vector.
         """
         known = self._words(side)
-        rows = [known[word] for word in _listed(words)]
+        rows = [known[word] for word in listed(words)]
         return np.stack(rows) if rows else known.vectors[:0]
 
     def neighbours(self, word: str, count: int = 10, *, side: Side = "target") -> list[Neighbour]:
@@ -259,16 +259,10 @@ class Model:
         prefixes: Iterable[str] | None = None,
         forced: Iterable[str] | None = None,
     ) -> list[list[Translation]]:
-        lines = _listed(texts)
-        if loaded.images is not None:
-            shown = decoded_images([Path(line) for line in lines], loaded.images)
-            with ONE_AT_A_TIME, self._reporter.bar("reading", len(lines), "images") as bar:
-                return list(
-                    translate_images(loaded, shown, config, prefixes=prefixes, forced=forced, on_done=bar.advance)
-                )
-        with ONE_AT_A_TIME, self._reporter.bar("reading", len(lines), "texts") as bar:
-            return list(
-                translate_lines(
+        lines, images = listed(texts), loaded.images
+        with ONE_AT_A_TIME, self._reporter.bar("reading", len(lines), "texts" if images is None else "images") as bar:
+            if images is None:
+                found = translate_lines(
                     loaded,
                     lines,
                     config,
@@ -277,7 +271,10 @@ class Model:
                     forced=forced,
                     on_done=bar.advance,
                 )
-            )
+            else:
+                shown = decoded_images([Path(line) for line in lines], images)
+                found = translate_images(loaded, shown, config, prefixes=prefixes, forced=forced, on_done=bar.advance)
+            return list(found)
 
     def _writer(self, beam: int | None, through_ends: bool | None, decoding: Decoding) -> Writer:
         self._require("generate")
@@ -300,12 +297,3 @@ def load(folder: str | os.PathLike[str], *, device: Device = "auto", reporter: R
     warnings go to the logger `tfm`, and no progress is shown. Raises DataError where there is no model.
     """
     return Model(load_model(model_folder(Path(folder)), device), reporter or Logged())
-
-
-def _listed(texts: str | Iterable[str]) -> list[str]:
-    """The texts as a list. Raises TypeError, with its number, for what is no text."""
-    found = [texts] if isinstance(texts, str) else list(texts)
-    for number, text in enumerate(found):
-        if not isinstance(text, str):
-            raise TypeError(f"text {number} is {type(text).__name__}, and not str")
-    return found

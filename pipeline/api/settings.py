@@ -1,6 +1,7 @@
-"""The settings of decoding as keyword arguments: those of `[decoding]` in a recipe, under the same names."""
+"""What a caller in Python gives: texts, and settings of decoding as keyword arguments, which have the names of
+`[decoding]` in a recipe."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypedDict
 
 from tfm.pipeline.config import DecodingConfig, DecodingPrecision, LengthNorm, Strategy
@@ -32,3 +33,12 @@ def decoding_config(beam: int | None, given: Mapping[str, object]) -> DecodingCo
     """The checked settings. Raises RecipeError, which names the setting, for one that is none or does not fit."""
     values = {"beam": beam, **given}
     return from_flags(DecodingConfig, {key: list(v) if isinstance(v, tuple) else v for key, v in values.items()})
+
+
+def listed(texts: str | Iterable[str]) -> list[str]:
+    """The texts as a list; one given alone is a list of one. Raises TypeError, with its number, for what is no text."""
+    found = [texts] if isinstance(texts, str) else list(texts)
+    for number, text in enumerate(found):
+        if not isinstance(text, str):
+            raise TypeError(f"text {number} is {type(text).__name__}, and not str")
+    return found

@@ -1,0 +1,25 @@
+"""An argument that is the name of a file, `-`, or a text."""
+
+import os
+import re
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+STDIN = Path("-")
+A_NAME = r"[\w.~+-]*[\w~+-]|.*[/\\].*|.*\.[A-Za-z]\w{0,4}"
+"""What is probably a file name; a text has spaces, or characters or punctuation that file names seldom have."""
+
+
+def text_file(file: Path | None, model: Path, held: ExitStack) -> Path:
+    """The file to translate; for a text, a temporary file with it that exists while `held` is open."""
+    if file is None or file == STDIN or os.path.lexists(file):
+        return file or STDIN
+    words = str(file)
+    if re.fullmatch(A_NAME, words, re.ASCII | re.DOTALL):
+        from tfm.pipeline.errors import DataError
+
+        raise DataError(f"no such file; to translate a text: echo TEXT | tfm translate {model}", file=file)
+    text = Path(held.enter_context(TemporaryDirectory())) / "text"
+    text.write_text(words + "\n", encoding="utf-8", newline="\n")
+    return text
