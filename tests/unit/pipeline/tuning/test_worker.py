@@ -37,7 +37,8 @@ class Heard(Quiet):
 
 
 def test_ctrl_c_is_passed_on_once_and_all_are_waited_for(capfd: pytest.CaptureFixture[str]) -> None:
-    heard, before = Heard(2), signal.getsignal(signal.SIGHUP)
+    heard, before = Heard(2), {each: signal.getsignal(each) for each in (signal.SIGHUP, signal.SIGINT)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has what it starts behind ignore it
     try:
         with (
             pytest.raises(KeyboardInterrupt),
@@ -45,7 +46,8 @@ def test_ctrl_c_is_passed_on_once_and_all_are_waited_for(capfd: pytest.CaptureFi
         ):
             signal.pause()
     finally:
-        signal.signal(signal.SIGHUP, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
     assert [each.returncode for each in processes] == [75, 75]
     assert sorted(heard.lines) == ["heard 15", "heard 15", "listens", "listens"]
     assert capfd.readouterr().out == ""
