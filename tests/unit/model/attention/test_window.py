@@ -20,6 +20,7 @@ from tfm.model.attention.kv_cache import Slots
 from tfm.model.attention.positions import POSITIONS
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import SCORES
+from tfm.model.config import RotaryConfig
 from tfm.model.layers.dropout import DropoutRng
 from tfm.model.layout import FlatLayout, Layout
 from tfm.model.masks import Mask, causal_mask, padding_mask
@@ -80,7 +81,7 @@ def test_in_decoding_positions_count_and_not_slots() -> None:
 
 def made(score: str, positions: str, heads: int = HEADS) -> tuple[nn.Module, AttentionPositions, list[Tensor]]:
     torch.manual_seed(3)
-    scheme = POSITIONS[positions].attention(HEADS, WIDTH, WIDTH).double()
+    scheme = POSITIONS[positions].attention(HEADS, WIDTH, WIDTH, RotaryConfig()).double()
     for weight in scheme.parameters():
         nn.init.normal_(weight)
     query = torch.randn(2, HEADS, 70, WIDTH, dtype=F64, requires_grad=True)

@@ -12,7 +12,7 @@ from tfm.model.config import ModelConfig, StackConfig
 from tfm.model.layers.dropout import Dropout, DropoutRng
 from tfm.model.layers.feed_forward import ACTIVATIONS, FeedForward
 from tfm.model.layers.normalization import NORMALIZATIONS
-from tfm.model.layers.residual import NORMS
+from tfm.model.layers.residual import NORMS, StochasticDepth
 
 EQUATIONS: dict[str, Callable[[float], float]] = {
     "relu": lambda x: max(0.0, x),
@@ -118,8 +118,8 @@ def test_batch_norm_of_one_row_is_its_bias_and_of_no_number_is_not_remembered() 
 def test_norms_stand_before_or_after(name: str) -> None:
     torch.manual_seed(0)
     norm, x = NORMALIZATIONS[name](6), torch.randn(5, 6)
-    assert torch.equal(NORMS["pre"](norm, none())(x, torch.sin), x + norm(x).sin())
-    assert torch.equal(NORMS["post"](norm, none())(x, torch.sin), norm(x + x.sin()))
+    assert torch.equal(NORMS["pre"](norm, none(), StochasticDepth(0.0, DropoutRng()))(x, torch.sin), x + norm(x).sin())
+    assert torch.equal(NORMS["post"](norm, none(), StochasticDepth(0.0, DropoutRng()))(x, torch.sin), norm(x + x.sin()))
 
 
 @pytest.mark.parametrize("name", NORMALIZATIONS)
