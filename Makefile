@@ -8,6 +8,10 @@ RECIPE ?= recipes/demo.toml
 PYTHON ?= $(firstword $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null && echo $$python; done) python3)
 
+# Installing compiles nothing (it would take half of its time): Python compiles each module when it is first imported, and
+# keeps that, here also where the environment says otherwise.
+unexport PYTHONDONTWRITEBYTECODE
+
 VENV := .venv
 TFM := $(VENV)/bin/tfm
 INSTALLED := $(VENV)/installed-by-make
@@ -73,7 +77,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo 'tfm needs Python 3.11 or newer, and $(PYTHON) is not: make PYTHON=/path/to/python3.12' >&2; exit 2; }
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(VENV)/bin/python -m pip install --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
 	@touch $@
 
 test: $(INSTALLED)
