@@ -25,7 +25,7 @@ from tfm.pipeline.recipes.images import check_images
 from tfm.pipeline.recipes.label_defaults import add_names, check_names
 from tfm.pipeline.recipes.overrides import Setting, put, settings_of
 from tfm.pipeline.recipes.recipe_files import read
-from tfm.pipeline.recipes.unused_keys import refuse_idle
+from tfm.pipeline.recipes.unused_keys.check import refuse_idle
 from tfm.pipeline.tasks.abilities import ABILITIES, tasks_that
 from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig

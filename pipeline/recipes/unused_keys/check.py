@@ -11,7 +11,8 @@ from pydantic import BaseModel
 
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.error_messages import Key, Origins, place_of, shown
-from tfm.pipeline.recipes.unused_key_table import IDLE, Unused
+from tfm.pipeline.recipes.unused_keys.row import Unused
+from tfm.pipeline.recipes.unused_keys.table import IDLE
 
 MISSING = object()
 """What a key has that is of no part that was read."""

@@ -1,0 +1,169 @@
+"""Keys of [model] that have no effect."""
+
+from tfm.pipeline.recipes.unused_keys.row import LABELS, WORD_VECTORS, Unused, none_of, one_of
+from tfm.pipeline.tasks.abilities import tasks_that
+
+NO_ATTENTION = ("model.score", "model.qk_norm", "model.dropout.attention")
+HEADS = ("heads", "key_value_heads", "key_dim", "value_dim")
+OF_EMBEDDINGS = ("embedding_dim", "scale_embedding", "embedding_norm")
+OF_SEQUENCES = ("mixing", "window", "positions", "positions_join")
+OF_LAYERS = ("activation", "dropout.residual", "dropout.feed_forward", "dropout.depth")
+RECURRENT = {"model.architecture": one_of("recurrent")}
+OF_PIECES = {"model.canine": one_of(None)}
+OF_TEXT = {"model.vision": one_of(None), **OF_PIECES}
+OF_IMAGES = {"model.vision.encoder": one_of("patches", "convolution")}
+
+MODEL = (
+    Unused(
+        {"model.architecture": one_of("decoder_only")},
+        ("model.encoder",),
+        "its one stack is [model.decoder]",
+    ),
+    Unused(
+        {"model.architecture": one_of("encoder_only")},
+        ("model.decoder",),
+        "its one stack is [model.encoder]",
+    ),
+    Unused(
+        {**RECURRENT, **OF_TEXT},
+        (
+            *("model.norm", "model.activation", "model.encoder.feed_forward_dim"),
+            *("model.dropout.feed_forward", "model.dropout.depth"),
+        ),
+        "it has no norms or feed-forward layers, as the other architectures have",
+    ),
+    Unused(
+        {**RECURRENT, **OF_TEXT, "model.embedding_norm": one_of(False)},
+        ("model.normalization", "model.norm_eps"),
+        "it has no norms, but with model.embedding_norm = true",
+    ),
+    Unused(
+        {**RECURRENT, **OF_PIECES},
+        ("model.positions",),
+        "its decoder has no positions, as the other architectures have",
+    ),
+    Unused(
+        RECURRENT,
+        ("model.decoder.feed_forward_dim",),
+        "its decoder has no feed-forward layers, as the other architectures have",
+    ),
+    Unused(
+        {**RECURRENT, **OF_TEXT},
+        tuple(f"model.encoder.{name}" for name in HEADS),
+        "its encoder has no attention; the heads of its decoder's attention are decoder.heads",
+    ),
+    Unused(
+        {**RECURRENT, **OF_PIECES},
+        ("model.mixing", "model.window"),
+        "it has no self-attention over texts, as the other architectures have",
+    ),
+    Unused(
+        {**RECURRENT, **OF_TEXT},
+        ("model.qk_norm",),
+        "it has no self-attention, as the other architectures have",
+    ),
+    Unused(
+        RECURRENT,
+        tuple(f"model.decoder.{name}" for name in HEADS[1:]),
+        "its attention compares states without projections, in heads of width decoder.dim / decoder.heads",
+    ),
+    Unused(
+        {**RECURRENT, "model.recurrent.attention": one_of("none")},
+        ("model.decoder.heads",),
+        'there is no attention; choose model.recurrent.attention = "luong" or "bahdanau" for it',
+    ),
+    Unused(
+        {**RECURRENT, **OF_TEXT, "model.recurrent.attention": one_of("none")},
+        ("model.score", "model.dropout.attention"),
+        'there is no attention; choose model.recurrent.attention = "luong" or "bahdanau" for it',
+    ),
+    Unused(
+        {**OF_IMAGES, "model.architecture": one_of("encoder_only")},
+        tuple(f"model.{name}" for name in (*OF_SEQUENCES, *OF_EMBEDDINGS, "max_length")),
+        "an image's tokens all attend to one another, and where they are is said by vision.positions",
+    ),
+    Unused(
+        {**OF_IMAGES, "model.encoder.layers": one_of(0)},
+        tuple(f"model.encoder.{name}" for name in ("feed_forward_dim", *HEADS)),
+        "the encoder has no layers after its convolution",
+    ),
+    Unused(
+        {**OF_IMAGES, "model.encoder.layers": one_of(0), "model.architecture": one_of("encoder_only")},
+        (*(f"model.{name}" for name in OF_LAYERS), *NO_ATTENTION),
+        "the encoder has no layers after its convolution",
+    ),
+    Unused(
+        {**OF_IMAGES, "model.encoder.layers": one_of(0), "model.architecture": one_of("recurrent")},
+        ("model.activation", "model.dropout.feed_forward", "model.dropout.depth", "model.qk_norm"),
+        "the encoder has no layers after its convolution",
+    ),
+    Unused(
+        {
+            **OF_IMAGES,
+            **RECURRENT,
+            "model.encoder.layers": one_of(0),
+            "model.recurrent.attention": one_of("none"),
+        },
+        ("model.score", "model.dropout.attention"),
+        "there is no attention: the encoder has no layers after its convolution, and the decoder sees its mean alone",
+    ),
+    Unused(
+        {"model.vision.encoder": one_of("patches")},
+        ("model.vision.channels", "model.vision.blocks", "model.vision.stride"),
+        'they are for vision.encoder = "convolution"',
+    ),
+    Unused(
+        {"model.vision.encoder": one_of("convolution")},
+        ("model.vision.patch",),
+        'it is for vision.encoder = "patches"',
+    ),
+    Unused(
+        {"model.task": none_of(*tasks_that(lambda task: task.labels == "tags"))},
+        ("model.canine.upsampling",),
+        'it is for task = "tagging": elsewhere the shorter sequence is enough',
+    ),
+    Unused(
+        WORD_VECTORS,
+        (
+            *(f"model.{name}" for name in ("norm", "normalization", "mixing", "window", "positions", "positions_join")),
+            *(f"model.{name}" for name in ("activation", "score", "qk_norm", "tie", "scale_embedding", "dropout")),
+            *("model.norm_eps", "model.output_bias", "model.embedding_norm"),
+            *(f"model.encoder.{name}" for name in ("layers", "feed_forward_dim", *HEADS)),
+            "model.decoder",
+        ),
+        "word vectors are two tables with no layer between them; they have embedding_dim and [model.word_vectors]",
+    ),
+    Unused(
+        {**WORD_VECTORS, "model.embedding_dim": none_of(None)},
+        ("model.encoder.dim",),
+        "the width of word vectors is embedding_dim, if it is given",
+    ),
+    Unused(
+        {**OF_TEXT, "model.mixing": none_of("attention"), "model.architecture": one_of("transformer")},
+        tuple(f"model.encoder.{name}" for name in HEADS),
+        "no layer of the encoder has attention; those of the decoder still attend to the source",
+    ),
+    Unused(
+        {"model.mixing": none_of("attention"), "model.architecture": one_of("encoder_only")},
+        (*(f"model.encoder.{name}" for name in HEADS), *NO_ATTENTION),
+        'there is no attention without mixing = "attention"',
+    ),
+    Unused(
+        {"model.mixing": none_of("attention"), "model.architecture": one_of("decoder_only")},
+        (*(f"model.decoder.{name}" for name in HEADS), *NO_ATTENTION),
+        'there is no attention without mixing = "attention"',
+    ),
+    Unused(
+        {"model.task": LABELS},
+        ("model.tie",),
+        "labels are not pieces of the text, so there is no table to share",
+    ),
+    Unused(
+        {"model.task": none_of(*tasks_that(lambda task: task.labels == "label"))},
+        ("model.pooling",),
+        'it is for task = "classification"',
+    ),
+    Unused(
+        {"model.adaptive.cutoffs": one_of(())}, ("model.adaptive.factor",), "one cluster has one width; give cutoffs"
+    ),
+)

@@ -1,0 +1,71 @@
+"""Keys of [decoding] and [evaluation] that have no effect."""
+
+from typing import get_args
+
+from tfm.pipeline.config import DecodingConfig, EvaluationConfig, EvaluationMetric
+from tfm.pipeline.recipes.unused_keys.row import LABELS, TRANSLATES, Unused, none_of, one_of, without
+from tfm.pipeline.tasks.abilities import tasks_that
+
+OF_ALL_TEXTS = ("stride", "tests")
+"""The keys of [evaluation] that are for models without hypotheses too."""
+BY_PROBABILITY = {"model.task": none_of(*tasks_that(lambda task: task.gives_hypotheses))}
+
+DECODING = (
+    Unused(
+        {"model.task": LABELS},
+        tuple(f"decoding.{name}" for name in DecodingConfig.model_fields if name != "n_best"),
+        "labels need no search",
+    ),
+    Unused(
+        BY_PROBABILITY,
+        ("decoding",),
+        "a run of this task decodes nothing; `tfm generate` takes --set decoding... itself",
+    ),
+    Unused({"decoding.strategy": one_of("search")}, ("decoding.seed",), 'it is for strategy = "sample"'),
+    Unused({"decoding.strategy": one_of("sample")}, ("decoding.beam",), 'it is for strategy = "search"'),
+    Unused(
+        {"decoding.strategy": one_of("sample"), "decoding.temperature": one_of(0)},
+        ("decoding.top_k", "decoding.top_p", "decoding.seed"),
+        "temperature 0 always takes the most probable piece",
+    ),
+    Unused({"decoding.length_norm": one_of("none")}, ("decoding.alpha",), "scores are not normalised by length"),
+    Unused({"decoding.max_length": none_of(None)}, ("decoding.max_ratio",), "max_length is the limit if it is given"),
+)
+
+EVALUATION = (
+    Unused(
+        BY_PROBABILITY,
+        tuple(f"evaluation.{name}" for name in EvaluationConfig.model_fields if name not in OF_ALL_TEXTS),
+        "such a model is scored by how probable it finds the test sets, and has no hypotheses",
+    ),
+    Unused(
+        {"model.task": none_of(*tasks_that(lambda task: task.generates))},
+        ("evaluation.stride",),
+        "it is for language models, which read long texts in windows",
+    ),
+    Unused(
+        {"model.task": LABELS, "evaluation.metrics": one_of(EvaluationConfig().metrics)},
+        ("evaluation.bleu_tokenize", "evaluation.rouge_tokenize"),
+        "labels are scored by accuracy, macro_f1 and exact_match",
+    ),
+    Unused(
+        {"evaluation.metrics": without(*(name for name in get_args(EvaluationMetric) if name.startswith("rouge")))},
+        ("evaluation.rouge_tokenize",),
+        "no ROUGE is among them",
+    ),
+    Unused(
+        {"evaluation.metrics": without("meteor")},
+        ("evaluation.wordnet",),
+        "no METEOR is among them",
+    ),
+    Unused(
+        {"model.task": LABELS, "evaluation.metrics": without("bleu")},
+        ("evaluation.bleu_tokenize",),
+        "no BLEU is among them",
+    ),
+    Unused(
+        {"model.task": TRANSLATES, "evaluation.metrics": without("accuracy", "macro_f1")},
+        ("evaluation.labels",),
+        "it is for accuracy and macro_f1",
+    ),
+)

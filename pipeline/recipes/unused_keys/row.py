@@ -1,0 +1,42 @@
+"""A row of the table of unused keys, and the tests that rows are made of."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tfm.pipeline.tasks.abilities import tasks_that
+
+Test = Callable[[Any], bool]
+
+
+@dataclass(frozen=True)
+class Unused:
+    """`keys` (a table's name includes all its keys) that have no effect if every key of `where` passes its test.
+
+    why: the reason, and what would use them.
+    """
+
+    where: Mapping[str, Test]
+    keys: tuple[str, ...]
+    why: str
+
+
+def one_of(*values: object) -> Test:
+    """Whether a value is one of these."""
+    return lambda value: value in values
+
+
+def none_of(*values: object) -> Test:
+    """Whether a value is none of these."""
+    return lambda value: value not in values
+
+
+def without(*names: str) -> Test:
+    """Whether a list has none of these."""
+    return lambda values: not set(values) & set(names)
+
+
+TRANSLATES = one_of(*tasks_that(lambda task: task.translates))
+NO_TRANSLATION = {"model.task": none_of(*tasks_that(lambda task: task.translates))}
+LABELS = one_of(*tasks_that(lambda task: task.labels))
+WORD_VECTORS = {"model.architecture": one_of("skip_gram", "cbow")}

@@ -1,0 +1,11 @@
+"""The table of recipe keys that have no effect together with certain other values, each with the reason.
+
+Keys that are not in the table are used by every architecture, task and choice, or rejected where they are read.
+"""
+
+from tfm.pipeline.recipes.unused_keys.corpora import IMAGES, TEXT
+from tfm.pipeline.recipes.unused_keys.model import MODEL
+from tfm.pipeline.recipes.unused_keys.outputs import DECODING, EVALUATION
+from tfm.pipeline.recipes.unused_keys.training import TRAINING
+
+IDLE = (*IMAGES, *MODEL, *TRAINING, *DECODING, *EVALUATION, *TEXT)

@@ -1,0 +1,77 @@
+"""Keys of [training] that have no effect."""
+
+from tfm.pipeline.recipes.unused_keys.row import NO_TRANSLATION, WORD_VECTORS, Unused, none_of, one_of
+from tfm.pipeline.tasks.abilities import tasks_that
+
+RATES = ("residual", "embedding", "attention", "feed_forward", "depth")
+RESEGMENTS = ("training.bpe_dropout", "training.unigram_alpha")
+
+TRAINING = (
+    Unused(WORD_VECTORS, ("training.r_drop",), "word vectors have no dropout, by which two passes would differ"),
+    Unused(
+        {f"model.dropout.{rate}": one_of(0) for rate in RATES},
+        ("training.r_drop",),
+        "without dropout both passes over a batch are the same",
+    ),
+    Unused(
+        {"model.task": one_of(*tasks_that(lambda each: each.of_words))},
+        RESEGMENTS,
+        "tags and word vectors belong to words, whose pieces stay as they are",
+    ),
+    Unused(
+        {"model.block": none_of(None)}, RESEGMENTS, "windows are of one running text, whose pieces stay as they are"
+    ),
+    Unused(
+        {
+            "tokenizer.kind": none_of("bpe"),
+            "tokenizer.target_kind": none_of("bpe"),
+            "tokenizer.file": one_of(None),
+            "tokenizer.source_from": one_of(None),
+        },
+        ("training.bpe_dropout",),
+        'it is for kind = "bpe"',
+    ),
+    Unused(
+        {
+            "tokenizer.kind": none_of("unigram"),
+            "tokenizer.target_kind": none_of("unigram"),
+            "tokenizer.file": one_of(None),
+            "tokenizer.source_from": one_of(None),
+        },
+        ("training.unigram_alpha",),
+        'it is for kind = "unigram"',
+    ),
+    Unused(
+        NO_TRANSLATION,
+        ("training.validation.bleu", "training.validation.beam"),
+        'validation translates only with task = "translation"',
+    ),
+    Unused(
+        {"training.validation.bleu": one_of(False)}, ("training.validation.beam",), "nothing is translated for BLEU"
+    ),
+    Unused(
+        {"training.schedule.name": none_of("cosine", "linear", "warmup_stable_decay", "plateau")},
+        ("training.schedule.final",),
+        "only cosine, linear, warmup_stable_decay and plateau have a final rate",
+    ),
+    Unused(
+        {"training.schedule.name": none_of("step", "warmup_stable_decay")},
+        ("training.schedule.decay_steps",),
+        "it is for step and warmup_stable_decay",
+    ),
+    Unused(
+        {"training.schedule.name": none_of("step", "plateau")},
+        ("training.schedule.factor",),
+        "it is for step and plateau",
+    ),
+    Unused({"training.schedule.name": none_of("plateau")}, ("training.schedule.patience",), "it is for plateau"),
+    Unused({"training.optimizer.name": none_of("sgd")}, ("training.optimizer.momentum",), "it is for sgd"),
+    Unused(
+        {"training.optimizer.name": none_of("adam", "adamw")},
+        ("training.optimizer.betas",),
+        "they are for adam and adamw",
+    ),
+    Unused(
+        {"training.optimizer.name": one_of("sgd")}, ("training.optimizer.eps",), "it is for adam, adamw and adagrad"
+    ),
+)
