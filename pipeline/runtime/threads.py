@@ -13,10 +13,12 @@ from pathlib import Path
 
 import torch
 
+from tfm.pipeline.runtime.short_waits import ShortWaits
+
 STAT = Path("/proc/stat")
 CGROUP = Path("/sys/fs/cgroup")
 SECONDS_OF_START = 0.3
-SECONDS_OF_WATCH = 15.0
+SECONDS_OF_WATCH = 2.0
 SPARE = 0.25
 """Of one processor: with more than that idle there is room."""
 CROWDED = 0.45
@@ -101,13 +103,16 @@ def choose(device: torch.device) -> int:
 
 
 class LoadWatch:
-    """Says, once, that other programs take the processors that a training's threads need.
+    """Lets the threads of a training sleep while they wait for each other, for as long as other programs take the
+    processors that they need, and says so once.
 
-    Threads that wait for each other burn time as if they worked, so what tells is what the others take.
+    Threads that spin burn time as if they worked, so what tells is what the others take.
     """
 
     def __init__(self, threads: int, tell: Callable[[str], None], seconds: float = SECONDS_OF_WATCH) -> None:
         self.threads, self._tell, self._seconds = threads, tell, seconds
+        self.waits = ShortWaits()
+        self._said = False
         self._before = read() if threads > 1 else None
         self._next = math.inf if self._before is None else self._before.clock + seconds
 
@@ -121,11 +126,13 @@ class LoadWatch:
             return
         self._next = self._before.clock + self._seconds
         load, processors = load_between(before, self._before), num_processors()
+        full = load.busy > processors - SPARE or self.waits.on  # threads that sleep leave some of it idle
         room = max(1, int(min(quota(), processors - load.others)))
-        if load.others > CROWDED and load.busy > processors - SPARE and room < self.threads:
-            self._next = math.inf
+        crowded = load.others > CROWDED and full and room < self.threads
+        if crowded and not self._said:
+            self._said = True
             self._tell(
-                f"other programs use {load.others:.1f} of the {processors} processors, and the {self.threads} threads "
-                f"of this training wait for each other: training.threads = {room} would be faster (stop it, and "
-                "resume with that)"
+                f"other programs use {load.others:.1f} of the {processors} processors: until they end, the "
+                f"{self.threads} threads of this training sleep while they wait for each other"
             )
+        self.waits.turn(on=crowded)

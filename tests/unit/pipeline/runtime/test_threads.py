@@ -102,9 +102,31 @@ def test_it_is_said_once_that_others_take_processors(
     for _ in range(4):
         watch()
     assert len(found) == said
+    assert watch.waits.on == said
     if said:
         assert f"use {(busy - own) / 10:.1f} of the 4 processors" in found[0]
-        assert "training.threads = 3 would be faster" in found[0]
+        assert "the 4 threads of this training sleep while they wait for each other" in found[0]
+    watch.waits.turn(on=False)
+
+
+def test_threads_sleep_as_long_as_others_are_busy(monkeypatch: pytest.MonkeyPatch, four_processors: Path) -> None:
+    """Others come, stay while our threads that sleep leave processors idle, and go; and come again."""
+    loads = [(0.0, 40.0), (10.0, 40.0), (10.0, 35.0), (0.0, 40.0), (10.0, 40.0)]  # of others, of all, in 10 seconds
+    readings = [Reading(0.0, 0.0, 0.0)]
+    for others, busy in loads:
+        last = readings[-1]
+        readings.append(Reading(last.clock + 10.0, last.busy + busy, last.own + busy - others))
+    clock, found, slept = iter([reading.clock for reading in readings[1:]]), list[str](), []
+    each = iter(readings)
+    monkeypatch.setattr(threads, "read", lambda: next(each))
+    watch = LoadWatch(4, found.append, seconds=10.0)
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    for _ in loads:
+        watch()
+        slept.append(watch.waits.on)
+    assert slept == [False, True, True, False, True]
+    assert len(found) == 1
+    watch.waits.turn(on=False)
 
 
 def test_own_work_is_not_that_of_others() -> None:

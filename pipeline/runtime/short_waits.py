@@ -1,0 +1,57 @@
+"""Threads that sleep while they wait for each other, or spin: which of the two can change while they work.
+
+The threads of a product wait for the slowest of them. libgomp, which torch is built with on Linux, lets them spin for
+some milliseconds before they sleep. That is fast where each has a processor. Where another program has one of them, the
+thread that is waited for stands in the queue of a processor on which another thread does nothing but spin.
+
+libgomp itself hardly spins once it has more threads than there are processors (`do_spin` in its config/linux/wait.h).
+So a second team of threads, which does nothing, is enough to change it, at any time and in both directions. The team
+that computes stays as it is, and so does each of its sums.
+"""
+
+import os
+import threading
+import weakref
+
+import torch
+
+SMALLEST = 32768
+"""Numbers for each thread, or torch uses fewer threads."""
+
+
+class ShortWaits:
+    """Threads of this process spin for milliseconds before they sleep (off, as at the beginning), or hardly (on).
+
+    It is off again when this object is gone. Without libgomp it changes nothing.
+    """
+
+    def __init__(self) -> None:
+        self._end: threading.Event | None = None
+
+    @property
+    def on(self) -> bool:
+        """Whether threads sleep at once."""
+        return self._end is not None
+
+    def turn(self, on: bool) -> None:
+        """Let threads sleep at once, or spin."""
+        if on and self._end is None:
+            began, self._end = threading.Event(), threading.Event()
+            threads = torch.get_num_threads()
+            threading.Thread(target=_hold_a_team, args=(threads, began, self._end), daemon=True).start()
+            weakref.finalize(self, self._end.set)
+            began.wait()
+        elif not on and self._end is not None:
+            self._end.set()
+            self._end = None
+
+
+def _hold_a_team(threads: int, began: threading.Event, end: threading.Event) -> None:
+    """Keep so many threads, beside the others, that libgomp has more of them than processors. It frees them with the
+    thread that made them."""
+    team = (os.cpu_count() or 1) + 1
+    torch.set_num_threads(team)
+    torch.zeros(team * SMALLEST).add_(1)
+    torch.set_num_threads(threads)  # for threads that begin later; of the others each has a number of its own
+    began.set()
+    end.wait()
