@@ -50,9 +50,12 @@ class Rotary(AttentionPositions):
         super().__init__()
         self.rotary = rotary
 
+    def frequencies(self, heads: Tensor) -> Tensor:
+        """f_i (K / 2,) of queries or keys (..., K), in their type and on their device."""
+        return slowed(_frequencies(heads.shape[-1], heads, self.rotary.base), self.rotary)
+
     def rotate(self, heads: Tensor, positions: Tensor) -> Tensor:
-        frequencies = slowed(_frequencies(heads.shape[-1], heads, self.rotary.base), self.rotary)
-        angles = positions.unsqueeze(-1) * frequencies
+        angles = positions.unsqueeze(-1) * self.frequencies(heads)
         if positions.dim() == 2:
             angles = angles.unsqueeze(1)
         cos, sin = angles.cos(), angles.sin()

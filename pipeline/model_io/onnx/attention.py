@@ -5,7 +5,9 @@ of a head's queries and keys · V width of its values.
 """
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
+
+import torch
 
 from tfm.model.attention.multi_head import CrossAttention, Heads, SelfAttention
 from tfm.model.attention.relative_positions import Rotary
@@ -74,7 +76,8 @@ def self_attention(
     query, key, value = _parted(graph, projected, heads.query, heads.key, heads.value)
     query, key = norm(graph, module.query_norm, query), norm(graph, module.key_norm, key)
     if isinstance(module.positions, Rotary):
-        query, key = (_turned(graph, each, places.own, heads.key_dim) for each in (query, key))
+        frequencies = module.positions.frequencies(torch.empty(heads.key_dim, dtype=torch.float64)).tolist()
+        query, key = (_turned(graph, each, places.own, frequencies) for each in (query, key))
     seen = KeysValues(key, value).after(graph, past)
     return linear(graph, module.output, _mixed(graph, heads, query, seen, places.bias)), seen
 
@@ -124,9 +127,9 @@ def _parted(graph: Graph, projected: str, *heads: tuple[int, int]) -> list[str]:
     return [graph.node("Transpose", each, perm=[0, 2, 1, 3]) for each in split]
 
 
-def _turned(graph: Graph, heads: str, positions: str, width: int) -> str:
-    """Pairs x_2i, x_2i+1 of (B, H, T, K) turned by the angle pos / 10000^(2i/K)."""
-    frequencies: Any = [10_000.0 ** (-even / width) for even in range(0, width, 2)]
+def _turned(graph: Graph, heads: str, positions: str, frequencies: list[float]) -> str:
+    """Pairs x_2i, x_2i+1 of (B, H, T, K) turned by the angle pos f_i."""
+    width = 2 * len(frequencies)
     place = graph.node("Unsqueeze", graph.node("Cast", positions, to=1), graph.ints(1, 3, 4))
     angles = graph.node("Mul", place, _column(graph, frequencies))
     cos, sin = graph.node("Cos", angles), graph.node("Sin", angles)

@@ -21,6 +21,7 @@ QUICK = (
     "GPT-2, scaled, tanh",
     "GPT-2 that translates",
     "Llama, grouped heads",
+    "Llama 3.1",
     "classifier, max",
     "masked language model, as BERT",
 )
