@@ -4,14 +4,14 @@ Legend: N rows · D width · F feed-forward width.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tfm.model.layers.dropout import Dropout
-from tfm.model.layers.linear import Linear
+from tfm.model.layers.linear import LOW_PRECISION, Linear, topped_up
 
 
 class Activation(NamedTuple):
@@ -46,6 +46,30 @@ ACTIVATIONS: dict[str, Activation] = {
 }
 
 
+class _LowPrecisionReluLayer(torch.autograd.Function):
+    """relu(x W1^T + b1) W2^T + b2 with products in low precision. What is between them stays in it, as ReLU rounds
+    nothing: it need not be copied to full precision and back, which takes longer than the ReLU."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, inner: Tensor, inner_bias: Tensor, outer: Tensor, outer_bias: Tensor, dtype: torch.dtype
+    ) -> Tensor:
+        low_x, low_inner, low_outer = topped_up(x, dtype), inner.to(dtype), outer.to(dtype)
+        between = F.linear(low_x, low_inner, inner_bias.to(dtype)).relu_()
+        ctx.save_for_backward(low_x, between, low_inner, low_outer)
+        ctx.out_dtype = x.dtype
+        return F.linear(between, low_outer)[: len(x)].to(x.dtype).add_(outer_bias)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        low_x, between, low_inner, low_outer = ctx.saved_tensors
+        low_grad = topped_up(grad, low_x.dtype)  # rows of zeros, where rows were topped up, add nothing below
+        of_between = torch.ops.aten.threshold_backward(low_grad @ low_outer, between, 0)
+        for_x = (of_between @ low_inner)[: len(grad)]
+        sums = (of_between.t() @ low_x, of_between.sum(0, dtype=grad.dtype), low_grad.t() @ between)
+        return *(each.to(ctx.out_dtype) for each in (for_x, *sums)), grad.sum(0), None
+
+
 class FeedForward(nn.Module):
     """FFN(x) = activation(x W1 + b1) W2 + b2, with dropout after the activation (Vaswani et al. 2017, eq. 2)."""
 
@@ -66,5 +90,21 @@ class FeedForward(nn.Module):
 
     def forward(self, rows: Tensor) -> Tensor:
         """(N, D) -> (N, D)."""
+        inner, outer = self.inner, self.outer
+        if self.training and self._is_plain_relu():
+            return _LowPrecisionReluLayer.apply(  # type: ignore[no-untyped-call,no-any-return]
+                rows, inner.weight, inner.bias, outer.weight, outer.bias, inner.compute_dtype
+            )
         output: Tensor = self.outer(self.dropout(self.activation(self.inner(rows))))
         return output
+
+    def _is_plain_relu(self) -> bool:
+        """Whether both products are in low precision and nothing but ReLU stands between them."""
+        return (
+            self.activation is F.relu
+            and (type(self.dropout) is Dropout and self.dropout.rate == 0)
+            and all(
+                type(each) is Linear and each.compute_dtype in LOW_PRECISION and each.bias is not None
+                for each in (self.inner, self.outer)
+            )
+        )

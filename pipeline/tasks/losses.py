@@ -24,6 +24,8 @@ from tfm.model.layers.adaptive_softmax import AdaptiveSoftmax
 from tfm.model.layers.linear import LOW_PRECISION, Linear, topped_up
 
 CHUNK = 512
+BLOCK = 64
+"""Rows whose logits stay in the processor's cache between two operations."""
 TINY = 1e-37  # a probability that underflowed still has a finite logarithm
 
 
@@ -42,20 +44,14 @@ class _LinearCrossEntropy(torch.autograd.Function):
         chosen = weight.index_select(0, targets)
         for_hidden, for_weight = torch.empty_like(hidden), torch.zeros_like(weight)
         chosen_p = hidden.new_empty(len(hidden), 1)
-        errors = hidden.new_empty(0 if dtype == hidden.dtype else CHUNK, len(weight))
         rows = topped_up(hidden, dtype)
+        memory = rows.new_empty(min(CHUNK, len(rows)), len(weight))
         for first in range(0, len(hidden), CHUNK):
             chunk, low_hidden = slice(first, min(first + CHUNK, len(hidden))), rows[first : first + CHUNK]
-            logits = low_hidden @ low_weight.t()
-            z = logits if dtype == hidden.dtype else errors[: len(logits)].copy_(logits)
-            p = torch.softmax(z, -1, out=z)[: chunk.stop - first]
-            chosen_p[chunk] = p.gather(1, targets[chunk, None])
-            if smoothing:
-                p.sub_(smoothing / len(weight))
-            p.scatter_(1, targets[chunk, None], 0.0)  # what is left is p - q of all but the targets
-            low_errors = logits if dtype == hidden.dtype else logits.copy_(z)
-            for_hidden[chunk] = (low_errors @ low_weight)[: len(p)]
-            for_weight += low_errors.t() @ low_hidden
+            logits = torch.mm(low_hidden, low_weight.t(), out=memory[: len(low_hidden)])
+            chosen_p[chunk] = _errors(logits[: chunk.stop - first], targets[chunk], smoothing, hidden.dtype)
+            for_hidden[chunk] = (logits @ low_weight)[: chunk.stop - first]
+            for_weight += logits.t() @ low_hidden
         of_chosen = chosen_p - (1 - smoothing + smoothing / len(weight))
         for_hidden.addcmul_(of_chosen, chosen)
         for_weight.index_add_(0, targets, hidden * of_chosen)
@@ -70,6 +66,24 @@ class _LinearCrossEntropy(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor, Tensor, None, None, None, None]:
         for_hidden, for_weight = ctx.saved_tensors
         return for_hidden * grad, for_weight * grad, None, None, None, None
+
+
+def _errors(logits: Tensor, targets: Tensor, smoothing: float, dtype: torch.dtype) -> Tensor:
+    """Turns logits (n, V) into p - q, computed in `dtype`, and 0 for the targets; gives p of the targets (n, 1)."""
+    chosen_p, block = logits.new_empty(len(logits), 1, dtype=dtype), None
+    if logits.dtype != dtype:
+        block = logits.new_empty(BLOCK, logits.shape[1], dtype=dtype)
+    for first in range(0, len(logits), BLOCK):
+        low, wanted = logits[first : first + BLOCK], targets[first : first + BLOCK, None]
+        z = low if block is None else block[: len(low)].copy_(low)
+        p = torch.softmax(z, -1, out=z)
+        chosen_p[first : first + BLOCK] = p.gather(1, wanted)
+        if smoothing:
+            p.sub_(smoothing / logits.shape[1])
+        p.scatter_(1, wanted, 0.0)
+        if block is not None:
+            low.copy_(p)
+    return chosen_p
 
 
 def linear_cross_entropy(

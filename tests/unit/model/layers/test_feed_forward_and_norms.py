@@ -5,8 +5,10 @@ from collections.abc import Callable
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
+from tests.rounding import assert_rounds_like
 from tfm.model.build import build
 from tfm.model.config import ModelConfig, StackConfig
 from tfm.model.layers.dropout import Dropout, DropoutRng
@@ -46,6 +48,55 @@ def test_feed_forward_is_its_equation(name: str) -> None:
             between = [EQUATIONS[name](a) for a in inner]
         want = layer.outer.weight @ torch.tensor(between, dtype=torch.float64) + layer.outer.bias
         torch.testing.assert_close(got, want, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("num_rows", [1, 50, 128, 300])
+def test_relu_between_products_in_bf16_is_as_exact_as_torch_s_own(num_rows: int) -> None:
+    """Output and gradients, beside autocast and beside float64."""
+    torch.manual_seed(0)
+    layer = FeedForward(48, 96, activation=ACTIVATIONS["relu"], dropout=none(), compute_dtype=torch.bfloat16).train()
+    for bias in (layer.inner.bias, layer.outer.bias):
+        nn.init.normal_(bias)  # type: ignore[arg-type]
+    x, weights = torch.randn(num_rows, 48, requires_grad=True), torch.randn(num_rows, 48)
+
+    def plain(x: Tensor) -> Tensor:
+        inner, outer = layer.inner, layer.outer
+        return F.linear(F.relu(F.linear(x, inner.weight, inner.bias)), outer.weight, outer.bias)
+
+    def made(output: Tensor, *inputs: Tensor) -> list[Tensor]:
+        return [output, *torch.autograd.grad((output * weights.to(output.dtype)).sum(), inputs)]
+
+    fast = made(layer(x), x, *layer.parameters())
+    with torch.autocast("cpu", torch.bfloat16):
+        output = plain(x).float()
+    slow = made(output, x, *layer.parameters())
+    exact_x = x.detach().double().requires_grad_()
+    exact = made(plain_in_float64(layer, exact_x), exact_x, *layer.parameters())
+    assert len(fast) == 6
+    for one, other, true in zip(fast, slow, exact, strict=True):
+        assert_rounds_like(one, other, true.double(), products=torch.bfloat16)
+
+
+def plain_in_float64(layer: FeedForward, x: Tensor) -> Tensor:
+    inner, outer = layer.inner, layer.outer
+    assert inner.bias is not None
+    assert outer.bias is not None
+    between = F.relu(x @ inner.weight.double().t() + inner.bias.double())
+    return between @ outer.weight.double().t() + outer.bias.double()
+
+
+@pytest.mark.parametrize(("name", "rate"), [("gelu", 0.0), ("swiglu", 0.0), ("relu", 0.4)])
+def test_what_is_not_relu_alone_is_computed_part_by_part(name: str, rate: float) -> None:
+    """In training in bf16, as a product, an activation in fp32, dropout, and a product."""
+    torch.manual_seed(0)
+    noise = DropoutRng()
+    layer = FeedForward(8, 16, activation=ACTIVATIONS[name], dropout=Dropout(rate, noise), compute_dtype=torch.bfloat16)
+    layer.train()
+    x = torch.randn(20, 8)
+    noise.begin(1, 1)
+    found = layer(x)
+    noise.begin(1, 1)
+    assert torch.equal(found, layer.outer(layer.dropout(ACTIVATIONS[name].function(layer.inner(x)))))
 
 
 def layer_norm(x: Tensor, norm: nn.Module) -> Tensor:
