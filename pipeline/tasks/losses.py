@@ -25,7 +25,7 @@ from tfm.model.layers.linear import LOW_PRECISION, Linear, topped_up
 
 CHUNK = 512
 BLOCK = 64
-"""Rows whose logits stay in the processor's cache between two operations."""
+"""Rows whose logits stay in a CPU's cache between two operations."""
 TINY = 1e-37  # a probability that underflowed still has a finite logarithm
 
 
@@ -70,18 +70,19 @@ class _LinearCrossEntropy(torch.autograd.Function):
 
 def _errors(logits: Tensor, targets: Tensor, smoothing: float, dtype: torch.dtype) -> Tensor:
     """Turns logits (n, V) into p - q, computed in `dtype`, and 0 for the targets; gives p of the targets (n, 1)."""
-    chosen_p, block = logits.new_empty(len(logits), 1, dtype=dtype), None
+    chosen_p, memory = logits.new_empty(len(logits), 1, dtype=dtype), None
+    block = BLOCK if logits.device.type == "cpu" else CHUNK
     if logits.dtype != dtype:
-        block = logits.new_empty(BLOCK, logits.shape[1], dtype=dtype)
-    for first in range(0, len(logits), BLOCK):
-        low, wanted = logits[first : first + BLOCK], targets[first : first + BLOCK, None]
-        z = low if block is None else block[: len(low)].copy_(low)
+        memory = logits.new_empty(block, logits.shape[1], dtype=dtype)
+    for first in range(0, len(logits), block):
+        low, wanted = logits[first : first + block], targets[first : first + block, None]
+        z = low if memory is None else memory[: len(low)].copy_(low)
         p = torch.softmax(z, -1, out=z)
-        chosen_p[first : first + BLOCK] = p.gather(1, wanted)
+        chosen_p[first : first + block] = p.gather(1, wanted)
         if smoothing:
             p.sub_(smoothing / logits.shape[1])
         p.scatter_(1, wanted, 0.0)
-        if block is not None:
+        if memory is not None:
             low.copy_(p)
     return chosen_p
 
