@@ -47,9 +47,10 @@ class ShortWaits:
 
 
 def _hold_a_team(threads: int, began: threading.Event, end: threading.Event) -> None:
-    """Keep so many threads, beside the others, that libgomp has more of them than processors. It frees them with the
-    thread that made them."""
-    team = (os.cpu_count() or 1) + 1
+    """Keep so many threads, beside those that compute, that libgomp has one more of them than processors. It frees them
+    with the thread that made them."""
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    team = max(processors - threads, 0) + 2
     torch.set_num_threads(team)
     torch.zeros(team * SMALLEST).add_(1)
     torch.set_num_threads(threads)  # for threads that begin later; of the others each has a number of its own
