@@ -4,7 +4,6 @@ Prints its main figure at each rate and seed of the errors, and the sentences th
 """
 
 import json
-import resource
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.inference.translation import translate_lines
 from tfm.pipeline.model_io.loaded_model import load_model
 from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.threads import cpu_seconds
 from tfm.pipeline.scoring.ledger import fingerprint_of_pairs
 from tfm.pipeline.scoring.metrics.registry import score_texts
 from tfm.pipeline.tasks.abilities import ABILITIES, evaluation_of
@@ -55,12 +55,6 @@ def measured(run: Path, rates: list[float], draws: int, beam: int) -> dict[str, 
         "tokens": float(np.mean([len(ids) for ids in loaded.source_tokenizer.encode_batch(sources)])),
         "sentences_per_second": len(sources) / float(np.median(seconds[1:] or seconds)),
     }
-
-
-def cpu_seconds() -> float:
-    """CPU time so far, of this process and of those that translated for it and have ended."""
-    each = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(usage.ru_utime + usage.ru_stime for usage in each)
 
 
 if __name__ == "__main__":

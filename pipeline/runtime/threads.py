@@ -28,7 +28,10 @@ TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
 @dataclass(frozen=True)
 class Reading:
-    """Seconds up to now: on the clock, of work on the processors that this process may use, and of its own."""
+    """Seconds up to now: on the clock, of work on the processors that this process may use, and of its own work.
+
+    Its own work counts that of the processes it started and that have ended.
+    """
 
     clock: float
     busy: float
@@ -43,6 +46,11 @@ class Load:
     others: float
 
 
+def cpu_seconds() -> float:
+    """CPU time so far, of this process and of those that it started and that have ended."""
+    return sum(os.times()[:4])
+
+
 def read() -> Reading | None:
     """How far the clocks are; None where the system does not tell."""
     try:
@@ -52,7 +60,7 @@ def read() -> Reading | None:
         return None
     counts = [[int(each) for each in line.split()[1:9]] for line in lines if line.partition(" ")[0] in mine]
     ticks = sum(sum(each) - each[3] - each[4] for each in counts)  # all but idle, and idle while a disk is waited for
-    return Reading(time.monotonic(), ticks / TICKS, time.process_time())
+    return Reading(time.monotonic(), ticks / TICKS, cpu_seconds())
 
 
 def load_between(before: Reading, after: Reading) -> Load:

@@ -16,7 +16,18 @@ from tests.tiny_training import run, training, write_dataset
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import Stopped
 from tfm.pipeline.runtime import threads
-from tfm.pipeline.runtime.threads import TICKS, Load, LoadWatch, Reading, choose, fitting, load_between, quota, read
+from tfm.pipeline.runtime.threads import (
+    TICKS,
+    Load,
+    LoadWatch,
+    Reading,
+    choose,
+    cpu_seconds,
+    fitting,
+    load_between,
+    quota,
+    read,
+)
 
 CPU = torch.device("cpu")
 
@@ -51,7 +62,7 @@ def test_as_many_threads_as_nobody_else_takes(
 ) -> None:
     clock = iter([10.0, 11.0])
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
-    monkeypatch.setattr(time, "process_time", lambda: 5.0)
+    monkeypatch.setattr(threads, "cpu_seconds", lambda: 5.0)
     monkeypatch.setattr(time, "sleep", lambda seconds: stat(four_processors, *[others / 4] * 4))
     assert choose(CPU) == found
 
@@ -132,6 +143,13 @@ def test_threads_sleep_as_long_as_others_are_busy(monkeypatch: pytest.MonkeyPatc
 def test_own_work_is_not_that_of_others() -> None:
     found = load_between(Reading(1.0, 10.0, 4.0), Reading(3.0, 13.0, 6.0))
     assert found == Load(busy=1.5, others=0.5)
+
+
+def test_the_work_of_processes_that_it_started_is_its_own() -> None:
+    before = cpu_seconds()
+    work = "import time\nwhile time.process_time() < 0.3: pass"
+    subprocess.run([sys.executable, "-c", work], check=True)
+    assert 0.25 < cpu_seconds() - before < 5.0
 
 
 @pytest.mark.slow
