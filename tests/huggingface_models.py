@@ -8,6 +8,7 @@ from torch import Tensor
 
 from tests.tiny_model import tiny_model
 from tfm.model.config import RotaryConfig, StackConfig
+from tfm.model.layers.normalization import BatchNorm
 from tfm.model.layout import Layout
 from tfm.pipeline.artifacts.artifact import Plan, publish
 from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model, save_model
@@ -81,8 +82,12 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def published(folder: Path, *, tokenizer: Tokenizer | None = None, **changes: Any) -> LoadedModel:
-    """A tiny model, none of whose weights is 0 or 1, as `tfm train` would publish it."""
+    """A tiny model, none of whose weights is 0 or 1, as `tfm train` publishes it; its batch norms have seen text."""
     made = tiny_model(folder, tokenizer=tokenizer, **changes)
+    for module in made.model.modules():
+        if isinstance(module, BatchNorm):
+            module.mean.copy_(torch.linspace(-0.5, 0.5, len(module.mean)))
+            module.variance.copy_(torch.linspace(0.5, 20, len(module.mean)))
     draw = torch.Generator().manual_seed(3)
     with torch.no_grad():
         for parameter in made.model.parameters():

@@ -20,7 +20,7 @@ KEYS: Mapping[str, Any] = {
     "positions": ("none", "sinusoidal", "fairseq", "learned", "rotary"),
     "activation": tuple(ACTIVATIONS),
     **dict.fromkeys(("embedding_dim", "embedding_norm", "scale_embedding", "tie", "output_bias"), ANY),
-    **dict.fromkeys(("norm_eps", "qk_norm", "pooling", "begin_token", "head_transform"), ANY),
+    **dict.fromkeys(("norm_eps", "rotary", "qk_norm", "pooling", "begin_token", "head_transform"), ANY),
 }
 STACK: Mapping[str, Any] = dict.fromkeys(
     ("layers", "dim", "heads", "key_value_heads", "key_dim", "value_dim", "feed_forward_dim"), ANY

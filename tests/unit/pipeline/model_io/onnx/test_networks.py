@@ -4,14 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from tests.huggingface_models import our_logits, published
 from tests.onnx_models import MODELS, in_float64, onnx_logits, onnxruntime, sessions_of
 from tests.rounding import assert_rounds_like
-from tfm.model.layers.normalization import BatchNorm
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.model_io.loaded_model import LoadedModel
 
 SOURCE, TARGET = [5, 6, 7, 8, 20, 9], [9, 10, 30, 12]
 QUICK = (
@@ -27,22 +24,12 @@ QUICK = (
 )
 
 
-def model_of(folder: Path, name: str) -> LoadedModel:
-    """One of MODELS; its batch norms have seen something."""
-    ours = published(folder / "model", **MODELS[name])
-    for module in ours.model.modules():
-        if isinstance(module, BatchNorm):
-            module.mean.copy_(torch.linspace(-0.5, 0.5, len(module.mean)))
-            module.variance.copy_(torch.linspace(0.5, 20, len(module.mean)))
-    return ours
-
-
 @pytest.mark.parametrize(
     "name", [pytest.param(each, marks=[pytest.mark.slow] * (each not in QUICK)) for each in MODELS]
 )
 def test_logits_are_those_of_the_model(name: str, tmp_path: Path) -> None:
     """Also with padding on either side and a longer text beside, and where the target comes in parts."""
-    ours = model_of(tmp_path, name)
+    ours = published(tmp_path / "model", **MODELS[name])
     sessions, exact = sessions_of(ours), in_float64(ours)
     plain, wanted = our_logits(ours, SOURCE, TARGET), our_logits(exact, SOURCE, TARGET)
     assert wanted.std() > 0.1
