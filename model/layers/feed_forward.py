@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tfm.model.layers.dropout import Dropout
-from tfm.model.layers.linear import LOW_PRECISION, Linear, topped_up
+from tfm.model.layers.linear import LOW_PRECISION, Linear, relu_of_product, topped_up
 
 
 class Activation(NamedTuple):
@@ -55,7 +55,7 @@ class _LowPrecisionReluLayer(torch.autograd.Function):
         ctx: Any, x: Tensor, inner: Tensor, inner_bias: Tensor, outer: Tensor, outer_bias: Tensor, dtype: torch.dtype
     ) -> Tensor:
         low_x, low_inner, low_outer = topped_up(x, dtype), inner.to(dtype), outer.to(dtype)
-        between = F.linear(low_x, low_inner, inner_bias.to(dtype)).relu_()
+        between = relu_of_product(low_x, low_inner, inner_bias.to(dtype))
         ctx.save_for_backward(low_x, between, low_inner, low_outer)
         ctx.out_dtype = x.dtype
         return F.linear(between, low_outer)[: len(x)].to(x.dtype).add_(outer_bias)

@@ -61,9 +61,11 @@ class _LowPrecisionProduct(torch.autograd.Function):
 
 
 @cache
-def can_pack() -> bool:
-    """Whether this build of torch lays out weights for its CPU kernels, and multiplies with them rightly."""
-    x, weight = torch.ones(2, 16), torch.eye(16)
+def can_pack(dtype: torch.dtype = torch.float32) -> bool:
+    """Whether this build of torch, on this CPU, lays out weights of a type for its kernels and multiplies with them."""
+    if dtype not in PACKED:
+        return False
+    x, weight = torch.ones(2, 16, dtype=dtype), torch.eye(16, dtype=dtype)
     try:
         return torch.equal(_packed_product(x, _packed(weight), None), x)
     except (AttributeError, RuntimeError):
@@ -76,6 +78,13 @@ def _packed(weight: Tensor) -> Tensor:
 
 def _packed_product(x: Tensor, packed: Tensor, bias: Tensor | None, then: str = "none") -> Tensor:
     return torch.ops.mkldnn._linear_pointwise(x, packed, bias, then, [], "")  # type: ignore[no-any-return]
+
+
+def relu_of_product(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """relu(x W^T + b), x (N, in) -> (N, out), in the type of x. On a CPU one kernel, which writes the result once."""
+    if x.device.type == "cpu" and can_pack(x.dtype):
+        return _packed_product(x, weight, bias, "relu")
+    return F.linear(x, weight, bias).relu_()
 
 
 class Linear(nn.Module):
@@ -117,7 +126,7 @@ class Linear(nn.Module):
         weight, dtype, num_rows = self.weight, x.dtype, x.shape[0]
         bias = None if self.bias is None else self.bias.to(dtype)
         packs = num_rows * weight.numel() >= MANY_PRODUCTS or dtype in LOW_PRECISION
-        if packs and x.device.type == "cpu" and dtype in PACKED and can_pack():
+        if packs and x.device.type == "cpu" and can_pack(dtype):
             more = -num_rows % EVEN if x.dim() == 2 and num_rows > 4 * EVEN else 0
             product = _packed_product(F.pad(x, (0, 0, 0, more)) if more else x, self._packed(weight, dtype), bias)
             return product[:num_rows] if more else product
@@ -141,7 +150,7 @@ class Linear(nn.Module):
     def prepare(self) -> None:
         """Lay the weight out now, before processes are forked that would each do so."""
         dtype = self.inference_dtype or self.weight.dtype
-        if self.weight.device.type == "cpu" and dtype in PACKED and can_pack():
+        if self.weight.device.type == "cpu" and can_pack(dtype):
             self._packed(self.weight, dtype)
 
     def train(self, mode: bool = True) -> Self:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from tests.rounding import assert_rounds_like
 from tfm.model.build import build
 from tfm.model.config import ModelConfig, StackConfig
+from tfm.model.layers import linear
 from tfm.model.layers.dropout import Dropout, DropoutRng
 from tfm.model.layers.feed_forward import ACTIVATIONS, FeedForward
 from tfm.model.layers.normalization import NORMALIZATIONS
@@ -50,9 +51,14 @@ def test_feed_forward_is_its_equation(name: str) -> None:
         torch.testing.assert_close(got, want, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("in_one_kernel", [True, False])
 @pytest.mark.parametrize("num_rows", [1, 50, 128, 300])
-def test_relu_between_products_in_bf16_is_as_exact_as_torch_s_own(num_rows: int) -> None:
+def test_relu_between_products_in_bf16_is_as_exact_as_torch_s_own(
+    num_rows: int, in_one_kernel: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Output and gradients, beside autocast and beside float64."""
+    if not in_one_kernel:
+        monkeypatch.setattr(linear, "can_pack", lambda dtype: False)
     torch.manual_seed(0)
     layer = FeedForward(48, 96, activation=ACTIVATIONS["relu"], dropout=none(), compute_dtype=torch.bfloat16).train()
     for bias in (layer.inner.bias, layer.outer.bias):

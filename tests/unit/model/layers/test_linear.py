@@ -94,7 +94,7 @@ def test_changed_weights_are_seen_however_they_change() -> None:
 @pytest.mark.usefixtures("packed")
 def test_where_weights_cannot_be_laid_out_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     layer, x = Linear(16, 16, compute_dtype=torch.float32).eval(), torch.randn(4, 16)
-    monkeypatch.setattr(linear, "can_pack", lambda: False)
+    monkeypatch.setattr(linear, "can_pack", lambda dtype=None: False)
     with torch.inference_mode():
         assert torch.equal(layer(x), F.linear(x, layer.weight, layer.bias))
 
@@ -102,7 +102,7 @@ def test_where_weights_cannot_be_laid_out_nothing_changes(monkeypatch: pytest.Mo
 @pytest.mark.parametrize("packs", [True, False])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_product_does_what_the_layer_does(packs: bool, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(linear, "can_pack", can_pack if packs else lambda: False)
+    monkeypatch.setattr(linear, "can_pack", can_pack if packs else lambda dtype=None: False)
     layer, x = Linear(16, 24, compute_dtype=torch.float32).eval(), torch.randn(300, 16)
     with torch.inference_mode(), products_in(layer, dtype):
         plain, exact = plainly(layer, x, dtype), exactly(layer, x)
@@ -130,7 +130,7 @@ def test_products_may_be_in_another_precision_for_a_while(
     packs: bool, bias: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not packs:
-        monkeypatch.setattr(linear, "can_pack", lambda: False)
+        monkeypatch.setattr(linear, "can_pack", lambda dtype=None: False)
     layer = torch.nn.Sequential(Linear(64, 32, bias=bias, compute_dtype=torch.float32)).eval()
     x = torch.randn(50, 64)
     plain = layer(x)
