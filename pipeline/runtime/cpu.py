@@ -1,5 +1,6 @@
-"""The processor: its name, and which instructions for fast products it has. Imports nothing heavy."""
+"""The processors: name, number, and which instructions for fast products they have. Imports nothing heavy."""
 
+import os
 import platform
 import subprocess
 from collections.abc import Iterable, Mapping
@@ -20,6 +21,11 @@ ON_MACOS = {
     "hw.optional.arm.FEAT_BF16": "bf16",
     "hw.optional.arm.FEAT_I8MM": "i8mm",
 }
+
+
+def num_processors() -> int:
+    """Those that this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def processor() -> dict[str, str | None]:

@@ -9,11 +9,12 @@ So a second team of threads, which does nothing, is enough to change it, at any 
 that computes stays as it is, and so does each of its sums.
 """
 
-import os
 import threading
 import weakref
 
 import torch
+
+from tfm.pipeline.runtime.cpu import num_processors
 
 SMALLEST = 32768
 """Numbers for each thread, or torch uses fewer threads."""
@@ -49,8 +50,7 @@ class ShortWaits:
 def _hold_a_team(threads: int, began: threading.Event, end: threading.Event) -> None:
     """Keep so many threads, beside those that compute, that libgomp has one more of them than processors. It frees them
     with the thread that made them."""
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    team = max(processors - threads, 0) + 2
+    team = max(num_processors() - threads, 0) + 2
     torch.set_num_threads(team)
     torch.zeros(team * SMALLEST).add_(1)
     torch.set_num_threads(threads)  # for threads that begin later; of the others each has a number of its own

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import torch
 
+from tfm.pipeline.runtime.cpu import num_processors
 from tfm.pipeline.runtime.short_waits import ShortWaits
 
 STAT = Path("/proc/stat")
@@ -68,11 +69,6 @@ def load_between(before: Reading, after: Reading) -> Load:
     seconds = after.clock - before.clock
     busy, own = (after.busy - before.busy) / seconds, (after.own - before.own) / seconds
     return Load(busy, max(busy - own, 0.0))
-
-
-def num_processors() -> int:
-    """Those that this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def quota(folder: Path | None = None) -> float:
