@@ -51,8 +51,10 @@ def _hold_a_team(threads: int, began: threading.Event, end: threading.Event) -> 
     """Keep so many threads, beside those that compute, that libgomp has one more of them than processors. It frees them
     with the thread that made them."""
     team = max(num_processors() - threads, 0) + 2
-    torch.set_num_threads(team)
-    torch.zeros(team * SMALLEST).add_(1)
-    torch.set_num_threads(threads)  # for threads that begin later; of the others each has a number of its own
-    began.set()
+    try:
+        torch.set_num_threads(team)
+        torch.zeros(team * SMALLEST).add_(1)
+        torch.set_num_threads(threads)  # for threads that begin later; of the others each has a number of its own
+    finally:  # without a team threads go on spinning, and the training goes on
+        began.set()
     end.wait()

@@ -71,3 +71,14 @@ def test_it_ends_with_its_object() -> None:
     while threading.active_count() > before and time.monotonic() < until:
         time.sleep(0.01)
     assert threading.active_count() == before
+
+
+def test_without_memory_for_the_team_the_training_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(size: int) -> torch.Tensor:
+        raise MemoryError
+
+    failed = threading.Event()
+    monkeypatch.setattr(threading, "excepthook", lambda _: failed.set())
+    monkeypatch.setattr(torch, "zeros", fails)
+    ShortWaits().turn(on=True)  # and comes back
+    assert failed.wait(10)
