@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 
 from tfm.pipeline.config import STRICT, Device
 
-Optimizer = Literal["adam", "adamw", "sgd", "adagrad"]
+Optimizer = Literal["adam", "adamw", "sgd", "adagrad", "muon"]
 Schedule = Literal["constant", "noam", "inverse_sqrt", "cosine", "linear", "step", "warmup_stable_decay", "plateau"]
 Metric = Literal["loss", "perplexity", "accuracy", "bleu"]
 Precision = Literal["auto", "fp32", "bf16"]
@@ -23,8 +23,8 @@ class OptimizerConfig(BaseModel):
     name: Optimizer = "adam"
     betas: tuple[Beta, Beta] = (0.9, 0.98)
     eps: float = Field(1e-9, gt=0)
-    momentum: float = Field(0.9, ge=0, lt=1, description="sgd only")
-    weight_decay: float = Field(0.0, ge=0, description="adamw: decoupled weight decay; the others: L2, as in torch")
+    momentum: float = Field(0.9, ge=0, lt=1, description="sgd, and muon's matrices")
+    weight_decay: float = Field(0.0, ge=0, description="adamw, muon: decoupled; the others: L2, as in torch")
 
     @field_validator("betas", mode="before")
     @classmethod

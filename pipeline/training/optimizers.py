@@ -7,55 +7,112 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from tfm.model.layers.linear import Linear
+from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.training_config import OptimizerConfig
 
-Groups = list[dict[str, Any]]
 
-
-def adam(groups: Groups, config: OptimizerConfig, fused: bool) -> torch.optim.Optimizer:
+def adam(model: nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:
     """Kingma and Ba 2015; weight decay is L2, added to the gradient."""
-    return torch.optim.Adam(groups, lr=0.0, betas=config.betas, eps=config.eps, fused=fused)
+    groups = [{"params": trained(model), "weight_decay": config.weight_decay}]
+    return torch.optim.Adam(groups, lr=0.0, betas=config.betas, eps=config.eps, fused=_can_fuse(model))
 
 
-def adamw(groups: Groups, config: OptimizerConfig, fused: bool) -> torch.optim.Optimizer:
+def adamw(model: nn.Module, config: OptimizerConfig) -> torch.optim.AdamW:
     """Loshchilov and Hutter 2019: weight decay apart from the gradient, and only on matrices."""
-    for group in groups:
-        group["params"], others = _matrices(group["params"])
-        if others:
-            groups = [*groups, {"params": others, "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=0.0, betas=config.betas, eps=config.eps, fused=fused)
+    return _adamw(trained(model), config, fused=_can_fuse(model))
 
 
-def sgd(groups: Groups, config: OptimizerConfig, fused: bool) -> torch.optim.Optimizer:
+def sgd(model: nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:
     """Stochastic gradient descent with momentum."""
+    groups = [{"params": trained(model), "weight_decay": config.weight_decay}]
     return torch.optim.SGD(groups, lr=0.0, momentum=config.momentum)
 
 
-def adagrad(groups: Groups, config: OptimizerConfig, fused: bool) -> torch.optim.Optimizer:
+def adagrad(model: nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:
     """Duchi et al. 2011."""
+    groups = [{"params": trained(model), "weight_decay": config.weight_decay}]
     return torch.optim.Adagrad(groups, lr=0.0, eps=config.eps)
 
 
-def _matrices(parameters: list[nn.Parameter]) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
-    """Weights that may decay, and biases and norms, which may not."""
-    return [p for p in parameters if p.ndim > 1], [p for p in parameters if p.ndim <= 1]
+class Muon(torch.optim.Optimizer):
+    """Jordan et al. 2024: matrices between hidden features get steps whose singular values are all about 1.
+
+        M <- m M + (1 - m) G,  N = m M + (1 - m) G,  W <- W - 0.2 sqrt(max(rows, columns)) rate orthogonal(N)
+
+    with m = `momentum` and orthogonal(U S V^T) = U V^T nearly, by five Newton-Schulz steps in bf16. The factor is that
+    of Liu et al. 2025, by which a step is as large as one of Adam, so that one rate and one weight decay are for all.
+    Embeddings, the output layer, biases and norms have AdamW.
+    """
+
+    def __init__(self, model: nn.Module, config: OptimizerConfig) -> None:
+        products, fused = _hidden_matrices(model), _can_fuse(model)
+        if not products:
+            raise RecipeError(
+                'training.optimizer.name = "muon" is for matrices between hidden features, and this model has none: '
+                'take "adam"'
+            )
+        first = torch.optim.Muon(
+            products,
+            lr=0.0,
+            weight_decay=config.weight_decay,
+            momentum=config.momentum,
+            adjust_lr_fn="match_rms_adamw",
+        )
+        known = {id(each) for each in products}
+        others = [each for each in trained(model) if id(each) not in known]
+        self._parts = [first, _adamw(others, config, fused=fused)] if others else [first]
+        super().__init__([group for part in self._parts for group in part.param_groups], {"fused": fused})
+        for part in self._parts:
+            part.state = self.state
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        """One update of all parameters."""
+        for part in self._parts:
+            part.step()
 
 
-OPTIMIZERS: dict[str, Callable[[Groups, OptimizerConfig, bool], torch.optim.Optimizer]] = {
+def trained(model: nn.Module) -> list[nn.Parameter]:
+    """The parameters that change; tied ones once."""
+    return [each for each in model.parameters() if each.requires_grad]
+
+
+def _adamw(parameters: list[nn.Parameter], config: OptimizerConfig, *, fused: bool) -> torch.optim.AdamW:
+    groups = [
+        {"params": [each for each in parameters if each.ndim > 1], "weight_decay": config.weight_decay},
+        {"params": [each for each in parameters if each.ndim <= 1], "weight_decay": 0.0},  # biases and norms
+    ]
+    groups = [group for group in groups if group["params"]]
+    return torch.optim.AdamW(groups, lr=0.0, betas=config.betas, eps=config.eps, fused=fused)
+
+
+def _hidden_matrices(model: nn.Module) -> list[nn.Parameter]:
+    """The matrices of products whose input and output are hidden features: a network's own products, such as its output
+    layer, are none of them."""
+    layers = [each for name, each in model.named_modules() if isinstance(each, Linear) and "." in name]
+    own = [parameter for each in layers for parameter in each.parameters(recurse=False)]
+    return [each for each in dict.fromkeys(own) if each.ndim == 2 and each.requires_grad]
+
+
+def _can_fuse(model: nn.Module) -> bool:
+    """Whether torch has the kernels that do one pass over all tensors, for these devices."""
+    return all(each.device.type in ("cpu", "cuda") for each in trained(model))
+
+
+OPTIMIZERS: dict[str, Callable[[nn.Module, OptimizerConfig], torch.optim.Optimizer]] = {
     "adam": adam,
     "adamw": adamw,
     "sgd": sgd,
     "adagrad": adagrad,
+    "muon": Muon,
 }
 
 
 def make_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:
-    """The configured optimiser over all parameters of `model` that are trained; tied ones once."""
-    parameters = [each for each in model.parameters() if each.requires_grad]
-    # The fused kernels do one pass over all tensors; torch has them for these devices.
-    fused = all(p.device.type in ("cpu", "cuda") for p in parameters)
-    group = {"params": parameters, "weight_decay": config.weight_decay}
-    return OPTIMIZERS[config.name]([group], config, fused)
+    """The configured optimiser over all parameters of `model` that are trained. Raises RecipeError where it is none for
+    this model."""
+    return OPTIMIZERS[config.name](model, config)
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
@@ -95,16 +152,19 @@ def restore_state(optimizer: torch.optim.Optimizer, model: nn.Module, tensors: d
     Raises KeyError for a parameter it does not know, RuntimeError where a shape is another or something is missing.
     """
     parameters = dict(model.named_parameters())
-    quantities: defaultdict[str, set[str]] = defaultdict(set)
+    quantities: defaultdict[int, set[str]] = defaultdict(set)  # of each parameter, by its id
     for name, tensor in tensors.items():
         parameter_name, _, key = name.rpartition("/")
         parameter = parameters[parameter_name]
         if tensor.ndim and tensor.shape != parameter.shape:
             raise RuntimeError(f"{name} is {tuple(tensor.shape)}, not {tuple(parameter.shape)}")
-        quantities[key].add(parameter_name)
+        quantities[id(parameter)].add(key)
         # Step counts stay where the optimiser keeps them: with the fused kernels beside the weights, else on the CPU.
         on_device = tensor.ndim > 0 or optimizer.defaults.get("fused", False)
         device = parameter.device if on_device else torch.device("cpu")
         optimizer.state[parameter][key] = tensor.to(device, copy=True)
-    if any(names != next(iter(quantities.values())) for names in quantities.values()):
+    alike: defaultdict[frozenset[str], list[set[str]]] = defaultdict(list)  # parameters with one kind of optimiser
+    for group in optimizer.param_groups:
+        alike[frozenset(group)] += [quantities[id(each)] for each in group["params"]]
+    if any(each != found[0] or bool(each) != bool(tensors) for found in alike.values() for each in found):
         raise RuntimeError("not every parameter has all that the optimiser remembers of it")

@@ -23,6 +23,7 @@ from tfm.data.dataset.store import load_dataset
 from tfm.model.build import build
 from tfm.model.config import LEARNS, Architecture
 from tfm.model.layers import dropout
+from tfm.model.layers.linear import Linear
 from tfm.pipeline.decoding.constraints.phrases import Phrases
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.errors import RecipeError
@@ -361,18 +362,19 @@ def test_every_key_of_a_schedule_changes_a_rate_or_is_refused(base: Path, name: 
 
 
 def after_updates(recipe: Recipe) -> list[float]:
-    """Weights after three updates, of gradients that differ."""
-    network = nn.Linear(3, 2)
+    """Weights between hidden features, and others, after three updates, of gradients that differ."""
+    hidden = Linear(3, 2, compute_dtype=torch.float32)
+    network = nn.Sequential(nn.Sequential(hidden), Linear(2, 2, compute_dtype=torch.float32))
     with torch.no_grad():
-        network.weight.copy_(torch.arange(6).view(2, 3) - 2.5)
+        for parameter in network.parameters():
+            parameter.copy_(torch.arange(parameter.numel()).view(parameter.shape) - 2.5)
     optimizer = make_optimizer(network, recipe.training.optimizer)
     for step in range(3):
         set_learning_rate(optimizer, 0.1)
         for place, parameter in enumerate(network.parameters()):
             parameter.grad = torch.full_like(parameter, 0.3 + place - step)
         optimizer.step()
-    found: list[float] = network.weight.detach().flatten().tolist()
-    return found
+    return [number for parameter in network.parameters() for number in parameter.detach().flatten().tolist()]
 
 
 @pytest.mark.parametrize("name", get_args(Optimizer))

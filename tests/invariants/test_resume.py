@@ -41,7 +41,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "keep": {"best": 2, "average": "best"},
         "schedule": {"name": "plateau", "peak": 0.01, "warmup_steps": 3, "patience": 0},
         "validation": {"every_epochs": 1},
-        "optimizer": {"name": "adamw", "weight_decay": 0.1},
+        "optimizer": {"name": "muon", "weight_decay": 0.1},
     },
 }
 

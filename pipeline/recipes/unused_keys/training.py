@@ -65,13 +65,17 @@ TRAINING = (
         "it is for step and plateau",
     ),
     Unused({"training.schedule.name": none_of("plateau")}, ("training.schedule.patience",), "it is for plateau"),
-    Unused({"training.optimizer.name": none_of("sgd")}, ("training.optimizer.momentum",), "it is for sgd"),
     Unused(
-        {"training.optimizer.name": none_of("adam", "adamw")},
-        ("training.optimizer.betas",),
-        "they are for adam and adamw",
+        {"training.optimizer.name": none_of("sgd", "muon")}, ("training.optimizer.momentum",), "it is for sgd and muon"
     ),
     Unused(
-        {"training.optimizer.name": one_of("sgd")}, ("training.optimizer.eps",), "it is for adam, adamw and adagrad"
+        {"training.optimizer.name": none_of("adam", "adamw", "muon")},
+        ("training.optimizer.betas",),
+        "they are for adam, adamw and muon",
+    ),
+    Unused(
+        {"training.optimizer.name": one_of("sgd")},
+        ("training.optimizer.eps",),
+        "it is for adam, adamw, adagrad and muon",
     ),
 )
