@@ -151,7 +151,13 @@ MODELS = {
 KINDS = {"hash": HashModel, "ensemble of kinds": lambda: Ensemble([transformer(3), decoder_only(4), recurrent(5)])}
 
 
-@pytest.fixture(scope="module", params=MODELS)
+IN_THE_SLOW_SUITE = ("mixed ensemble",)  # what is of an ensemble is seen with the other one
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=[pytest.mark.slow] * (name in IN_THE_SLOW_SUITE)) for name in MODELS],
+)
 def model(request):
     return MODELS[request.param]()
 

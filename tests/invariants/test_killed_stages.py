@@ -53,7 +53,7 @@ def cases() -> Iterator[Any]:
     """
     kinds = itertools.product(STAGES, (True, False), HOWS)
     for number, (name, old, how) in enumerate(kinds):
-        step = OFTEN if old and how == "killed" else SELDOM * LONGER.get(name, 1)
+        step = (OFTEN if old and how == "killed" else SELDOM) * LONGER.get(name, 1)
         mark = pytest.mark.promise("killed" if how == "killed" else "failed")
         case = f"{name}, {how}, {'with' if old else 'without'} an old one"
         if name in IN_OUTLINE:

@@ -313,12 +313,13 @@ def base_of(base: Path, architecture: str) -> Path:
     return file
 
 
-LIKE_ANOTHER = ("transformer", "span_corruption")  # the same network as that of translation
+# The same networks as those of translation, and of a language model.
+LIKE_OTHERS = (("transformer", "span_corruption"), ("recurrent", "span_corruption"), ("decoder_only", "translation"))
 
 
 @pytest.mark.parametrize(
     "kind",
-    [pytest.param(kind, marks=[pytest.mark.slow] * (kind == LIKE_ANOTHER), id=" ".join(kind)) for kind in KINDS],
+    [pytest.param(kind, marks=[pytest.mark.slow] * (kind in LIKE_OTHERS), id=" ".join(kind)) for kind in KINDS],
 )
 def test_every_key_of_the_model_changes_it_or_is_refused(base: Path, data: Dataset, kind: tuple[str, str]) -> None:
     idle, tried = [], 0
