@@ -88,11 +88,17 @@ def _adamw(parameters: list[nn.Parameter], config: OptimizerConfig, *, fused: bo
 
 
 def _hidden_matrices(model: nn.Module) -> list[nn.Parameter]:
-    """The matrices of products whose input and output are hidden features: a network's own products, such as its output
-    layer, are none of them."""
-    layers = [each for name, each in model.named_modules() if isinstance(each, Linear) and "." in name]
+    """The matrices of products whose input and output are hidden features: those of a network itself, of its embeddings
+    and of its output layer are none of them."""
+    layers = [each for name, each in model.named_modules() if isinstance(each, Linear) and _is_hidden(name)]
     own = [parameter for each in layers for parameter in each.parameters(recurse=False)]
     return [each for each in dict.fromkeys(own) if each.ndim == 2 and each.requires_grad]
+
+
+def _is_hidden(name: str) -> bool:
+    """Whether a product of this name is one within layers."""
+    part, dot, _ = name.partition(".")
+    return bool(dot) and part != "output" and not part.endswith("embedding")
 
 
 def _can_fuse(model: nn.Module) -> bool:

@@ -1,11 +1,13 @@
 """Optimisers: what they are made of, which weights decay, and that their state survives saving to the bit."""
 
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 import torch
 from torch import nn
 
+from tfm.model.build import build
+from tfm.model.config import ModelConfig
 from tfm.model.layers.linear import Linear
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.training.optimizers import (
@@ -137,6 +139,29 @@ def test_beside_muon_all_else_has_adamw() -> None:
         step(theirs, both[1], seed)
     same = [a.equal(b) for a, b in zip(ours.parameters(), theirs.parameters(), strict=True)]
     assert same == [False, *[True] * (len(same) - 1)]
+
+
+STACK = {"layers": 1, "dim": 16, "heads": 2, "feed_forward_dim": 24}
+OF_LAYERS: dict[str, tuple[dict[str, Any], set[str]]] = {
+    "several tables": (
+        {"architecture": "decoder_only", "task": "language_model", "adaptive": {"cutoffs": [9]}},
+        {"layers"},
+    ),
+    "narrow embeddings": ({"encoder": STACK, "tie": "none", "embedding_dim": 8}, {"encoder", "decoder"}),
+    "recurrent": (
+        {"architecture": "recurrent", "encoder": {"dim": 16}, "decoder": {"dim": 16}},
+        {"encoder", "decoder"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OF_LAYERS)
+def test_muon_has_no_matrix_of_embeddings_or_of_the_output(name: str) -> None:
+    changes, parts = OF_LAYERS[name]
+    model = build(ModelConfig.model_validate({"decoder": STACK, **changes}), source_vocab=30, target_vocab=30, seed=1)
+    matrices = {id(each) for each in make_optimizer(model, MUON).param_groups[0]["params"]}
+    found = {name.partition(".")[0] for name, each in model.named_parameters() if id(each) in matrices}
+    assert found == parts
 
 
 def test_muon_refuses_a_model_without_matrices_between_hidden_features() -> None:
