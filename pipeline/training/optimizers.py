@@ -14,25 +14,30 @@ from tfm.pipeline.training_config import OptimizerConfig
 
 def adam(model: nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:
     """Kingma and Ba 2015; weight decay is L2, added to the gradient."""
-    groups = [{"params": trained(model), "weight_decay": config.weight_decay}]
-    return torch.optim.Adam(groups, lr=0.0, betas=config.betas, eps=config.eps, fused=_can_fuse(model))
+    parameters = trained(model)
+    return torch.optim.Adam(
+        parameters,
+        lr=0.0,
+        betas=config.betas,
+        eps=config.eps,
+        weight_decay=config.weight_decay,
+        fused=_can_fuse(parameters),
+    )
 
 
 def adamw(model: nn.Module, config: OptimizerConfig) -> torch.optim.AdamW:
     """Loshchilov and Hutter 2019: weight decay apart from the gradient, and only on matrices."""
-    return _adamw(trained(model), config, fused=_can_fuse(model))
+    return _adamw(trained(model), config)
 
 
 def sgd(model: nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:
     """Stochastic gradient descent with momentum."""
-    groups = [{"params": trained(model), "weight_decay": config.weight_decay}]
-    return torch.optim.SGD(groups, lr=0.0, momentum=config.momentum)
+    return torch.optim.SGD(trained(model), lr=0.0, momentum=config.momentum, weight_decay=config.weight_decay)
 
 
 def adagrad(model: nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:
     """Duchi et al. 2011."""
-    groups = [{"params": trained(model), "weight_decay": config.weight_decay}]
-    return torch.optim.Adagrad(groups, lr=0.0, eps=config.eps)
+    return torch.optim.Adagrad(trained(model), lr=0.0, eps=config.eps, weight_decay=config.weight_decay)
 
 
 class Muon(torch.optim.Optimizer):
@@ -46,7 +51,7 @@ class Muon(torch.optim.Optimizer):
     """
 
     def __init__(self, model: nn.Module, config: OptimizerConfig) -> None:
-        products, fused = _hidden_matrices(model), _can_fuse(model)
+        products = _hidden_matrices(model)
         if not products:
             raise RecipeError(
                 'training.optimizer.name = "muon" is for matrices between hidden features, and this model has none: '
@@ -61,8 +66,9 @@ class Muon(torch.optim.Optimizer):
         )
         known = {id(each) for each in products}
         others = [each for each in trained(model) if id(each) not in known]
-        self._parts = [first, _adamw(others, config, fused=fused)] if others else [first]
-        super().__init__([group for part in self._parts for group in part.param_groups], {"fused": fused})
+        self._parts = [first, _adamw(others, config)] if others else [first]
+        groups = [group for part in self._parts for group in part.param_groups]
+        super().__init__(groups, {"fused": _can_fuse(others)})
         for part in self._parts:
             part.state = self.state
 
@@ -78,13 +84,13 @@ def trained(model: nn.Module) -> list[nn.Parameter]:
     return [each for each in model.parameters() if each.requires_grad]
 
 
-def _adamw(parameters: list[nn.Parameter], config: OptimizerConfig, *, fused: bool) -> torch.optim.AdamW:
+def _adamw(parameters: list[nn.Parameter], config: OptimizerConfig) -> torch.optim.AdamW:
     groups = [
         {"params": [each for each in parameters if each.ndim > 1], "weight_decay": config.weight_decay},
         {"params": [each for each in parameters if each.ndim <= 1], "weight_decay": 0.0},  # biases and norms
     ]
     groups = [group for group in groups if group["params"]]
-    return torch.optim.AdamW(groups, lr=0.0, betas=config.betas, eps=config.eps, fused=fused)
+    return torch.optim.AdamW(groups, lr=0.0, betas=config.betas, eps=config.eps, fused=_can_fuse(parameters))
 
 
 def _hidden_matrices(model: nn.Module) -> list[nn.Parameter]:
@@ -101,9 +107,9 @@ def _is_hidden(name: str) -> bool:
     return bool(dot) and part != "output" and not part.endswith("embedding")
 
 
-def _can_fuse(model: nn.Module) -> bool:
-    """Whether torch has the kernels that do one pass over all tensors, for these devices."""
-    return all(each.device.type in ("cpu", "cuda") for each in trained(model))
+def _can_fuse(parameters: list[nn.Parameter]) -> bool:
+    """Whether torch has the kernels that do one pass over all tensors, for their devices."""
+    return all(each.device.type in ("cpu", "cuda") for each in parameters)
 
 
 OPTIMIZERS: dict[str, Callable[[nn.Module, OptimizerConfig], torch.optim.Optimizer]] = {
