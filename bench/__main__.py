@@ -10,6 +10,7 @@ from bench.ceilings import ceilings
 from bench.complexity import complexity
 from bench.decode import decode
 from bench.images import images
+from bench.learning import learning
 from bench.noise import noise
 from bench.preprocess import preprocess
 from bench.processes import Failed
@@ -44,7 +45,8 @@ def told(bench: Callable[..., None]) -> Callable[..., None]:
     return handled
 
 
-for each in (train, images, decode, preprocess, startup, ceilings, complexity, softmax, search, trials, noise):
+BENCHES = (train, learning, images, decode, preprocess, startup, ceilings, complexity, softmax, search, trials, noise)
+for each in BENCHES:
     app.command(name=each.__name__)(told(each))
 
 

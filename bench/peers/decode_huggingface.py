@@ -9,12 +9,13 @@ good practice, sentences are sorted by length, and the beam stops at W finished 
 import json
 import math
 import sys
+from functools import partial
 from typing import Any
 
 import torch
 from safetensors.torch import load_file
 from torch import Tensor
-from transformers import M2M100Config, M2M100ForConditionalGeneration
+from transformers import M2M100Config, M2M100ForConditionalGeneration, PreTrainedModel
 
 from bench.answering import answer
 from bench.peers.huggingface import BEGIN, END, PAD, sizes_of
@@ -77,27 +78,28 @@ def model_of(asked: dict[str, Any]) -> M2M100ForConditionalGeneration:
     return model.to(asked["device"], getattr(torch, asked["type"])).eval()
 
 
-def main(asked: dict[str, Any]) -> None:
-    model = model_of(asked)
-    how = {"num_beams": asked["beam"], "max_new_tokens": asked["longest"] + 1, "do_sample": False}
-    if asked["beam"] > 1:
+def search(model: PreTrainedModel, sources: list[list[int]], *, beam: int, batch: int, longest: int) -> list[list[int]]:
+    """The most probable targets that `generate` finds, `batch` sentences at a time."""
+    how: dict[str, Any] = {"num_beams": beam, "max_new_tokens": longest + 1, "do_sample": False}
+    if beam > 1:
         how |= {"early_stopping": True, "length_penalty": 1.0}
-
-    @torch.inference_mode()
-    def search(sources: list[list[int]]) -> list[list[int]]:
-        found: list[list[int]] = [[] for _ in sources]
-        order = sorted(range(len(sources)), key=lambda row: -len(sources[row]))
-        for first in range(0, len(order), asked["batch"]):
-            rows = order[first : first + asked["batch"]]
+    found: list[list[int]] = [[] for _ in sources]
+    order = sorted(range(len(sources)), key=lambda row: -len(sources[row]))
+    with torch.inference_mode():
+        for first in range(0, len(order), batch):
+            rows = order[first : first + batch]
             width = len(sources[rows[0]])
             ids = torch.tensor([sources[row] + [PAD] * (width - len(sources[row])) for row in rows])
-            ids = ids.to(asked["device"])
+            ids = ids.to(model.device)
             outputs = model.generate(ids, attention_mask=(ids != PAD).long(), suppress_tokens=[PAD, BEGIN], **how)
             for row, output in zip(rows, outputs[:, 1:].tolist(), strict=True):
                 found[row] = output[: output.index(END)] if END in output else output
-        return found
+    return found
 
-    answer(search, asked["sources"], one_at_a_time=asked["one_at_a_time"])
+
+def main(asked: dict[str, Any]) -> None:
+    how = {"beam": asked["beam"], "batch": asked["batch"], "longest": asked["longest"]}
+    answer(partial(search, model_of(asked), **how), asked["sources"], one_at_a_time=asked["one_at_a_time"])
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from bench.processes import Failed, run
 
 BENCHES = (
     *("train", "images", "decode", "preprocess", "startup", "ceilings", "complexity", "softmax", "search", "trials"),
-    "noise",
+    *("noise", "learning"),
 )
 ROOT = Path(__file__).parents[3]
 

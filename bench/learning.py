@@ -1,0 +1,163 @@
+"""`python -m bench learning`: BLEU against seconds of a recipe's training, beside Hugging Face's Trainer."""
+
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from bench.options import Json
+
+if TYPE_CHECKING:
+    from bench.workload import Workload
+    from tfm.pipeline.config import EvaluationConfig
+    from tfm.pipeline.recipes.recipe import Recipe
+
+PEER = "Hugging Face"
+
+
+class Point(NamedTuple):
+    """A validation: after so many updates, so many seconds of training, BLEU."""
+
+    step: int
+    seconds: float
+    bleu: float
+
+
+def learning(
+    dataset: Annotated[Path, typer.Argument(metavar="DATASET", help="What `tfm preprocess` made.")],
+    recipe: Annotated[Path, typer.Option("--recipe", metavar="FILE", help="Whose training it is.")],
+    huggingface: Annotated[Path, typer.Option("--huggingface", metavar="VENV", help="Environment of the Trainer.")],
+    updates: Annotated[int, typer.Option("--updates", metavar="N", min=1, help="Of the Trainer.")],
+    rate: Annotated[float, typer.Option("--rate", metavar="X", help="Of the Trainer, at most.")] = 0.002,
+    warmup: Annotated[int, typer.Option("--warmup", metavar="N", min=0, help="Of the Trainer's rate.")] = 500,
+    every: Annotated[int, typer.Option("--every", metavar="N", min=1, help="Its updates between validations.")] = 200,
+    sets: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a value of the recipe.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE.svg", help="Draw the curves there.")] = None,
+    json: Json = None,
+) -> None:
+    """Validation BLEU against seconds of training, beside Hugging Face.
+
+    Both train at the same time, on the same ids, models of the same size, and translate with the recipe's beam: set
+    OMP_NUM_THREADS to half of the processors. The Trainer has Adam, a rate that comes down to 0 and no seconds
+    of its own that are spent on validation; ours are counted.
+    """
+    from bench.report import talk, write_json
+    from bench.workload import Workload
+    from tfm.pipeline.recipes.recipe import load_recipe
+
+    out, full = talk(), load_recipe(recipe, sets or [])
+    work = Workload(dataset.resolve(), full.model, full.training, 0, updates)
+    peer = {"updates": updates, "rate": rate, "warmup": warmup, "every": every}
+    peer["beam"] = work.config.validation.beam
+    with TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
+        theirs = pool.submit(of_huggingface, work, full.evaluation, huggingface, peer, Path(folder))
+        own = pool.submit(of_tfm, work.dataset, full, Path(folder) / "tfm")
+        found = {"tfm": own.result(), PEER: theirs.result()}
+    out.table(f"validation BLEU, beam {peer['beam']}", *table(found))
+    if plot is not None:
+        from tfm.pipeline.artifacts.files import replace_text
+
+        replace_text(plot, svg(found))
+    options = {"dataset": dataset, "recipe": recipe, "sets": sets, "huggingface": peer}
+    write_json(json, "learning", options, {name: [each._asdict() for each in points] for name, points in found.items()})
+
+
+def of_tfm(dataset: Path, recipe: "Recipe", out: Path) -> list[Point]:
+    """`tfm train` as the recipe has it."""
+    import json
+
+    from bench.processes import tfm
+    from bench.workload import settings
+
+    training = recipe.training.model_copy(update={"log_every": 1})  # so that a validation's seconds are known
+    parts = {"model": recipe.model, "training": training}
+    parts |= {"decoding": recipe.decoding, "evaluation": recipe.evaluation}
+    words = []
+    for part, config in parts.items():
+        words += settings(part, config.model_dump(mode="json", exclude_defaults=True))
+    tfm("train", "--data", dataset, *words, "--out", out)
+    return points_of(map(json.loads, (out / "training" / "metrics.jsonl").read_text("utf-8").splitlines()))
+
+
+def points_of(lines: Iterable[Mapping[str, Any]]) -> list[Point]:
+    """The validations in a metrics.jsonl, each with the seconds that its training had taken before it.
+
+    Raises Failed where they have no BLEU.
+    """
+    from bench.processes import Failed
+
+    found, seconds = [], 0.0
+    for line in lines:
+        if line["event"] == "train":
+            seconds = line["seconds"]
+        elif line["event"] == "valid" and line["bleu"] is not None:
+            found.append(Point(line["step"], seconds, line["bleu"]))
+    if not found:
+        raise Failed("no validation has a BLEU: set training.validation.bleu = true")
+    return found
+
+
+def of_huggingface(
+    work: "Workload", evaluation: "EvaluationConfig", venv: Path, asked: Mapping[str, Any], folder: Path
+) -> list[Point]:
+    """Marian and Seq2SeqTrainer; what they translate is scored as `tfm train` scores it."""
+    import json
+
+    from bench.pieces import SOURCE, TARGET, write_pieces
+    from bench.processes import run
+    from bench.rivals import PEERS, python_of, size_of
+    from tfm.data.artifact_tokenizers import load_pair
+    from tfm.pipeline.inference.translation import one_line
+    from tfm.pipeline.scoring.metrics.registry import bleu
+
+    write_pieces(work.data.train, work.vocab, folder / "train")
+    write_pieces(work.data.valid, work.vocab, folder / "valid")
+    files = {"source": folder / "train" / SOURCE, "target": folder / "train" / TARGET}
+    files["valid"] = folder / "valid" / SOURCE
+    told: dict[str, Any] = {name: str(file) for name, file in files.items()}
+    told |= {"sentences": work.sentences_a_batch(), "size": asdict(size_of(work)), **asked}
+    done = run([python_of(venv), PEERS / "learn_huggingface.py"], folder=folder, text=json.dumps(told))
+    tokenizer, references = load_pair(work.data.tokenizer_folder)[1], work.data.valid.texts()[1]
+    columns = [[one_line(text) for text in references]]
+    found = []
+    for each in done.answer()["points"]:
+        texts = [one_line(text) for text in tokenizer.decode_batch(each["found"])]
+        found.append(Point(each["step"], each["seconds"], bleu(texts, columns, evaluation).score))
+    return found
+
+
+def table(found: Mapping[str, Sequence[Point]]) -> tuple[list[str], list[list[str]]]:
+    """A row a validation, in the order of the clock."""
+    rows = sorted((point.seconds, name, point) for name, points in found.items() for point in points)
+    cells = [[f"{seconds:,.0f}", name, f"{point.step:,}", f"{point.bleu:.2f}"] for seconds, name, point in rows]
+    return ["seconds", "", "update", "BLEU"], cells
+
+
+def svg(found: Mapping[str, Sequence[Point]]) -> str:
+    """BLEU over minutes, a curve each; the same figures give the same bytes."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    from tfm.pipeline.reports.training_curves import STYLE
+
+    with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
+        figure = Figure(figsize=(6, 4), layout="constrained")
+        axes = figure.subplots()
+        for name, points in found.items():
+            axes.plot(
+                [each.seconds / 60 for each in points], [each.bleu for each in points], marker="o", ms=3, label=name
+            )
+        axes.set_xlabel("minutes")
+        axes.set_ylabel("validation BLEU")
+        axes.grid(alpha=0.25)
+        axes.legend(frameon=False)
+        buffer = io.StringIO()
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    return buffer.getvalue()

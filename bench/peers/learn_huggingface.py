@@ -1,0 +1,79 @@
+"""Hugging Face Marian and Seq2SeqTrainer on files of words p17: what they translate after how many seconds, as JSON.
+
+Usage: python learn_huggingface.py < JSON     (needs: torch, transformers, accelerate)
+
+Files and batches are those of train_huggingface.py. Adam and a rate that rises to `rate` over `warmup` updates and
+comes down to 0. Every `every` updates, and after the last, the validation source is translated; the clock stands still.
+"""
+
+import json
+import sys
+import time
+from typing import Any
+
+from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments, TrainerCallback
+
+from bench.peers.decode_huggingface import search
+from bench.peers.train_huggingface import Clock, Pairs, model_of, read
+
+
+class Curve(TrainerCallback):  # type: ignore[misc]
+    """Translates the validation source from time to time."""
+
+    def __init__(self, sources: list[list[int]], every: int, how: dict[str, int]) -> None:
+        self.sources, self.every, self.how = sources, every, how
+        self.points: list[dict[str, Any]] = []
+        self.seconds = self.resumed = 0.0
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+        self.resumed = time.perf_counter()
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+        step, model = state.global_step, rest["model"]
+        if step % self.every and step != state.max_steps:
+            return
+        self.seconds += time.perf_counter() - self.resumed
+        model.eval()
+        found = search(model, self.sources, **self.how)
+        model.train()
+        self.points.append({"step": step, "seconds": self.seconds, "found": found})
+        print(f"step {step} after {self.seconds:.0f} s", file=sys.stderr)
+        self.resumed = time.perf_counter()
+
+
+def main(asked: dict[str, Any]) -> None:
+    sources, targets = read(asked["source"]), read(asked["target"])
+    waiting, longest = read(asked["valid"]), max(map(len, sources + targets))
+    curve = Curve(waiting, asked["every"], {"beam": asked["beam"], "batch": 64, "longest": longest - 2})
+    arguments = Seq2SeqTrainingArguments(
+        "hf_out",
+        per_device_train_batch_size=asked["sentences"],
+        max_steps=asked["updates"],
+        train_sampling_strategy="group_by_length",
+        label_smoothing_factor=asked["size"]["smoothing"],
+        learning_rate=asked["rate"],
+        warmup_steps=asked["warmup"],
+        lr_scheduler_type="linear",
+        adam_beta2=0.98,
+        optim="adamw_torch_fused",
+        report_to=[],
+        save_strategy="no",
+        logging_steps=10_000,
+        dataloader_num_workers=0,
+        remove_unused_columns=False,
+        disable_tqdm=True,
+        use_cpu=True,
+        seed=1,
+    )
+    Seq2SeqTrainer(
+        model=model_of(asked["size"], max(longest, *map(len, waiting))),
+        args=arguments,
+        train_dataset=Pairs(sources, targets),
+        data_collator=Clock(0, 0).collate,
+        callbacks=[curve],
+    ).train()
+    print(json.dumps({"points": curve.points}))
+
+
+if __name__ == "__main__":
+    main(json.load(sys.stdin))
