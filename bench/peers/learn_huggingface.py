@@ -14,7 +14,7 @@ from typing import Any
 from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments, TrainerCallback
 
 from bench.peers.decode_huggingface import search
-from bench.peers.train_huggingface import Clock, Pairs, model_of, read
+from bench.peers.train_huggingface import SETTINGS, Clock, Pairs, model_of, read
 
 
 class Curve(TrainerCallback):  # type: ignore[misc]
@@ -49,21 +49,13 @@ def main(asked: dict[str, Any]) -> None:
         "hf_out",
         per_device_train_batch_size=asked["sentences"],
         max_steps=asked["updates"],
-        train_sampling_strategy="group_by_length",
         label_smoothing_factor=asked["size"]["smoothing"],
         learning_rate=asked["rate"],
         warmup_steps=asked["warmup"],
         lr_scheduler_type="linear",
         adam_beta2=0.98,
-        optim="adamw_torch_fused",
-        report_to=[],
-        save_strategy="no",
-        logging_steps=10_000,
-        dataloader_num_workers=0,
-        remove_unused_columns=False,
-        disable_tqdm=True,
         use_cpu=True,
-        seed=1,
+        **SETTINGS,
     )
     Seq2SeqTrainer(
         model=model_of(asked["size"], max(longest, *map(len, waiting))),

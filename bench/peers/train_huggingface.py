@@ -19,6 +19,18 @@ from bench.peers.huggingface import BEGIN, END, PAD, sizes_of
 
 IGNORED = -100
 Row = list[int]
+SETTINGS: dict[str, Any] = {
+    "train_sampling_strategy": "group_by_length",
+    "optim": "adamw_torch_fused",
+    "report_to": [],
+    "save_strategy": "no",
+    "logging_steps": 10_000,
+    "dataloader_num_workers": 0,
+    "remove_unused_columns": False,
+    "disable_tqdm": True,
+    "seed": 1,
+}
+"""Of every Trainer that is measured."""
 
 
 def read(name: str) -> list[Row]:
@@ -84,19 +96,11 @@ def main(asked: dict[str, Any]) -> None:
         "hf_out",
         per_device_train_batch_size=asked["sentences"],
         max_steps=clock.last,
-        train_sampling_strategy="group_by_length",
         label_smoothing_factor=asked["size"]["smoothing"],
         learning_rate=5e-4,
-        optim="adamw_torch_fused",
-        report_to=[],
-        save_strategy="no",
-        logging_steps=10_000,
-        dataloader_num_workers=0,
-        remove_unused_columns=False,
-        disable_tqdm=True,
         use_cpu=asked["device"] == "cpu",
         bf16=asked["device"] == "cuda",
-        seed=1,
+        **SETTINGS,
     )
     longest = max(map(len, sources + targets))
     Seq2SeqTrainer(
