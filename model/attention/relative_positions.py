@@ -44,7 +44,11 @@ class AttentionPositions(nn.Module):
 
 class Rotary(AttentionPositions):
     """Pairs x_2i, x_2i+1 of queries and keys are turned by the angle pos f_i, f_i = base^(-2i/K)   (Su et al. 2021, eq.
-    34); or slower (`slowed`)."""
+    34); or slower (`slowed`).
+
+    A pair is a complex number, which e^(i pos f_i) turns: one product, where cosines and sines of strided halves take
+    many.
+    """
 
     def __init__(self, heads: int, key_dim: int, value_dim: int, rotary: RotaryConfig = USUAL) -> None:
         super().__init__()
@@ -55,12 +59,19 @@ class Rotary(AttentionPositions):
         return slowed(_frequencies(heads.shape[-1], heads, self.rotary.base), self.rotary)
 
     def rotate(self, heads: Tensor, positions: Tensor) -> Tensor:
-        angles = positions.unsqueeze(-1) * self.frequencies(heads)
+        wide = heads.float() if heads.itemsize < 4 else heads  # there are no complex numbers of bf16
+        angles = positions.unsqueeze(-1) * self.frequencies(wide)
         if positions.dim() == 2:
             angles = angles.unsqueeze(1)
-        cos, sin = angles.cos(), angles.sin()
-        even, odd = heads[..., 0::2], heads[..., 1::2]
-        return torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1).flatten(-2)
+        turned = as_pairs(wide) * torch.polar(torch.ones_like(angles), angles)
+        return torch.view_as_real(turned).flatten(-2).to(heads.dtype)
+
+
+def as_pairs(x: Tensor) -> Tensor:
+    """(..., K) -> (..., K / 2) complex, x_2i + i x_2i+1: a view, where x lies in memory as complex numbers have to."""
+    whole = x.stride(-1) == 1 and not any(number % 2 for number in (x.storage_offset(), *x.stride()[:-1]))
+    laid_out = x if whole else x.clone(memory_format=torch.contiguous_format)
+    return torch.view_as_complex(laid_out.view(*x.shape[:-1], -1, 2))
 
 
 def slowed(frequencies: Tensor, rotary: RotaryConfig) -> Tensor:

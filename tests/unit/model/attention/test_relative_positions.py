@@ -124,6 +124,26 @@ def test_turning_keeps_norms(position: int, seed: int) -> None:
     torch.testing.assert_close(after.norm(dim=-1), x.norm(dim=-1), rtol=1e-12, atol=0)
 
 
+@pytest.mark.parametrize(("width", "first"), [(3, 0), (5, 0), (4, 1), (4, 2)])
+def test_turning_asks_nothing_of_how_heads_lie_in_memory(width: int, first: int) -> None:
+    """Beside values of another width, queries lie at odd places; and a transposed matrix has its pairs apart."""
+    rotary, at = Rotary(HEADS, 4, width), torch.arange(6)
+    row = torch.randn(1, 6, first + 4 + width, dtype=torch.float64, generator=torch.Generator().manual_seed(5))
+    heads = row[:, None, :, first : first + 4].requires_grad_()
+    want = rotary.rotate(heads.detach().clone(), at)
+    for found in (rotary.rotate(heads, at), rotary.rotate(heads.detach().mT.contiguous().mT, at)):
+        torch.testing.assert_close(found, want, rtol=0, atol=1e-14)
+    (gradient,) = torch.autograd.grad((rotary.rotate(heads, at) * want).sum(), heads)
+    torch.testing.assert_close(gradient, heads.detach(), rtol=1e-12, atol=1e-12)  # turned there and back
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_low_precision_is_turned_in_full_and_rounded_once(dtype: torch.dtype) -> None:
+    rotary, at = Rotary(HEADS, WIDTH, WIDTH), torch.arange(300, 300 + LENGTH)
+    heads = torch.randn(2, HEADS, LENGTH, WIDTH, generator=torch.Generator().manual_seed(6)).to(dtype)
+    assert rotary.rotate(heads, at).equal(rotary.rotate(heads.float(), at).to(dtype))
+
+
 def slowed(frequency: float, rotary: RotaryConfig) -> float:
     """As Llama 3.1 has it: by cases, of wavelengths."""
     length, wave = rotary.original_length, 2 * math.pi / frequency
