@@ -42,7 +42,7 @@ def learning(
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE.svg", help="Draw the curves there.")] = None,
     json: Json = None,
 ) -> None:
-    """Validation BLEU against seconds of training, beside Hugging Face.
+    """Validation BLEU against seconds, beside Hugging Face.
 
     Both train at the same time, on the same ids, models of the same size, and translate with the recipe's beam: set
     OMP_NUM_THREADS to half of the processors. The Trainer has Adam, a rate that comes down to 0 and no seconds
