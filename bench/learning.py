@@ -1,6 +1,5 @@
 """`python -m bench learning`: BLEU against seconds of a recipe's training, beside Hugging Face's Trainer."""
 
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
@@ -141,23 +140,10 @@ def table(found: Mapping[str, Sequence[Point]]) -> tuple[list[str], list[list[st
 
 
 def svg(found: Mapping[str, Sequence[Point]]) -> str:
-    """BLEU over minutes, a curve each; the same figures give the same bytes."""
-    import matplotlib
-    from matplotlib.figure import Figure
+    """BLEU over minutes."""
+    from bench.report import curves_svg
 
-    from tfm.pipeline.reports.training_curves import STYLE
-
-    with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
-        figure = Figure(figsize=(6, 4), layout="constrained")
-        axes = figure.subplots()
-        for name, points in found.items():
-            axes.plot(
-                [each.seconds / 60 for each in points], [each.bleu for each in points], marker="o", ms=3, label=name
-            )
-        axes.set_xlabel("minutes")
-        axes.set_ylabel("validation BLEU")
-        axes.grid(alpha=0.25)
-        axes.legend(frameon=False)
-        buffer = io.StringIO()
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    return buffer.getvalue()
+    curves = [
+        (name, [each.seconds / 60 for each in points], [each.bleu for each in points]) for name, points in found.items()
+    ]
+    return curves_svg(curves, "minutes", "validation BLEU")

@@ -1,6 +1,5 @@
 """`python -m bench noise`: what trained models lose on text with typing errors, and what each costs to use."""
 
-import io
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
@@ -63,21 +62,9 @@ def table(found: Sequence[dict[str, Any]], rates: Sequence[float]) -> list[str]:
 
 
 def svg(found: Sequence[dict[str, Any]], rates: Sequence[float]) -> str:
-    """The score of each run over the share of mistyped characters; the same figures give the same bytes."""
-    import matplotlib
-    from matplotlib.figure import Figure
+    """The score of each run over the share of mistyped characters."""
+    from bench.report import curves_svg
 
-    from tfm.pipeline.reports.training_curves import STYLE
-
-    with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
-        figure = Figure(figsize=(6, 4), layout="constrained")
-        axes = figure.subplots()
-        for each in found:
-            axes.plot([100 * rate for rate in rates], means(each), marker="o", markersize=3, label=each["name"])
-        axes.set_xlabel("characters mistyped, %")
-        axes.set_ylabel(found[0]["figure"])
-        axes.grid(alpha=0.25)
-        axes.legend(frameon=False)
-        buffer = io.StringIO()
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    return buffer.getvalue()
+    shares = [100 * rate for rate in rates]
+    curves = [(each["name"], shares, means(each)) for each in found]
+    return curves_svg(curves, "characters mistyped, %", found[0]["figure"])

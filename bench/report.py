@@ -1,7 +1,8 @@
 """The output of a bench: tables on stdout, progress on stderr, JSON into a file if asked."""
 
+import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from bench import compare
@@ -48,3 +49,24 @@ def write_json(file: Path | None, bench: str, options: Mapping[str, object], fou
     where = {"hardware": hardware(), "versions": versions(), "commit": git_commit()}
     content = {"bench": bench, "options": dict(options), **where, "found": found}
     file.write_text(json.dumps(content, indent=2, default=str) + "\n", encoding="utf-8")
+
+
+def curves_svg(curves: Iterable[tuple[str, Sequence[float], Sequence[float]]], x: str, y: str) -> str:
+    """One set of axes with a line a contestant, from its name, xs and ys; the same figures give the same bytes."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    from tfm.pipeline.reports.training_curves import STYLE
+
+    with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
+        figure = Figure(figsize=(6, 4), layout="constrained")
+        axes = figure.subplots()
+        for name, xs, ys in curves:
+            axes.plot(xs, ys, marker="o", markersize=3, label=name)
+        axes.set_xlabel(x)
+        axes.set_ylabel(y)
+        axes.grid(alpha=0.25)
+        axes.legend(frameon=False)
+        buffer = io.StringIO()
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    return buffer.getvalue()
