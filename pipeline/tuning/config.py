@@ -139,7 +139,22 @@ def load_search(path: Path) -> SearchConfig:
         problem = f"has {other} beside [search]; settings belong to the base recipe" if other else "has no [search]"
         raise RecipeError(f"{path}: {problem}")
     raw: dict[str, Any] = {"name": path.stem, **content["search"]}
+    space = raw.get("space")
+    for key, value in space.items() if isinstance(space, Mapping) else ():
+        if (meant := _dotted(key, value)) != key:
+            raise RecipeError(
+                f'{path}: search.space: write "{meant}" in quotation marks: TOML reads its dots as tables'
+            )
     try:
         return SearchConfig.model_validate_json(json.dumps(raw, default=str), strict=True)
     except ValidationError as error:
         raise explain(error.errors(include_url=False), SearchConfig, ("search",), {}, lambda _: str(path)) from None
+
+
+def _dotted(key: str, value: object) -> str:
+    """The key as it was meant where TOML read its dots as tables: down to the first table that says what it may be."""
+    name = key
+    while isinstance(value, Mapping) and value and not value.keys() & ParameterConfig.model_fields.keys():
+        inner, value = next(iter(value.items()))
+        name = f"{name}.{inner}"
+    return name if isinstance(value, Mapping) and value else key

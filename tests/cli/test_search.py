@@ -127,6 +127,11 @@ def test_the_best_is_finished_and_its_tests_scored(recipe: Path) -> None:
     [
         ('"model.headz" = { values = [1] }', 'search.space."model.headz" is not a key of recipes'),
         ('"training.optimizer.beta.1" = { values = [0.9] }', '"training.optimizer.beta.1" is not a key of recipes'),
+        (
+            "model.dropout.depth = { low = 0.0, high = 0.5 }",
+            'search.space: write "model.dropout.depth" in quotation marks',
+        ),
+        ('"model.norm" = { choice = ["pre"] }', "search.space.model.norm.choice is not a key of recipes"),
         ('"seed" = { values = [1, 2] }', 'search.space."seed" cannot be varied: use search.seed and search.repeats'),
         ('"data.path" = { choices = ["a"] }', "figures of different texts do not compare"),
         ('"tokenizer.vocab_size" = { values = [40, 80] }', "with another vocabulary the loss is by other pieces"),
