@@ -35,7 +35,8 @@ Temperature = Annotated[
 ]
 TopK = Annotated[int | None, typer.Option("--top-k", metavar="K", help="Sample from the K most probable pieces.")]
 TopP = Annotated[
-    float | None, typer.Option("--top-p", metavar="P", help="Sample from the fewest pieces whose probability is P.")
+    float | None,
+    typer.Option("--top-p", metavar="P", help="Sample from the fewest pieces whose probabilities sum to P or more."),
 ]
 DrawSeed = Annotated[int | None, typer.Option("--seed", metavar="N", help="Seed of sampling (1).")]
 NoRepeat = Annotated[
@@ -62,7 +63,7 @@ To = Annotated[
 ]
 From = Annotated[
     str | None,
-    typer.Option("--from", metavar="LANGUAGE", help="Of a model that is told it: the language of the text (eng)."),
+    typer.Option("--from", metavar="LANGUAGE", help="The language of the text (eng), for a model that is to be told."),
 ]
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
 Device = Annotated[DeviceName | None, typer.Option("--device", help="Device to compute on (auto).")]

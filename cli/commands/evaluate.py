@@ -103,7 +103,7 @@ def evaluate(
     by: Annotated[
         str | None, typer.Option("--by", metavar="METRIC", help="With --final: the validation figure that chooses.")
     ] = None,
-    again: Annotated[bool, typer.Option("--again", help="With --final: though the tests were used before.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="With --final: even if the tests were used before.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the content of scores.json.")] = False,
     device: Device = None,
     seed: Seed = None,

@@ -24,10 +24,10 @@ class DropoutRng:
         self._leaves_out = True
         self.begin(0, 0, 0, 0)
 
-    def begin(self, seed: int, step: int, micro: int = 0, rank: int = 0) -> None:
-        """Start the forward pass of micro-batch `micro` of update `step` on process `rank`."""
+    def begin(self, seed: int, step: int, place: int = 0, part: int = 0) -> None:
+        """Start the forward pass of part `part` of the batch that is in place `place` of update `step`."""
         self._pool_key = counter_hash(seed, step // POOL_STEPS)
-        self._key = counter_hash(seed, step, micro, rank)
+        self._key = counter_hash(seed, step, place, part)
         self._draws = 0
 
     def draw(self) -> int:

@@ -36,7 +36,7 @@ def make(
             "--each",
             metavar="K",
             min=1,
-            help="Share texts out, K judges for each, one round of the segments a judge; default: all see all.",
+            help="Share texts out: K judges see each text, a judge sees each segment once; default: all see all.",
         ),
     ] = None,
     repeats: Annotated[

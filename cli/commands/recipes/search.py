@@ -22,12 +22,12 @@ def search(
         int,
         typer.Option("--workers", metavar="N", min=1, help="Processes that run trials, each with a share of the CPUs."),
     ] = 1,
-    report: Annotated[bool, typer.Option("--report", help="Run no trial: the report of those there are.")] = False,
+    report: Annotated[bool, typer.Option("--report", help="Run no trial: only report those that were run.")] = False,
     final: Annotated[
         bool,
         typer.Option("--final", help="Run no trial: finish the best one as NAME-final, and score its tests, once."),
     ] = False,
-    again: Annotated[bool, typer.Option("--again", help="With --final: though the tests were used before.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="With --final: even if the tests were used before.")] = False,
     folds: Annotated[
         int | None,
         typer.Option(

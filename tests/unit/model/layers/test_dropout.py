@@ -10,9 +10,9 @@ from tfm.model.layers.feed_forward import ACTIVATIONS, FeedForward
 from tfm.model.masks import Mask
 
 
-def masks(seed: int, step: int, micro: int = 0, rank: int = 0, noise: DropoutRng | None = None) -> list[torch.Tensor]:
+def masks(seed: int, step: int, place: int = 0, part: int = 0, noise: DropoutRng | None = None) -> list[torch.Tensor]:
     noise = noise or DropoutRng()
-    noise.begin(seed, step, micro, rank)
+    noise.begin(seed, step, place, part)
     like = torch.empty(100, 30)
     return [noise.mask(like, 0.3), noise.mask(like, 0.3), noise.mask(like, 0.5)]
 
@@ -27,7 +27,7 @@ def test_masks_are_a_function_of_seed_and_step_whatever_came_before(seed: int, s
 
 
 def test_every_coordinate_changes_the_masks() -> None:
-    drawn = [masks(1, 5), masks(2, 5), masks(1, 6), masks(1, 5, micro=1), masks(1, 5, rank=1), masks(1, 5 + 64)]
+    drawn = [masks(1, 5), masks(2, 5), masks(1, 6), masks(1, 5, place=1), masks(1, 5, part=1), masks(1, 5 + 64)]
     first = [all_masks[0] for all_masks in drawn] + [drawn[0][1]]
     for i, left in enumerate(first):
         for right in first[i + 1 :]:
