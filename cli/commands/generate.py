@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from itertools import repeat
+from itertools import repeat, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -102,18 +102,18 @@ def generate(
     from tfm.pipeline.inference.generation import Reader, Writer
     from tfm.pipeline.model_io.ensemble import load_ensemble
 
-    usual = [] if beam is not None else ["decoding.strategy=sample"]
+    asked = {each.partition("=")[0].strip() for each in sets or ()}
+    usual = [] if beam is not None or "decoding.beam" in asked else ["decoding.strategy=sample"]
     config = part(DecodingConfig, [*usual, *(sets or ())], flags)
     writer = Writer(Reader(load_ensemble(folders, device or "auto"), through_ends=through_ends), config, reporter())
     streams = sys.stdout.isatty() and not (jsonl or writer.searches or forced) and config.n_best == 1
     num_texts = 0
-    words = _words(forced)
-    for each in _prompts(prompt):
+    for each, words in _with_words(_prompts(prompt), forced):
         if streams:
             _stream(writer, each, apart=num_texts > 0)
             num_texts += 1
             continue
-        texts = writer.texts(each, next(words))
+        texts = writer.texts(each, words)
         if jsonl:
             _print(json.dumps({"prompt": each, "texts": [asdict(text) for text in texts]}, ensure_ascii=False))
             continue
@@ -161,20 +161,20 @@ def _prompts(prompt: str | None) -> Iterable[str]:
     return stream_lines(sys.stdin.buffer, "stdin")
 
 
-def _words(file: Path | None) -> Iterator[list[str]]:
-    """For each prompt, the forced words and phrases of its continuation."""
+def _with_words(prompts: Iterable[str], file: Path | None) -> Iterator[tuple[str, list[str]]]:
+    """Each prompt with the forced words and phrases of its continuation."""
     if file is None:
-        yield from repeat([])
+        yield from zip(prompts, repeat([]))
         return
     from tfm.data.corpora.sources import open_lines
     from tfm.pipeline.errors import DataError
     from tfm.pipeline.inference.translation import split_phrases
 
-    yield from map(split_phrases, open_lines(file))
-    raise DataError(
-        "has fewer lines than there are prompts: give one line for each prompt, empty if it has no forced words",
-        file=file,
-    )
+    for prompt, line in zip_longest(prompts, open_lines(file)):
+        if prompt is None or line is None:
+            problem = f"has {'more' if prompt is None else 'fewer'} lines than there are prompts"
+            raise DataError(f"{problem}: give one for each prompt, empty if it has no forced words", file=file)
+        yield prompt, split_phrases(line)
 
 
 def _print(text: str, end: str = "\n") -> None:

@@ -136,6 +136,8 @@ def translate(
         "decoding.max_length": max_length,
         "decoding.precision": precision,
     }
+    if strategy == "sample":
+        refuse({"--beam": beam}, "is for searching, and not for --strategy sample")
     if recipe is not None:
         alone = {
             "MODEL": model,

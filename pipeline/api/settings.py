@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypedDict
 
 from tfm.pipeline.config import DecodingConfig, DecodingPrecision, LengthNorm, Strategy
+from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.recipe import from_flags
 
 
@@ -31,6 +32,8 @@ class Decoding(TypedDict, total=False):
 
 def decoding_config(beam: int | None, given: Mapping[str, object]) -> DecodingConfig:
     """The checked settings. Raises RecipeError, which names the setting, for one that is none or does not fit."""
+    if beam not in (None, DecodingConfig.model_fields["beam"].default) and given.get("strategy") == "sample":
+        raise RecipeError(f"beam ({beam}) is for searching, and strategy is 'sample': omit one of the two")
     values = {"beam": beam, **given}
     return from_flags(DecodingConfig, {key: list(v) if isinstance(v, tuple) else v for key, v in values.items()})
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from tfm.pipeline.runtime.cpu import processor
 
 PACKAGES = ("tfm", "torch", "tokenizers")
-_ROOT = Path(__file__).resolve().parent.parent
+_ROOT = Path(__file__).resolve().parents[2]
 
 
 @cache

@@ -1,5 +1,6 @@
 """Text from a language model: continuations of a prompt, and the probability of given continuations."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, takewhile
@@ -28,6 +29,8 @@ TOKENS = 256
 """Pieces of a text at most, where `decoding.max_length` says nothing."""
 AT_ONCE = 64
 PARTIAL = "\ufffd"  # what a character is decoded to of which some bytes are yet to come
+BYTE = re.compile("<0x[0-9A-F]{2}>")
+"""Pieces of SentencePiece that are a byte: how a run of them is read is known at its end."""
 
 
 @dataclass(frozen=True)
@@ -127,12 +130,14 @@ class Writer:
             ends = piece == EOS_ID
             line, length = (line, length) if ends else ([*line, piece], length + 1)
             text = self._reader.tokenizer.decode(line)
-            if text.startswith(said) and (ends or not text.endswith(PARTIAL)):
+            goes_on = text.endswith(PARTIAL) or BYTE.fullmatch(self._reader.tokenizer.piece(piece)) is not None
+            if text.startswith(said) and (ends or not goes_on):
                 yield text[len(said) :]
                 said = text
             if ends and self._reader.through_ends:
                 yield "\n"
                 line, said = [], ""
+        yield self._reader.tokenizer.decode(line).removeprefix(said)
         self._warn_if_cut(ids, [length])
 
     def _longest(self, prompt: Sequence[int]) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import islice
+from itertools import islice, repeat
 from typing import TYPE_CHECKING
 
 from tfm.data.errors import DataError
@@ -63,7 +63,8 @@ def translate_lines(
     A line without pieces is translated by an empty line, not by the model. A source longer than the model reads is
     cut, which is reported at the end. `prefixes`: for each line, text that its translations begin with.
     `forced`: for each line, between tabs, words and phrases that must come up in them. `on_done` is told how many more
-    lines are done. Raises DataError where there are fewer prefixes or forced words than lines.
+    lines are done. Raises DataError where there are fewer or more prefixes or forced words than lines; a prefix that
+    `itertools.repeat` gives is that of all.
     A model that labels is asked for labels instead: the likeliest ones of each line, or one of each of its words.
     """
     from tfm.pipeline.decoding.decode import is_too_long
@@ -88,6 +89,7 @@ def translate_lines(
         num_cut += sum(is_too_long(source, loaded.model) for source in sources)
         for source, translations in zip(sources, search(sources), strict=True):
             yield translations if source else [NOTHING]
+    search.check_none_left()
     if num_cut:
         were = "was" if num_cut == 1 else "were"
         reporter.warn(
@@ -120,6 +122,7 @@ def translate_images(
     search = _Search.of(loaded, config, prefixes, forced, on_done)
     for some in images:
         yield from search(some)
+    search.check_none_left()
 
 
 def _check_n_best(loaded: "LoadedModel", config: DecodingConfig) -> None:
@@ -176,6 +179,17 @@ class _Search:
         texts = iter(loaded.target_tokenizer.decode_batch([list(each.ids) for n_best in found for each in n_best]))
         for n_best in found:
             yield [Translation(one_line(next(texts)), each.score, each.log_prob, each.num_tokens) for each in n_best]
+
+    def check_none_left(self) -> None:
+        """Raise DataError where there are prefixes or forced words of more sources than there were."""
+        if _is_left(self.starts):
+            raise DataError("there are more prefixes than lines: give one for each line")
+        if _is_left(self.words):
+            raise DataError("there are more lines of forced words than lines: give one for each line")
+
+
+def _is_left(lines: Iterator[str] | None) -> bool:
+    return lines is not None and not isinstance(lines, repeat) and next(lines, None) is not None
 
 
 def _encode_prefixes(loaded: "LoadedModel", prefixes: list[str], num_lines: int) -> list[list[int]]:

@@ -241,6 +241,10 @@ def test_words_are_forced_prompt_by_prompt(models: dict[str, Path], tmp_path: Pa
     few = tfm(*search, "--forced", words, stdin="the\n" * 4)
     assert few.code == 65
     assert f"{words}: has fewer lines than there are prompts" in " ".join(few.err.split())
+    many = tfm(*search, "--forced", words, stdin="the\n" * 2)
+    assert many.code == 65
+    assert f"{words}: has more lines than there are prompts" in " ".join(many.err.split())
+    assert tfm(*search[:4], "--set", "decoding.beam=6", "--prompt", "the").out.strip("\n") == free
     drawn = tfm("generate", models["lines"], "--forced", words, "--prompt", "the")
     assert drawn.code == 2
     assert "forced words need beam search" in drawn.err
@@ -263,6 +267,9 @@ def test_translations_are_drawn_forced_and_forbidden(stages: Stages, tmp_path: P
     assert first.code == 0, first.err
     assert first.out.count("\n") == 7
     assert tfm(*drawn, stdin=text).out == first.out
+    searched = tfm(*drawn, "--beam", "4", stdin=text)
+    assert (searched.code, searched.out) == (2, "")
+    assert "is for searching, and not for --strategy sample" in " ".join(searched.err.split())
     # what is drawn follows from the line, not from where it stands
     alone = tfm(*drawn, stdin="drei\n").out
     assert [row.split("\t")[2] for row in first.out.splitlines()[4:]] == [

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tfm.tokenizer.special import BOS, EOS, PAD, SPECIALS, UNK
+from tfm.tokenizer.special import BOS, BOS_ID, EOS, EOS_ID, PAD, SPECIALS, UNK, UNK_ID
 
 WHOLE_WORDS = ("Unigram", "WordPiece", "WordLevel")
 """Models that look for whole pieces in a text, where they would find a control token."""
@@ -37,7 +37,7 @@ def renumbered(document: dict[str, Any], roles: Mapping[str, int], size: int) ->
     if max(pieces, default=0) >= size:
         raise ValueError(f"its tokenizer has {max(pieces) + 1} pieces and its embedding {size}")
     names = {number: pieces.get(number, f"<unused:{number}>") for number in range(size)}
-    if [names[number] for number in range(4)] == [*SPECIALS]:
+    if [names[number] for number in range(4)] == [*SPECIALS] and _has_our_roles(roles, size):
         return Renumbered({**document, "post_processor": None}, list(range(size)), [])
     kept: dict[str, int] = {}
     for role in TURNS:
@@ -62,6 +62,12 @@ def pieces_of(document: Mapping[str, Any]) -> dict[int, str]:
     else:
         raise ValueError(f"its tokenizer is of a kind that is not known ({document['model'].get('type')})")
     return found | {each["id"]: each["content"] for each in document.get("added_tokens", [])}
+
+
+def _has_our_roles(roles: Mapping[str, int], size: int) -> bool:
+    """Whether ids have the roles that we give them; what begins a text may have no row, as in a Marian of ours."""
+    begins = roles.get(BOS, BOS_ID)
+    return roles[EOS] == EOS_ID and roles.get(UNK, UNK_ID) == UNK_ID and (begins == BOS_ID or begins >= size)
 
 
 def _free(name: str, number: int) -> str:

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tfm.tokenizer.special import BOS_ID, PAD_ID
+from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
 NEVER = float("-inf")
 ANY = -1
@@ -35,7 +35,7 @@ class BannedPieces:
 
     @classmethod
     def of(cls, ngram: int | None, phrases: Sequence[Pieces] = (), before: Sequence[int] = ()) -> "BannedPieces | None":
-        """None where nothing is banned. A phrase that begins with BOS is banned at the beginning alone."""
+        """None where nothing is banned. A phrase that begins with BOS is banned where a text or a line begins."""
         if ngram is None and not phrases:
             return None
         longest = max((len(phrase) for phrase in phrases), default=1)
@@ -68,6 +68,7 @@ class BannedPieces:
         """The last piece of each phrase (B, W, P), and whether its others are the last pieces now."""
         contexts, ends = self.contexts.to(history.device), self.ends.to(history.device)
         width = contexts.shape[1]
+        history = history.masked_fill(history == EOS_ID, BOS_ID)  # in running text another line begins there
         begun = F.pad(F.pad(history, (1, 0), value=BOS_ID), (width, 0), value=NOTHING)
         place = lengths.unsqueeze(1) + 1 + torch.arange(width, device=history.device)
         last = begun.gather(2, place.unsqueeze(1).expand(-1, history.shape[1], -1)).unsqueeze(2)

@@ -14,6 +14,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
+from tfm.data.errors import listed
 from tfm.data.json_documents import read_json
 from tfm.model.build import build, num_parameters
 from tfm.model.config import ModelConfig
@@ -74,6 +75,12 @@ def import_model(folder: Path, out: Path, *, command: Sequence[str], reporter: R
     reporter.line(f"import: {out}, a {held_by.name} of {num_parameters(model):,} parameters")
     if held_by.note:
         reporter.warn(held_by.note)
+    ends = settings.get("eos_token_id")
+    if isinstance(ends, list) and len(ends) > 1:
+        reporter.warn(
+            f"it ends texts with any of the tokens {listed(ends)}; here {ends[0]} alone ends one, and the others are "
+            "pieces like any other: in config.json put the one first that is to end texts (eos_token_id)"
+        )
 
 
 def _class_of(folder: Path) -> tuple[Settings, HuggingFaceClass]:

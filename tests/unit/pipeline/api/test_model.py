@@ -71,6 +71,7 @@ def test_the_settings_are_those_of_decoding():
         ({"beam": 0}, "decoding.beam = 0 must be at least 1"),
         ({"bem": 3}, "decoding.bem is not a key of recipes; did you mean decoding.beam"),
         ({"top_k": 3}, "is for sampling"),
+        ({"beam": 3, "strategy": "sample"}, "beam (3) is for searching"),
         ({"n_best": 6}, "decoding.n_best (6) cannot exceed beam (5)"),
         ({"to": "deu"}, "was not trained with languages"),
     ],

@@ -1,11 +1,15 @@
 """What a manifest says of the machine."""
 
+import subprocess
 from pathlib import Path
 
+import pytest
 import torch
 
-from tfm.pipeline.artifacts.provenance import gpus, hardware, versions
+from tfm.pipeline.artifacts.provenance import git_commit, gpus, hardware, versions
 from tfm.pipeline.runtime.cpu import MATTER, of_cpuinfo, of_sysctl, processor
+
+ROOT = Path(__file__).resolve().parents[4]
 
 
 def test_gpus_are_named_as_the_driver_lists_them(tmp_path: Path) -> None:
@@ -20,6 +24,15 @@ def test_versions_and_hardware_say_what_runs_here() -> None:
     assert set(versions()) == {"python", "tfm", "torch", "tokenizers"}
     assert versions()["torch"] is not None
     assert hardware().keys() == {"cpus", "cpu", "instructions", "machine", "platform", "gpus"}
+
+
+def test_the_commit_is_that_of_this_checkout() -> None:
+    asked = ["git", "-C", str(ROOT), "rev-parse", "--show-toplevel", "HEAD"]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip("no git checkout")
+    top, commit = done.stdout.split("\n")[:2]
+    assert git_commit() in ((commit, f"{commit}-dirty") if Path(top) == ROOT else (None,))
 
 
 X86 = """processor	: 0

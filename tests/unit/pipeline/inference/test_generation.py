@@ -4,7 +4,9 @@ import math
 from dataclasses import dataclass
 
 import pytest
+import tokenizers
 import torch
+from tokenizers import decoders, models
 
 from tests.invariants.test_decoding import HashModel, decoder_only
 from tests.tiny_model import tiny_model
@@ -15,12 +17,13 @@ from tfm.pipeline.decoding import decode as decoding
 from tfm.pipeline.decoding.constraints.lexical import BannedPieces
 from tfm.pipeline.decoding.constraints.phrases import Phrases
 from tfm.pipeline.decoding.decode import decode
-from tfm.pipeline.decoding.streaming import PromptedStepper, read, within, write
+from tfm.pipeline.decoding.streaming import NextPieces, PromptedStepper, read, within, write
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.inference.generation import Reader, Writer, score_continuations
 from tfm.pipeline.model_io.ensemble import Ensemble
 from tfm.pipeline.runtime.progress import Quiet
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
+from tfm.tokenizer.tokenizer import Tokenizer
 
 CPU = torch.device("cpu")
 SAMPLE = DecodingConfig(strategy="sample", n_best=3, seed=4)
@@ -210,6 +213,24 @@ def test_what_is_streamed_is_the_text(which, prompt, request):
     if which == "running":
         assert text.num_tokens == 18
         assert "\n" in text.text or prompt != "two dogs"
+
+
+@pytest.mark.parametrize("spelled", [b"\xc3\xa9", b"\xc3\xa9\xe2", b"\xe2\x82\xac", b"\xf0\x9f"])
+@pytest.mark.parametrize("last", [["b"], []])
+def test_a_character_in_bytes_is_streamed_when_it_is_known(lines, monkeypatch, spelled, last):
+    """One byte too few or too many makes what came before it something else."""
+    names = ["<pad>", "<unk>", "<s>", "</s>", "a", "b", *(f"<0x{byte:02X}>" for byte in range(256))]
+    made = tokenizers.Tokenizer(models.BPE({name: number for number, name in enumerate(names)}, [], byte_fallback=True))
+    made.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])
+    reader = Reader(lines)
+    reader.tokenizer = Tokenizer.of_json(made.to_str())
+    ids = [names.index(name) for name in ("a", *(f"<0x{byte:02X}>" for byte in spelled), *last)]
+    writer = Writer(reader, SAMPLE.model_copy(update={"n_best": 1}), Quiet())
+    monkeypatch.setattr(writer, "_write", lambda *_: (NextPieces([0], [each], [0.0]) for each in (*ids, EOS_ID)))
+    assert "".join(writer.stream("")) == reader.decode(ids)
+    reader.through_ends = True  # where a text may stop anywhere
+    monkeypatch.setattr(writer, "_write", lambda *_: (NextPieces([0], [each], [0.0]) for each in ids))
+    assert "".join(writer.stream("")) == reader.decode(ids)
 
 
 def test_running_text_goes_on_through_the_ends_of_lines(running, lines):

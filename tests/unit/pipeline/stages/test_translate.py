@@ -1,7 +1,7 @@
 """Lines in, lines out; and the translations folder."""
 
 import json
-from itertools import chain, count
+from itertools import chain, count, repeat
 
 import numpy as np
 import pytest
@@ -130,6 +130,11 @@ def test_a_translation_begins_with_its_prefix(loaded):
     assert found[4][0].text.startswith("a cat")
     with pytest.raises(DataError, match="fewer prefixes than lines"):
         translate(loaded, LINES, prefixes=["dog"])
+    with pytest.raises(DataError, match="more prefixes than lines"):
+        translate(loaded, LINES, prefixes=["dog"] * (len(LINES) + 1))
+    with pytest.raises(DataError, match="more lines of forced words than lines"):
+        translate(loaded, LINES, forced=[""] * (len(LINES) + 1))
+    assert translate(loaded, LINES, prefixes=repeat("")) == translate(loaded, LINES)
     with pytest.raises(DataError, match="a prefix has 40 pieces and the model reads at most 23"):
         translate(loaded, ["a"], prefixes=["t" * 40])
 

@@ -93,6 +93,16 @@ def test_what_we_wrote_stays_as_it_is() -> None:
     assert found.nowhere == []
 
 
+def test_pieces_that_are_called_as_ours_have_the_roles_that_they_have_there() -> None:
+    document = unigram(*SPECIALS)
+    found, made = checked(document, {EOS: 3, BOS: 0, UNK: 1, PAD: 0}, 19)  # padding begins a target
+    assert found.rows == [0, 1, 0, 3, 2, *range(4, 19)]
+    assert found.nowhere == [0]
+    assert made.piece(4) == "<s>:2"
+    assert checked(document, {EOS: 5, BOS: 2, UNK: 1}, 19)[0].rows[:4] == [5, 1, 2, 5]
+    assert renumbered(document, {EOS: 3, BOS: 19, UNK: 1}, 19).rows == list(range(19))  # our Marian: it has no row
+
+
 def test_merges_and_words_are_renumbered() -> None:
     whole = tokenizers.Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2, "</s>": 3}, [("a", "b")]))
     whole.add_special_tokens(["</s>", "<new>"])

@@ -296,6 +296,26 @@ def test_what_does_not_fit_is_refused_with_the_reason(what: str, tmp_path: Path)
     assert reason in str(raised.value)
 
 
+def test_of_several_tokens_that_end_texts_the_first_one_does(tmp_path: Path) -> None:
+    ours = published(tmp_path / "model", **KINDS["pre-norm"][1])
+    (folder := tmp_path / "theirs").mkdir()
+    to_huggingface(ours, folder, Card())
+    file = folder / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text("utf-8")) | {"eos_token_id": [EOS_ID, 7, 9]}))
+    heard: list[str] = []
+
+    class Heard(Quiet):
+        def warn(self, text: str) -> None:
+            heard.append(text)
+
+    import_model(folder, tmp_path / "ours", command=["tfm", "import"], reporter=Heard())
+    assert "ends texts with any of the tokens 3, 7, 9; here 3 alone ends one" in heard[-1]
+    file.write_text(json.dumps(json.loads(file.read_text("utf-8")) | {"eos_token_id": [EOS_ID]}))
+    heard.clear()
+    import_model(folder, tmp_path / "again", command=["tfm", "import"], reporter=Heard())
+    assert not any("ends texts" in text for text in heard)
+
+
 def test_missing_files_are_named(tmp_path: Path) -> None:
     ours = published(tmp_path / "model")
     (folder := tmp_path / "theirs").mkdir()
