@@ -31,7 +31,7 @@ class Unwritable:
 
     def add(self, side: Side) -> None:
         """Count the references of a chunk."""
-        ids = np.split(side.ids, np.cumsum(side.lengths)[:-1])
+        ids = np.split(side.ids, np.cumsum(side.lengths)[:-1]) if side.texts else []
         for text, written in zip(side.texts, self.tokenizer.decode_batch([each.tolist() for each in ids]), strict=True):
             if text != written and (wanted := _spaceless(text)) != (found := _spaceless(written)):
                 self._add(wanted, _spaceless(self.tokenizer.normalize(text)), found)

@@ -65,7 +65,8 @@ def evaluate_alternatives(
         version = f"{registry.CONTRASTS} of {registry.version(source)}" if built_in else ""
         inputs[kind] = Input.of_value(version, source) if built_in else Input.of_file(Path(source))
         # not what the stage "evaluate" makes: the scores of a run cannot be lost to these
-        config: dict[str, JSON] = {"kind": kind} if to is None else {"kind": kind, "to": to}
+        languages = {"to": to, "from": source_language}
+        config: dict[str, JSON] = {"kind": kind, **{key: code for key, code in languages.items() if code is not None}}
         plan = Plan(stage=kind, folder=out, config=config, inputs=inputs, seed=None)
         found = _published(plan, work, command, reporter)
     entries = [] if looker is None else looks(looker.root)

@@ -14,7 +14,7 @@ from tfm.data.config import DataConfig
 from tfm.data.corpora.image_sources import images
 from tfm.data.corpora.portions import Corpus, Portion, apart
 from tfm.data.corpora.preflight import over_budget, preflight
-from tfm.data.corpora.sources import describe, identity, resolve, rows
+from tfm.data.corpora.sources import describe, resolve, rows
 from tfm.data.corpora.splits import unused_note
 from tfm.data.dataset.directions import Direction, Directions, factors
 from tfm.data.dataset.duplicate_keys import Keys
@@ -32,6 +32,7 @@ from tfm.data.images.preparation import Preparation
 from tfm.data.images.store import ImageWriter, load_images
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish, read_artifact
 from tfm.pipeline.artifacts.canonical_json import JSON
+from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.progress import Bar, Reporter
 from tfm.tokenizer.languages import resolved
@@ -44,11 +45,8 @@ TOKENIZER_MAKERS = ("tokenize", "train")
 
 def plan(data: DataConfig, tokenizer: Path, out: Path) -> Plan:
     """What `preprocess` will make, from what. Raises DataError where a corpus is not there."""
-    inputs, splits = {"tokenizer": Input.of_artifact(tokenizer, TOKENIZER_MAKERS)}, resolve(data)
-    for name, corpora in splits.all().items():
-        for corpus in corpora:
-            for label, path, fingerprint in identity(corpus, online=data.online):
-                inputs[f"{name}: {label}"] = Input.of_value(fingerprint, None if path is None else str(path))
+    of_tokenizer, splits = Input.of_artifact(tokenizer, TOKENIZER_MAKERS), resolve(data)
+    inputs = {"tokenizer": of_tokenizer, **corpus_inputs(splits.all(), online=data.online)}
     # The order of the test sets counts: the first is the main one. Where data came from the network does not.
     described = without_images(data.model_dump(mode="json", exclude={"online"}))
     config: dict[str, JSON] = {"data": described, "tests": list(splits.tests)}

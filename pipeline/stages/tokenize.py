@@ -9,12 +9,13 @@ from tfm.data.artifact_tokenizers import load_file, load_pair
 from tfm.data.config import DataConfig
 from tfm.data.corpora.portions import Corpus, Portion, apart
 from tfm.data.corpora.preflight import preflight
-from tfm.data.corpora.sources import describe, identity, open_lines, pairs, resolve
+from tfm.data.corpora.sources import describe, open_lines, pairs, resolve
 from tfm.data.errors import DataError
 from tfm.data.image_config import without_images
 from tfm.data.lines import portions
 from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, publish
 from tfm.pipeline.artifacts.canonical_json import JSON
+from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.tokenizer_report import SideMeasure, figures_of, show, show_clusters
 from tfm.pipeline.runtime.progress import Reporter, showing_time
@@ -40,17 +41,14 @@ def plan(config: TokenizerConfig, data: DataConfig, out: Path) -> Plan:
     used: dict[str, Sequence[Corpus]] = {"valid": splits.valid}
     if not _is_taken(config):
         used = {"train": splits.train, **used}
-    inputs = {
-        f"{name}: {label}": Input.of_value(fingerprint, None if path is None else str(path))
-        for name, corpora in used.items()
-        for corpus in corpora
-        for label, path, fingerprint in identity(corpus, online=data.online)
-    }
+    inputs = corpus_inputs(used, online=data.online)
     if config.source_from is not None:
         inputs["source_from"] = Input.of_artifact(Path(config.source_from), TOKENIZER_MAKERS)
     if config.file is not None:
         inputs["file"] = _file(Path(config.file))
     settings: dict[str, JSON] = {name: [_settings(corpus) for corpus in corpora] for name, corpora in used.items()}
+    if _is_taken(config) and data.target_languages:  # of a corpus that is not read, its languages get tokens
+        settings["languages"] = list(data.target_languages)
     described = config.model_dump(mode="json", exclude=_described_without(config))
     return Plan("tokenize", out, {"tokenizer": described, "data": settings}, inputs, seed=None)
 
@@ -74,8 +72,10 @@ def tokenize(
         if "shared" not in tokenizers:
             trainers = _trainers(_with_room(config, len(data.target_languages)), _sides(config, data), data.languages)
             tokenizers = _learn(trainers, tokenizers, _texts(splits.train, data), config.min_frequency, reporter)
-        if data.target_languages:  # a source says which of them it is to be translated into
-            side = next(iter(tokenizers))
+        side = next(iter(tokenizers))
+        if (
+            data.target_languages and not tokenizers[side].names_texts
+        ):  # a source says which it is to be translated into
             tokenizers[side] = tokenizers[side].with_languages(*data.target_languages)
         draft.figures.update(_learned(trainers, reporter))
         measures = _measure(tokenizers, _texts(splits.valid, data), reporter)
@@ -202,11 +202,12 @@ def _trainers(config: TokenizerConfig, sides: Sequence[str], languages: Sequence
         raise RecipeError(problem)
     if config.clusters is not None:
         return {side: ClustersTrainer(config, languages) for side in sides}
-    return {side: _trainer(config, side) for side in sides}
+    return {side: _trainer(config, side, is_first=side == sides[0]) for side in sides}
 
 
-def _trainer(config: TokenizerConfig, side: str) -> TokenizerTrainer | NamesTrainer | GrowthTrainer:
-    if side != "target" and config.file is not None and config.grow is not None:
+def _trainer(config: TokenizerConfig, side: str, *, is_first: bool) -> TokenizerTrainer | NamesTrainer | GrowthTrainer:
+    """What learns the tokenizer of a side; the first one has more pieces than that of a file where it is to grow."""
+    if is_first and config.file is not None and config.grow is not None:
         place = Path(config.file)
         try:
             return GrowthTrainer(load_file(place), config.grow, config.min_frequency)

@@ -69,9 +69,12 @@ class Trainer:
     def run(self) -> None:
         """Train until the end. Raises Stopped, with all saved, when asked to stop; DataError if the loss explodes."""
         self.state.model.train()
+        self.forget_an_earlier_end()
         with self.reporter.bar("training", self.total_steps, "steps", done=self.state.progress.step) as bar:
             while True:
                 if self.validation_is_due():
+                    if self.state.progress.step not in self.state.progress.saved:  # it stopped here
+                        self.save()
                     self.validate()
                 if self.is_finished():
                     return
@@ -98,17 +101,24 @@ class Trainer:
 
     def validation_is_due(self) -> bool:
         """Whether the clock says so (or this is the end), and it has not been done."""
+        progress = self.state.progress
+        return progress.step not in (0, progress.validated) and (self.validates_here() or self.is_over())
+
+    def validates_here(self) -> bool:
+        """Whether the clock has a validation after this update, wherever the training ends."""
         progress, config = self.state.progress, self.config.validation
-        if progress.step in (0, progress.validated):
-            return False
         if config.every_steps is not None:
-            return progress.step % config.every_steps == 0 or self.is_over()
-        return (progress.batch == 0 and progress.epoch % (config.every_epochs or 1) == 0) or self.is_over()
+            return progress.step % config.every_steps == 0
+        return progress.batch == 0 and progress.epoch % (config.every_epochs or 1) == 0
 
     def save_is_due(self) -> bool:
         """Before every validation, and as often as asked for besides."""
+        return self.validation_is_due() or self.saves_here()
+
+    def saves_here(self) -> bool:
+        """Whether the clock has a checkpoint after this update, wherever the training ends."""
         every = self.config.save_every
-        return self.validation_is_due() or (every is not None and self.state.progress.step % every == 0)
+        return self.validates_here() or (every is not None and self.state.progress.step % every == 0)
 
     def must_leave(self) -> bool:
         """Whether to stop now: all processes at once, or the only one at its own wish."""
@@ -236,10 +246,17 @@ class Trainer:
             self.log.append(line)
 
     def save(self) -> None:
-        """A checkpoint that counts among the last ones."""
-        progress = self.state.progress
-        progress.saved = [*progress.saved, progress.step][-self.config.keep.last :]
+        """A checkpoint that counts among the last ones; one of the end alone takes no other's place."""
+        progress, most = self.state.progress, self.config.keep.last + (not self.saves_here())
+        progress.saved = [*progress.saved, progress.step][-most:]
         self.write_checkpoint()
+
+    def forget_an_earlier_end(self) -> None:
+        """Of a training that goes on beyond its end, the checkpoint of that end is none of the last ones: the model is
+        to be as if this end had been set from the beginning."""
+        progress = self.state.progress
+        if progress.saved[-1:] == [progress.step] and not (self.saves_here() or self.is_over()):
+            progress.saved.pop()
 
     def write_checkpoint(self) -> None:
         """The state as it is; checkpoints that nothing needs any more go."""
@@ -251,9 +268,17 @@ class Trainer:
             self.prune()
 
     def prune(self) -> None:
-        """Keep the last and best checkpoints, and the newest, from which a run is resumed."""
-        progress = self.state.progress
-        best = best_first(progress.validations, self.config.early_stopping.metric)[: self.config.keep.best]
+        """Keep the last and best checkpoints, and the newest, from which a run is resumed.
+
+        What was validated at the end alone displaces none of the best ones, which a later end may need.
+        """
+        progress, metric = self.state.progress, self.config.early_stopping.metric
+        on_clock = [each for each in progress.validations if each.step != progress.step or self.validates_here()]
+        best = [
+            each
+            for some in (progress.validations, on_clock)
+            for each in best_first(some, metric)[: self.config.keep.best]
+        ]
         self.checkpoints.keep({*progress.saved, *(each.step for each in best), progress.step})
 
     def validate(self) -> None:

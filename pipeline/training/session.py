@@ -115,7 +115,7 @@ def publish_model(session: Session, trainer: Trainer, command: Sequence[str]) ->
     best = best_first(progress.validations, metric)
     steps = {
         "none": [best[0].step],
-        "last": progress.saved,
+        "last": progress.saved[-keep.last :],
         "best": sorted(each.step for each in best[: keep.best]),
     }[keep.average]
     figures: Mapping[str, Any] = best[0].model_dump()

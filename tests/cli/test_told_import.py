@@ -109,3 +109,15 @@ def test_fine_tuning_has_the_languages_in_its_sources_or_is_refused(model: Any, 
     source, target = after.source_tokenizer.encode("a dog runs"), after.target_tokenizer.encode("ein Hund rennt")
     before, now = (forced_log_probs(each.model, [source], [target])[0] for each in (ours, after))
     assert now > before + 0.5
+
+
+@pytest.mark.parametrize("model", EACH, indirect=True)
+def test_scores_of_another_source_language_are_made_anew(model: Any, tmp_path: Path) -> None:
+    row = {"source": "a dog runs", "right": "ein Hund rennt", "wrong": "ein Hund schläft"}
+    (contrast := tmp_path / "contrast.jsonl").write_text(json.dumps(row) + "\n", "utf-8")
+    told = ("evaluate", "--model", model[3].folder, "--contrast", contrast, "--to", "deu", "--device", "cpu")
+    english = tfm(*told, "--from", "eng", "--out", tmp_path / "scores")
+    german = tfm(*told, "--from", "deu", "--out", tmp_path / "scores")
+    assert (english.code, german.code) == (0, 0), german.err
+    assert "up to date" not in german.err
+    assert "up to date" in tfm(*told, "--from", "deu", "--out", tmp_path / "scores").err

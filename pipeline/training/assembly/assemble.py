@@ -11,6 +11,8 @@ from torch import nn
 
 from tfm.data.batching.varied_images import VariedImages
 from tfm.model.build import num_parameters
+from tfm.model.config import ModelConfig
+from tfm.model.word_vectors import READINGS
 from tfm.pipeline.runtime.threads import LoadWatch
 from tfm.pipeline.training.assembly.course import course_from
 from tfm.pipeline.training.assembly.parts import Course, Session, Start
@@ -79,12 +81,19 @@ def trainer_of(
         log=log,
         reporter=session.reporter,
         total_steps=course.total_steps,
-        width=(model.encoder if model.architecture == "encoder_only" else model.decoder).dim,
+        width=width_of(model),
         world=world,
         redraw=Curves(log, session.folder / "curves.svg"),
         watch=LoadWatch(threads, session.reporter.warn),
         heard=session.heard,
     )
+
+
+def width_of(model: ModelConfig) -> int:
+    """D, by which a schedule may scale: of the stack that predicts, of word vectors theirs."""
+    if model.architecture in READINGS:
+        return model.embedding_dim or model.encoder.dim
+    return (model.encoder if model.architecture == "encoder_only" else model.decoder).dim
 
 
 def gradients_of(session: Session, model: nn.Module, course: Course) -> Gradients:

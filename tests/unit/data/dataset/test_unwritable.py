@@ -32,6 +32,10 @@ def found(references, tokenizer):
     return count.as_json()
 
 
+def test_of_no_references_nothing_is_counted():
+    assert found([], tokenizer_of("ab"))["segments"] == 0
+
+
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_with_the_defaults_every_script_is_written_as_it_stands(script):
     text = unicodedata.normalize("NFC", SCRIPTS[script])

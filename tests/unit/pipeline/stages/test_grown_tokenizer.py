@@ -7,6 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.listening import Listening
+from tests.unit.pipeline.stages.test_images import config as of_images
 from tfm.data.config import DataConfig
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
@@ -62,6 +63,14 @@ def test_a_recipe_grows_what_file_names(old: Tokenizer, data: DataConfig, tmp_pa
     (tmp_path / "en").write_text("another text\n" * 16, encoding="utf-8")  # which is learned from
     tokenize(config, data, out, command=["test"], reporter=heard)
     assert len(load_pair(out)[0].encode("another")) < len(new.encode("another"))
+
+
+def test_that_of_captions_grows(old: Tokenizer, tmp_path: Path) -> None:
+    data = DataConfig.model_validate(of_images(tmp_path / "images"))
+    tokenize(config_of(tmp_path, grow=5), data, tmp_path / "out", command=["test"], reporter=Listening())
+    new = load_pair(tmp_path / "out")[1]
+    assert is_extension(new, old)
+    assert new.vocab_size == old.vocab_size + 5
 
 
 def test_the_source_alone_grows_where_sides_have_their_own(old: Tokenizer, data: DataConfig, tmp_path: Path) -> None:

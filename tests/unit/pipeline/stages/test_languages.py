@@ -1,13 +1,16 @@
 """Corpora of several languages: what stands before their sources, how often each is seen, and what is refused."""
 
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import tokenizers
 from pydantic import ValidationError
 
 from tfm.data.config import DataConfig
+from tfm.data.corpora.sources import pairs
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.dataset.directions import factors, targets_of
 from tfm.data.dataset.split import Dataset
@@ -20,6 +23,7 @@ from tfm.pipeline.stages.preprocess import preprocess
 from tfm.pipeline.stages.tokenize import tokenize, tokenize_files
 from tfm.tokenizer.code_points import load_pair
 from tfm.tokenizer.config import TokenizerConfig
+from tfm.tokenizer.train import train
 
 
 def corpus(source: str, target: str, size: int = 12, split: str = "train", **given: object) -> CorpusConfig:
@@ -35,7 +39,7 @@ def config(**given: Any) -> DataConfig:
 
 
 def dataset_of(data: DataConfig, folder: Path, **tokenizer: Any) -> Dataset:
-    settings = TokenizerConfig(**{"vocab_size": 200, **tokenizer})
+    settings = TokenizerConfig(**(tokenizer if "file" in tokenizer else {"vocab_size": 200, **tokenizer}))
     tokenize(settings, data, folder / "tokenizer", command=["test"], reporter=Quiet())
     preprocess(data, folder / "tokenizer", folder / "dataset", command=["test"], reporter=Quiet())
     return load_dataset(folder / "dataset")
@@ -56,6 +60,35 @@ def test_each_source_begins_with_the_language_of_its_target(tmp_path: Path, shar
     assert targets_of(data.directions["deu-hin"]) == ["hin"] * 12
     texts = data.tests["deu-hin"].texts()[0]
     assert data.tests["deu-hin"].source.lists() == source.towards("hin").encode_batch(texts)
+
+
+def test_a_tokenizer_that_names_languages_stays_as_it_is(tmp_path: Path) -> None:
+    """As that of an imported NLLB: both languages stand before a source."""
+    texts = [text for pair in pairs(corpus("eng", "deu", 40)) for text in pair]
+    train(texts, TokenizerConfig(vocab_size=150)).save(file := tmp_path / "tokenizer.json")
+    whole = tokenizers.Tokenizer.from_file(str(file))
+    whole.add_special_tokens([tokenizers.AddedToken(each, special=True) for each in ("deu_Latn", "eng_Latn")])
+    whole.save(str(file))
+    data = config(
+        train=(corpus("eng", "deu", 40), corpus("deu", "eng", 40)), valid=corpus("deu", "eng", split="valid"), tests={}
+    )
+    made = dataset_of(data, tmp_path, file=str(file))
+    source, _ = load_pair(made.tokenizer_folder)
+    codes = source.languages
+    assert codes.keys() == {"deu_Latn", "eng_Latn"}
+    german, english = codes["deu_Latn"], codes["eng_Latn"]
+    begun = [tuple(ids[:2]) for ids in made.train.source.lists()]
+    assert [first for first, _ in groupby(begun)] == [(german, english), (english, german)]
+    assert {tuple(ids[:2]) for ids in made.valid.source.lists()} == {(english, german)}
+
+
+def test_a_new_language_of_the_training_text_makes_a_taken_tokenizer_anew(tmp_path: Path) -> None:
+    train(["eins zwei"] * 3, TokenizerConfig(vocab_size=60)).save(file := tmp_path / "tokenizer.json")
+    settings, valid = TokenizerConfig(file=str(file)), corpus("eng", "deu", split="valid")
+    for languages in (("deu",), ("deu", "hin")):
+        data = config(train=tuple(corpus("eng", each) for each in languages), valid=valid, tests={})
+        tokenize(settings, data, tmp_path / "out", command=["test"], reporter=Quiet())
+        assert load_pair(tmp_path / "out")[0].languages.keys() == {*languages}
 
 
 def test_a_tokenizer_of_clusters_is_measured_by_language(tmp_path: Path) -> None:

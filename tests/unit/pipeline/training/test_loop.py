@@ -27,7 +27,7 @@ from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
-from tfm.pipeline.errors import CannotWrite, DataError, RecipeError
+from tfm.pipeline.errors import CannotWrite, DataError, RecipeError, Stopped
 from tfm.pipeline.inference.translation import translate_lines
 from tfm.pipeline.model_io.loaded_model import load_model, load_weights
 from tfm.pipeline.runtime.distributed import World
@@ -43,6 +43,7 @@ from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training import session
 from tfm.pipeline.training.assembly import start
 from tfm.pipeline.training.early_stopping import Validation, best_first, is_exhausted
+from tfm.pipeline.training.loop import Trainer
 from tfm.pipeline.training.metrics_log import MetricsLog
 from tfm.pipeline.training.update import Gradients
 from tfm.pipeline.training_config import Metric
@@ -215,6 +216,63 @@ def test_an_averaged_model_is_the_mean_and_validated(dataset: Path, tmp_path: Pa
     figures = open_artifact(tmp_path / "model").figures
     assert figures["steps"] == steps
     assert figures["validation"]["loss"] not in [line["loss"] for line in valid]
+
+
+KEEPS: dict[str, dict[str, Any]] = {
+    "one": {},
+    "mean of the last": {"last": 4, "average": "last"},
+    "mean of the best": {"best": 3, "average": "best"},
+}
+
+
+def published(out: Path) -> tuple[object, dict[str, bytes]]:
+    """The steps that the model is of, and its weights."""
+    weights = load_file(out / "model" / "model.safetensors")
+    return open_artifact(out / "model").figures["steps"], {
+        name: each.numpy().tobytes() for name, each in weights.items()
+    }
+
+
+@pytest.mark.parametrize("keep", KEEPS.values(), ids=KEEPS)
+@pytest.mark.parametrize("first", [5, 6])
+def test_a_moved_end_gives_the_model_of_that_end_from_the_beginning(
+    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keep: dict[str, Any], first: int
+) -> None:
+    """Also where the first end, at which the clock has no validation, was the best of all."""
+    losses, step = {2: 3.0, 4: 1.0, 5: 0.5, 6: 2.0, 8: 2.0, 10: 2.0}, [0]
+    figures, validate = validation.Validator.figures, Trainer.validate
+
+    def noted(self: Trainer) -> None:
+        step[0] = self.state.progress.step
+        validate(self)
+
+    def told(self: validation.Validator, *given: Any) -> dict[str, Any]:
+        return {**figures(self, *given), "loss": losses[step[0]]}
+
+    monkeypatch.setattr(Trainer, "validate", noted)
+    monkeypatch.setattr(validation.Validator, "figures", told)
+    for folder, ends in (("moved", (first, 10)), ("once", (10,))):
+        for end in ends:
+            config = training(max_steps=end, validation={"every_steps": 2, "bleu": False}, keep=keep)
+            run(dataset, tmp_path / folder, config)
+    assert published(tmp_path / "moved") == published(tmp_path / "once")
+    assert kept(tmp_path / "moved") == kept(tmp_path / "once")
+
+
+@pytest.mark.parametrize("keep", KEEPS.values(), ids=KEEPS)
+@pytest.mark.parametrize("stop", [1, 7])
+def test_a_training_that_was_stopped_can_end_there(
+    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keep: dict[str, Any], stop: int
+) -> None:
+    config: dict[str, Any] = {"validation": {"every_steps": 2, "bleu": False}, "keep": keep}
+    with monkeypatch.context() as patched:
+        patched.setattr(Trainer, "must_leave", lambda self: self.state.progress.step == stop)
+        with pytest.raises(Stopped):
+            run(dataset, tmp_path / "stopped", training(max_steps=20, **config))
+    run(dataset, tmp_path / "stopped", training(max_steps=stop, **config))
+    run(dataset, tmp_path / "once", training(max_steps=stop, **config))
+    assert published(tmp_path / "stopped") == published(tmp_path / "once")
+    assert kept(tmp_path / "stopped") == kept(tmp_path / "once")
 
 
 @pytest.mark.usefixtures("_in_float64")

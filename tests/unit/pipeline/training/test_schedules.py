@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR, LRScheduler, ReduceLROnPlateau, StepLR
 
+from tfm.model.config import ModelConfig
+from tfm.pipeline.training.assembly.assemble import width_of
 from tfm.pipeline.training.schedules import SCHEDULES, WITH_AN_END, ScheduleContext
 from tfm.pipeline.training_config import Schedule, ScheduleConfig
 
@@ -35,6 +37,19 @@ def torch_rates(make: Callable[[torch.optim.Optimizer], LRScheduler], steps: int
 def test_noam_is_the_papers_formula() -> None:
     expected = [2.0 * 16**-0.5 * min(step**-0.5, step * 4**-1.5) for step in range(1, 13)]
     assert rates("noam", 12, warmup_steps=4) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("model", "width"),
+    [
+        ({"architecture": "skip_gram", "task": "word_vectors", "embedding_dim": 64}, 64),
+        ({"architecture": "cbow", "task": "word_vectors", "encoder": {"dim": 48}}, 48),
+        ({"architecture": "encoder_only", "task": "masked_language_model", "encoder": {"dim": 48, "heads": 4}}, 48),
+        ({"encoder": {"dim": 48, "heads": 4}, "decoder": {"dim": 48, "heads": 4}}, 48),
+    ],
+)
+def test_noam_scales_by_the_width_of_what_predicts(model: dict[str, object], width: int) -> None:
+    assert width_of(ModelConfig.model_validate(model)) == width
 
 
 def test_inverse_sqrt_peaks_at_the_end_of_warmup_and_is_noam_scaled() -> None:
