@@ -17,6 +17,7 @@ from tfm.pipeline.significance.seeds import RecipeResult, SeedDifference, compar
 
 MOST_SEGMENTS = 10_000
 """That sacrebleu's own tests get, which hold all draws in memory; of more, the same draws are made in blocks."""
+NOT_ALL_SEEDS = "not tested: not all of its seeds have this score"
 ONE_SEED = "not tested: with one seed nothing is known of how much seeds matter; `--each` tests each run"
 
 HOLDS_ZERO = "p is below 0.05, but the 95 % interval of the difference holds 0: take it for undecided"
@@ -123,20 +124,21 @@ def _by_row(
     measured = {row.name: by_run[row.runs[0].name] for row in found.rows if row.runs[0].name in by_run}
     measured = {row.name: measured[row.name] for row in found.rows if row.name in measured and len(row.runs) == 1}
     rows = [found.baseline, *(row for row in found.rows if row is not found.baseline)]
+    partly = [Remark(row.name, metric, NOT_ALL_SEEDS) for row in rows if row.lacking(f"test.{metric}")]
     rows = [row for row in rows if all(run.name in known for run in row.runs)]
     if found.baseline not in rows or all(len(row.runs) == 1 for row in rows):
-        return measured, []
+        return measured, partly
     try:
         results = compare_recipes([[known[run.name] for run in row.runs] for row in rows])
     except DataError as error:  # a single segment
-        return measured, [Remark(row.name, metric, f"not tested: {error}") for row in rows]
+        return measured, [*partly, *(Remark(row.name, metric, f"not tested: {error}") for row in rows)]
     for row, result in zip(rows, results, strict=True):
         if len(row.runs) > 1:
             measured[row.name] = Measured.of_seeds(result)
         elif len(found.baseline.runs) > 1:
             measured[row.name] = replace(measured[row.name], versus=None)
     untested = [row.name for row in rows[1:] if measured[row.name].versus is None]
-    return measured, [Remark(name, metric, ONE_SEED) for name in untested]
+    return measured, [*partly, *(Remark(name, metric, ONE_SEED) for name in untested)]
 
 
 def _contradictions(metric: str, measured: Mapping[str, Measured]) -> list[Remark]:

@@ -3,6 +3,7 @@
 from tfm.pipeline.significance.agreement_with_people import Agreement, agreement_with_people
 
 COMET22 = "wmt22-comet-da"
+CUT = "…"  # the end of a command that is too long for a signature
 
 
 def people_agree(metric: str, signature: str, difference: float) -> Agreement | None:
@@ -14,7 +15,9 @@ def people_agree(metric: str, signature: str, difference: float) -> Agreement | 
     if not difference:
         return None
     command = next((part for part in signature.split("|") if part.startswith("command:")), "")
-    usual = "comet_scores.py" in command and "--model" not in command
-    if command and (usual or COMET22 in f"{metric} {command}"):
+    if not command:
+        return agreement_with_people(metric, difference)
+    usual = "comet_scores.py" in command and "--model" not in command and not command.endswith(CUT)
+    if usual or COMET22 in f"{metric} {command}":
         return agreement_with_people("comet22", 100 * difference)
-    return agreement_with_people(metric, difference)
+    return None

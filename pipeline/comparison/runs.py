@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from tfm.data.errors import listed
 from tfm.pipeline.comparison.seeds import Row, fold
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.run_summary import VALID, Trained, name_of, read_run
@@ -22,6 +23,9 @@ COSTS = ("parameters", "updates", "seconds")
 OF_TEXT = ("bits_per_character", "word_perplexity")
 """Figures by units of the text itself, so that models with other pieces compare: the first `unit` and `count` of their
 signature are the text's, the rest of these, and the vocabulary, are the pieces'."""
+OF_HYPOTHESES = {"accuracy": "count", "macro_f1": "labels"}
+"""What of a signature depends on what was said, so that figures compare in which it differs: labels that a system alone
+gives, or gives too many of."""
 SORTED_BY_TEST = "sorted by {}: a test set used to choose a model gives an optimistic score of the chosen one"
 
 
@@ -71,6 +75,12 @@ class Comparison:
         by_test = self.test != VALID and (self.order or "").startswith("test.")
         found = [SORTED_BY_TEST.format(self.order)] if by_test else []
         found += [f"{run.name}: {note}" for run in self.runs for note in run.notes]
+        for row in self.rows:
+            without: dict[str, list[str]] = {}
+            for name in dict.fromkeys(name for run in row.runs for name in run.figures):
+                if lacking := row.lacking(name):
+                    without.setdefault(listed(lacking), []).append(name)
+            found += [f"{row.name}: {', '.join(names)}: the mean is without {runs}" for runs, names in without.items()]
         for run in self.runs:
             reasons: dict[tuple[str, str], list[str]] = {}
             for name in run.figures:
@@ -146,12 +156,13 @@ def is_lower_better(name: str, runs: Sequence[Trained]) -> bool:
 
 
 def sorted_by(rows: Sequence[Row], name: str) -> list[Row]:
-    """The rows, the best by (the mean of) a figure first; equal ones as they stood."""
+    """The rows, the best by (the mean of) a figure first; equal ones as they stood. Those of which a run has none are
+    last: who knows why it has none."""
     sign = 1 if is_lower_better(name, [run for row in rows for run in row.runs]) else -1
 
     def badness(row: Row) -> tuple[bool, float]:
         value = row.mean(name)
-        return (True, 0.0) if value is None else (False, sign * value)
+        return (True, 0.0) if value is None or row.lacking(name) else (False, sign * value)
 
     return sorted(rows, key=badness)
 
@@ -162,7 +173,8 @@ def _matters(name: str, run: Trained) -> tuple[str, ...]:
 
 def parts_that_matter(figure: str, signature: str) -> tuple[str, ...]:
     """The parts of a figure's signature that must agree where it is compared."""
-    parts = tuple(signature.split("|"))
+    said = OF_HYPOTHESES.get(figure)
+    parts = tuple(part for part in signature.split("|") if part.partition(":")[0] != said)
     if figure not in OF_TEXT:
         return parts
     by_key: dict[str, str] = {}

@@ -24,6 +24,11 @@ class Row:
         """A figure of each run that has it."""
         return [run.figures[figure].score for run in self.runs if figure in run.figures]
 
+    def lacking(self, figure: str) -> list[str]:
+        """The names of the runs that do not have a figure which others of the row have."""
+        without = [run.name for run in self.runs if figure not in run.figures]
+        return without if len(without) < len(self.runs) else []
+
     def mean(self, figure: str) -> float | None:
         """The mean of a figure over its runs; None where no run has it."""
         values = self.values(figure)

@@ -10,7 +10,7 @@ from tfm.pipeline.scoring.breakdown import Sample
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation, means_of
 from tfm.pipeline.scoring.label_tables import label_tables
 from tfm.pipeline.scoring.metrics.meteor import WITHOUT_WORDNET
-from tfm.pipeline.scoring.metrics.score import FOUR_DIGITS, lower_is_better
+from tfm.pipeline.scoring.metrics.score import FOUR_DIGITS, Score, lower_is_better
 
 NAMES: Mapping[str, str] = {
     "bleu": "BLEU",
@@ -44,20 +44,23 @@ def score_rows(evaluation: Evaluation) -> list[tuple[str, str, str]]:
     rows = []
     for name, score in evaluation.scores.items():
         named = label(name, score.signature)
-        # many external ones lie between 0 and 1
-        places = 4 if name in FOUR_DIGITS or score.signature.startswith("external:") else 2
-        rows.append((named, f"{score.score:.{places}f}" if math.isfinite(score.score) else "∞", score.signature))
+        rows.append((named, shown(name, score), score.signature))
         if score.recall is not None:
             rows.append((f"{named} recall", f"{score.recall:.2f}", score.signature.replace("mean-f1", "mean-recall")))
     return rows + [(label(name), "–", why) for name, why in evaluation.missing.items()]
 
 
+def shown(name: str, score: Score) -> str:
+    """A score with its digits: many external ones lie between 0 and 1."""
+    places = 4 if name in FOUR_DIGITS or "external:" in score.signature else 2
+    return f"{score.score:.{places}f}" if math.isfinite(score.score) else "∞"
+
+
 def mean_tables(evaluations: Sequence[Evaluation]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """Where test sets are of several languages, the means of their scores: a title, and names with numbers."""
     for name, scores in means_of(evaluations).items():
-        signatures = {score.signature for score in scores.values()}
-        title = f"mean of {name} directions ({', '.join(signatures)})"
-        yield title, [(label(metric), f"{score.score:.2f}") for metric, score in scores.items()]
+        rows = [(label(metric, score.signature), shown(metric, score)) for metric, score in scores.items()]
+        yield f"mean of {name} directions", rows
 
 
 def label(name: str, signature: str = "") -> str:

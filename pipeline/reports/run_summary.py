@@ -135,7 +135,7 @@ def _trained(model: Manifest) -> dict[str, Score]:
     config, validation = _table(model.config, "model"), _table(model.figures, "validation")
     on = {label: each.fingerprint[:SHORT] for label, each in model.inputs.items() if label == "dataset"}
     on |= {name: str(config[name]) for name in ("task", "block") if config.get(name) is not None}
-    on |= _predicted_words(config)
+    on |= _predicted(config)
     bleu = f"{validation.get('bleu_signature')}|{_spelled(on)}"
     found = {
         "parameters": (_number(model.figures, "parameters"), ""),
@@ -147,9 +147,13 @@ def _trained(model: Manifest) -> dict[str, Score]:
     return {name: Score(value, signature) for name, (value, signature) in found.items() if value is not None}
 
 
-def _predicted_words(config: Mapping[str, Any]) -> dict[str, str]:
-    """Of word vectors, what is predicted in validation, which reads texts whole: nothing is left out of them."""
+def _predicted(config: Mapping[str, Any]) -> dict[str, str]:
+    """What is predicted in validation: of span corruption how much is hidden; of word vectors which words, from texts
+    that are read whole, as nothing is left out of them."""
     abilities = ABILITIES.get(str(config.get("task")))
+    if abilities is not None and abilities.hides_spans:
+        spans = _table(config, "span_corruption")
+        return {"hidden": f"{spans.get('share')}-in-spans-of-{spans.get('mean_length')}"}
     if abilities is None or not abilities.within_window:
         return {}
     words = _table(config, "word_vectors")

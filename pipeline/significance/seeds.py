@@ -80,7 +80,8 @@ def compare_recipes(recipes: Sequence[Sequence[SegmentStatistics]]) -> list[Reci
         for place in range(1, len(results)):
             if min(len(recipes[0]), len(recipes[place])) > 1:
                 difference = results[place].mean - results[0].mean
-                versus = _tested(difference, _variance([pseudo[0], pseudo[place]]), recipes[0][0].higher_is_better)
+                variance = _variance([pseudo[0], pseudo[place]])
+                versus = _tested(difference, variance, lengths[0], recipes[0][0].higher_is_better)
                 results[place] = replace(results[place], versus=versus)
     return _corrected(results)
 
@@ -140,7 +141,7 @@ def _variance(recipes: Sequence[Array]) -> _Variance:
     return _Variance(whole, degrees, of_seeds)
 
 
-def _tested(difference: float, variance: _Variance, higher_is_better: bool) -> SeedDifference:
+def _tested(difference: float, variance: _Variance, num_segments: int, higher_is_better: bool) -> SeedDifference:
     from scipy import stats  # here, not at the top: it takes long to load
 
     p = 1.0
@@ -148,6 +149,8 @@ def _tested(difference: float, variance: _Variance, higher_is_better: bool) -> S
         with np.errstate(divide="ignore"):
             ratio = abs(difference) / np.sqrt(variance.whole)
         p = float(2 * stats.t.sf(ratio, variance.degrees_of_freedom))
+        if not variance.whole:  # all segments differ by the same: of 2^n ways to exchange the two, 2 are as extreme
+            p = 2.0 ** (1 - min(num_segments, 1000))
     low, high = _around(difference, variance)
     better = None if not difference or np.isnan(difference) else (difference > 0) == higher_is_better
     share = variance.of_seeds / variance.whole if variance.whole else 0.0

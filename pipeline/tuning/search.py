@@ -16,6 +16,7 @@ from tfm.pipeline.recipes.final_scores import score_finally
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.stages.train import NOT_OF_VALIDATION
+from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.pipeline.tuning.config import SearchConfig, load_search
 from tfm.pipeline.tuning.report import page
 from tfm.pipeline.tuning.results import Results, results
@@ -25,11 +26,17 @@ from tfm.pipeline.tuning.study import Trials, open_trials, waiting_for
 from tfm.pipeline.tuning.trial import recipe_of
 
 OTHER_TEXTS = "figures of different texts do not compare"
+OTHER_PREDICTIONS = "the figures of validation would be of other predictions, and do not compare"
 WHERE = "it does not change what is learned"
 KEPT = {
     "name": "each trial has its own",
     "seed": "use search.seed and search.repeats",
     "model.task": "figures of different tasks do not compare",
+    "model.block": OTHER_PREDICTIONS,
+    "model.span_corruption": OTHER_PREDICTIONS,
+    "model.word_vectors.window": OTHER_PREDICTIONS,
+    "model.word_vectors.shrink": OTHER_PREDICTIONS,
+    "model.word_vectors.negatives": OTHER_PREDICTIONS,
     "data.path": OTHER_TEXTS,
     "data.source": OTHER_TEXTS,
     "data.target": OTHER_TEXTS,
@@ -86,6 +93,8 @@ def open_search(
     parameters = parameters_of(config.space)
     for each in parameters:
         _check_key(each, config, file)
+        if each.key == "model.architecture" and ABILITIES[recipe.model.task].within_window:
+            raise RecipeError(f'{file}: search.space."{each.key}" cannot be varied: {OTHER_PREDICTIONS}')
     check_method(config, parameters)
     if config.folds is not None and recipe.data.fold is not None:
         raise RecipeError(f"{file}: search.folds = {config.folds} sets data.fold, which {base} has too: omit one")

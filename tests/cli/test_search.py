@@ -138,6 +138,8 @@ def test_the_best_is_finished_and_its_tests_scored(recipe: Path) -> None:
         ('"decoding.beam" = { values = [1, 2] }', "has no effect on the loss of validation"),
         ('"training.validation.every_steps" = { values = [1, 2] }', "it decides what is validated, and when"),
         ('"data.limits.max_length" = { values = [9, 99] }', "it decides which validation texts count"),
+        ('"model.block" = { values = [16, 32] }', "cannot be varied: the figures of validation would be of other"),
+        ('"model.word_vectors.negatives" = { values = [1, 5] }', "would be of other predictions"),
         ('"evaluation.samples" = { values = [1, 2] }', "cannot be varied: it says how the tests are scored"),
     ],
 )
@@ -160,8 +162,14 @@ def test_what_cannot_be_searched_is_refused_before_anything_runs(recipe: Path, s
             'search.metric = "bleu" needs training.validation.bleu',
         ),
         (
+            'metric = "loss"',
+            '"model.architecture" = { choices = ["skip_gram", "cbow"] }',
+            ("--set", "model.architecture=skip_gram", "--set", "model.task=word_vectors"),
+            "cannot be varied: the figures of validation would be of other predictions",
+        ),
+        (
             'metric = "perplexity"',
-            '"model.word_vectors.window" = { values = [1] }',
+            '"model.word_vectors.subsample" = { values = [0.01] }',
             (
                 "--set",
                 "model.architecture=skip_gram",

@@ -140,7 +140,7 @@ def signature(found: Comparison, metric: str) -> str:
 def figures(found: Comparison, tested: Outcome, name: str, shown: Shown) -> list[Cell]:
     """The cells of a figure."""
     cells = [_cell(found, tested, row, name, shown) for row in found.rows]
-    means = [row.mean(name) if found.row_compares(row, name) else None for row in found.rows]
+    means = [row.mean(name) if found.row_compares(row, name) and not row.lacking(name) else None for row in found.rows]
     known = [mean for mean in means if mean is not None]
     if len(known) < 2 or name.partition(".")[0] not in SCATTERED:
         return cells

@@ -1,6 +1,5 @@
 """What was found on test sets: scores, quality by length, samples; and the means over languages."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -10,6 +9,7 @@ from tfm.pipeline.scoring.breakdown import (
 )
 from tfm.pipeline.scoring.metrics.labels import LabelScores
 from tfm.pipeline.scoring.metrics.registry import Score
+from tfm.pipeline.scoring.metrics.score import mean_of_directions
 from tfm.pipeline.scoring.segment_scores import Likelihoods, SegmentScores
 
 NOT_AVERAGED = ("perplexity", "word_perplexity", "bits_per_character")  # of test sets of different languages
@@ -65,9 +65,7 @@ def means_of(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, Score]]:
             continue
         shared = [each for each in group[0].scores if all(each in other.scores for other in group)]
         found[name] = {
-            metric: Score(
-                math.fsum(each.scores[metric].score for each in group) / len(group), f"mean-of:{len(group)}-test-sets"
-            )
+            metric: mean_of_directions({each.name: each.scores[metric] for each in group})
             for metric in shared
             if metric not in NOT_AVERAGED
         }

@@ -16,8 +16,10 @@ from tfm.pipeline.comparison.curves_plot import draw
 from tfm.pipeline.comparison.metric_tests import Outcome
 from tfm.pipeline.comparison.runs import compare_runs
 from tfm.pipeline.comparison.tables.as_json import as_json
+from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import CannotWrite, DataError, RecipeError
 from tfm.pipeline.reports.run_summary import read_run
+from tfm.pipeline.scoring.metrics.labels import accuracy, macro_f1
 from tfm.pipeline.scoring.metrics.registry import Score
 
 
@@ -115,6 +117,30 @@ def test_a_score_of_another_signature_or_text_does_not_compare(
         True,
         False,
     ]
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "macro_f1"])
+def test_labels_that_a_system_alone_gives_make_no_other_figure(tmp_path: Path, metric: str) -> None:
+    config, references = EvaluationConfig(labels="word"), [["a b", "a b"]]
+    score = {"accuracy": accuracy, "macro_f1": macro_f1}[metric]
+    runs = []
+    for name, hypotheses in {"first": ["a b", "b b"], "other": ["a b c", "b c"]}.items():
+        found = score(hypotheses, references, config)
+        runs.append(add_scores(make_run(tmp_path / name), 30.0, **{metric: found}))
+    assert compare_runs(runs).notes == []
+
+
+SPANS = {"share": 0.15, "mean_length": 3.0}
+
+
+@pytest.mark.parametrize("spans", [{"share": 0.5}, {"mean_length": 5.0}])
+def test_losses_of_other_hidden_spans_do_not_compare(tmp_path: Path, spans: dict[str, float]) -> None:
+    runs = [
+        make_run(tmp_path / name, model={"task": "span_corruption", "span_corruption": {**SPANS, **changed}})
+        for name, changed in (("first", {}), ("same", {}), ("other", spans))
+    ]
+    found = compare_runs(runs)
+    assert [found.compares(run, "valid.loss") for run in found.runs] == [True, True, False]
 
 
 def test_losses_on_another_dataset_and_seconds_of_another_machine_do_not_compare(tmp_path: Path) -> None:

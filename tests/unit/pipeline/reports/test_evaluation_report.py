@@ -6,11 +6,11 @@ from html.parser import HTMLParser
 
 from tfm.pipeline.artifacts.artifact import Input
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.reports.evaluation_report import render, score_rows
+from tfm.pipeline.reports.evaluation_report import mean_tables, render, score_rows
 from tfm.pipeline.reports.training_curves import svg
 from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.scoring.evaluation.assess import assess
-from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
+from tfm.pipeline.scoring.evaluation.evaluation import Evaluation, means_of
 from tfm.pipeline.scoring.evaluation.scores_json import as_json, from_json
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.registry import Score
@@ -108,6 +108,21 @@ def test_a_missing_metric_says_why() -> None:
     missing = {"perplexity": "needs a model"}
     found = assess(segments, EvaluationConfig(), seed=1, reporter=Quiet(), missing=missing)
     assert score_rows(found)[-1] == ("perplexity ↓", "–", "needs a model")
+
+
+def test_a_mean_over_directions_is_shown_as_its_scores_are() -> None:
+    signatures = {"meteor": "language:eng|no-wordnet", "mqm": "external:mqm|better:lower|stat:mean", "bleu": "tok:{}"}
+    evaluations = []
+    for name, number, tokenizer in (("eng-deu", 0.84, "13a"), ("eng-zho", 0.8446, "zh")):
+        scores = {metric: Score(number, each.format(tokenizer)) for metric, each in signatures.items()}
+        direction = tuple(name.split("-"))
+        evaluations.append(Evaluation(name, 1, scores, (), "source", (), (), (), direction=direction))  # type: ignore[arg-type]
+    ((title, rows),) = mean_tables(evaluations)
+    assert title == "mean of all directions"
+    assert rows[1:] == [("mqm ↓", "0.8423"), ("BLEU", "0.84")]
+    means = means_of(evaluations)["all"]
+    assert means["bleu"].signature == "mean-of:2-directions|eng-deu(tok:13a)|eng-zho(tok:zh)"
+    assert means["mqm"].signature == f"mean-of:2-directions|{signatures['mqm']}"
 
 
 def test_json_gives_the_same_evaluations_back() -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.tiny_runs import add_scores, add_texts, make_run
-from tfm.pipeline.comparison.metric_tests import Measured, Outcome, run_tests
+from tfm.pipeline.comparison.metric_tests import NOT_ALL_SEEDS, Measured, Outcome, run_tests
 from tfm.pipeline.comparison.people import people_agree
-from tfm.pipeline.comparison.runs import Comparison, compare_runs
+from tfm.pipeline.comparison.runs import Comparison, compare_runs, sorted_by
 from tfm.pipeline.comparison.tables.as_json import as_json
 from tfm.pipeline.comparison.tables.columns import Cell, Column, differences, metrics_named, score_columns, table
 from tfm.pipeline.comparison.tables.latex import escaped, latex
@@ -91,6 +91,24 @@ def test_of_several_seeds_the_mean_and_the_deviation_stand(tmp_path: Path) -> No
     assert set(tests) == {"run", "metric", "difference", "95 % interval", "p over seeds", "p corrected"}
 
 
+def test_a_mean_over_some_seeds_alone_is_told_and_is_not_the_best(tmp_path: Path) -> None:
+    """Who knows why a seed has no score: there is no TER of a hypothesis that does not end."""
+    runs = []
+    for name, values in {"a": (55.0, 56.0, 54.0), "b": (50.0, 52.0, None)}.items():
+        for seed, value in enumerate(values, 1):
+            others = {} if value is None else {"ter": Score(value, "nrefs:1")}
+            runs.append(
+                add_scores(make_run(tmp_path / f"{name}-{seed}", seed=seed, model={"norm": name}), 30, **others)
+            )
+    found = compare_runs(runs)
+    tested = run_tests(found, ["ter"], Quiet())
+    cells = {column.heading: column.cells for column in table(found, tested, ["ter"], duration=str)}["TER ↓"]
+    assert [(cell.text, cell.best) for cell in cells] == [("55.00", False), ("51.00", False)]
+    assert "b: test.ter: the mean is without b-3" in found.notes
+    assert f"b: ter: {NOT_ALL_SEEDS}" in tested.notes
+    assert [row.name for row in sorted_by(found.rows, "test.ter")] == ["a", "b"]
+
+
 def test_as_json_has_runs_and_rows_with_their_tests(tmp_path: Path) -> None:
     runs = [run_of(tmp_path / f"a-{seed}", 20 + seed, seed=seed) for seed in (1, 2)]
     runs += [run_of(tmp_path / f"b-{seed}", 6 + seed, seed=seed, norm="post") for seed in (1, 2)]
@@ -144,6 +162,8 @@ def test_the_chance_that_people_agree_stands_in_the_table_and_in_json(tmp_path: 
         ("comet", "external:comet|command:python comet_scores.py --model Unbabel/wmt22-comet-da|stat:mean", True),
         ("comet", "external:comet|command:python comet_scores.py --model Unbabel/XCOMET-XL|stat:mean", False),
         ("comet", "external:comet|command:other|stat:mean", False),
+        ("comet22", "external:comet22|command:other|stat:mean", False),
+        ("comet", "external:comet|command:python long/comet_scores.py --mod…|stat:mean", False),
         ("rouge1", "nrefs:1", False),
     ],
 )
