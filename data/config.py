@@ -34,8 +34,9 @@ class LimitsConfig(BaseModel):
     max_length: int = Field(256, ge=1, description="longest side, in pieces")
     cut_sources: bool | None = Field(
         None,
-        description="true: sources longer than max_length are cut to it, in every split, and their pairs not dropped: "
-        "for summaries, whose sources say the most at the beginning",
+        description="true: sources longer than max_length are cut to it, in every split of the dataset, and their "
+        "pairs not dropped: for summaries, whose sources say the most at the beginning; model.max_length cuts what is "
+        "translated after training",
     )
     max_ratio: float | None = Field(None, gt=1, description="longer side over shorter side, in pieces; none: no limit")
     duplicates: Literal["keep", "drop"] = "keep"
