@@ -137,7 +137,8 @@ class Writer:
             if ends and self._reader.through_ends:
                 yield "\n"
                 line, said = [], ""
-        yield self._reader.tokenizer.decode(line).removeprefix(said)
+        if (text := self._reader.tokenizer.decode(line)).startswith(said):
+            yield text[len(said) :]
         self._warn_if_cut(ids, [length])
 
     def _longest(self, prompt: Sequence[int]) -> int:

@@ -73,9 +73,8 @@ def tokenize(
             trainers = _trainers(_with_room(config, len(data.target_languages)), _sides(config, data), data.languages)
             tokenizers = _learn(trainers, tokenizers, _texts(splits.train, data), config.min_frequency, reporter)
         side = next(iter(tokenizers))
-        if (
-            data.target_languages and not tokenizers[side].names_texts
-        ):  # a source says which it is to be translated into
+        if data.target_languages and not tokenizers[side].names_texts:
+            # a source says which of them it is to be translated into
             tokenizers[side] = tokenizers[side].with_languages(*data.target_languages)
         draft.figures.update(_learned(trainers, reporter))
         measures = _measure(tokenizers, _texts(splits.valid, data), reporter)
