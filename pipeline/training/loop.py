@@ -73,8 +73,7 @@ class Trainer:
         with self.reporter.bar("training", self.total_steps, "steps", done=self.state.progress.step) as bar:
             while True:
                 if self.validation_is_due():
-                    if self.state.progress.step not in self.state.progress.saved:  # it stopped here
-                        self.save()
+                    self.count_checkpoint()
                     self.validate()
                 if self.is_finished():
                     return
@@ -246,10 +245,16 @@ class Trainer:
             self.log.append(line)
 
     def save(self) -> None:
-        """A checkpoint that counts among the last ones; one of the end alone takes no other's place."""
-        progress, most = self.state.progress, self.config.keep.last + (not self.saves_here())
-        progress.saved = [*progress.saved, progress.step][-most:]
+        """A checkpoint that counts among the last ones."""
+        self.count_checkpoint()
         self.write_checkpoint()
+
+    def count_checkpoint(self) -> None:
+        """Count the checkpoint of this update among the last ones, also that of a training which stopped here and is to
+        end here; one of the end alone takes no other's place."""
+        progress, most = self.state.progress, self.config.keep.last + (not self.saves_here())
+        if progress.step not in progress.saved:
+            progress.saved = [*progress.saved, progress.step][-most:]
 
     def forget_an_earlier_end(self) -> None:
         """Of a training that goes on beyond its end, the checkpoint of that end is none of the last ones: the model is
