@@ -1,9 +1,9 @@
 """The chance that people agree with a difference of a metric, the name of an external one understood."""
 
+from tfm.pipeline.scoring.metrics.external import CUT
 from tfm.pipeline.significance.agreement_with_people import Agreement, agreement_with_people
 
 COMET22 = "wmt22-comet-da"
-CUT = "…"  # the end of a command that is too long for a signature
 
 
 def people_agree(metric: str, signature: str, difference: float) -> Agreement | None:

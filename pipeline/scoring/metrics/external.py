@@ -28,6 +28,7 @@ from tfm.pipeline.scoring.metrics.score import LOWER, Score
 
 LONGEST_LINE = 1000  # bytes of a line that may be a number
 LONGEST_COMMAND = 200  # characters of a command in a signature
+CUT = "…"  # what a longer one ends in
 LONGEST_REASON = 200
 _PIPE = 1 << 16
 _NUMBER = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
@@ -75,7 +76,7 @@ def external_scores(
 def signature(metric: ExternalMetric, num_references: int) -> str:
     """What one must know to compute it again: the command, and the contents of the files that it names."""
     text = " ".join(shlex.join(metric.command).split()).replace("|", "¦")
-    text = text if len(text) <= LONGEST_COMMAND else text[: LONGEST_COMMAND - 1] + "…"
+    text = text if len(text) <= LONGEST_COMMAND else text[: LONGEST_COMMAND - 1] + CUT
     files = {label: each.fingerprint for label, each in files_of(metric).items()}
     digest = sha256_of_json([list(metric.command), files])[:12]
     better = "" if metric.higher_is_better else f"|{LOWER}"
