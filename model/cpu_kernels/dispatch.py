@@ -11,14 +11,14 @@ from functools import cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from tfm.model.masks import Mask
 
 Lists = tuple[Tensor, Tensor]
+Candidates = tuple[Tensor, Tensor, Tensor]
+"""Values, beams and tokens (B, k) of what a beam may go on with, best first."""
 
 _loops: Any = None
 _lists_of: WeakKeyDictionary[Mask, dict[tuple[int, int], Lists]] = WeakKeyDictionary()
@@ -117,25 +117,22 @@ def take_slots(descent: Tensor, positions: Tensor, lengths: Tensor) -> tuple[Ten
     return own, grown[..., :used], places[:, :used]
 
 
-def best_of_logits(
-    logits: Tensor, sums: Tensor, k: int, *, never: tuple[int, ...]
-) -> tuple[Tensor, Tensor, Tensor] | None:
-    """The k largest of sums (B, W) + log-softmax(logits (B, W, V)), as `pipeline/decoding/search/top_k.py` gives them.
+def best_of_logits(logits: Tensor, rows: Tensor, sums: Tensor, found: Candidates, *, never: tuple[int, ...]) -> bool:
+    """Whether the largest of sums (B, W) + log-softmax(logits (N, V)) are among those found (B, k), in place.
 
+    rows (N,): which of the B W hypotheses the logits are of. The order is that of `pipeline/decoding/search/top_k.py`.
     What is `never` to come counts in the softmax, and is left out. The logits are used up.
     """
     if not _applies(logits):
-        return None
-    values = sums.new_empty(len(sums), k)
-    found = values, torch.empty_like(values, dtype=torch.int64), torch.empty_like(values, dtype=torch.int64)
-    given = logits.contiguous().numpy(), _as_array(never), sums.contiguous().numpy()
-    _loops.best_of_logits(*given, *map(Tensor.numpy, found))
-    return found
+        return False
+    given = rows, _as_tensor(never), sums.contiguous()
+    _loops.best_of_logits(logits.contiguous().numpy(), *map(Tensor.numpy, (*given, *found)))
+    return True
 
 
 @cache
-def _as_array(ids: tuple[int, ...]) -> npt.NDArray[np.int64]:
-    return np.array(ids, np.int64)
+def _as_tensor(ids: tuple[int, ...]) -> Tensor:
+    return torch.tensor(ids, dtype=torch.int64)
 
 
 def _applies(given: Tensor) -> bool:

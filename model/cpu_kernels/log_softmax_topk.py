@@ -48,42 +48,39 @@ def _insert(values, beams, tokens, value, beam, token):  # type: ignore[no-untyp
     values[place], beams[place], tokens[place] = value, beam, token
 
 
-@compiled("void(f4[:,:,::1], i8[::1], f8[:,::1], f8[:,::1], i8[:,::1], i8[:,::1])")
-def best_of_logits(logits, never, sums, values, beams, tokens):  # type: ignore[no-untyped-def]
-    """The largest of sums (B, W) + log-softmax(logits (B, W, V)) of each sentence into values, beams, tokens (B, k).
+@compiled("void(f4[:,::1], i8[::1], i8[::1], f8[:,::1], f8[:,::1], i8[:,::1], i8[:,::1])")
+def best_of_logits(logits, rows, never, sums, values, beams, tokens):  # type: ignore[no-untyped-def]
+    """Put the largest of sums (B, W) + log-softmax(logits (N, V)) of each sentence into values, beams, tokens (B, k).
 
-    Best first; among equals lowest beam, then lowest token. Value -inf where there are fewer. What is `never` to come
-    counts in the softmax, and becomes -inf.
+    rows (N,): which hypothesis of the B W each row of logits is of. What values, beams, tokens hold already stays where
+    it is larger. Best first; among equals lowest beam, then lowest token. Value -inf where there are fewer. What is
+    `never` to come counts in the softmax, and becomes -inf.
     A row is looked at by the largest of CHUNKS pieces, each so far from the next that all such sets lie side by side.
     """
-    batch, width, vocab = logits.shape
-    k = values.shape[1]
+    vocab, width, k = logits.shape[1], sums.shape[1], values.shape[1]
     num_sets = vocab // CHUNKS
     whole, step = CHUNKS * num_sets, max(1, num_sets)
     largest, lanes = np.empty(num_sets, np.float32), np.empty(LANES, np.float32)
-    for b in range(batch):
-        values[b] = -np.inf
-        beams[b] = 0
-        tokens[b] = 0
-        for w in range(width):
-            row, total = logits[b, w], sums[b, w]
-            if not total > -np.inf:
-                continue
-            largest[:] = row[:num_sets]
-            for first in range(num_sets, whole, step):
-                chunk = row[first : first + num_sets]
-                for j in range(num_sets):
-                    largest[j] = chunk[j] if chunk[j] > largest[j] else largest[j]
-            normalizer = _normalizer(row, max(largest_of(largest, lanes), largest_of(row[whole:], lanes)))
-            for token in never:
-                row[token] = -np.inf
+    for n in range(len(rows)):
+        b, w, row = rows[n] // width, rows[n] % width, logits[n]
+        total = sums[b, w]
+        if not total > -np.inf:
+            continue
+        largest[:] = row[:num_sets]
+        for first in range(num_sets, whole, step):
+            chunk = row[first : first + num_sets]
             for j in range(num_sets):
-                if total + (largest[j] - normalizer) >= values[b, k - 1]:
-                    for token in range(j, whole, step):
-                        value = total + (row[token] - normalizer)
-                        if value >= values[b, k - 1]:
-                            _insert(values[b], beams[b], tokens[b], value, w, token)
-            for token in range(whole, vocab):
-                value = total + (row[token] - normalizer)
-                if value >= values[b, k - 1]:
-                    _insert(values[b], beams[b], tokens[b], value, w, token)
+                largest[j] = chunk[j] if chunk[j] > largest[j] else largest[j]
+        normalizer = _normalizer(row, max(largest_of(largest, lanes), largest_of(row[whole:], lanes)))
+        for token in never:
+            row[token] = -np.inf
+        for j in range(num_sets):
+            if total + (largest[j] - normalizer) >= values[b, k - 1]:
+                for token in range(j, whole, step):
+                    value = total + (row[token] - normalizer)
+                    if value >= values[b, k - 1]:
+                        _insert(values[b], beams[b], tokens[b], value, w, token)
+        for token in range(whole, vocab):
+            value = total + (row[token] - normalizer)
+            if value >= values[b, k - 1]:
+                _insert(values[b], beams[b], tokens[b], value, w, token)

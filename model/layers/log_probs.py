@@ -8,7 +8,8 @@ from torch import Tensor
 
 from tfm.model.cpu_kernels import dispatch
 
-Predict = Callable[[slice], Tensor]
+Rows = slice | Tensor
+Predict = Callable[[Rows], Tensor]
 """Of some rows (r,), log-probabilities (r, V) of the next piece, computed when asked for.
 
 What is given is the caller's to overwrite.
@@ -19,9 +20,9 @@ What is given is the caller's to overwrite.
 class LogProbsOfLogits:
     """A `Predict` of the logits (r, V) that a model computes when asked for some rows (r,)."""
 
-    logits: Callable[[slice], Tensor]
+    logits: Callable[[Rows], Tensor]
 
-    def __call__(self, some: slice) -> Tensor:
+    def __call__(self, some: Rows) -> Tensor:
         """Their log-softmax."""
         return log_softmax(self.logits(some))
 

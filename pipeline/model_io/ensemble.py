@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from tfm.data.errors import DataError
 from tfm.data.images.preparation import IMAGES_FILE
-from tfm.model.layers.log_probs import Predict
+from tfm.model.layers.log_probs import Predict, Rows
 from tfm.model.layout import Layout
 from tfm.pipeline.artifacts.manifest import Manifest, open_artifact
 from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
@@ -68,7 +68,7 @@ class Ensemble(nn.Module):
         """The next token of every row (R,) -> log of the mean probabilities, when asked for, and the state after it."""
         stepped = [each.step(tokens, own) for each, own in zip(self.members, state.states, strict=True)]
 
-        def predict(some: slice) -> Tensor:
+        def predict(some: Rows) -> Tensor:
             return torch.stack([each(some) for each, _ in stepped]).logsumexp(0).sub_(math.log(len(stepped)))
 
         return predict, EnsembleState(tuple(own for _, own in stepped))

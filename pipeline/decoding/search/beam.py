@@ -158,7 +158,7 @@ def _continuations(
     if rules.forced is not None and pieces is not None:
         found = continuations_in_banks(predict, rules, num_pieces, pieces, sums, beam)
     else:
-        found = best_continuations(predict, rules, num_pieces, pieces, sums, 2 * beam)
+        found = best_continuations(predict, rules, num_pieces, pieces, sums, beam)
     values, parents, tokens = (each.cpu().numpy() for each in found)
     return values, parents, tokens
 

@@ -1,12 +1,16 @@
-"""The best continuations of a beam: exact top k over W x V, ties included, in one pass over the log-probabilities."""
+"""The best continuations of a beam: exact top k over W x V, ties included."""
+
+import math
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from tfm.model.cpu_kernels import dispatch
+from tfm.model.cpu_kernels.dispatch import Candidates
 from tfm.model.layers.log_probs import LogProbsOfLogits, Predict
 from tfm.pipeline.decoding.constraints.logits_processor import NEVER_COME, LogitsRules
+from tfm.tokenizer.special import EOS_ID
 
 BLOCK = 64
 ROWS = 160
@@ -15,39 +19,61 @@ found."""
 
 
 def best_continuations(
-    predict: Predict, rules: LogitsRules, num_pieces: Tensor, pieces: Tensor | None, sums_BW: Tensor, k: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The k best of all that the hypotheses of each sentence may be followed by; see `best_candidates`.
+    predict: Predict, rules: LogitsRules, num_pieces: Tensor, pieces: Tensor | None, sums_BW: Tensor, beam: int
+) -> Candidates:
+    """What the hypotheses of each sentence are best followed by: values, beams and tokens (B, 2 * beam), best first.
+
+    The `beam` best of all and the `beam` best that do not end are what `best_candidates` gives; the rest may lack.
 
     num_pieces (B,), on the CPU: how many of the pieces (B, W, T) they have. pieces: where rules look back at them.
     """
-    num_sentences, beam = sums_BW.shape
-    at_once = max(1, ROWS // beam) if sums_BW.device.type == "cpu" else num_sentences
+    num_sentences, width = sums_BW.shape
     is_idle = dispatch.in_use() and rules.are_idle(num_pieces)
+    at_once = num_sentences if is_idle or sums_BW.device.type != "cpu" else max(1, ROWS // width)
     found = []
     for first in range(0, num_sentences, at_once):
         some = slice(first, min(first + at_once, num_sentences))
-        rows, sums = slice(some.start * beam, some.stop * beam), sums_BW[some]
+        rows, sums = slice(some.start * width, some.stop * width), sums_BW[some]
         own = is_idle or (dispatch.in_use() and rules.select(some).are_idle(num_pieces[some]))
-        best = _best_of_logits(predict, rows, sums, k) if own else None
+        best = _best_of_logits(predict, rows.start, sums, beam) if own else None
         if best is None:
             log_probs_BWV = predict(rows).view(*sums.shape, -1)
             rules.select(some).apply(log_probs_BWV, num_pieces[some], None if pieces is None else pieces[some])
-            best = best_candidates(log_probs_BWV, sums, k)
+            best = best_candidates(log_probs_BWV, sums, 2 * beam)
             del log_probs_BWV  # freed before the next chunk is allocated
         found.append(best)
     values, beams, tokens = (torch.cat(parts) if len(found) > 1 else parts[0] for parts in zip(*found, strict=True))
     return values, beams, tokens
 
 
-def _best_of_logits(predict: Predict, rows: slice, sums_BW: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor] | None:
-    """The same of some rows whose rules forbid nothing, straight from logits; None where there is no loop for that."""
+def _best_of_logits(predict: Predict, first_row: int, sums_BW: Tensor, beam: int) -> Candidates | None:
+    """The same where rules forbid nothing, straight from logits; None where there is no loop for that.
+
+    No log-probability is above 0, so a hypothesis with a sum not above what the beam needs adds nothing to it. The
+    better half is predicted first, and of the others those that may add something. (Sums -inf are no hypotheses.)
+    """
     if not isinstance(predict, LogProbsOfLogits):
         return None
-    return dispatch.best_of_logits(predict.logits(rows).view(*sums_BW.shape, -1), sums_BW, k, never=NEVER_COME)
+    num_sentences, width = sums_BW.shape
+    values = sums_BW.new_full((num_sentences, 2 * beam), float("-inf"))
+    found = values, torch.zeros_like(values, dtype=torch.int64), torch.zeros_like(values, dtype=torch.int64)
+    better = torch.arange(width) < width - width // 2
+    for ranks in (better, ~better):
+        rows = ((sums_BW > _least_needed(found, beam)) & ranks).flatten().nonzero().squeeze(1)
+        for some in rows.chunk(math.ceil(len(rows) / ROWS)) if len(rows) else []:
+            if not dispatch.best_of_logits(predict.logits(first_row + some), some, sums_BW, found, never=NEVER_COME):
+                return None
+    return found
 
 
-def best_candidates(log_probs_BWV: Tensor, sums_BW: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
+def _least_needed(found: Candidates, beam: int) -> Tensor:
+    """(B, 1): the value of the candidate that is the `beam`-th which does not end; -inf where there are fewer."""
+    values, _, tokens = found
+    is_it = (tokens != EOS_ID).cumsum(1) == beam
+    return values.gather(1, is_it.to(torch.uint8).argmax(1, keepdim=True))
+
+
+def best_candidates(log_probs_BWV: Tensor, sums_BW: Tensor, k: int) -> Candidates:
     """The k largest of sums + log_probs in each sentence, best first; among equals lowest beam, then lowest token.
 
     Returns their values (B, k) in the type of sums, beams (B, k) and tokens (B, k). Where a sentence has fewer than k

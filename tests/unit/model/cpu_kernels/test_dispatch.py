@@ -148,9 +148,12 @@ def test_the_best_of_logits_are_the_best_of_their_log_probabilities(batch, beam,
     assert dispatch.log_softmax(log_probs.view(-1, vocab))
     log_probs[..., [0, 2]] = -math.inf
 
-    found = dispatch.best_of_logits(logits, sums, k, never=(0, 2))
-    assert found is not None
-    values, *places = found
+    values = torch.full((batch, k), -math.inf, dtype=torch.float64)
+    places = torch.zeros(batch, k, dtype=torch.int64), torch.zeros(batch, k, dtype=torch.int64)
+    rows = torch.randperm(batch * beam, generator=draw)  # a row may come in any order, and in several calls
+    for some in rows.chunk(2):
+        given = logits.view(-1, vocab)[some]
+        assert dispatch.best_of_logits(given, some, sums, (values, *places), never=(0, 2))
     expected, *in_places = best_candidates(log_probs, sums, k)
     assert torch.equal(values, expected)
     for one, other in zip(places, in_places, strict=True):

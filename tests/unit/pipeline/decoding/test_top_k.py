@@ -1,0 +1,76 @@
+"""Continuations straight from logits, without those of hypotheses that add nothing: what a beam needs is the same."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tfm.model.cpu_kernels import dispatch
+from tfm.model.layers.log_probs import LogProbsOfLogits
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.constraints.logits_processor import NEVER_COME, LogitsRules
+from tfm.pipeline.decoding.search.top_k import best_candidates, best_continuations
+from tfm.tokenizer.special import EOS_ID
+
+pytest.importorskip("numba")
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    num_sentences=st.integers(1, 4),
+    width=st.integers(1, 6),
+    vocab=st.integers(5, 60),
+    levels=st.sampled_from([2, 4, 60, 10**6]),  # few levels: many candidates are equal, and some are certain
+    none=st.sampled_from([0.0, 0.3, 1.0]),
+    seed=st.integers(0, 2**31),
+)
+def test_a_beam_finds_all_it_needs(num_sentences, width, vocab, levels, none, seed):
+    draw = torch.Generator().manual_seed(seed)
+    logits = 60.0 * torch.randint(0, levels, (num_sentences * width, vocab), generator=draw).float() / levels
+    logits[:, list(NEVER_COME)] = -math.inf
+    logits[:, EOS_ID] += 2
+    sums = -8.0 * torch.randint(0, levels, (num_sentences, width), generator=draw).double() / levels
+    sums = sums.sort(1, descending=True).values
+    sums[torch.rand(num_sentences, width, generator=draw) < none] = -math.inf
+    rules, begun = LogitsRules.of([9] * num_sentences, DecodingConfig(), 40), torch.ones(num_sentences).long()
+    asked = []
+
+    def predict(rows):
+        asked.append(rows)
+        return logits[rows].clone()
+
+    with torch.no_grad(), dispatch.compiled_loops(True):
+        log_probs = LogProbsOfLogits(lambda rows: logits[rows].clone())(slice(None)).view(num_sentences, width, -1)
+        found = best_continuations(LogProbsOfLogits(predict), rules, begun, None, sums, beam := max(2, width))
+    expected = best_candidates(log_probs, sums, 2 * beam)
+    for row in range(num_sentences):
+        for only_going_on in (False, True):
+            first, second = (_first(each, row, beam, only_going_on) for each in (found, expected))
+            assert first == second
+    looked_at = torch.cat(asked).tolist() if asked else []
+    assert len(looked_at) == len(set(looked_at))
+    assert (sums.flatten()[looked_at] > -math.inf).all()
+
+
+def _first(candidates, row, beam, only_going_on):
+    """The first of them that are candidates at all, as (value, beam, token)."""
+    each = [*zip(*(some[row].tolist() for some in candidates), strict=True)]
+    return [one for one in each if one[0] > -math.inf and not (only_going_on and one[2] == EOS_ID)][:beam]
+
+
+def test_hypotheses_that_add_nothing_are_not_predicted():
+    """All predict the same, and the first ones alone fill the beam: two are far less probable."""
+    logits, asked = torch.zeros(5, 50), []
+    logits[:, list(NEVER_COME)] = -math.inf
+    sums = torch.tensor([[0.0, -1.0, -2.0, -30.0, -40.0]], dtype=torch.float64)
+
+    def predict(rows):
+        asked.extend(rows.tolist())
+        return logits[rows].clone()
+
+    with torch.no_grad(), dispatch.compiled_loops(True):
+        rules = LogitsRules.of([9], DecodingConfig(), 40)
+        best_continuations(LogProbsOfLogits(predict), rules, torch.tensor([1]), None, sums, 5)
+    assert asked == [0, 1, 2]
