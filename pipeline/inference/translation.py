@@ -65,7 +65,8 @@ def translate_lines(
     `forced`: for each line, between tabs, words and phrases that must come up in them. `on_done` is told how many more
     lines are done. Raises DataError where there are fewer or more prefixes or forced words than lines; a prefix that
     `itertools.repeat` gives is that of all.
-    A model that labels is asked for labels instead: the likeliest ones of each line, or one of each of its words.
+    A model that labels is asked for labels instead: the likeliest ones of each line, or one of each of its words; it
+    takes no prefixes and no forced words (RecipeError).
     """
     from tfm.pipeline.decoding.decode import is_too_long
     from tfm.pipeline.inference.labelling import Truncated, label, labels_instead
@@ -73,7 +74,7 @@ def translate_lines(
     loaded.check_reads_text("give image files, or folders of them")
     chunks = portions(zip(lines), chunk_lines, ready)
     if labels_instead(loaded):
-        _check_n_best(loaded, config)
+        _check_asked_of_labels(loaded, config, prefixes, forced)
         cuts = Truncated()
         for rows in chunks:
             for best in label(loaded, [line for (line,) in rows], cuts, on_done, n_best=config.n_best):
@@ -115,7 +116,7 @@ def translate_images(
 
     loaded.preparation()  # raises for a model of texts
     if labels_instead(loaded):
-        _check_n_best(loaded, config)
+        _check_asked_of_labels(loaded, config, prefixes, forced)
         for some in images:
             yield from map(_as_labels, label_images(loaded, some, on_done, n_best=config.n_best))
         return
@@ -125,9 +126,15 @@ def translate_images(
     search.check_none_left()
 
 
-def _check_n_best(loaded: "LoadedModel", config: DecodingConfig) -> None:
+def _check_asked_of_labels(
+    loaded: "LoadedModel", config: DecodingConfig, prefixes: Iterable[str] | None, forced: Iterable[str] | None
+) -> None:
+    """Raise RecipeError for what a model that labels cannot do."""
     if (reason := ABILITIES[loaded.config.task].no_n_best(config)) is not None:
         raise RecipeError(reason)
+    if prefixes is not None or forced is not None:
+        what = "prefixes" if prefixes is not None else "forced words"
+        raise RecipeError(f"{loaded.folder}: the model gives labels, which take no {what}")
 
 
 def _as_labels(best: Sequence[tuple[str, float, int]]) -> list[Translation]:

@@ -105,6 +105,10 @@ def test_labels_are_learned_given_and_scored(settings: tuple[str, ...], target: 
     assert "Confusion matrix on main" in report
     assert "<th>BLEU" not in report
     (probabilities if target == "kind" else no_second_best)()
+    for flags, what in ((("--prefix", "animal"), "prefixes"), (("--forced", "source"), "forced words")):
+        refused = tfm("translate", "runs/labels", "--device", "cpu", *flags, stdin="the drill is old\n")
+        assert (refused.code, refused.out) == (2, "")
+        assert f"the model gives labels, which take no {what}" in " ".join(refused.err.split())
 
 
 def probabilities() -> None:
