@@ -8,6 +8,7 @@ from tfm.data.scripts import num_words
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolved
 from tfm.pipeline.scoring.metrics.labels import accuracy, line_accuracy
+from tfm.pipeline.scoring.metrics.references import present
 from tfm.pipeline.scoring.metrics.registry import Metric, Score, bleu_of_few, chrf, sentence_chrf
 
 BY_LENGTH: Mapping[str, Metric] = {"accuracy": accuracy, "bleu": bleu_of_few, "chrf": chrf}
@@ -125,7 +126,7 @@ def _sample(
     references: Sequence[Sequence[str]],
     config: EvaluationConfig,
 ) -> Sample:
-    segment = tuple(each[row] for number, each in enumerate(references) if each[row] or not number)
+    segment = tuple(present([each[row] for each in references]))
     source = None if sources is None else sources[row]
-    right = line_accuracy(hypotheses[row], segment[0], config) if scores_labels(config) else None
+    right = line_accuracy(hypotheses[row], references[0][row], config) if scores_labels(config) else None
     return Sample(row + 1, source, hypotheses[row], segment, sentence_chrf(hypotheses[row], segment, config), right)

@@ -6,6 +6,7 @@ Resampling segments, swapping them between systems and leaving one out are then 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +20,8 @@ from tfm.pipeline.scoring.metrics.cider import (
 )
 from tfm.pipeline.scoring.metrics.labels import label_pairs
 from tfm.pipeline.scoring.metrics.meteor import meteor_of_segments
-from tfm.pipeline.scoring.metrics.registry import (
-    SacrebleuMetric,
-    exact_matches,
-    references_for_sacrebleu,
-    sacrebleu_metric,
-)
+from tfm.pipeline.scoring.metrics.references import references_for_sacrebleu
+from tfm.pipeline.scoring.metrics.registry import SacrebleuMetric, exact_matches, sacrebleu_metric
 from tfm.pipeline.scoring.metrics.rouge import rouge_of_segments
 
 Array = NDArray[np.float64]
@@ -120,7 +117,8 @@ def _by_sacrebleu(
     name: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
 ) -> SegmentStatistics:
     metric = sacrebleu_metric(name, references, config)
-    rows = metric._extract_corpus_statistics(hypotheses, references_for_sacrebleu(references))
+    columns: Any = references_for_sacrebleu(references)
+    rows = metric._extract_corpus_statistics(hypotheses, columns)
     score = partial(_sacrebleu_scores, metric)
     return SegmentStatistics(np.array(rows, dtype=np.float64), score, name != "ter", metric)
 

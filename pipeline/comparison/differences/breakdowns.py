@@ -14,7 +14,7 @@ from tfm.pipeline.scoring.breakdown import by_length
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolved
 from tfm.pipeline.scoring.metrics.labels import label_scores
-from tfm.pipeline.scoring.metrics.registry import references_for_sacrebleu
+from tfm.pipeline.scoring.metrics.references import references_for_sacrebleu
 from tfm.pipeline.scoring.metrics.tokenization import make_bleu
 
 
@@ -85,9 +85,8 @@ def by_ngram_order(systems: Sequence[Segments], config: EvaluationConfig) -> Bre
     """What BLEU is made of (Papineni et al. 2002), in percent: the precisions of 1- to 4-grams, not smoothed, the
     brevity penalty, and the length ratio: the hypotheses' length in that of the references."""
     bleu = make_bleu(resolved(config, systems[0].references))
-    scores: list[Any] = [
-        bleu.corpus_score(each.hypotheses, references_for_sacrebleu(each.references)) for each in systems
-    ]
+    columns: list[Any] = [references_for_sacrebleu(each.references) for each in systems]
+    scores: list[Any] = [bleu.corpus_score(each.hypotheses, of) for each, of in zip(systems, columns, strict=True)]
     rows = [Row(f"{n + 1}-grams", None, [percent(each.counts[n], each.totals[n]) for each in scores]) for n in range(4)]
     rows.append(Row("brevity penalty", None, [100 * float(each.bp) for each in scores]))
     rows.append(Row("length ratio", None, [percent(each.sys_len, each.ref_len) for each in scores]))

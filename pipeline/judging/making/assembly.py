@@ -11,6 +11,7 @@ from tfm.pipeline.judging.campaign import Campaign, Check, Item, Judge, Kind, Sh
 from tfm.pipeline.judging.making.attention_checks import spoiled
 from tfm.pipeline.judging.making.design import Asked, all_asked, in_order, shared_out
 from tfm.pipeline.judging.making.texts import segments_of
+from tfm.pipeline.scoring.metrics.references import present
 
 LABELS = "ABCDEFGHI"
 OTHERS = 50  # texts whose words an attention check may take
@@ -105,7 +106,7 @@ class _Texts:
             test=self.test.name,
             line=line + 1,
             source=self.sources[line],
-            references=tuple(column[line] for column in self.test.references),
+            references=tuple(present([column[line] for column in self.test.references])),
             shown=tuple(labelled),
             **more,  # type: ignore[arg-type]
         )

@@ -24,6 +24,7 @@ from tfm.pipeline.artifacts.canonical_json import sha256_of_json
 from tfm.pipeline.errors import printable
 from tfm.pipeline.external_metric import ExternalMetric
 from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.scoring.metrics.references import present
 from tfm.pipeline.scoring.metrics.score import LOWER, Score
 
 LONGEST_LINE = 1000  # bytes of a line that may be a number
@@ -230,10 +231,9 @@ def _chunks(
     """The segments as JSON lines, of which some make up a chunk; ASCII alone, so that a line is a line to everybody."""
     chunk = b""
     for row, hypothesis in enumerate(hypotheses):
-        first, *further = (each[row] for each in references)
         source = None if sources is None else sources[row]
-        # a segment may have fewer references than others
-        entry = {"source": source, "hypothesis": hypothesis, "references": [first, *filter(None, further)]}
+        segment = present([each[row] for each in references])
+        entry = {"source": source, "hypothesis": hypothesis, "references": segment}
         chunk += json.dumps(entry).encode() + b"\n"
         if len(chunk) >= _PIPE:
             yield chunk

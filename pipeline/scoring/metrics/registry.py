@@ -18,6 +18,7 @@ from tfm.pipeline.scoring.metrics.cider import cider_d
 from tfm.pipeline.scoring.metrics.labels import accuracy, macro_f1
 from tfm.pipeline.scoring.metrics.left_out import LONGEST, left_out
 from tfm.pipeline.scoring.metrics.meteor import meteor
+from tfm.pipeline.scoring.metrics.references import present, references_for_sacrebleu
 from tfm.pipeline.scoring.metrics.rouge import rouge
 from tfm.pipeline.scoring.metrics.score import Score as Score
 from tfm.pipeline.scoring.metrics.tokenization import make_bleu, make_ter
@@ -64,14 +65,9 @@ def sacrebleu_metric(name: str, references: Sequence[Sequence[str]], config: Eva
     return CHRF(lowercase=config.lowercase, word_order=2 if name == "chrf++" else 0)
 
 
-def references_for_sacrebleu(references: Sequence[Sequence[str]]) -> list[Sequence[Any]]:
-    """The references as sacrebleu takes them: it knows a segment that has fewer than others by None."""
-    first, *further = references
-    return [first, *([text or None for text in each] for each in further)]
-
-
 def _sacrebleu(metric: SacrebleuMetric, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
-    score = metric.corpus_score(hypotheses, references_for_sacrebleu(references))
+    columns: Any = references_for_sacrebleu(references)  # sacrebleu's types know of no segment with fewer
+    score = metric.corpus_score(hypotheses, columns)
     return Score(float(score.score), metric.get_signature().format())
 
 
@@ -92,8 +88,8 @@ def exact_matches(
         return (text.lower() if config.lowercase else text).strip()
 
     return [
-        plain(hypothesis) in map(plain, (first, *filter(None, further)))  # a segment may have fewer than others
-        for hypothesis, first, *further in zip(hypotheses, *references, strict=True)
+        plain(hypothesis) in map(plain, present(segment))
+        for hypothesis, *segment in zip(hypotheses, *references, strict=True)
     ]
 
 

@@ -34,7 +34,9 @@ def corpus(num_references: int, size: int = 60) -> tuple[list[str], list[list[st
     """Hypotheses and references that share about three words in four; the first hypothesis is empty."""
     draw = random.Random(7)
     references = [
-        [" ".join(draw.choices(WORDS, k=draw.randint(1, 15))) for _ in range(size)] for _ in range(num_references)
+        # none is white space alone, which would be no reference
+        [" ".join(["Der", *draw.choices(WORDS, k=draw.randint(0, 14))]) for _ in range(size)]
+        for _ in range(num_references)
     ]
     hypotheses = [
         " ".join(word for word in draw.choice(segment).split(" ") if draw.random() < 0.9) + draw.choice(["", " ja"])
