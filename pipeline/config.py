@@ -102,7 +102,9 @@ class EvaluationConfig(BaseModel):
         "exact_match",
         "perplexity",
     )
-    lowercase: bool = Field(False, description="of BLEU, chrF and exact match; TER and ROUGE ignore case anyway")
+    lowercase: bool = Field(
+        False, description="of BLEU, chrF and exact match; TER and ROUGE ignore case anyway, labels never"
+    )
     bleu_tokenize: BleuTokenizer = Field(
         "auto", description="auto: by the scripts of the references; also for the BLEU of validation"
     )

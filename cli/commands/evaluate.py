@@ -60,7 +60,7 @@ def evaluate(
         typer.Option("--metric", metavar="NAME", help="Only this score (bleu, chrf, ter, ...); repeatable."),
     ] = None,
     lowercase: Annotated[
-        bool | None, typer.Option("--lowercase/--no-lowercase", help="Ignore case; recorded in the signature.")
+        bool | None, typer.Option("--lowercase/--no-lowercase", help="BLEU, chrF and exact match ignore case.")
     ] = None,
     wordnet: Annotated[
         Path | None, typer.Option("--wordnet", metavar="DIR", help="WordNet's database files, for --metric meteor.")

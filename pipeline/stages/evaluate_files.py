@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tfm.data.typing_errors import mistyped_lines
 from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact
+from tfm.pipeline.artifacts.compatibility import task_of
 from tfm.pipeline.config import DecodingConfig, Device, EvaluationConfig
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.inference.translation import best_texts
@@ -101,11 +102,13 @@ def evaluate_files(
 
             warn_of_unseen(loaded, segments.references, reporter)
         asked = model is not None or "metrics" in config.model_fields_set
-        suited = config if loaded is None else evaluation_of(loaded.config.task, config)
         found = assess_with_model(segments, suited, loaded, asked, seed=seed, reporter=reporter)
         return [found if noise is None else found.signed(f"noise:{noise:g}|noise-seed:{seed}")]
 
     members = [] if model is None else [open_artifact(each, "train") for each in (model, *ensemble)]
+    suited = evaluation_of(task_of(members[0]), config) if members else config
+    if suited.lowercase and {*suited.metrics} <= {"accuracy", "macro_f1"}:
+        raise RecipeError("evaluation.lowercase changes nothing of accuracy and macro_f1, which mind case: omit it")
     looker = looker_of_files(members, hypotheses)
     if out is None:
         return shown_scores(work(None), reporter, looker)

@@ -120,6 +120,11 @@ def test_several_texts_are_published_with_the_model_they_are_of() -> None:
     )
     assert "up to date" in again.err
     assert "perplexity by word" in again.out
+    swapped = tfm(
+        "evaluate", "--model", "runs/ptb", "--reference", "other/ptb.test.txt", "--reference", TEST, "--out", "s"
+    )
+    assert "up to date" not in swapped.err
+    assert json.loads(Path("s/scores.json").read_text("utf-8"))["split"] == "other/ptb.test.txt"
 
 
 @pytest.mark.parametrize(

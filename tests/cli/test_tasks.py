@@ -100,6 +100,7 @@ def test_labels_are_learned_given_and_scored(settings: tuple[str, ...], target: 
     scored = tfm("evaluate", "--model", "runs/labels", "--source", "source", "--reference", "reference", "--json")
     assert scored.code == 0, scored.err
     assert json.loads(scored.out)["metrics"]["accuracy"]["score"] == 100.0
+    labels_of_files(target)
     report = Path("runs/labels/scores/report.html").read_text("utf-8")
     assert "accuracy of 100" in report
     assert "Confusion matrix on main" in report
@@ -109,6 +110,20 @@ def test_labels_are_learned_given_and_scored(settings: tuple[str, ...], target: 
         refused = tfm("translate", "runs/labels", "--device", "cpu", *flags, stdin="the drill is old\n")
         assert (refused.code, refused.out) == (2, "")
         assert f"the model gives labels, which take no {what}" in " ".join(refused.err.split())
+
+
+def labels_of_files(target: str) -> None:
+    """Labels in files, scored as the model's own: a classifier's are whole lines, a tagger's words."""
+    Path("wanted").write_text("a kind of animal\n", encoding="utf-8")
+    Path("given").write_text("a kind of tool\n", encoding="utf-8")
+    files = ("--model", "runs/labels", "--hypotheses", "given", "--reference", "wanted", "--json")
+    found = json.loads(tfm("evaluate", *files).out)["metrics"]
+    assert list(found) == ["accuracy", "macro_f1", "exact_match"]
+    assert found["accuracy"]["score"] == (0 if target == "kind" else 75)
+    refused = tfm("evaluate", *files, "--metric", "accuracy", "--lowercase")
+    assert (refused.code, refused.out) == (2, "")
+    assert "lowercase changes nothing of accuracy" in " ".join(refused.err.split())
+    assert tfm("evaluate", *files, "--metric", "accuracy", "--metric", "exact_match", "--lowercase").code == 0
 
 
 def probabilities() -> None:

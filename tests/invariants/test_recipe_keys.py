@@ -455,6 +455,8 @@ def test_a_task_without_translations_takes_no_keys_of_them(base: Path, kind: tup
         ("evaluation.labels=word", None, False, True),
         ("evaluation.labels=word", ["accuracy"], True, True),
         ("evaluation.lowercase=true", None, True, True),
+        ("evaluation.lowercase=true", ["accuracy", "macro_f1"], True, False),
+        ("evaluation.lowercase=true", ["accuracy", "exact_match"], True, True),
     ],
 )
 @pytest.mark.parametrize("kind", ["translation", "classification", "tagging"])

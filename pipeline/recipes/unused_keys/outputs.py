@@ -8,6 +8,7 @@ from tfm.pipeline.tasks.abilities import tasks_that
 
 OF_ALL_TEXTS = ("stride", "tests")
 """The keys of [evaluation] that are for models without hypotheses too."""
+OF_LABELS = ("accuracy", "macro_f1")
 BY_PROBABILITY = {"model.task": none_of(*tasks_that(lambda task: task.gives_hypotheses))}
 
 DECODING = (
@@ -52,6 +53,14 @@ EVALUATION = (
         {"evaluation.metrics": without(*(name for name in get_args(EvaluationMetric) if name.startswith("rouge")))},
         ("evaluation.rouge_tokenize",),
         "no ROUGE is among them",
+    ),
+    Unused(
+        {
+            "model.task": LABELS,
+            "evaluation.metrics": without(*(name for name in get_args(EvaluationMetric) if name not in OF_LABELS)),
+        },
+        ("evaluation.lowercase",),
+        "accuracy and macro_f1 tell labels apart by their case",
     ),
     Unused(
         {"evaluation.metrics": without("meteor")},
