@@ -7,7 +7,6 @@ texts or seconds of different machines cannot be compared.
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from tfm.data.errors import listed
@@ -107,9 +106,11 @@ def compare_runs(
     where none is given. test: a test set, or VALID; the main one where none is named. rows_of: which runs share a row.
     Raises DataError naming the folder that holds no model, RecipeError for a figure or test set that no run has.
     """
-    paths = [path for path in dict.fromkeys(folders) if path.name != LEDGER] or list(folders)  # as runs/* has it
-    if baseline is not None and not any(map(partial(_is_same, baseline), paths)):
+    paths = [path for path in folders if path.name != LEDGER] or list(folders)  # as runs/* has it
+    if baseline is not None and _real(baseline) not in map(_real, paths):
         paths = [baseline, *paths]
+    first_named = {_real(path): path for path in reversed(paths)}  # a run that is named twice is one
+    paths = [path for path in dict.fromkeys(paths) if first_named[_real(path)] == path]
     names = [name_of(path) for path in paths]
     runs = [
         read_run(path, name if names.count(name) == 1 else str(path), test)
@@ -118,7 +119,9 @@ def compare_runs(
     if test is not None and not any(name.startswith("test.") for run in runs for name in run.figures):
         why = "; ".join(f"{run.name} {note}" for run in runs for note in run.notes)
         raise RecipeError(f"--test {test}: no run was scored on it" + (f": {why}" if why else ""))
-    base = next(run for run, path in zip(runs, paths, strict=True) if baseline is None or _is_same(baseline, path))
+    base = next(
+        run for run, path in zip(runs, paths, strict=True) if baseline is None or _real(baseline) == _real(path)
+    )
     differs = {}
     for run in runs:
         # a key that one of them lacks is another version's, or of a stage that has not run
@@ -135,10 +138,9 @@ def compare_runs(
     return Comparison(rows, of_base, beside, differs, order, test)
 
 
-def _is_same(one: Path, other: Path) -> bool:
-    """Whether two folders are of one model, each its own or that of its run."""
-    own = (folder if (folder / "manifest.json").exists() else folder / "model" for folder in (one, other))
-    return len(set(map(os.path.realpath, own))) == 1
+def _real(folder: Path) -> str:
+    """By what a run is known: where its model really lies, of which the folder is either that of its run or its own."""
+    return os.path.realpath(folder if (folder / "manifest.json").exists() else folder / "model")
 
 
 def figure_named(text: str, names: Sequence[str]) -> str:

@@ -81,6 +81,15 @@ def test_a_model_alone_and_a_run_are_the_same(tmp_path: Path) -> None:
     assert by_model.figures == compare_runs([run]).runs[0].figures
 
 
+def test_a_run_that_is_named_in_two_ways_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    first, second = (make_run(tmp_path / name) for name in ("t", "u"))
+    named = [Path("t"), Path("u"), Path("u/model"), second, Path("u"), Path("../") / tmp_path.name / "t"]
+    found = compare_runs(named, baseline=first / "model")
+    assert [run.name for run in found.runs] == ["t", "u"]
+    assert [run.name for run in found.baseline.runs] == ["t"]
+
+
 def test_the_ledger_that_lies_beside_the_runs_is_none_of_them(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run")
     (tmp_path / "ledger.jsonl").write_text("")
