@@ -51,19 +51,25 @@ def _mistyped_word(
             continue
         same_kind = pool[_kind(here)]
         others = [each for each in same_kind if each != here]
-        can_swap, can_delete = bool(following) and following[0] != here, bool(typed or following)
-        ways = [*["swap"] * can_swap, *["delete"] * can_delete, "insert", *["replace"] * bool(others)]
-        way = ways[int(what * len(ways))]
-        if way == "swap":
-            typed += [following[0], here]
-            place += 1
-        elif way == "insert":
-            typed += [here, same_kind[int(which * len(same_kind))]]
-        elif way == "replace":
-            typed.append(others[int(which * len(others))])
-    # characters that would become one beside each other, as two halves of flags do, stay as they were
-    found = "".join(typed)
-    return found if _CHARACTER.findall(found) == typed else "".join(word)
+        ways: list[tuple[list[str], int]] = []  # what is typed, and how many characters after this one it takes along
+        if following and following[0] != here:
+            ways.append(([following[0], here], 1))
+        if typed or following:
+            ways.append(([], 0))
+        ways.append(([here, same_kind[int(which * len(same_kind))]], 0))
+        if others:
+            ways.append(([others[int(which * len(others))]], 0))
+        # not those by which characters would become one, as two halves of flags do or what is beside a virama
+        ways = [way for way in ways if _stay_apart([*typed[-1:], *way[0], *word[place + way[1] :][:1]])]
+        chosen, taken = ways[int(what * len(ways))] if ways else ([here], 0)
+        typed += chosen
+        place += taken
+    return "".join(typed)
+
+
+def _stay_apart(characters: list[str]) -> bool:
+    """Whether these are still the characters of a text once they are beside each other."""
+    return bool(_CHARACTER.findall("".join(characters)) == characters)
 
 
 def mistyped_lines(lines: Iterable[str], rate: float, seed: int) -> list[str]:
