@@ -18,11 +18,10 @@ if TYPE_CHECKING:
 
 def reads_images(model: Path, step: str | None) -> bool:
     """Whether the model, or the training of which a checkpoint is asked for, reads images."""
-    from tfm.pipeline.inference import image_files
-    from tfm.pipeline.model_io.model_folder import model_folder
+    from tfm.pipeline.model_io import model_folder
 
-    folder = model / "training" / "tokenizer" if step is not None else model_folder(model)
-    return image_files.reads_images(folder)
+    folder = model / "training" / "tokenizer" if step is not None else model_folder.model_folder(model)
+    return model_folder.reads_images(folder)
 
 
 def named_images(file: Path | None, more: list[Path] | None, model: Path) -> list[Path]:

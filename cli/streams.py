@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
-    from tfm.data.corpora.sources import Incoming
+    from tfm.data.live_input import Incoming
     from tfm.pipeline.runtime.progress import Reporter
 
 PROMPT = "one text per line; Ctrl-D ends"
@@ -15,7 +15,7 @@ PROMPT = "one text per line; Ctrl-D ends"
 def incoming(reporter: "Reporter") -> "Incoming | None":
     """stdin if it is a pipe or a terminal, which may still be written: output is flushed before each wait for input.
     None if it is a file. At a terminal a line says what input is expected."""
-    from tfm.data.corpora.sources import Incoming
+    from tfm.data.live_input import Incoming
 
     try:
         descriptor = sys.stdin.fileno()

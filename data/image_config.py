@@ -6,6 +6,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+IMAGES_FILE = "images.json"
+"""What a dataset or a model that reads images has in place of a source's tokenizer (`images/preparation.py`)."""
+
 OF_IMAGES = ("imagefolder", "idx")
 """The formats that hold images alone."""
 MEANINGLESS: Mapping[str, str] = {

@@ -15,7 +15,7 @@ MAY_IMPORT = {
     "tokenizer": set(),
 }
 # Flags become the configs of all floors, which hold no work; and text is opened in one way.
-ALSO_FOR_CLI = {"data.config", "model.config", "tokenizer.config", "data.corpora.sources"}
+ALSO_FOR_CLI = {"data.config", "model.config", "tokenizer.config", "data.lines", "data.live_input"}
 ONLY_IN = {"typer": "cli", "rich": "cli", "tokenizers": "tokenizer"}
 # From the top floor down: a folder or file imports what stands below it in its list, never what stands above.
 FOLDERS = {
@@ -39,12 +39,22 @@ FOLDERS = {
             "attention",
             "word_vectors",
         ),
-        *("layers", "cpu_kernels"),
+        *("layers", "cpu_kernels", "numpy_inference"),
         *("masks", "layout", "config", "config_checks", "config_fields", "config_tables"),
     ),
     "data": (
         *("dataset_report", "batching", "dataset", "corpora", "images", "formats", "synthetic", "artifact_tokenizers"),
-        *("typing_errors", "scripts", "lines", "json_documents", "config", "corpus_config", "image_config", "errors"),
+        *(
+            "typing_errors",
+            "scripts",
+            "live_input",
+            "lines",
+            "json_documents",
+            "config",
+            "corpus_config",
+            "image_config",
+            "errors",
+        ),
     ),
 }
 APART = {"pipeline.stages"}  # none of its files imports another

@@ -55,7 +55,7 @@ TABLES = [
     (Task, "tfm.pipeline.tasks.abilities", "ABILITIES"),
     (Optimizer, "tfm.pipeline.training.optimizers", "OPTIMIZERS"),
     (Schedule, "tfm.pipeline.training.schedules", "SCHEDULES"),
-    (LengthNorm, "tfm.pipeline.decoding.constraints.logits_processor", "LENGTH_NORMS"),
+    (LengthNorm, "tfm.pipeline.decoding.limits", "LENGTH_NORMS"),
     (Strategy, "tfm.pipeline.decoding.decode", "STRATEGIES"),
 ]
 

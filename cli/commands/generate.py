@@ -137,7 +137,7 @@ def _score(
     models: list[Path], prompts: Iterable[str], file: Path, through_ends: bool | None, jsonl: bool, device: DeviceName
 ) -> None:
     """How probable the lines of a file are after each prompt."""
-    from tfm.data.corpora.sources import open_lines
+    from tfm.data.lines import open_lines
     from tfm.pipeline.inference.generation import score_continuations
     from tfm.pipeline.model_io.ensemble import load_ensemble
 
@@ -154,7 +154,7 @@ def _prompts(prompt: str | None) -> Iterable[str]:
     """The prompt that was given, else the lines of stdin."""
     if prompt is not None:
         return [prompt]
-    from tfm.data.corpora.sources import stream_lines
+    from tfm.data.lines import stream_lines
 
     if sys.stdin.isatty():
         print(PROMPT, file=sys.stderr)
@@ -166,7 +166,7 @@ def _with_words(prompts: Iterable[str], file: Path | None) -> Iterator[tuple[str
     if file is None:
         yield from zip(prompts, repeat([]))
         return
-    from tfm.data.corpora.sources import open_lines
+    from tfm.data.lines import open_lines
     from tfm.pipeline.errors import DataError
     from tfm.pipeline.inference.translation import split_phrases
 

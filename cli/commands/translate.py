@@ -42,6 +42,8 @@ from tfm.pipeline.model_io.model_folder import model_folder
 
 if TYPE_CHECKING:
     from tfm.pipeline.config import DecodingConfig
+    from tfm.pipeline.inference.few_lines import SmallModel
+    from tfm.pipeline.inference.translation import Translation
     from tfm.pipeline.model_io.loaded_model import LoadedModel
 
 
@@ -184,7 +186,10 @@ def translate(
         refuse({"IMAGE": more}, "this model reads text: give one file of it")
         text = text_file(file, first, held)
         if out is None:
-            _to_stdout(load, text, decoding, _starts(prefix, prefixes), _lines_of(forced), jsonl)
+            beside = _starts(prefix, prefixes), _lines_of(forced)
+            plain = step is None and len(models) == 1 and beside == (None, None) and device in (None, "auto", "cpu")
+            small = partial(_small, models[0], decoding, to, source_language) if plain else None
+            _to_stdout(load, small, text, decoding, beside, jsonl)
             return
         _into_folder(models, text, decoding, (prefixes, forced), out, device or "auto", (to, source_language))
 
@@ -238,34 +243,44 @@ def _into_folder(
         )
 
 
+def _small(folder: Path, config: "DecodingConfig", to: str | None, source_language: str | None) -> "SmallModel | None":
+    from tfm.pipeline.inference.few_lines import small_model
+
+    return small_model(folder, config, to, source_language)
+
+
 def _to_stdout(
     load: "Callable[[], LoadedModel]",
+    small: "Callable[[], SmallModel | None] | None",
     file: Path,
     config: "DecodingConfig",
-    starts: Iterable[str] | None,
-    forced: Iterable[str] | None,
+    beside: tuple[Iterable[str] | None, Iterable[str] | None],
     jsonl: bool,
 ) -> None:
     """Translate one text line by line; from a pipe or a terminal, results are printed when no further line is
-    waiting."""
+    waiting. beside: what each begins with, and words that must come up; small: the model for a few lines."""
     from tfm.cli.console import reporter
-    from tfm.data.corpora.sources import open_lines, stream_lines
-    from tfm.pipeline.inference.translation import translate_lines
+    from tfm.data.lines import open_lines, stream_lines
 
-    loaded, talk = load(), reporter()
+    talk = reporter()
     stream = incoming(talk) if file == STDIN else None
     sources, asked = itertools.tee(
         open_lines(file) if file != STDIN else stream_lines(stream or sys.stdin.buffer, "stdin")
     )
-    translations = translate_lines(
-        loaded,
-        asked,
-        config,
-        reporter=talk,
-        prefixes=starts,
-        forced=forced,
-        ready=stream.ready if stream is not None else None,
-    )
+    ready = stream.ready if stream is not None else None
+    translations: Iterable[list[Translation]]
+    if small is not None:
+        from tfm.pipeline.inference.few_lines import translate_as_they_come
+
+        translations = translate_as_they_come(small, load, asked, config, reporter=talk, ready=ready)
+    else:
+        from tfm.pipeline.inference.translation import translate_lines
+
+        starts, forced = beside
+        loaded = load()
+        translations = translate_lines(
+            loaded, asked, config, reporter=talk, prefixes=starts, forced=forced, ready=ready
+        )
     for number, (source, found) in enumerate(zip(sources, translations, strict=True), 1):
         print_hypotheses(number, source, found, config, jsonl)
 
@@ -279,6 +294,6 @@ def _starts(prefix: str | None, prefixes: Path | None) -> Iterable[str] | None:
 def _lines_of(file: Path | None) -> Iterable[str] | None:
     if file is None:
         return None
-    from tfm.data.corpora.sources import open_lines
+    from tfm.data.lines import open_lines
 
     return open_lines(file)

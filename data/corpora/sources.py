@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tfm.data.corpora import image_sources
-from tfm.data.corpora.live_input import Incoming
 from tfm.data.corpora.portions import Corpus, Portion
 from tfm.data.corpora.references import Row, merged
 from tfm.data.corpora.splits import Splits, resolve
@@ -24,12 +23,11 @@ from tfm.data.errors import DataError, listed
 from tfm.data.formats import huggingface
 from tfm.data.formats.conllu import read_conllu
 from tfm.data.formats.fasttext import read_labelled
-from tfm.data.lines import check_lines, one_line, open_lines, opened, stream_lines
+from tfm.data.lines import check_lines, one_line, open_lines, opened
 from tfm.data.synthetic import registry
 
 __all__ = [
-    "READERS", "Incoming", "Splits", "describe", "files", "identity", "open_lines", "pairs", "resolve", "rows",
-    "stream_lines",
+    "READERS", "Splits", "describe", "files", "identity", "open_lines", "pairs", "resolve", "rows",
 ]  # fmt: skip
 
 Pairs: TypeAlias = Iterator[tuple[str, str]]

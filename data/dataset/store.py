@@ -23,8 +23,9 @@ from tfm.data.dataset.directions import Directions, read_directions
 from tfm.data.dataset.split import Column, Dataset, Ids, Ints, Split
 from tfm.data.errors import DataError
 from tfm.data.formats.arrow_stream import read_stream
+from tfm.data.image_config import IMAGES_FILE
 from tfm.data.images.augmentation import Augmentation
-from tfm.data.images.preparation import IMAGES_FILE, read_preparation
+from tfm.data.images.preparation import read_preparation
 from tfm.data.images.row_images import RowImages
 from tfm.data.images.store import load_images
 from tfm.data.json_documents import read_json

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tfm.data.errors import DataError
+from tfm.data.image_config import IMAGES_FILE
 from tfm.data.images.channel_statistics import ChannelStatistics
 from tfm.data.images.decoding import Pixels, Shape, decoded
 from tfm.data.json_documents import read_json
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-IMAGES_FILE = "images.json"
 
 
 @dataclass(frozen=True)

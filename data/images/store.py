@@ -17,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tfm.data.errors import DataError
+from tfm.data.image_config import IMAGES_FILE
 from tfm.data.images.captioned_image import CaptionedImage
 from tfm.data.images.channel_statistics import ChannelStatistics
 from tfm.data.images.decoding import Pixels, Shape, decoded
 from tfm.data.images.image_report import ImageReport
-from tfm.data.images.preparation import IMAGES_FILE, Preparation, of_json
+from tfm.data.images.preparation import Preparation, of_json
 from tfm.data.json_documents import read_json
 
 PIXELS_FILE = "pixels.npy"

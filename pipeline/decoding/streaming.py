@@ -14,8 +14,9 @@ from tfm.data.errors import DataError
 from tfm.model.layers.log_probs import Predict
 from tfm.model.layout import Layout
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.decoding.constraints.lexical import NEVER, BannedPieces
+from tfm.pipeline.decoding.constraints.lexical import BannedPieces
 from tfm.pipeline.decoding.constraints.logits_processor import LogitsRules
+from tfm.pipeline.decoding.limits import NEVER
 from tfm.pipeline.decoding.search.greedy import Choose, likeliest
 from tfm.pipeline.decoding.search.hypothesis import BROKEN
 from tfm.pipeline.decoding.search.sampling import Sampling, key_of

@@ -11,9 +11,9 @@ import torch
 from tfm.model.layers.linear import products_in
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.constraints.lexical import BannedPieces
-from tfm.pipeline.decoding.constraints.logits_processor import LENGTH_NORMS
 from tfm.pipeline.decoding.constraints.phrases import FORCED_NEED_A_BEAM, Phrases
 from tfm.pipeline.decoding.decode import decode
+from tfm.pipeline.decoding.limits import LENGTH_NORMS
 from tfm.pipeline.decoding.search.hypothesis import Hypothesis, best_first
 from tfm.pipeline.decoding.streaming import NextPieces, PromptedStepper, read, write
 from tfm.pipeline.decoding.teacher_forcing import stepped_log_probs

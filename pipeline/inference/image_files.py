@@ -8,17 +8,12 @@ import numpy as np
 from tfm.data.errors import DataError
 from tfm.data.images.decoding import ENDINGS
 from tfm.data.images.imagefolder import files_of
-from tfm.data.images.preparation import IMAGES_FILE, Preparation
+from tfm.data.images.preparation import Preparation
 from tfm.data.images.row_images import RowImages
 
 MOST_BYTES = 1 << 26
 MOST_IMAGES = 512
 """Bytes of pixels, and images, that are in memory at a time."""
-
-
-def reads_images(model: Path) -> bool:
-    """Whether the model in a folder reads images, so far as can be seen without opening it."""
-    return (model / IMAGES_FILE).is_file()
 
 
 def image_files(paths: Sequence[Path]) -> list[Path]:

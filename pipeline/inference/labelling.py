@@ -13,6 +13,7 @@ from tfm.data.batching.buckets import ordered_batches
 from tfm.data.dataset.unseen_labels import in_words, unseen_in
 from tfm.data.images.row_images import RowImages
 from tfm.pipeline.errors import DataError
+from tfm.pipeline.inference.truncated import Truncated
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.tasks.abilities import ABILITIES
@@ -39,26 +40,6 @@ def warn_of_unseen(loaded: LoadedModel, references: Sequence[Sequence[str]], rep
         found = unseen_in([text for each in references for text in each], loaded.target_tokenizer)
         if found:
             reporter.warn(in_words(found, "the references"))
-
-
-@dataclass
-class Truncated:
-    """Counts lines, those that were longer than the model reads, and the words that got no tag by it."""
-
-    lines: int = 0
-    cut: int = 0
-    words: int = 0
-
-    def warning(self, limit: int) -> str | None:
-        """What to say of them, if any were cut to `limit` pieces."""
-        if not self.cut:
-            return None
-        were = "was" if self.cut == 1 else "were"
-        untagged = f": {self.words} words have no tag, and count as wrong" if self.words else ""
-        return (
-            f"{self.cut} of {self.lines} sources {were} longer than the {limit} pieces that the model reads, and "
-            f"{were} cut{untagged}"
-        )
 
 
 @dataclass(frozen=True)

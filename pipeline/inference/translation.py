@@ -10,6 +10,7 @@ from tfm.data.lines import portions
 from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.inference.truncated import Truncated
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.tasks.abilities import ABILITIES
 
@@ -54,6 +55,7 @@ def translate_lines(
     chunk_lines: int = CHUNK_LINES,
     ready: Callable[[], bool] | None = None,
     on_done: Callable[[int], None] | None = None,
+    before: Truncated | None = None,
 ) -> Iterator[list[Translation]]:
     """The `config.n_best` translations of each line, best first; lines in order.
 
@@ -61,21 +63,20 @@ def translate_lines(
     once, more sort better by length. `ready` says whether the next line can be read without waiting for it: where it
     cannot, those that were read are answered.
     A line without pieces is translated by an empty line, not by the model. A source longer than the model reads is
-    cut, which is reported at the end. `prefixes`: for each line, text that its translations begin with.
-    `forced`: for each line, between tabs, words and phrases that must come up in them. `on_done` is told how many more
-    lines are done. Raises DataError where there are fewer or more prefixes or forced words than lines; a prefix that
-    `itertools.repeat` gives is that of all.
+    cut, which is reported at the end, together with those that were cut `before`. `prefixes`: for each line, text that
+    its translations begin with. `forced`: for each line, between tabs, words and phrases that must come up in them.
+    `on_done` is told how many more lines are done. Raises DataError where there are fewer or more prefixes or forced
+    words than lines; a prefix that `itertools.repeat` gives is that of all.
     A model that labels is asked for labels instead: the likeliest ones of each line, or one of each of its words; it
     takes no prefixes and no forced words (RecipeError).
     """
     from tfm.pipeline.decoding.decode import is_too_long
-    from tfm.pipeline.inference.labelling import Truncated, label, labels_instead
+    from tfm.pipeline.inference.labelling import label, labels_instead
 
     loaded.check_reads_text("give image files, or folders of them")
-    chunks = portions(zip(lines), chunk_lines, ready)
+    chunks, cuts = portions(zip(lines), chunk_lines, ready), before or Truncated()
     if labels_instead(loaded):
         _check_asked_of_labels(loaded, config, prefixes, forced)
-        cuts = Truncated()
         for rows in chunks:
             for best in label(loaded, [line for (line,) in rows], cuts, on_done, n_best=config.n_best):
                 yield _as_labels(best)
@@ -83,20 +84,14 @@ def translate_lines(
             reporter.warn(warning)
         return
     search = _Search.of(loaded, config, prefixes, forced, on_done)
-    num_lines = num_cut = 0
     for rows in chunks:
         sources = loaded.source_tokenizer.encode_batch([line for (line,) in rows])
-        num_lines += len(sources)
-        num_cut += sum(is_too_long(source, loaded.model) for source in sources)
+        cuts.count(is_too_long(source, loaded.model) for source in sources)
         for source, translations in zip(sources, search(sources), strict=True):
             yield translations if source else [NOTHING]
     search.check_none_left()
-    if num_cut:
-        were = "was" if num_cut == 1 else "were"
-        reporter.warn(
-            f"{num_cut} of {num_lines} sources {were} longer than the {loaded.model.max_length - 1} pieces that the "
-            f"model reads, and {were} cut"
-        )
+    if (warning := cuts.warning(loaded.model.max_length - 1)) is not None:
+        reporter.warn(warning)
 
 
 def translate_images(

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from tfm.data.errors import DataError
-from tfm.data.images.preparation import IMAGES_FILE
+from tfm.data.image_config import IMAGES_FILE
 from tfm.model.layers.log_probs import Predict, Rows
 from tfm.model.layout import Layout
 from tfm.pipeline.artifacts.manifest import Manifest, open_artifact

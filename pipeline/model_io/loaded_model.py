@@ -16,7 +16,8 @@ from torch.overrides import TorchFunctionMode
 from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.dataset.directions import Direction
 from tfm.data.errors import DataError
-from tfm.data.images.preparation import IMAGES_FILE, Preparation, read_preparation
+from tfm.data.image_config import IMAGES_FILE
+from tfm.data.images.preparation import Preparation, read_preparation
 from tfm.data.json_documents import read_json
 from tfm.model.build import build
 from tfm.model.config import ModelConfig

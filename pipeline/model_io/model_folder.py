@@ -1,4 +1,4 @@
-"""Where the model of a run is."""
+"""Where the model of a run is, and what it reads."""
 
 from pathlib import Path
 
@@ -7,3 +7,10 @@ def model_folder(folder: Path) -> Path:
     """The folder of the model itself; the folder of a run, which has it as model/, may be given too."""
     holds_one = not (folder / "manifest.json").exists() and (folder / "model").exists()
     return folder / "model" if holds_one else folder
+
+
+def reads_images(model: Path) -> bool:
+    """Whether the model in a folder reads images, so far as can be seen without opening it."""
+    from tfm.data.image_config import IMAGES_FILE  # here, as it needs pydantic, which `tfm --help` does without
+
+    return (model / IMAGES_FILE).is_file()

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.dataset.store import TOKENIZER_FOLDER
-from tfm.data.images.preparation import IMAGES_FILE
+from tfm.data.image_config import IMAGES_FILE
 from tfm.data.json_documents import read_json
 from tfm.model.config import ModelConfig, StackConfig
 from tfm.pipeline.artifacts.compatibility import check_source_tokenizer, check_tokenizer

@@ -24,9 +24,10 @@ from tfm.model.layout import Layout
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding import decode as decoding
-from tfm.pipeline.decoding.constraints.logits_processor import LENGTH_NORMS, LogitsRules
+from tfm.pipeline.decoding.constraints.logits_processor import LogitsRules
 from tfm.pipeline.decoding.constraints.phrases import Phrases
 from tfm.pipeline.decoding.decode import decode
+from tfm.pipeline.decoding.limits import LENGTH_NORMS
 from tfm.pipeline.decoding.search.beam import beam_search
 from tfm.pipeline.decoding.search.hypothesis import Hypothesis
 from tfm.pipeline.decoding.teacher_forcing import forced_log_probs, stepped_log_probs

@@ -17,7 +17,8 @@ from tfm.data.dataset.split import Split
 from tfm.data.dataset.store import load_split, write_split
 from tfm.model.build import build
 from tfm.model.config import CanineConfig, DropoutConfig, ModelConfig, StackConfig
-from tfm.pipeline.inference.labelling import Truncated, label
+from tfm.pipeline.inference.labelling import label
+from tfm.pipeline.inference.truncated import Truncated
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.tasks.tagging import Tagging
 from tfm.pipeline.tasks.task import TaskContext

@@ -12,9 +12,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from tfm.pipeline.decoding.limits import NEVER
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
-NEVER = float("-inf")
 ANY = -1
 NOTHING = -2
 Pieces = tuple[int, ...]

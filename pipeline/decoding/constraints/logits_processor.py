@@ -5,37 +5,16 @@ The rules of a sentence depend only on that sentence, so that a hypothesis does 
 conflict, the first of these wins: prefix, maximum length, forced phrases, bans, minimum length.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.decoding.constraints.lexical import NEVER, BannedPieces, ForcedPhrases, Pieces
+from tfm.pipeline.decoding.constraints.lexical import BannedPieces, ForcedPhrases, Pieces
+from tfm.pipeline.decoding.limits import LENGTH_NORMS, NEVER, NEVER_COME, most_pieces
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
-
-
-def _none(lengths: Tensor, alpha: float) -> Tensor:
-    return torch.ones_like(lengths)
-
-
-def _average(lengths: Tensor, alpha: float) -> Tensor:
-    return lengths**alpha
-
-
-def _wu(lengths: Tensor, alpha: float) -> Tensor:
-    return ((5 + lengths) / 6) ** alpha
-
-
-LENGTH_NORMS: dict[str, Callable[[Tensor, float], Tensor]] = {"none": _none, "average": _average, "wu": _wu}
-"""By what a hypothesis of T tokens (end token included) divides its log-probability to give its score.
-
-none: 1. average: T^alpha. wu: ((5 + T) / 6)^alpha (Wu et al. 2016, eq. 14). None of them falls as T grows.
-"""
-
-
-NEVER_COME = (PAD_ID, BOS_ID)
 
 
 @dataclass(frozen=True)
@@ -81,8 +60,7 @@ class LogitsRules:
                 raise ValueError(f"{given} of {least} pieces; the model reads at most {max_length - 1}")
             if not {PAD_ID, BOS_ID, EOS_ID}.isdisjoint(prefix):
                 raise ValueError("a prefix contains a control token")
-            wanted = config.max_length or int(config.max_ratio * num_tokens) + 20
-            longest.append(max(min(wanted, max_length - 1), least))
+            longest.append(max(most_pieces(num_tokens, config, max_length), least))
         limits = torch.tensor(longest, dtype=torch.int64)
         width = max((len(prefix) for prefix in prefixes), default=0)
         table = torch.tensor([[*prefix] + [-1] * (width - len(prefix)) for prefix in prefixes], dtype=torch.int64)

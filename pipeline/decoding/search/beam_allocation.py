@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from tfm.model.layers.log_probs import Predict
-from tfm.pipeline.decoding.constraints.lexical import NEVER, ForcedPhrases
+from tfm.pipeline.decoding.constraints.lexical import ForcedPhrases
 from tfm.pipeline.decoding.constraints.logits_processor import LogitsRules
+from tfm.pipeline.decoding.limits import NEVER
 from tfm.pipeline.decoding.search.top_k import best_candidates
 from tfm.tokenizer.special import EOS_ID
 

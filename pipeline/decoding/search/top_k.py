@@ -9,7 +9,8 @@ from torch import Tensor
 from tfm.model.cpu_kernels import dispatch
 from tfm.model.cpu_kernels.dispatch import Candidates
 from tfm.model.layers.log_probs import LogProbsOfLogits, Predict
-from tfm.pipeline.decoding.constraints.logits_processor import NEVER_COME, LogitsRules
+from tfm.pipeline.decoding.constraints.logits_processor import LogitsRules
+from tfm.pipeline.decoding.limits import NEVER_COME
 from tfm.tokenizer.special import EOS_ID
 
 BLOCK = 64

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from tfm.data.errors import DataError
+from tfm.data.image_config import IMAGES_FILE
 from tfm.data.images.captioned_image import CaptionedImage
 from tfm.data.images.decoding import Shape
-from tfm.data.images.store import IMAGES_FILE, PIXELS_FILE, ROWS_FILE, load_images, write_images
+from tfm.data.images.store import PIXELS_FILE, ROWS_FILE, load_images, write_images
 
 SHAPE = Shape(4, 5, 3)
 VALUES = np.random.default_rng(1).integers(0, 256, (7, 4, 5, 3)).astype(np.uint8)

@@ -16,8 +16,9 @@ from tfm.model.config import ModelConfig, StackConfig
 from tfm.model.layout import Layout
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding import decode as decoding
-from tfm.pipeline.decoding.constraints.logits_processor import LENGTH_NORMS, LogitsRules
+from tfm.pipeline.decoding.constraints.logits_processor import LogitsRules
 from tfm.pipeline.decoding.decode import decode, is_too_long
+from tfm.pipeline.decoding.limits import LENGTH_NORMS
 from tfm.pipeline.decoding.search.top_k import best_candidates
 from tfm.pipeline.decoding.teacher_forcing import forced_log_probs
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID, UNK_ID

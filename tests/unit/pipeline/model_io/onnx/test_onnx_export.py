@@ -20,8 +20,9 @@ from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.inference.generation import Reader, Writer
-from tfm.pipeline.inference.labelling import Truncated, label
+from tfm.pipeline.inference.labelling import label
 from tfm.pipeline.inference.translation import one_line
+from tfm.pipeline.inference.truncated import Truncated
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.model_io.onnx.export import to_onnx
 from tfm.pipeline.runtime.progress import Quiet

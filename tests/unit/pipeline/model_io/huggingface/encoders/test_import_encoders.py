@@ -24,7 +24,8 @@ from tests.huggingface_encoders import (
 from tfm.data.batching.batches import pairs_from_ids
 from tfm.model.layout import Layout
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.inference.labelling import Truncated, label
+from tfm.pipeline.inference.labelling import label
+from tfm.pipeline.inference.truncated import Truncated
 from tfm.pipeline.model_io.huggingface.card import Card
 from tfm.pipeline.model_io.huggingface.export import to_huggingface
 from tfm.pipeline.model_io.huggingface.importing import import_model

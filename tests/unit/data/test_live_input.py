@@ -8,11 +8,10 @@ from contextlib import suppress
 
 import pytest
 
-from tfm.data import lines
-from tfm.data.corpora import live_input
-from tfm.data.corpora.live_input import Incoming
+from tfm.data import lines, live_input
 from tfm.data.errors import DataError
 from tfm.data.lines import portions, stream_lines
+from tfm.data.live_input import Incoming
 
 
 @pytest.fixture

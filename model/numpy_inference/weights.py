@@ -1,0 +1,177 @@
+"""From a model's configuration and weights to its network in numpy, if `transformer.py` has all its parts."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from tfm.model.config import ModelConfig, RotaryConfig, StackConfig
+from tfm.model.numpy_inference.transformer import (
+    Array,
+    CrossAttention,
+    DecoderLayer,
+    Embedding,
+    EncoderLayer,
+    FeedForward,
+    Heads,
+    LayerNorm,
+    Linear,
+    PostNorm,
+    PreNorm,
+    Residual,
+    Rotary,
+    SelfAttention,
+    Sublayer,
+    Transformer,
+    as_they_are,
+    sinusoids,
+)
+
+KNOWN = (
+    *("encoder", "decoder", "norm", "norm_eps", "positions", "rotary", "tie", "scale_embedding", "output_bias"),
+    *("max_length", "dropout", "source_vectors", "target_vectors", "freeze_vectors"),
+)
+"""The keys that may be other than by default: what they say is done here, or counts in training alone."""
+POSITIONS = ("none", "sinusoidal", "learned", "rotary")
+RESIDUALS: dict[str, Callable[[LayerNorm], Residual]] = {"pre": PreNorm, "post": PostNorm}
+
+
+class UnknownModelError(Exception):
+    """The model has parts that there are not here, or other weights than its configuration says."""
+
+
+def network_of(
+    config: ModelConfig, weights: Mapping[str, Array], *, source_vocab: int, target_vocab: int
+) -> Transformer:
+    """The network of a configuration, of weights by the names that `model/build.py` gives them.
+
+    Raises UnknownModelError where it is not one that can be made here; then `build` may.
+    """
+    if not is_known(config):
+        raise UnknownModelError
+    parts = _Parts(config, dict(weights))
+    network = parts.network(source_vocab, target_vocab)
+    parts.check_all_are_taken()
+    return network
+
+
+def is_known(config: ModelConfig) -> bool:
+    """Whether all parts of a model are here."""
+    others = ModelConfig.model_fields.keys() - set(KNOWN)
+    return (
+        all(getattr(config, name) == ModelConfig.model_fields[name].default for name in others)
+        and config.positions in POSITIONS
+        and config.rotary == RotaryConfig(base=config.rotary.base)
+        and config.encoder.dim == config.decoder.dim
+        and config.encoder.layers > 0
+    )
+
+
+class _Parts:
+    """Makes the parts of a network, and takes each weight once."""
+
+    def __init__(self, config: ModelConfig, weights: dict[str, Array]) -> None:
+        self._config, self._left = config, weights
+
+    def network(self, source_vocab: int, target_vocab: int) -> Transformer:
+        """Vaswani et al. 2017, figure 1."""
+        config, dim = self._config, self._config.decoder.dim
+        source_table = self._take("source_embedding.table.weight", source_vocab, dim)
+        shared, tied = config.tie in ("embeddings", "all"), config.tie in ("output", "all")
+        target_table = source_table if shared else self._take("target_embedding.table.weight", target_vocab, dim)
+        to_pieces = target_table if tied else self._take("output.weight", target_vocab, dim)
+        bias = self._take("output.bias", target_vocab) if config.output_bias else np.zeros(1, to_pieces.dtype)
+        return Transformer(
+            source_embedding=self._embedding("source_embedding", source_table),
+            encoder=[self._encoder_layer(f"encoder.{number}") for number in range(config.encoder.layers)],
+            encoder_norm=self._final_norm("encoder_norm"),
+            target_embedding=self._embedding("target_embedding", target_table),
+            decoder=[self._decoder_layer(f"decoder.{number}") for number in range(config.decoder.layers)],
+            decoder_norm=self._final_norm("decoder_norm"),
+            output=Linear(to_pieces, bias),
+            max_length=config.max_length,
+        )
+
+    def check_all_are_taken(self) -> None:
+        """Raise UnknownModelError where weights are left that no part has taken."""
+        if self._left:
+            raise UnknownModelError
+
+    def _take(self, name: str, *shape: int) -> Array:
+        found = self._left.pop(name, None)
+        if found is None or found.shape != shape:
+            raise UnknownModelError
+        return found
+
+    def _embedding(self, name: str, table: Array) -> Embedding:
+        config, dim = self._config, table.shape[1]
+        added: Callable[[Array], Any] = lambda positions: 0.0  # noqa: E731
+        if config.positions == "sinusoidal":
+            added = lambda positions: sinusoids(dim, positions)  # noqa: E731
+        elif config.positions == "learned":
+            added = self._take(f"{name}.positions.table.weight", config.max_length, dim).__getitem__
+        return Embedding(table, dim**0.5 if config.scale_embedding else 1.0, added)
+
+    def _encoder_layer(self, name: str) -> EncoderLayer:
+        stack = self._config.encoder
+        return EncoderLayer(
+            self._self_attention(f"{name}.attention", stack),
+            self._feed_forward(f"{name}.feed_forward", stack),
+            self._residual(f"{name}.around_attention", stack),
+            self._residual(f"{name}.around_feed_forward", stack),
+        )
+
+    def _decoder_layer(self, name: str) -> DecoderLayer:
+        stack = self._config.decoder
+        return DecoderLayer(
+            self._self_attention(f"{name}.attention", stack),
+            self._cross_attention(f"{name}.cross_attention", stack),
+            self._feed_forward(f"{name}.feed_forward", stack),
+            self._residual(f"{name}.around_attention", stack),
+            self._residual(f"{name}.around_cross_attention", stack),
+            self._residual(f"{name}.around_feed_forward", stack),
+        )
+
+    def _self_attention(self, name: str, stack: StackConfig) -> SelfAttention:
+        heads, config = heads_of(stack), self._config
+        return SelfAttention(
+            heads,
+            self._linear(f"{name}.query_key_value", stack.dim, sum(heads.widths)),
+            self._linear(f"{name}.output", heads.number * heads.value_dim, stack.dim),
+            Rotary(config.rotary.base) if config.positions == "rotary" else as_they_are,
+        )
+
+    def _cross_attention(self, name: str, stack: StackConfig) -> CrossAttention:
+        heads, memory_dim = heads_of(stack), self._config.encoder.dim
+        query, key, value = heads.widths
+        return CrossAttention(
+            heads,
+            self._linear(f"{name}.query", stack.dim, query),
+            self._linear(f"{name}.key_value", memory_dim, key + value),
+            self._linear(f"{name}.output", heads.number * heads.value_dim, stack.dim),
+        )
+
+    def _feed_forward(self, name: str, stack: StackConfig) -> FeedForward:
+        return FeedForward(
+            self._linear(f"{name}.inner", stack.dim, stack.feed_forward_dim),
+            self._linear(f"{name}.outer", stack.feed_forward_dim, stack.dim),
+        )
+
+    def _residual(self, name: str, stack: StackConfig) -> Residual:
+        return RESIDUALS[self._config.norm](self._norm(f"{name}.norm", stack.dim))
+
+    def _final_norm(self, name: str) -> Sublayer:
+        """What a stack ends with: after norms that stand before sublayers one more."""
+        return self._norm(name, self._config.decoder.dim) if self._config.norm == "pre" else lambda x: x
+
+    def _norm(self, name: str, dim: int) -> LayerNorm:
+        return LayerNorm(self._take(f"{name}.weight", dim), self._take(f"{name}.bias", dim), self._config.norm_eps)
+
+    def _linear(self, name: str, in_dim: int, out_dim: int) -> Linear:
+        return Linear(self._take(f"{name}.weight", out_dim, in_dim), self._take(f"{name}.bias", out_dim))
+
+
+def heads_of(stack: StackConfig) -> Heads:
+    """The heads of a stack's attention."""
+    even = stack.dim // stack.heads
+    return Heads(stack.heads, stack.key_value_heads or stack.heads, stack.key_dim or even, stack.value_dim or even)

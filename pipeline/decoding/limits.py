@@ -1,0 +1,40 @@
+"""How long hypotheses may be, what never comes up in them, and what their scores are divided by. No torch is needed."""
+
+from collections.abc import Callable
+from typing import Any
+
+from tfm.pipeline.config import DecodingConfig
+from tfm.tokenizer.special import BOS_ID, PAD_ID
+
+NEVER = float("-inf")
+"""The log-probability of what may not come up."""
+NEVER_COME = (PAD_ID, BOS_ID)
+
+Numbers = Any
+"""An array of numpy, or a tensor."""
+
+
+def _none(lengths: Numbers, alpha: float) -> Numbers:
+    return lengths**0.0
+
+
+def _average(lengths: Numbers, alpha: float) -> Numbers:
+    return lengths**alpha
+
+
+def _wu(lengths: Numbers, alpha: float) -> Numbers:
+    return ((5 + lengths) / 6) ** alpha
+
+
+LENGTH_NORMS: dict[str, Callable[[Numbers, float], Numbers]] = {"none": _none, "average": _average, "wu": _wu}
+"""By what a hypothesis of T tokens (end token included) divides its log-probability to give its score.
+
+none: 1. average: T^alpha. wu: ((5 + T) / 6)^alpha (Wu et al. 2016, eq. 14). None of them falls as T grows.
+"""
+
+
+def most_pieces(num_source_tokens: int, config: DecodingConfig, max_length: int) -> int:
+    """The most pieces of a hypothesis, of a source of so many tokens (end token included); the model reads
+    `max_length`."""
+    wanted = config.max_length or int(config.max_ratio * num_source_tokens) + 20
+    return min(wanted, max_length - 1)

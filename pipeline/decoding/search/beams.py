@@ -1,0 +1,106 @@
+"""The beams of some sentences: their unfinished hypotheses, what has finished, and when a sentence is done.
+
+All in numpy on the CPU: the arrays are small, and launching so many small operations on a device would take longer than
+computing them. `beam.py` searches with them in any model, `one_line.py` without torch.
+
+Legend: B sentences · W hypotheses of each · T pieces.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tfm.pipeline.decoding.limits import NEVER
+from tfm.tokenizer.special import BOS_ID, EOS_ID
+
+Ids = npt.NDArray[np.int64]
+Reals = npt.NDArray[np.floating[Any]]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass
+class Beams:
+    """The unfinished hypotheses of the sentences in B slots, and what these sentences have finished.
+
+    What begins or finishes is written into the arrays; a step makes new ones of what grows.
+    """
+
+    tokens: Ids
+    """(B, W) the piece that each hypothesis ends with."""
+    pieces: Ids
+    """(B, W, T) all its pieces, and whatever beyond them."""
+    sums: Reals
+    """(B, W) its log-probability; -inf where the beam is not full, and in a free slot."""
+    num_finished: Ids
+    """(B,)"""
+    best: Reals
+    """(B, n_best) scores of the best finished hypotheses, -inf where there are fewer."""
+    bound: Reals
+    """(B,) the length norm of the longest hypothesis that a sentence may have."""
+
+    @classmethod
+    def start(cls, n_best: int, bound: Reals) -> "Beams":
+        """One empty hypothesis in each slot: the first step's candidates fill the beam."""
+        num_slots = len(bound)
+        return cls(
+            tokens=np.full((num_slots, 1), BOS_ID),
+            pieces=np.empty((num_slots, 1, 0), np.int64),
+            sums=np.zeros((num_slots, 1)),
+            num_finished=np.zeros(num_slots, np.int64),
+            best=np.full((num_slots, n_best), NEVER),
+            bound=bound,
+        )
+
+    def select(self, slots: Ids) -> "Beams":
+        """Some of the slots."""
+        return Beams(*(each[slots] for each in vars(self).values()))
+
+    def begin(self, slots: Ids, bound: Reals) -> None:
+        """Put an empty hypothesis into these slots (n,), of sentences with this bound (n,)."""
+        self.tokens[slots] = BOS_ID
+        self.sums[slots] = NEVER
+        self.sums[slots, 0] = 0.0
+        self.num_finished[slots] = 0
+        self.best[slots] = NEVER
+        self.bound[slots] = bound
+
+    def count(self, finished: Flags, scores: Reals) -> None:
+        """Count the hypotheses that have just finished (B, W), and keep their scores (B, W)."""
+        self.num_finished[:] += finished.sum(1)
+        both = np.concatenate([self.best, np.where(finished, scores, NEVER)], axis=1)
+        self.best[:] = np.sort(both, axis=1)[:, : -self.best.shape[1] - 1 : -1]
+
+    def grown(self, sums: Reals, parents: Ids, tokens: Ids, num_pieces: Ids) -> "Beams":
+        """Each hypothesis `parents` (B, W) with its new piece `tokens` (B, W), of log-probability `sums` (B, W).
+
+        num_pieces (B,): how many it had before.
+        """
+        rows = np.arange(len(parents))[:, None]
+        pieces = self.pieces[rows, parents]
+        if (missing := int(num_pieces.max()) + 1 - pieces.shape[2]) > 0:
+            pieces = np.pad(pieces, ((0, 0), (0, 0), (0, missing + 8)))
+        pieces[rows, np.arange(parents.shape[1]), num_pieces[:, None]] = tokens
+        return replace(self, tokens=tokens, pieces=pieces, sums=sums)
+
+    def are_done(self, divisors: Reals, beam: int, may_end: Reals) -> Flags:
+        """Which sentences (B,) need no further step; `divisors` (B,) are the length norms of what has just finished,
+        `may_end` (B,) log-probabilities of the best unfinished hypotheses that may."""
+        leading, rival = self.sums[:, 0], self.best[:, -1]
+        hopeless = leading / self.bound < rival
+        enough = (self.num_finished >= beam) & (may_end / divisors <= rival)
+        nothing_left = ~(leading > NEVER)  # true also of what is not a number
+        done: Flags = hopeless | enough | nothing_left
+        return done
+
+
+def ended(values: Reals, tokens: Ids) -> Flags:
+    """Which continuations (B, 2 W), of these log-probabilities and pieces, end a hypothesis."""
+    ends: Flags = (tokens == EOS_ID) & (values != NEVER)
+    return ends
+
+
+def stay(ends: Flags, beam: int) -> Ids:
+    """(B, W): the best continuations that do not end, as ends (B, 2 W) says; they stay in the beam."""
+    return np.argsort(ends, axis=1, kind="stable")[:, :beam]

@@ -1,0 +1,80 @@
+"""Beam search of one sentence by a network in numpy: what `beam.py` finds, without torch."""
+
+from collections.abc import Sequence
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from tfm.model.numpy_inference.transformer import Transformer, select
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.limits import LENGTH_NORMS, NEVER, NEVER_COME, most_pieces
+from tfm.pipeline.decoding.search.beams import Beams, Ids, Reals, ended, stay
+from tfm.pipeline.decoding.search.hypothesis import Hypothesis, best_first
+from tfm.tokenizer.special import EOS_ID
+
+
+def is_plain(config: DecodingConfig) -> bool:
+    """Whether hypotheses are searched for in fp32, as many as there can be, and only their length is limited."""
+    return (
+        config.strategy == "search"
+        and config.precision == "fp32"
+        and config.no_repeat_ngram is None
+        and not (config.forbidden or config.forced)
+        and config.no_n_best() is None
+    )
+
+
+def search_one(network: Transformer, source: Sequence[int], config: DecodingConfig) -> list[Hypothesis]:
+    """The `config.n_best` hypotheses that a beam finds, best score first. source: ids, end token included."""
+    longest = most_pieces(len(source), config, network.max_length)
+    norms = LENGTH_NORMS[config.length_norm](np.arange(longest + 2, dtype=np.float64), config.alpha)
+    beam, found = config.beam, list[Hypothesis]()
+    beams = Beams.start(config.n_best, norms[[longest + 1]])
+    memory, cache = network.read(source), network.empty_cache()
+    for num_pieces in count():
+        log_probs, cache = network.step(beams.tokens[0], memory, cache)
+        forbid(log_probs, num_pieces, (min(config.min_length, longest), longest))
+        values, parents, tokens = best_candidates(log_probs, beams.sums[0], 2 * beam)
+        divisors = norms[[num_pieces + 1]]
+        ends = ended(values, tokens)
+        finished = ends[:, :beam]
+        if finished.any():
+            beams.count(finished, values[:, :beam] / divisors[:, None])
+            for rank in finished[0].nonzero()[0]:
+                ids = tuple(beams.pieces[0, parents[0, rank], :num_pieces].tolist())
+                log_prob = values[0, rank].item()
+                found.append(Hypothesis(ids, log_prob / divisors.item(), log_prob))
+        stays = stay(ends, beam)[0]
+        beams = beams.grown(values[:, stays], parents[:, stays], tokens[:, stays], np.array([num_pieces]))
+        if beams.are_done(divisors, beam, beams.sums[:, 0])[0]:
+            return best_first(found, config.n_best)
+        cache = select(cache, parents[0, stays])
+    raise AssertionError  # a hypothesis of the most pieces can but end
+
+
+def forbid(log_probs: Any, num_pieces: int, limits: tuple[int, int]) -> None:
+    """Give -inf, in place, to what may not follow so many pieces; log_probs (W, V), limits: the fewest and the most."""
+    shortest, longest = limits
+    log_probs[:, NEVER_COME] = NEVER
+    if num_pieces < shortest:
+        log_probs[:, EOS_ID] = NEVER
+    if num_pieces >= longest:
+        ends = log_probs[:, EOS_ID].copy()
+        log_probs[:] = NEVER
+        log_probs[:, EOS_ID] = ends
+
+
+def best_candidates(log_probs: Any, sums: Reals, k: int) -> tuple[Reals, Ids, Ids]:
+    """The k largest of sums (W,) + log_probs (W, V), best first; among equals lowest hypothesis, then lowest piece.
+
+    Returns their values, hypotheses and pieces (1, k); where there are fewer, the rest have value -inf.
+    """
+    vocab = log_probs.shape[1]
+    values = (sums[:, None] + log_probs).ravel()
+    least = np.partition(values, -k)[-k] if len(values) > k else NEVER
+    places = np.flatnonzero(values >= least)
+    places = places[np.argsort(-values[places], kind="stable")[:k]]
+    missing = (0, k - len(places))
+    best, places = np.pad(values[places], missing, constant_values=NEVER), np.pad(places, missing)
+    return best[None], places[None] // vocab, places[None] % vocab

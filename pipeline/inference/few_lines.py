@@ -1,0 +1,127 @@
+"""A few lines to translations without torch: it takes longer to load than they take, by a network in numpy."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
+
+from tfm.data.artifact_tokenizers import load_pair
+from tfm.data.json_documents import read_json
+from tfm.model.config import ModelConfig
+from tfm.model.numpy_inference.transformer import Transformer
+from tfm.model.numpy_inference.weights import UnknownModelError, is_known, network_of
+from tfm.pipeline.artifacts.manifest import Manifest, read_artifact
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.search.one_line import is_plain, search_one
+from tfm.pipeline.inference.translation import NOTHING, Translation, one_line, translate_lines
+from tfm.pipeline.inference.truncated import Truncated
+from tfm.pipeline.model_io.asked_languages import asked_for
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.tokenizer.special import EOS_ID
+from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
+
+if TYPE_CHECKING:
+    from tfm.pipeline.model_io.loaded_model import LoadedModel
+
+FEW = 8
+"""Lines that are translated sooner one by one than torch is loaded."""
+FILES = {"config.json", "model.safetensors", SHARED, SOURCE, TARGET}
+"""Of a model that is nothing beside its tokenizers and weights."""
+MOST_BYTES = 1 << 26
+"""Of weights: with more, torch's threads gain what it takes to load them."""
+
+
+@dataclass(frozen=True)
+class SmallModel:
+    """A model in numpy with its tokenizers."""
+
+    network: Transformer
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
+
+    def translate(self, lines: list[str], config: DecodingConfig, cuts: Truncated) -> Iterator[list[Translation]]:
+        """The `config.n_best` translations of each line, best first."""
+        most = self.network.max_length - 1
+        for ids in self.source_tokenizer.encode_batch(lines):
+            cuts.count([len(ids) > most])
+            if not ids:
+                yield [NOTHING]
+                continue
+            found = search_one(self.network, [*ids[:most], EOS_ID], config)
+            texts = self.target_tokenizer.decode_batch([list(each.ids) for each in found])
+            yield [
+                Translation(one_line(text), each.score, each.log_prob, each.num_tokens)
+                for text, each in zip(texts, found, strict=True)
+            ]
+
+
+def small_model(
+    folder: Path, config: DecodingConfig, to: str | None = None, source_language: str | None = None
+) -> SmallModel | None:
+    """The model in a folder, verified, asked for these languages; None where torch is needed for it, or for what the
+    configuration asks, or to say what is wrong with it.
+
+    Raises DataError where the folder is no model of ours, and for languages that it does not have.
+    """
+    weights = folder / "model.safetensors"
+    if not is_plain(config) or not weights.exists() or weights.stat().st_size > MOST_BYTES:
+        return None
+
+    def read(made: Manifest) -> SmallModel | None:
+        try:
+            known = ModelConfig.model_validate(read_json(made.folder / "config.json", shown=made.path / "config.json"))
+            if not is_known(known) or not made.files.keys() <= FILES:
+                return None
+            source, target = load_pair(made.folder)
+            sizes = {"source_vocab": source.vocab_size, "target_vocab": target.vocab_size}
+            network = network_of(known, load_file(made.folder / "model.safetensors"), **sizes)
+        except (ValidationError, OSError, ValueError, SafetensorError, UnknownModelError):
+            return None
+        asked = asked_for(source, known.languages, to, source_language, made.path)
+        return SmallModel(network, asked, target)
+
+    return read_artifact(folder, read, "train")
+
+
+def translate_as_they_come(
+    small: Callable[[], SmallModel | None],
+    load: "Callable[[], LoadedModel]",
+    lines: Iterable[str],
+    config: DecodingConfig,
+    *,
+    reporter: Reporter,
+    ready: Callable[[], bool] | None = None,
+) -> Iterator[list[Translation]]:
+    """What `translate_lines` gives; as long as few lines are waiting, by the small model, where there is one.
+
+    `ready` says whether the next line can be read without waiting for it. A model that is wrong is told before anybody
+    is waited for.
+    """
+    lines, cuts = iter(lines), Truncated()
+    model = small() if ready is not None else None
+    rows = _waiting(lines, ready)
+    if ready is None and 0 < len(rows) <= FEW:
+        model = small()
+    while model is not None and 0 < len(rows) <= FEW:
+        yield from model.translate(rows, config, cuts)
+        rows = _waiting(lines, ready)
+    if model is None or rows:
+        yield from translate_lines(load(), chain(rows, lines), config, reporter=reporter, ready=ready, before=cuts)
+    elif (warning := cuts.warning(model.network.max_length - 1)) is not None:
+        reporter.warn(warning)
+
+
+def _waiting(lines: Iterator[str], ready: Callable[[], bool] | None) -> list[str]:
+    """The lines that can be read at once, at most one more than few."""
+    rows = list(islice(lines, 1))
+    while rows and len(rows) <= FEW and (ready is None or ready()):
+        following = next(lines, None)
+        if following is None:
+            break
+        rows.append(following)
+    return rows

@@ -1,0 +1,127 @@
+"""`tfm translate` of a few lines: by a network in numpy, with the same result, and without waiting for torch."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.user import ROOT, Stages, start, tfm, write_lines
+from tests.tiny_artifact import plan_of
+from tfm.pipeline.artifacts.artifact import publish
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.inference import few_lines
+
+PROGRAM = """
+import json, sys
+from tfm.cli.app import app
+try:
+    app(sys.argv[1:], prog_name="tfm")
+finally:
+    print(json.dumps(sorted({name.split(".")[0] for name in sys.modules} & {"torch", "pyarrow", "PIL", "numba"})))
+"""
+LINES = ["eins zwei", "", "drei", "vier fünf sechs", "zwei zwei"]
+
+
+def loaded_by(*words: str | Path, stdin: str = "") -> tuple[list[str], list[str]]:
+    """The lines that a command printed, and which heavy libraries it loaded."""
+    command = [sys.executable, "-c", PROGRAM, *map(str, words)]
+    done = subprocess.run(command, cwd=ROOT, input=stdin, capture_output=True, text=True, check=True)
+    *lines, modules = done.stdout.splitlines()
+    return lines, json.loads(modules)
+
+
+@pytest.mark.parametrize("how", ["text", "file", "pipe"])
+def test_a_few_lines_load_no_torch(stages: Stages, tmp_path: Path, how: str) -> None:
+    text = "".join(f"{line}\n" for line in LINES)
+    file = write_lines(tmp_path / "few.txt", LINES)
+    given = {"text": "eins zwei", "file": file, "pipe": "-"}[how]
+    lines, loaded = loaded_by("translate", stages.folder, given, stdin=text if how == "pipe" else "")
+    assert loaded == []
+    assert lines == tfm("translate", stages.folder, given, stdin=text).out.splitlines()
+    assert len(lines) == (1 if how == "text" else len(LINES))
+
+
+def test_many_lines_and_what_numpy_cannot_do_load_torch(stages: Stages, tmp_path: Path) -> None:
+    many = write_lines(tmp_path / "many.txt", ["eins zwei"] * (few_lines.FEW + 1))
+    assert "torch" in loaded_by("translate", stages.folder, many)[1]
+    assert "torch" in loaded_by("translate", stages.folder, "eins zwei", "--prefix", "two")[1]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--beam", "1"),
+        ("--beam", "4", "--n-best", "3", "--length-norm", "wu", "--alpha", "0.7"),
+        ("--min-length", "7", "--set", "decoding.max_ratio=3"),
+        ("--max-length", "2"),
+    ],
+    ids=" ".join,
+)
+def test_they_are_the_translations_of_the_model(
+    stages: Stages, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    text = "".join(f"{line}\n" for line in LINES)
+    few = tfm("translate", stages.folder, *words, "--jsonl", stdin=text)
+    asked: list[Path] = []
+    monkeypatch.setattr(few_lines, "small_model", lambda folder, *_: asked.append(folder))
+    model = tfm("translate", stages.folder, *words, "--jsonl", stdin=text)
+    assert asked
+    assert few.code == model.code == 0, few.err + model.err
+    for ours, theirs in zip(few.out.splitlines(), model.out.splitlines(), strict=True):
+        found, wanted = json.loads(ours), json.loads(theirs)
+        assert found["source"] == wanted["source"]
+        for one, other in zip(found["translations"], wanted["translations"], strict=True):
+            assert (one["text"], one["num_tokens"]) == (other["text"], other["num_tokens"])
+            assert one["score"] == pytest.approx(other["score"], abs=1e-4)
+            assert one["log_prob"] == pytest.approx(other["log_prob"], abs=1e-4)
+
+
+def test_lines_that_come_one_by_one_and_then_many_are_all_translated_in_order(stages: Stages) -> None:
+    many = [f"{first} {second}" for first in ("eins", "zwei", "drei", "vier") for second in ("fünf", "sechs", "eins")]
+    wanted = [tfm("translate", stages.folder, stdin=line + "\n").out for line in ("drei", "vier eins", *many)]
+    assert len(set(wanted)) > 1
+    process = start("translate", stages.folder, folder=stages.folder, stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    answers = []
+    for line in ("drei", "vier eins"):
+        process.stdin.write(line + "\n")
+        process.stdin.flush()
+        answers.append(process.stdout.readline())
+    rest, _ = process.communicate("".join(f"{line}\n" for line in many))
+    assert answers + rest.splitlines(keepends=True) == wanted
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("num_short", [1, 20])
+def test_sources_that_are_cut_are_counted_among_all_lines(
+    stages: Stages, tmp_path: Path, num_short: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [" ".join(["eins"] * 2000), *["zwei"] * num_short]
+    file = write_lines(tmp_path / "long.txt", lines)
+    done = tfm("translate", stages.folder, file, "--beam", "1", "--max-length", "3")
+    assert done.code == 0
+    said = f"1 of {num_short + 1} sources was longer than the 1023 pieces that the model reads, and was cut"
+    assert said in " ".join(done.err.split())
+    monkeypatch.setattr(few_lines, "small_model", lambda *_: None)
+    assert tfm("translate", stages.folder, file, "--beam", "1", "--max-length", "3").out == done.out
+
+
+def test_a_model_with_more_than_weights_and_tokenizers_is_left_to_torch(stages: Stages, tmp_path: Path) -> None:
+    """Such as an adapter, without which the weights are another model's."""
+    assert few_lines.small_model(stages.folder / "model", DecodingConfig()) is not None
+    with publish(plan_of(tmp_path / "model", "train"), command=["tfm"]) as draft:
+        for name in few_lines.FILES:
+            if (file := stages.folder / "model" / name).exists():
+                (draft.folder / name).write_bytes(file.read_bytes())
+        (draft.folder / "adapter.json").write_text("{}")
+    assert few_lines.small_model(tmp_path / "model", DecodingConfig()) is None
+
+
+def test_more_hypotheses_than_the_beam_has_are_refused_as_ever(stages: Stages) -> None:
+    done = tfm("translate", stages.folder, "eins zwei", "--beam", "2", "--n-best", "3")
+    assert done.code == 2
+    assert "cannot exceed beam" in done.err
+    assert done.out == ""
