@@ -15,6 +15,7 @@ from numba import types
 from tfm.model.cpu_kernels.decode_attention import attend, store
 from tfm.model.cpu_kernels.jit import AT_ONCE, compiled, helper
 from tfm.model.cpu_kernels.layer_norm import layer_norm
+from tfm.model.cpu_kernels.rotary import turn_heads
 from tfm.model.cpu_kernels.softmax import log_sum_exp
 
 Array = Any
@@ -62,11 +63,13 @@ class Settings(NamedTuple):
 class Stack(NamedTuple):
     """An encoder, or a decoder but for its cross-attention.
 
-    table (V, D), positions (M, D): what is looked up and added. final_norm: that it ends with, if pre-norm.
+    table (V, D), positions (M, D): what is looked up and added. turns (M, K / 2, 2): how queries and keys of a position
+    are turned, see `rotary.py`. final_norm: that the stack ends with, if pre-norm.
     """
 
     table: Array
     positions: Array
+    turns: Array
     attention: Attention
     feed_forward: FeedForward
     final_norm: Norms
@@ -79,7 +82,7 @@ HEADS, SPECIAL = types.UniTuple(INT, 4), types.UniTuple(INT, 3)
 LINEARS, NORMS = types.NamedTuple([F3, F2], Linears), types.NamedUniTuple(F2, 2, Norms)
 ATTENTION, FEED_FORWARD = (types.NamedTuple([LINEARS, LINEARS, NORMS], each) for each in (Attention, FeedForward))
 SETTINGS = types.NamedTuple([HEADS, REAL, REAL, types.boolean], Settings)
-STACK = types.NamedTuple([F2, F2, ATTENTION, FEED_FORWARD, NORMS, SETTINGS], Stack)
+STACK = types.NamedTuple([F2, F2, F3, ATTENTION, FEED_FORWARD, NORMS, SETTINGS], Stack)
 ENCODE: Any = (STACK, LINEARS, HEADS, IDS)
 GREEDY: Any = (STACK, ATTENTION, F2, F5, F5, SPECIAL, INT, INT, IDS)
 
@@ -180,10 +183,11 @@ def _attention(settings, attention, layer, x, projected, key, value, slots, seen
 
 
 @helper
-def _self_attention(settings, attention, layer, x, key, value, slots, seen):  # type: ignore[no-untyped-def]
+def _self_attention(settings, attention, turns, layer, x, key, value, slots, seen):  # type: ignore[no-untyped-def]
     """Rows x (N, D) put their keys and values into slots (1, N) of key (1, G, S, K) and value, and attend to what is
-    seen of them."""
+    seen of them. turns (N, K / 2, 2): those of their positions."""
     projected = _linear(attention.projection, layer, _pre_norm(settings, attention.norm, layer, x))
+    turn_heads(projected, turns, settings.heads[0] + settings.heads[1])
     return _attention(settings, attention, layer, x, projected, key, value, slots, seen)
 
 
@@ -213,11 +217,11 @@ def encode(encoder, key_value, heads, source):  # type: ignore[no-untyped-def]
     settings, rows = encoder.settings, len(source)
     x = _embed(encoder.table, encoder.positions, settings.scale, source, 0)
     own_keys, own_values = _caches(1, settings.heads, rows)  # of one layer after the other
-    seen, slots = _first_slots(rows, rows), np.empty((1, rows), np.int64)
+    seen, slots, turns = _first_slots(rows, rows), np.empty((1, rows), np.int64), encoder.turns[:rows]
     for n in range(rows):
         slots[0, n] = n
     for layer in range(len(encoder.feed_forward.inner.bias)):
-        x = _self_attention(settings, encoder.attention, layer, x, own_keys[0], own_values[0], slots, seen)
+        x = _self_attention(settings, encoder.attention, turns, layer, x, own_keys[0], own_values[0], slots, seen)
         x = _feed_forward(settings, encoder.feed_forward, layer, x)
     x = _pre_norm(settings, encoder.final_norm, 0, x)
     (_, groups, key_dim, _), (keys, values) = heads, _caches(len(key_value.bias), heads, rows)
@@ -246,9 +250,9 @@ def greedy(decoder, cross, output, memory_keys, memory_values, special, shortest
     for t in range(longest + 1):
         x = _embed(decoder.table, decoder.positions, settings.scale, last, t)
         slots[0, 0] = seen[0][0, 0, t] = t
-        seen[1][0, 0] = t + 1
+        seen[1][0, 0], turns = t + 1, decoder.turns[t : t + 1]
         for layer in range(layers):
-            x = _self_attention(settings, decoder.attention, layer, x, keys[layer], values[layer], slots, seen)
+            x = _self_attention(settings, decoder.attention, turns, layer, x, keys[layer], values[layer], slots, seen)
             x = _cross_attention(settings, cross, layer, x, memory_keys[layer], memory_values[layer], memory_seen)
             x = _feed_forward(settings, decoder.feed_forward, layer, x)
         x = _pre_norm(settings, decoder.final_norm, 0, x)

@@ -1,15 +1,16 @@
 """Loops of a decoding step that are slow in torch with few queries for each sentence, compiled by numba.
 
-Each has its equation in torch (`attention/inner_attention.py`, `attention/kv_cache.py`, `layers/log_probs.py`,
-`layers/normalization.py`, `transformer/decoder_state.py`, `pipeline/decoding/search/top_k.py`), which is used if numba
-is not installed; a test checks that the two are equal. The result of a row depends on that row only, and is computed in
-the same order in any batch. This file collects the loops.
+Each has its equation in torch (`attention/inner_attention.py`, `attention/kv_cache.py`,
+`attention/relative_positions.py`, `layers/log_probs.py`, `layers/normalization.py`, `transformer/decoder_state.py`,
+`pipeline/decoding/search/top_k.py`), which is used if numba is not installed; a test checks that the two are equal. The
+result of a row depends on that row only, and is computed in the same order in any batch. This file collects the loops.
 """
 
 from tfm.model.cpu_kernels.decode_attention import attend, list_allowed, take_slots, write
 from tfm.model.cpu_kernels.jit import AT_ONCE
 from tfm.model.cpu_kernels.layer_norm import add_and_norm, layer_norm
 from tfm.model.cpu_kernels.log_softmax_topk import best_of_logits, log_softmax
+from tfm.model.cpu_kernels.rotary import turn
 
 __all__ = [
     "AT_ONCE",
@@ -20,5 +21,6 @@ __all__ = [
     "list_allowed",
     "log_softmax",
     "take_slots",
+    "turn",
     "write",
 ]

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from tfm.model.attention.kv_cache import KeysValues, Slots
 from tfm.model.attention.multi_head import Heads
+from tfm.model.attention.relative_positions import Rotary
 from tfm.model.cpu_kernels import dispatch
 from tfm.model.fused.eligibility import is_plain_stack, is_ready
 from tfm.model.layers.linear import EVEN
@@ -95,6 +96,7 @@ class FusedDecoderStep:
             norms = [*norms[1:], _Norm.of(model.decoder_norm)]
         self._layers = [_Layer.of(layer, norms[3 * i : 3 * i + 3]) for i, layer in enumerate(layers)]
         self._model, self._heads, self._loops = model, layers[0].attention.heads, loops
+        self._positions = layers[0].attention.positions
         self.max_length, self.start, self.source_layout = model.max_length, model.start, model.source_layout
 
     def step(self, tokens: Tensor, state: TransformerState) -> tuple[Predict, TransformerState]:
@@ -105,7 +107,7 @@ class FusedDecoderStep:
         embedded = model.target_embedding(tokens, state.row_positions)
         rows = F.pad(embedded, (0, 0, 0, -len(tokens) % EVEN))  # a new tensor also where nothing is added
         state, slots = state.grown()
-        attention = _Attention(self._loops, self._heads, state, slots, rows)
+        attention = _Attention(self._loops, self._heads, state, slots, rows, self._turns(rows, slots))
         normed = self._first_input(rows)
         for layer, cache, keys_values in zip(self._layers, state.caches, state.memory.keys_values, strict=True):
             mixed = attention.self_attention(layer.query_key_value(normed), cache)
@@ -115,6 +117,13 @@ class FusedDecoderStep:
             rows, normed = self._add_and_norm(rows, layer.outer(layer.inner(normed)), layer.norms[2])
         hidden: Tensor = model.narrow(normed)[: len(tokens)]
         return LogProbsOfLogits(lambda some: model.output(hidden[some])), state
+
+    def _turns(self, rows: Tensor, slots: Slots) -> Array | None:
+        """Cosines and sines (R, K / 2, 2) by which queries and keys are turned; None where they are not."""
+        if not isinstance(self._positions, Rotary):
+            return None
+        like = rows.new_empty(self._heads.key_dim)
+        return torch.view_as_real(self._positions.turns(like, slots.own_positions.flatten())).numpy()
 
     def _first_input(self, rows: Tensor) -> Tensor:
         """What enters the first sublayer (N, D)."""
@@ -134,7 +143,10 @@ class FusedDecoderStep:
 class _Attention:
     """What the hypotheses of one step attend to, in all layers. All results are written to the same memory (N, H V)."""
 
-    def __init__(self, loops: Any, heads: Heads, state: TransformerState, slots: Slots, rows: Tensor) -> None:
+    def __init__(
+        self, loops: Any, heads: Heads, state: TransformerState, slots: Slots, rows: Tensor, turns: Array | None
+    ) -> None:
+        self._turns = turns
         self._loops, self._heads, self._slots, self._own_slots = loops, heads, slots, slots.own.contiguous().numpy()
         batch, width = slots.own.shape
         self._no_slots = np.empty((batch, 0), np.int64)
@@ -146,6 +158,8 @@ class _Attention:
     def self_attention(self, projected: Tensor, cache: KeysValues) -> Tensor:
         """Of queries, keys and values (N, H K + G K + G V), the latter two written into the cache."""
         heads = self._heads
+        if self._turns is not None:
+            self._loops.turn(projected.numpy(), self._turns, heads.number + heads.groups)
         keys, values = cache.room(self._slots, heads.groups, (heads.key_dim, heads.value_dim), projected)
         return self._attend(projected, keys, values, self._own_slots, self._of_target)
 

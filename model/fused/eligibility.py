@@ -9,8 +9,9 @@ from torch import nn
 
 from tfm.model.attention.inner_attention import ExplicitAttention, FusedAttention, VarlenAttention
 from tfm.model.attention.multi_head import CrossAttention, SelfAttention
-from tfm.model.attention.relative_positions import AttentionPositions
+from tfm.model.attention.relative_positions import AttentionPositions, Rotary
 from tfm.model.attention.scores import ScaledDot
+from tfm.model.config_tables import RotaryConfig
 from tfm.model.layers.dropout import Dropout
 from tfm.model.layers.feed_forward import FeedForward
 from tfm.model.layers.linear import Linear
@@ -19,6 +20,8 @@ from tfm.model.layers.residual import PostNorm, PreNorm
 from tfm.model.transformer.layers import DecoderLayer, EncoderLayer
 
 Layer = EncoderLayer | DecoderLayer
+POSITIONS = (AttentionPositions, Rotary)
+"""What positions may do in attention: nothing, or turn queries and keys."""
 
 
 def is_ready(module: nn.Module) -> bool:
@@ -50,7 +53,14 @@ def is_plain_stack(layers: nn.ModuleList, final_norm: nn.Module, kind: type[Laye
         and len({norm.eps for norm in norms}) == 1
         and (is_pre_norm or type(final_norm) is nn.Identity)
         and len({layer.attention.heads for layer in each}) == 1
+        and len({turning_of(layer) for layer in each}) == 1
     )
+
+
+def turning_of(layer: Any) -> RotaryConfig | None:
+    """How queries and keys of a layer's self-attention are turned; None where they are not."""
+    positions = layer.attention.positions
+    return positions.rotary if isinstance(positions, Rotary) else None
 
 
 def _is_plain_layer(layer: Any) -> bool:
@@ -58,7 +68,7 @@ def _is_plain_layer(layer: Any) -> bool:
     return (
         type(attention) is SelfAttention
         and attention.window is None
-        and type(attention.positions) is AttentionPositions
+        and type(attention.positions) in POSITIONS
         and _is_plain_softmax(attention)
         and (
             cross is None
@@ -78,7 +88,7 @@ def _is_plain_softmax(attention: Any) -> bool:
     return (
         type(equation) is ExplicitAttention
         and type(equation.score) is ScaledDot
-        and type(equation.positions) is AttentionPositions
+        and type(equation.positions) in POSITIONS
         and type(equation.dropout) is Dropout
         and type(attention.query_norm) is type(attention.key_norm) is nn.Identity
     )

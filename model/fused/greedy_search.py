@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from tfm.model.attention.positions import Learned, NoInput, Sinusoidal
+from tfm.model.attention.relative_positions import Rotary
 from tfm.model.cpu_kernels import dispatch
 from tfm.model.fused.eligibility import is_plain_stack, is_ready
 from tfm.model.layers.derived_weights import DerivedWeights
@@ -135,6 +136,7 @@ def _stack(embedding: Any, layers: Any, last: nn.Module, max_length: int) -> Any
     return kernel.Stack(
         table,
         _table_of(embedding.positions, max_length, table.shape[1]),
+        _turns_of(first.attention.positions, max_length, heads.key_dim),
         kernel.Attention(
             _linears(layer.attention.query_key_value for layer in layers),
             _linears(layer.attention.output for layer in layers),
@@ -190,6 +192,13 @@ def _table_of(positions: nn.Module, max_length: int, dim: int) -> Any:
         return np.zeros((max_length, dim), np.float32)
     table: Any = positions.table
     return _array(table if isinstance(positions, Sinusoidal) else table.weight)
+
+
+def _turns_of(positions: Any, max_length: int, key_dim: int) -> Any:
+    """How queries and keys are turned (M, K / 2, 2); (M, 0, 2) where they are not."""
+    if not isinstance(positions, Rotary):
+        return np.empty((max_length, 0, 2), np.float32)
+    return torch.view_as_real(positions.turns(torch.empty(key_dim), torch.arange(max_length))).numpy()
 
 
 def _fits(model: EncoderDecoder) -> bool:

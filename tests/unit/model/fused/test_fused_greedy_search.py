@@ -94,10 +94,16 @@ def check(model: EncoderDecoder, shortest: int = 0, longest: int = 20) -> None:
     assert_rounds_like(*tensors, magnitude=magnitude)
 
 
+ABSOLUTE_OR_ROTARY = ("none", "sinusoidal", "learned", "rotary")
+SHARED_KEYS = StackConfig(layers=2, dim=24, heads=4, key_value_heads=2, value_dim=5, feed_forward_dim=36)
+
+
 @pytest.mark.parametrize(
     "changes",
     [
-        *({"norm": norm, "positions": each} for norm in ("pre", "post") for each in ("none", "sinusoidal", "learned")),
+        *({"norm": norm, "positions": each} for norm in ("pre", "post") for each in ABSOLUTE_OR_ROTARY),
+        {"positions": "rotary", "rotary": {"base": 50.0, "factor": 2.0}},
+        {"positions": "rotary", "decoder": SHARED_KEYS, "encoder": SHARED_KEYS},
         {"tie": "none"},
         {"positions": "fairseq"},
         {"tie": "output", "scale_embedding": False},
@@ -249,7 +255,7 @@ def test_a_copy_has_weights_of_its_own() -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        *({"positions": each} for each in ("rotary", "alibi", "shaw", "transformer_xl")),
+        *({"positions": each} for each in ("alibi", "shaw", "transformer_xl")),
         {"positions": "sinusoidal", "positions_join": "concatenate"},
         *({"score": each} for each in ("dot", "general", "additive", "linear_additive")),
         *({"activation": each} for each in ("gelu", "swiglu")),
