@@ -123,11 +123,19 @@ def best_of_logits(logits: Tensor, rows: Tensor, sums: Tensor, found: Candidates
     rows (N,): which of the B W hypotheses the logits are of. The order is that of `pipeline/decoding/search/top_k.py`.
     What is `never` to come counts in the softmax, and is left out. The logits are used up.
     """
-    if not _applies(logits):
-        return False
     given = rows, _as_tensor(never), sums.contiguous()
-    _loops.best_of_logits(logits.contiguous().numpy(), *map(Tensor.numpy, (*given, *found)))
-    return True
+    if _applies(logits):
+        _loops.best_of_logits(logits.contiguous().numpy(), *map(Tensor.numpy, (*given, *found)))
+        return True
+    if in_use() and logits.dtype is torch.bfloat16 and logits.device.type == "cpu":
+        _loops.best_of_low_logits(bits(logits.contiguous()), *map(Tensor.numpy, (*given, *found)))
+        return True
+    return False
+
+
+def bits(low: Tensor) -> Any:
+    """Numbers of bf16 as the 16 bits that they are, as an array on the same memory."""
+    return low.view(torch.uint16).numpy()
 
 
 @cache

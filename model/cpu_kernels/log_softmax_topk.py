@@ -5,6 +5,7 @@ Legend: N rows · B sentences · W hypotheses of each · V vocabulary.
 
 import numpy as np
 
+from tfm.model.cpu_kernels.bf16 import widened
 from tfm.model.cpu_kernels.jit import compiled, helper, inlined
 from tfm.model.cpu_kernels.softmax import LANES, largest_of, log_sum_exp
 
@@ -48,6 +49,35 @@ def _insert(values, beams, tokens, value, beam, token):  # type: ignore[no-untyp
     values[place], beams[place], tokens[place] = value, beam, token
 
 
+@helper
+def _best_of_row(row, never, total, w, values, beams, tokens, largest, lanes):  # type: ignore[no-untyped-def]
+    """Put the largest of total + log-softmax(row (V,)), of hypothesis w, into values, beams, tokens (k,).
+
+    The row is looked at by the largest of CHUNKS pieces, each so far from the next that all such sets lie side by side;
+    largest (V // CHUNKS,) and lanes (LANES,) are room.
+    """
+    vocab, k, num_sets = len(row), len(values), len(largest)
+    whole, step = CHUNKS * num_sets, max(1, num_sets)
+    largest[:] = row[:num_sets]
+    for first in range(num_sets, whole, step):
+        chunk = row[first : first + num_sets]
+        for j in range(num_sets):
+            largest[j] = chunk[j] if chunk[j] > largest[j] else largest[j]
+    normalizer = _normalizer(row, max(largest_of(largest, lanes), largest_of(row[whole:], lanes)))
+    for token in never:
+        row[token] = -np.inf
+    for j in range(num_sets):
+        if total + (largest[j] - normalizer) >= values[k - 1]:
+            for token in range(j, whole, step):
+                value = total + (row[token] - normalizer)
+                if value >= values[k - 1]:
+                    _insert(values, beams, tokens, value, w, token)
+    for token in range(whole, vocab):
+        value = total + (row[token] - normalizer)
+        if value >= values[k - 1]:
+            _insert(values, beams, tokens, value, w, token)
+
+
 @compiled("void(f4[:,::1], i8[::1], i8[::1], f8[:,::1], f8[:,::1], i8[:,::1], i8[:,::1])")
 def best_of_logits(logits, rows, never, sums, values, beams, tokens):  # type: ignore[no-untyped-def]
     """Put the largest of sums (B, W) + log-softmax(logits (N, V)) of each sentence into values, beams, tokens (B, k).
@@ -55,32 +85,22 @@ def best_of_logits(logits, rows, never, sums, values, beams, tokens):  # type: i
     rows (N,): which hypothesis of the B W each row of logits is of. What values, beams, tokens hold already stays where
     it is larger. Best first; among equals lowest beam, then lowest token. Value -inf where there are fewer. What is
     `never` to come counts in the softmax, and becomes -inf.
-    A row is looked at by the largest of CHUNKS pieces, each so far from the next that all such sets lie side by side.
     """
-    vocab, width, k = logits.shape[1], sums.shape[1], values.shape[1]
-    num_sets = vocab // CHUNKS
-    whole, step = CHUNKS * num_sets, max(1, num_sets)
-    largest, lanes = np.empty(num_sets, np.float32), np.empty(LANES, np.float32)
+    width, largest, lanes = sums.shape[1], np.empty(logits.shape[1] // CHUNKS, np.float32), np.empty(LANES, np.float32)
     for n in range(len(rows)):
-        b, w, row = rows[n] // width, rows[n] % width, logits[n]
-        total = sums[b, w]
-        if not total > -np.inf:
-            continue
-        largest[:] = row[:num_sets]
-        for first in range(num_sets, whole, step):
-            chunk = row[first : first + num_sets]
-            for j in range(num_sets):
-                largest[j] = chunk[j] if chunk[j] > largest[j] else largest[j]
-        normalizer = _normalizer(row, max(largest_of(largest, lanes), largest_of(row[whole:], lanes)))
-        for token in never:
-            row[token] = -np.inf
-        for j in range(num_sets):
-            if total + (largest[j] - normalizer) >= values[b, k - 1]:
-                for token in range(j, whole, step):
-                    value = total + (row[token] - normalizer)
-                    if value >= values[b, k - 1]:
-                        _insert(values[b], beams[b], tokens[b], value, w, token)
-        for token in range(whole, vocab):
-            value = total + (row[token] - normalizer)
-            if value >= values[b, k - 1]:
-                _insert(values[b], beams[b], tokens[b], value, w, token)
+        b, w = rows[n] // width, rows[n] % width
+        if sums[b, w] > -np.inf:
+            _best_of_row(logits[n], never, sums[b, w], w, values[b], beams[b], tokens[b], largest, lanes)
+
+
+@compiled("void(u2[:,::1], i8[::1], i8[::1], f8[:,::1], f8[:,::1], i8[:,::1], i8[:,::1])")
+def best_of_low_logits(logits, rows, never, sums, values, beams, tokens):  # type: ignore[no-untyped-def]
+    """`best_of_logits` of bf16."""
+    width, largest, lanes = sums.shape[1], np.empty(logits.shape[1] // CHUNKS, np.float32), np.empty(LANES, np.float32)
+    row = np.empty(logits.shape[1], np.float32)
+    for n in range(len(rows)):
+        b, w = rows[n] // width, rows[n] % width
+        if sums[b, w] > -np.inf:
+            for v in range(len(row)):
+                row[v] = widened(logits[n, v])
+            _best_of_row(row, never, sums[b, w], w, values[b], beams[b], tokens[b], largest, lanes)

@@ -15,14 +15,14 @@ from typing import Any, Self
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from tfm.model.attention.kv_cache import KeysValues, Slots
 from tfm.model.attention.multi_head import Heads
 from tfm.model.attention.relative_positions import Rotary
 from tfm.model.cpu_kernels import dispatch
 from tfm.model.fused.eligibility import is_plain_stack, is_ready
-from tfm.model.layers.linear import EVEN
+from tfm.model.layers.linear import EVEN, Linear, linear_layers
 from tfm.model.layers.log_probs import LogProbsOfLogits, Predict
 from tfm.model.layers.residual import PreNorm
 from tfm.model.masks import Mask
@@ -97,6 +97,7 @@ class FusedDecoderStep:
         self._layers = [_Layer.of(layer, norms[3 * i : 3 * i + 3]) for i, layer in enumerate(layers)]
         self._model, self._heads, self._loops = model, layers[0].attention.heads, loops
         self._positions = layers[0].attention.positions
+        self._in_bf16 = all(each.in_bf16 for layer in layers for each in linear_layers(layer))
         self.max_length, self.start, self.source_layout = model.max_length, model.start, model.source_layout
 
     def step(self, tokens: Tensor, state: TransformerState) -> tuple[Predict, TransformerState]:
@@ -110,12 +111,15 @@ class FusedDecoderStep:
         attention = _Attention(self._loops, self._heads, state, slots, rows, self._turns(rows, slots))
         normed = self._first_input(rows)
         for layer, cache, keys_values in zip(self._layers, state.caches, state.memory.keys_values, strict=True):
-            mixed = attention.self_attention(layer.query_key_value(normed), cache)
+            mixed = attention.self_attention(layer.query_key_value(normed).float(), cache).to(normed.dtype)
             rows, normed = self._add_and_norm(rows, layer.attention_output(mixed), layer.norms[0])
-            mixed = attention.cross_attention(layer.cross_query(normed), keys_values)
+            mixed = attention.cross_attention(layer.cross_query(normed).float(), keys_values).to(normed.dtype)
             rows, normed = self._add_and_norm(rows, layer.cross_output(mixed), layer.norms[1])
             rows, normed = self._add_and_norm(rows, layer.outer(layer.inner(normed)), layer.norms[2])
-        hidden: Tensor = model.narrow(normed)[: len(tokens)]
+        normed = normed[: len(tokens)]
+        if self._in_bf16 and type(model.narrow) is nn.Identity and type(output := model.output) is Linear:
+            return LogProbsOfLogits(lambda some: output.multiply(normed[some])), state
+        hidden: Tensor = model.narrow(normed.float())
         return LogProbsOfLogits(lambda some: model.output(hidden[some])), state
 
     def _turns(self, rows: Tensor, slots: Slots) -> Array | None:
@@ -127,14 +131,18 @@ class FusedDecoderStep:
 
     def _first_input(self, rows: Tensor) -> Tensor:
         """What enters the first sublayer (N, D)."""
-        if not self._is_pre_norm:
-            return rows
-        normed, norm = torch.empty_like(rows), self._first_norm
-        self._loops.layer_norm(rows.numpy(), norm.gain, norm.bias, norm.eps, normed.numpy())
-        return normed
+        normed, norm = rows, self._first_norm
+        if self._is_pre_norm:
+            normed = torch.empty_like(rows)
+            self._loops.layer_norm(rows.numpy(), norm.gain, norm.bias, norm.eps, normed.numpy())
+        return normed.bfloat16() if self._in_bf16 else normed
 
     def _add_and_norm(self, rows: Tensor, added: Tensor, norm: _Norm) -> tuple[Tensor, Tensor]:
         """rows + added, or where norms stand after that normed; and what enters the next sublayer (N, D)."""
+        if self._in_bf16:
+            normed, about = torch.empty_like(added), (norm.gain, norm.bias, norm.eps, self._is_pre_norm)
+            self._loops.add_and_norm_low(rows.numpy(), dispatch.bits(added), *about, dispatch.bits(normed))
+            return rows, normed
         normed = torch.empty_like(rows)
         self._loops.add_and_norm(rows.numpy(), added.numpy(), norm.gain, norm.bias, norm.eps, normed.numpy())
         return rows if self._is_pre_norm else normed, normed

@@ -118,11 +118,11 @@ class Linear(nn.Module):
             product = int8_product(x.float(), in_8_bits).to(x.dtype)
             return product if self.bias is None else product.add_(self.bias)
         if self.inference_dtype in LOW_PRECISION:
-            return self._infer(x.to(self.inference_dtype)).to(x.dtype)
-        return self._infer(x)
+            return self.multiply(x.to(self.inference_dtype)).to(x.dtype)
+        return self.multiply(x)
 
-    def _infer(self, x: Tensor) -> Tensor:
-        """(N, in) -> (N, out), multiplied in the type of x."""
+    def multiply(self, x: Tensor) -> Tensor:
+        """(N, in) -> (N, out), multiplied in the type of x, which the result has; without gradients."""
         weight, dtype, num_rows = self.weight, x.dtype, x.shape[0]
         bias = None if self.bias is None else self.bias.to(dtype)
         packs = num_rows * weight.numel() >= MANY_PRODUCTS or dtype in LOW_PRECISION
@@ -139,13 +139,20 @@ class Linear(nn.Module):
     def product(self, then: str = "none") -> Callable[[Tensor], Tensor]:
         """(N, in) -> (N, out) with the weight as it is now: what a module call does, with fewer questions asked.
 
-        then: "relu", or nothing. For many rows, on a CPU, without gradients.
+        then: "relu", or nothing. For many rows, on a CPU, without gradients. Of products `in_bf16` operands and result
+        are in bf16.
         """
-        bias, dtype = self.bias, self.inference_dtype or self.weight.dtype
-        if dtype is torch.float32 and can_pack():
+        dtype = self.inference_dtype or self.weight.dtype
+        if dtype in PACKED and can_pack(dtype):
             packed = self._packed(self.weight, dtype)
+            bias = None if self.bias is None else self.bias.detach().to(dtype)
             return lambda x: _packed_product(x, packed, bias, then)
         return (lambda x: self(x).relu_()) if then == "relu" else self.__call__
+
+    @property
+    def in_bf16(self) -> bool:
+        """Whether the operands and the result of `product` are in bf16."""
+        return self.inference_dtype is torch.bfloat16 and can_pack(torch.bfloat16)
 
     def prepare(self) -> None:
         """Lay the weight out now, before processes are forked that would each do so."""

@@ -18,13 +18,14 @@ What is given is the caller's to overwrite.
 
 @dataclass(frozen=True)
 class LogProbsOfLogits:
-    """A `Predict` of the logits (r, V) that a model computes when asked for some rows (r,)."""
+    """A `Predict` of the logits (r, V) that a model computes when asked for some rows (r,), in fp32 or bf16."""
 
     logits: Callable[[Rows], Tensor]
 
     def __call__(self, some: Rows) -> Tensor:
         """Their log-softmax."""
-        return log_softmax(self.logits(some))
+        logits = self.logits(some)
+        return log_softmax(logits.float() if logits.dtype is torch.bfloat16 else logits)
 
 
 def log_softmax(logits: Tensor) -> Tensor:

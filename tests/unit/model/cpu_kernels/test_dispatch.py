@@ -134,9 +134,10 @@ def test_the_exponential_is_exact_to_two_units_in_the_last_place() -> None:
     vocab=st.integers(3, 200),
     k=st.integers(1, 12),
     levels=st.sampled_from([2, 5, 10**6]),
+    dtype=st.sampled_from([torch.float32, torch.bfloat16]),
     seed=st.integers(0, 2**31),
 )
-def test_the_best_of_logits_are_the_best_of_their_log_probabilities(batch, beam, vocab, k, levels, seed) -> None:
+def test_the_best_of_logits_are_the_best_of_their_log_probabilities(batch, beam, vocab, k, levels, dtype, seed) -> None:
     """Also where many are equal, where hypotheses are none, and where some never come."""
     draw = torch.Generator().manual_seed(seed)
     logits = -torch.randint(0, levels, (batch, beam, vocab), generator=draw).float() / 8
@@ -144,7 +145,8 @@ def test_the_best_of_logits_are_the_best_of_their_log_probabilities(batch, beam,
     logits[..., 1] = 0.5
     sums = -torch.randint(0, levels, (batch, beam), generator=draw).double() / 8
     sums[torch.rand(batch, beam, generator=draw) < 0.3] = -math.inf
-    log_probs = logits.clone()
+    logits = logits.to(dtype)
+    log_probs = logits.float().clone()
     assert dispatch.log_softmax(log_probs.view(-1, vocab))
     log_probs[..., [0, 2]] = -math.inf
 
@@ -158,6 +160,41 @@ def test_the_best_of_logits_are_the_best_of_their_log_probabilities(batch, beam,
     assert torch.equal(values, expected)
     for one, other in zip(places, in_places, strict=True):
         assert torch.equal(one[values > -math.inf], other[values > -math.inf])
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows=sizes, dim=st.integers(1, 70), is_pre_norm=st.booleans(), seed=st.integers(0, 2**31))
+def test_sums_are_normed_for_products_in_bf16_as_in_fp32(rows: int, dim: int, is_pre_norm: bool, seed: int) -> None:
+    from tfm.model.cpu_kernels import library
+
+    draw = torch.Generator().manual_seed(seed)
+    before, added = torch.randn(rows, dim, generator=draw), torch.randn(rows, dim, generator=draw).bfloat16()
+    norm = [torch.randn(dim, generator=draw).numpy() for _ in range(2)]
+    summed, normed = before.clone(), torch.empty(rows, dim)
+    library.add_and_norm(summed.numpy(), added.float().numpy(), *norm, 1e-5, normed.numpy())
+    low_summed, low_normed = before.clone(), torch.empty(rows, dim, dtype=torch.bfloat16)
+    about = (*norm, 1e-5, is_pre_norm, dispatch.bits(low_normed))
+    library.add_and_norm_low(low_summed.numpy(), dispatch.bits(added), *about)
+    magnitude = float(normed.abs().max())  # the loops may be vectorised in different ways
+    torch.testing.assert_close(low_normed.float(), normed.bfloat16().float(), rtol=2**-7, atol=1e-6 * magnitude)
+    torch.testing.assert_close(low_summed, summed if is_pre_norm else normed, rtol=1e-4, atol=1e-5 * magnitude)
+    if is_pre_norm:
+        assert torch.equal(low_summed, summed)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_numbers_are_rounded_to_bf16_and_back_as_torch_does(bits: int) -> None:
+    from tfm.model.cpu_kernels.bf16 import rounded, widened
+
+    x = np.array([bits], np.uint32).view(np.float32)
+    wanted = torch.from_numpy(x).bfloat16()
+    found = np.array([rounded(x[0])], np.uint16)
+    if np.isnan(x[0]):
+        assert torch.from_numpy(found).view(torch.bfloat16).isnan().all()
+    else:
+        assert found[0] == dispatch.bits(wanted)[0]
+        assert widened(found[0]) == wanted.float().item()
 
 
 def test_new_keys_and_values_go_where_they_would_without_kernels() -> None:
