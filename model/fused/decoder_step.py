@@ -1,8 +1,9 @@
-"""A decoding step of many hypotheses in parallel, with fewer calls, for decoders of common parts (`eligibility.py`).
+"""A decoding step with fewer calls, for decoders of common parts (`eligibility.py`).
 
 torch computes the products with weights, the loops of `cpu_kernels/library.py` everything between them. It equals the
 step of `transformer/encoder_decoder.py`, `transformer/layers.py` and `attention/multi_head.py`, which a test checks:
-there each part is called separately, and the calls take a twentieth of a small model's step.
+there each part is called separately, and the calls take a twentieth of a small model's step of many hypotheses, and
+most of one of few, as at the end of a search, when few sentences go on.
 
 Legend: R hypotheses · N rows, R and some more · B sentences · W hypotheses of each · D width · H heads · G heads of
 keys and values · K width of a head's queries and keys · V width of its values.
@@ -29,9 +30,6 @@ from tfm.model.masks import Mask
 from tfm.model.transformer.decoder_state import TransformerState
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
 from tfm.model.transformer.layers import DecoderLayer
-
-FEW_ROWS = 4 * EVEN
-"""So few are left to the model: its products choose other kernels for them."""
 
 Array = Any
 Product = Callable[[Tensor], Tensor]
@@ -77,7 +75,7 @@ class _Layer:
 
 
 class FusedDecoderStep:
-    """A `Stepper`: the model itself, but for a step of many rows."""
+    """A `Stepper`: the model itself, but for its step."""
 
     def __init__(self, model: EncoderDecoder) -> None:
         from tfm.model.cpu_kernels import library
@@ -102,8 +100,6 @@ class FusedDecoderStep:
 
     def step(self, tokens: Tensor, state: TransformerState) -> tuple[Predict, TransformerState]:
         """The next token of every row (R,), as `EncoderDecoder.step`."""
-        if len(tokens) <= FEW_ROWS:
-            return self._model.step(tokens, state)
         model = self._model
         embedded = model.target_embedding(tokens, state.row_positions)
         rows = F.pad(embedded, (0, 0, 0, -len(tokens) % EVEN))  # a new tensor also where nothing is added

@@ -84,7 +84,8 @@ def decode(
             forced=None if phrases.forced is None else [phrases.forced[row] for row in rows],
             continuing=phrases.continuing,
         )
-        steps = fused_or_plain(stepper) if config.batch_sentences > 1 else stepper
+        alone = config.batch_sentences == 1 and config.beam == 1  # for which there is a loop of its own
+        steps = stepper if alone else fused_or_plain(stepper)
         return STRATEGIES[config.strategy](_Share(steps, reads, rows, rules, config, torch.device(device), on_done))
 
     pays = len(order) >= MANY_SENTENCES or config.batch_sentences == 1

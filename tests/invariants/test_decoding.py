@@ -19,7 +19,6 @@ from torch import Tensor
 from tests.rounding import assert_rounds_like
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
-from tfm.model.fused import decoder_step
 from tfm.model.layout import Layout
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
 from tfm.pipeline.config import DecodingConfig
@@ -373,7 +372,6 @@ def test_the_search_is_beam_search_as_written_on_paper(data):
 )
 def test_compiled_loops_find_the_same(make, how, monkeypatch):
     pytest.importorskip("numba", reason="numba is not installed (extra: fast)")
-    monkeypatch.setattr(decoder_step, "FEW_ROWS", 0)
     model, sources, config = make(2).float(), draw_sources(36), DecodingConfig(batch_sentences=16, **how)
     found = []
     for many in (1, 1 << 60):

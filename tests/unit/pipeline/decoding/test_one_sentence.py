@@ -11,6 +11,7 @@ from tests.rounding import assert_rounds_like
 from tests.tiny_model import tiny_model
 from tfm.data.errors import DataError
 from tfm.model.cpu_kernels import dispatch
+from tfm.model.fused.decoder_step import FusedDecoderStep
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding import decode as decoding
@@ -37,10 +38,10 @@ def model() -> Any:
 
 @pytest.fixture
 def steps(model: Any, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """As long as the number of steps that the model has been asked for."""
+    """As long as the number of steps that the model, or what does the same sooner, has been asked for."""
     asked: list[int] = []
-    step = EncoderDecoder.step
-    monkeypatch.setattr(EncoderDecoder, "step", lambda *given: (asked.append(1), step(*given))[1])
+    for each in (EncoderDecoder, FusedDecoderStep):
+        monkeypatch.setattr(each, "step", lambda *given, step=each.step: (asked.append(1), step(*given))[1])
     return asked
 
 
