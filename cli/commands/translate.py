@@ -281,7 +281,7 @@ def _to_stdout(
         translations = translate_lines(
             loaded, asked, config, reporter=talk, prefixes=starts, forced=forced, ready=ready
         )
-    for number, (source, found) in enumerate(zip(sources, translations, strict=True), 1):
+    for number, (found, source) in enumerate(zip(translations, sources, strict=True), 1):
         print_hypotheses(number, source, found, config, jsonl)
 
 

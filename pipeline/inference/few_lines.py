@@ -99,14 +99,14 @@ def translate_as_they_come(
 ) -> Iterator[list[Translation]]:
     """What `translate_lines` gives; as long as few lines are waiting, by the small model, where there is one.
 
-    `ready` says whether the next line can be read without waiting for it. A model that is wrong is told before anybody
-    is waited for.
+    `ready` says whether the next line can be read without waiting for it. What is wrong with a model is said before a
+    line is waited for.
     """
     lines, cuts = iter(lines), Truncated()
-    model = small() if ready is not None else None
-    rows = _waiting(lines, ready)
-    if ready is None and 0 < len(rows) <= FEW:
-        model = small()
+    rows = _waiting(lines, None) if ready is None else []
+    model = small() if len(rows) <= FEW else None
+    if model is not None and ready is not None:
+        rows = _waiting(lines, ready)
     while model is not None and 0 < len(rows) <= FEW:
         yield from model.translate(rows, config, cuts)
         rows = _waiting(lines, ready)

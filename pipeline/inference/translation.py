@@ -124,12 +124,16 @@ def translate_images(
 def _check_asked_of_labels(
     loaded: "LoadedModel", config: DecodingConfig, prefixes: Iterable[str] | None, forced: Iterable[str] | None
 ) -> None:
-    """Raise RecipeError for what a model that labels cannot do."""
+    """Raise RecipeError for what a model that labels cannot do, and for what is said of a search that there is not."""
     if (reason := ABILITIES[loaded.config.task].no_n_best(config)) is not None:
         raise RecipeError(reason)
     if prefixes is not None or forced is not None:
         what = "prefixes" if prefixes is not None else "forced words"
         raise RecipeError(f"{loaded.folder}: the model gives labels, which take no {what}")
+    for name, field in DecodingConfig.model_fields.items():
+        if name != "n_best" and getattr(config, name) != field.default:
+            problem = f"decoding.{name} changes nothing: the model gives labels, which no search finds: omit it"
+            raise RecipeError(f"{loaded.folder}: {problem}")
 
 
 def _as_labels(best: Sequence[tuple[str, float, int]]) -> list[Translation]:

@@ -125,3 +125,20 @@ def test_more_hypotheses_than_the_beam_has_are_refused_as_ever(stages: Stages) -
     assert done.code == 2
     assert "cannot exceed beam" in done.err
     assert done.out == ""
+
+
+def test_what_is_wrong_with_a_model_is_said_before_a_line_comes(tmp_path: Path) -> None:
+    process = start("translate", "missing", folder=tmp_path, stdin=subprocess.PIPE)
+    try:
+        assert process.wait(60) == 65
+    finally:
+        process.kill()
+    assert process.stderr is not None
+    assert "missing: there is nothing here" in process.stderr.read()
+    process.communicate()
+
+
+def test_an_empty_text_is_translated_by_an_empty_one(stages: Stages, tmp_path: Path) -> None:
+    for given, stdin in ((write_lines(tmp_path / "empty", []), ""), ("-", "")):
+        done = tfm("translate", stages.folder, given, stdin=stdin)
+        assert (done.code, done.out) == (0, "")

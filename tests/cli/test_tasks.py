@@ -110,6 +110,14 @@ def test_labels_are_learned_given_and_scored(settings: tuple[str, ...], target: 
         refused = tfm("translate", "runs/labels", "--device", "cpu", *flags, stdin="the drill is old\n")
         assert (refused.code, refused.out) == (2, "")
         assert f"the model gives labels, which take no {what}" in " ".join(refused.err.split())
+    for flags, key in (
+        (("--beam", "8"), "beam"),
+        (("--strategy", "sample"), "strategy"),
+        (("--max-length", "3"), "max_length"),
+    ):
+        refused = tfm("translate", "runs/labels", "--device", "cpu", *flags, stdin="the drill is old\n")
+        assert (refused.code, refused.out) == (2, "")
+        assert f"decoding.{key} changes nothing: the model gives labels" in " ".join(refused.err.split())
 
 
 def labels_of_files(target: str) -> None:
