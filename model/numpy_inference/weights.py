@@ -1,31 +1,26 @@
 """From a model's configuration and weights to its network in numpy, if `transformer.py` has all its parts."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import partial
 
 import numpy as np
 
 from tfm.model.config import ModelConfig, RotaryConfig, StackConfig
-from tfm.model.numpy_inference.transformer import (
+from tfm.model.numpy_inference.attention import CrossAttention, Heads, Rotary, SelfAttention, as_they_are
+from tfm.model.numpy_inference.layers import (
     Array,
-    CrossAttention,
-    DecoderLayer,
     Embedding,
-    EncoderLayer,
     FeedForward,
-    Heads,
     LayerNorm,
     Linear,
     PostNorm,
     PreNorm,
     Residual,
-    Rotary,
-    SelfAttention,
     Sublayer,
-    Transformer,
-    as_they_are,
+    nothing,
     sinusoids,
 )
+from tfm.model.numpy_inference.transformer import DecoderLayer, EncoderLayer, Transformer
 
 KNOWN = (
     *("encoder", "decoder", "norm", "norm_eps", "positions", "rotary", "tie", "scale_embedding", "output_bias"),
@@ -105,9 +100,9 @@ class _Parts:
 
     def _embedding(self, name: str, table: Array) -> Embedding:
         config, dim = self._config, table.shape[1]
-        added: Callable[[Array], Any] = lambda positions: 0.0  # noqa: E731
+        added: Callable[[Array], Array] = nothing
         if config.positions == "sinusoidal":
-            added = lambda positions: sinusoids(dim, positions)  # noqa: E731
+            added = partial(sinusoids, dim)
         elif config.positions == "learned":
             added = self._take(f"{name}.positions.table.weight", config.max_length, dim).__getitem__
         return Embedding(table, dim**0.5 if config.scale_embedding else 1.0, added)

@@ -1,0 +1,111 @@
+"""Parts of a layer in numpy: products, norms, residual connections, feed-forward; embeddings with their positions.
+
+Legend: T rows · D width · F feed-forward width · V vocabulary.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Array = Any
+Sublayer = Callable[[Array], Array]
+
+
+@dataclass(frozen=True)
+class Linear:
+    """y = W x + b: weight (out, in), bias (out,) or 0."""
+
+    weight: Array
+    bias: Array
+
+    def __call__(self, x: Array) -> Array:
+        return x @ self.weight.T + self.bias
+
+
+@dataclass(frozen=True)
+class LayerNorm:
+    """(x - mean) / sqrt(var + eps) * g + b of each row   (Ba et al. 2016, eq. 3)."""
+
+    gain: Array
+    bias: Array
+    eps: float
+
+    def __call__(self, x: Array) -> Array:
+        centred = x - x.mean(-1, keepdims=True)
+        return centred / np.sqrt((centred * centred).mean(-1, keepdims=True) + self.eps) * self.gain + self.bias
+
+
+@dataclass(frozen=True)
+class PreNorm:
+    """x + f(norm(x))   (Xiong et al. 2020)."""
+
+    norm: LayerNorm
+
+    def __call__(self, x: Array, sublayer: Sublayer) -> Array:
+        return x + sublayer(self.norm(x))
+
+
+@dataclass(frozen=True)
+class PostNorm:
+    """norm(x + f(x))   (Vaswani et al. 2017, sec. 3.1)."""
+
+    norm: LayerNorm
+
+    def __call__(self, x: Array, sublayer: Sublayer) -> Array:
+        return self.norm(x + sublayer(x))
+
+
+Residual = PreNorm | PostNorm
+
+
+@dataclass(frozen=True)
+class FeedForward:
+    """W2 max(0, W1 x + b1) + b2   (Vaswani et al. 2017, eq. 2)."""
+
+    inner: Linear
+    outer: Linear
+
+    def __call__(self, x: Array) -> Array:
+        return self.outer(np.maximum(self.inner(x), 0))
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """Vectors of pieces, scaled, and what is added of their positions. table (V, D), added: (T,) -> (T, D)
+    or (T, 1)."""
+
+    table: Array
+    scale: float
+    added: Callable[[Array], Array]
+
+    def __call__(self, tokens: Array, positions: Array) -> Array:
+        """(T,), (T,) -> (T, D)."""
+        rows = self.table[tokens] * np.asarray(self.scale, self.table.dtype)
+        return rows + np.asarray(self.added(positions), rows.dtype)
+
+
+def nothing(positions: Array) -> Array:
+    """What is added of positions (T,) where there are none: 0 to every row."""
+    return np.zeros((len(positions), 1))
+
+
+def sinusoids(dim: int, positions: Array) -> Array:
+    """PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(the same)   (Vaswani et al. 2017, sec. 3.5)."""
+    angle = positions[:, None] * np.exp(np.arange(0, dim, 2) * (-np.log(10_000.0) / dim))
+    table = np.empty((len(positions), dim))
+    table[:, 0::2], table[:, 1::2] = np.sin(angle), np.cos(angle)[:, : dim // 2]
+    return table
+
+
+def softmax(x: Array) -> Array:
+    """Over the last axis."""
+    powers = np.exp(x - x.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+def log_softmax(x: Array) -> Array:
+    """Over the last axis."""
+    x = x - x.max(-1, keepdims=True)
+    return x - np.log(np.exp(x).sum(-1, keepdims=True))
