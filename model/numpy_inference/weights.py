@@ -42,7 +42,7 @@ def network_of(
 
     Raises UnknownModelError where it is not one that can be made here; then `build` may.
     """
-    if not is_known(config):
+    if not is_known(config) or (config.one_vocabulary_for is not None and source_vocab != target_vocab):
         raise UnknownModelError
     parts = _Parts(config, dict(weights))
     network = parts.network(source_vocab, target_vocab)

@@ -1,11 +1,13 @@
 """A few lines to translations without torch: it takes longer to load than they take, by a network in numpy."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 from pydantic import ValidationError
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
@@ -29,7 +31,9 @@ if TYPE_CHECKING:
     from tfm.pipeline.model_io.loaded_model import LoadedModel
 
 FEW = 8
-"""Lines that are translated sooner one by one than torch is loaded."""
+"""Lines that are translated sooner one by one than torch is loaded,"""
+MOST_CHARACTERS = 1 << 12
+"""where together they have at most so many: of each hypothesis all is copied at every step."""
 FILES = {"config.json", "model.safetensors", SHARED, SOURCE, TARGET}
 """Of a model that is nothing beside its tokenizers and weights."""
 MOST_BYTES = 1 << 26
@@ -52,7 +56,8 @@ class SmallModel:
             if not ids:
                 yield [NOTHING]
                 continue
-            found = search_one(self.network, [*ids[:most], EOS_ID], config)
+            with np.errstate(all="ignore"):  # what is not finite is found in the end, and is an error
+                found = search_one(self.network, [*ids[:most], EOS_ID], config)
             texts = self.target_tokenizer.decode_batch([list(each.ids) for each in found])
             yield [
                 Translation(one_line(text), each.score, each.log_prob, each.num_tokens)
@@ -68,8 +73,8 @@ def small_model(
 
     Raises DataError where the folder is no model of ours, and for languages that it does not have.
     """
-    weights = folder / "model.safetensors"
-    if not is_plain(config) or not weights.exists() or weights.stat().st_size > MOST_BYTES:
+    file = folder / "model.safetensors"
+    if not is_plain(config) or not file.exists() or file.stat().st_size > MOST_BYTES:
         return None
 
     def read(made: Manifest) -> SmallModel | None:
@@ -79,9 +84,12 @@ def small_model(
                 return None
             source, target = load_pair(made.folder)
             sizes = {"source_vocab": source.vocab_size, "target_vocab": target.vocab_size}
-            network = network_of(known, load_file(made.folder / "model.safetensors"), **sizes)
-        except (ValidationError, OSError, ValueError, SafetensorError, UnknownModelError):
-            return None
+            weights = load_file(made.folder / "model.safetensors")
+            if any(each.dtype != np.float32 for each in weights.values()):
+                return None
+            network = network_of(known, weights, **sizes)
+        except (ValidationError, OSError, ValueError, TypeError, SafetensorError, UnknownModelError):
+            return None  # TypeError: numpy does not know bf16
         asked = asked_for(source, known.languages, to, source_language, made.path)
         return SmallModel(network, asked, target)
 
@@ -104,22 +112,36 @@ def translate_as_they_come(
     """
     lines, cuts = iter(lines), Truncated()
     rows = _waiting(lines, None) if ready is None else []
-    model = small() if len(rows) <= FEW else None
+    model = small() if not rows or _are_few(rows) else None
     if model is not None and ready is not None:
         rows = _waiting(lines, ready)
-    while model is not None and 0 < len(rows) <= FEW:
+    while model is not None and _are_few(rows):
         yield from model.translate(rows, config, cuts)
         rows = _waiting(lines, ready)
     if model is None or rows:
-        yield from translate_lines(load(), chain(rows, lines), config, reporter=reporter, ready=ready, before=cuts)
+        read = deque(rows)
+        their = None if ready is None else lambda: bool(read) or ready()
+        asked = chain(_taken(read), lines)
+        yield from translate_lines(load(), asked, config, reporter=reporter, ready=their, before=cuts)
     elif (warning := cuts.warning(model.network.max_length - 1)) is not None:
         reporter.warn(warning)
 
 
+def _are_few(rows: list[str]) -> bool:
+    """Whether these are lines for the small model."""
+    return 0 < len(rows) <= FEW and sum(map(len, rows)) <= MOST_CHARACTERS
+
+
+def _taken(rows: deque[str]) -> Iterator[str]:
+    """The rows, each of which is no longer there when it is given."""
+    while rows:
+        yield rows.popleft()
+
+
 def _waiting(lines: Iterator[str], ready: Callable[[], bool] | None) -> list[str]:
-    """The lines that can be read at once, at most one more than few."""
+    """The lines that can be read at once, until they are no longer few."""
     rows = list(islice(lines, 1))
-    while rows and len(rows) <= FEW and (ready is None or ready()):
+    while _are_few(rows) and (ready is None or ready()):
         following = next(lines, None)
         if following is None:
             break

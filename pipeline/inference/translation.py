@@ -130,10 +130,9 @@ def _check_asked_of_labels(
     if prefixes is not None or forced is not None:
         what = "prefixes" if prefixes is not None else "forced words"
         raise RecipeError(f"{loaded.folder}: the model gives labels, which take no {what}")
-    for name, field in DecodingConfig.model_fields.items():
-        if name != "n_best" and getattr(config, name) != field.default:
-            problem = f"decoding.{name} changes nothing: the model gives labels, which no search finds: omit it"
-            raise RecipeError(f"{loaded.folder}: {problem}")
+    for name in sorted(config.model_fields_set - {"n_best"}):
+        problem = f"decoding.{name} changes nothing: the model gives labels, which no search finds: omit it"
+        raise RecipeError(f"{loaded.folder}: {problem}")
 
 
 def _as_labels(best: Sequence[tuple[str, float, int]]) -> list[Translation]:

@@ -3,15 +3,21 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file, save
 
 from tests.cli.user import ROOT, Stages, start, tfm, write_lines
 from tests.tiny_artifact import plan_of
 from tfm.pipeline.artifacts.artifact import publish
 from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding import decode as decoding
 from tfm.pipeline.inference import few_lines
+from tfm.pipeline.model_io.loaded_model import load_model
+from tfm.pipeline.runtime.progress import Quiet
 
 PROGRAM = """
 import json, sys
@@ -109,15 +115,79 @@ def test_sources_that_are_cut_are_counted_among_all_lines(
     assert tfm("translate", stages.folder, file, "--beam", "1", "--max-length", "3").out == done.out
 
 
-def test_a_model_with_more_than_weights_and_tokenizers_is_left_to_torch(stages: Stages, tmp_path: Path) -> None:
-    """Such as an adapter, without which the weights are another model's."""
-    assert few_lines.small_model(stages.folder / "model", DecodingConfig()) is not None
-    with publish(plan_of(tmp_path / "model", "train"), command=["tfm"]) as draft:
+def published(stages: Stages, folder: Path, change: Callable[[Path], object]) -> Path:
+    """The model of the stages, published once more with its files changed."""
+    with publish(plan_of(folder, "train"), command=["tfm"]) as draft:
         for name in few_lines.FILES:
             if (file := stages.folder / "model" / name).exists():
                 (draft.folder / name).write_bytes(file.read_bytes())
-        (draft.folder / "adapter.json").write_text("{}")
-    assert few_lines.small_model(tmp_path / "model", DecodingConfig()) is None
+        change(draft.folder)
+    return folder
+
+
+def test_a_model_with_more_than_weights_and_tokenizers_is_left_to_torch(stages: Stages, tmp_path: Path) -> None:
+    """Such as an adapter, without which the weights are another model's."""
+    assert few_lines.small_model(stages.folder / "model", DecodingConfig()) is not None
+    other = published(stages, tmp_path / "model", lambda folder: (folder / "adapter.json").write_text("{}"))
+    assert few_lines.small_model(other, DecodingConfig()) is None
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_weights_of_another_type_are_left_to_torch(stages: Stages, tmp_path: Path, dtype: torch.dtype) -> None:
+    def change(folder: Path) -> None:
+        file = folder / "model.safetensors"
+        file.write_bytes(save({name: each.to(dtype) for name, each in load_file(file).items()}))
+
+    other = published(stages, tmp_path / "model", change)
+    assert few_lines.small_model(other, DecodingConfig()) is None
+    done = tfm("translate", other, "eins zwei")
+    assert done.code == 0, done.err
+
+
+def test_weights_that_are_not_finite_are_an_error_without_warnings(stages: Stages, tmp_path: Path) -> None:
+    def change(folder: Path) -> None:
+        file = folder / "model.safetensors"
+        file.write_bytes(save({name: torch.full_like(each, torch.inf) for name, each in load_file(file).items()}))
+
+    done = tfm("translate", published(stages, tmp_path / "model", change), "eins zwei")
+    assert (done.code, done.out) == (65, "")
+    assert "no finite probabilities" in done.err
+    assert "Warning" not in done.err
+
+
+def test_long_lines_are_left_to_torch(stages: Stages, tmp_path: Path) -> None:
+    half = " ".join(["eins"] * (few_lines.MOST_CHARACTERS // 10))
+    few = "eins zwei", "--max-length", "2"
+    assert loaded_by("translate", stages.folder, *few)[1] == []
+    for lines, heavy in (([half], []), ([half, half, half], ["torch"])):
+        file = write_lines(tmp_path / "long.txt", lines)
+        assert [each for each in loaded_by("translate", stages.folder, file, *few[1:])[1] if each == "torch"] == heavy
+
+
+@pytest.mark.parametrize("count", [few_lines.FEW + 1, 30])
+def test_lines_that_wait_together_are_decoded_together(
+    stages: Stages, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    """Also where nothing follows yet: what was read to see how many there are is no longer waiting."""
+    sizes: list[int] = []
+    decode = decoding.decode
+    monkeypatch.setattr(
+        decoding,
+        "decode",
+        lambda model, rows, *given, **more: (sizes.append(len(rows)), decode(model, rows, *given, **more))[1],
+    )
+    left = iter(["eins zwei"] * count)
+    told = iter([True] * (few_lines.FEW) + [False] * 99)
+    found = few_lines.translate_as_they_come(
+        lambda: few_lines.small_model(stages.folder / "model", DecodingConfig()),
+        lambda: load_model(stages.folder / "model", "cpu"),
+        left,
+        DecodingConfig(),
+        reporter=Quiet(),
+        ready=lambda: next(told),
+    )
+    assert len(list(found)) == count
+    assert sizes[0] >= few_lines.FEW
 
 
 def test_more_hypotheses_than_the_beam_has_are_refused_as_ever(stages: Stages) -> None:

@@ -111,7 +111,7 @@ def test_labels_are_learned_given_and_scored(settings: tuple[str, ...], target: 
         assert (refused.code, refused.out) == (2, "")
         assert f"the model gives labels, which take no {what}" in " ".join(refused.err.split())
     for flags, key in (
-        (("--beam", "8"), "beam"),
+        (("--beam", "5"), "beam"),
         (("--strategy", "sample"), "strategy"),
         (("--max-length", "3"), "max_length"),
     ):

@@ -138,3 +138,13 @@ def test_other_weights_than_the_configuration_says_are_refused(wrong: str) -> No
         network_of(loaded.config, weights, source_vocab=size, target_vocab=size)
     with pytest.raises(UnknownModelError):
         network_of(loaded.config, weights, source_vocab=size + 1, target_vocab=size + 1)
+
+
+def test_one_table_is_of_one_vocabulary() -> None:
+    loaded = tiny_model(tie="embeddings")
+    weights = {name: each.numpy() for name, each in untied(loaded.model.state_dict()).items()}
+    size = loaded.source_tokenizer.vocab_size
+    assert network_of(loaded.config, weights, source_vocab=size, target_vocab=size) is not None
+    weights["output.weight"] = np.zeros((size + 1, 16), np.float32)
+    with pytest.raises(UnknownModelError):
+        network_of(loaded.config, weights, source_vocab=size, target_vocab=size + 1)
