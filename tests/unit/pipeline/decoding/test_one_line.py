@@ -17,7 +17,9 @@ from tfm.pipeline.decoding.search.one_line import best_candidates, is_plain, sea
 from tfm.pipeline.decoding.search.top_k import best_candidates as best_by_torch
 from tfm.tokenizer.special import EOS_ID
 
-LOADED = tiny_model(positions="learned", dtype=torch.float64)
+LOADED = tiny_model(positions="learned", output_bias=True, dtype=torch.float64)
+with torch.no_grad():
+    LOADED.model.output.bias[EOS_ID] = 3.0  # so that hypotheses end at different steps, while others go on
 NETWORK = numpy_of(LOADED)
 
 
