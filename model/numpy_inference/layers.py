@@ -15,7 +15,7 @@ Sublayer = Callable[[Array], Array]
 
 @dataclass(frozen=True)
 class Linear:
-    """y = W x + b: weight (out, in), bias (out,) or 0."""
+    """y = W x + b: weight (out, in), bias (out,), or a 0 for all (1,)."""
 
     weight: Array
     bias: Array
@@ -73,8 +73,7 @@ class FeedForward:
 
 @dataclass(frozen=True)
 class Embedding:
-    """Vectors of pieces, scaled, and what is added of their positions. table (V, D), added: (T,) -> (T, D)
-    or (T, 1)."""
+    """Vectors of pieces (V, D), scaled, and what is added of their positions: (T,) -> (T, D) or (T, 1)."""
 
     table: Array
     scale: float

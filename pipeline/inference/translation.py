@@ -130,8 +130,8 @@ def _check_asked_of_labels(
     if prefixes is not None or forced is not None:
         what = "prefixes" if prefixes is not None else "forced words"
         raise RecipeError(f"{loaded.folder}: the model gives labels, which take no {what}")
-    for name in sorted(config.model_fields_set - {"n_best"}):
-        problem = f"decoding.{name} changes nothing: the model gives labels, which no search finds: omit it"
+    if searched := sorted(config.model_fields_set - {"n_best"}):
+        problem = f"decoding.{searched[0]} changes nothing: the model gives labels, which no search finds: omit it"
         raise RecipeError(f"{loaded.folder}: {problem}")
 
 
