@@ -93,3 +93,10 @@ class ModelConfig(ModelFields):
         if problem is not None:
             raise ValueError(problem)
         return self
+
+    @property
+    def width(self) -> int:
+        """D, by which a schedule may scale: of the stack that predicts, of word vectors theirs."""
+        if self.task == "word_vectors":
+            return self.embedding_dim or self.encoder.dim
+        return (self.encoder if self.architecture == "encoder_only" else self.decoder).dim

@@ -190,6 +190,9 @@ class TrainingConfig(BaseModel):
     threads: Annotated[int, Field(ge=1, le=1024)] | Literal["auto"] = Field(
         "auto", description="of each process; auto: OMP_NUM_THREADS, or the number of idle processors"
     )
+    parallel: Literal["auto", "threads", "processes"] = Field(
+        "auto", description="on a CPU, what computes an update: threads, or as many processes; auto: the faster"
+    )
     log_every: int = Field(50, ge=1, description="steps between lines of metrics.jsonl")
     save_every: int | None = Field(None, ge=1, description="steps between checkpoints; also at every validation")
     validation: ValidationConfig = ValidationConfig()

@@ -27,6 +27,7 @@ from tfm.pipeline.tasks.criteria import CrossEntropy
 from tfm.pipeline.tasks.task import Rows
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training.assembly import start as first_state
+from tfm.pipeline.training.helpers import helping
 from tfm.pipeline.training.optimizers import make_optimizer, set_learning_rate
 from tfm.pipeline.training.update import Gradients
 from tfm.pipeline.training_config import TrainingConfig
@@ -102,8 +103,11 @@ def in_float64() -> Iterator[None]:
         yield
 
 
-def gradients_in_float64(dataset: Path, groups: Sequence[Sequence[Rows]], world: World) -> dict[str, Tensor]:
-    """The gradients of one update a group of batches, without dropout; a group is shared among the processes."""
+def gradients_in_float64(
+    dataset: Path, groups: Sequence[Sequence[Rows]], world: World, helpers: int = 0
+) -> dict[str, Tensor]:
+    """The gradients of one update a group of batches, without dropout; a group is shared among the processes, each of
+    its batches with so many helpers."""
     data = load_dataset(dataset)
     exact = MODEL.model_copy(update={"dropout": DropoutConfig(residual=0, embedding=0)})
     model = build(exact, source_vocab=20, target_vocab=20, seed=1).double()
@@ -111,10 +115,11 @@ def gradients_in_float64(dataset: Path, groups: Sequence[Sequence[Rows]], world:
     gradients = Gradients(model, Translation(CrossEntropy(0.1)), data.train, config, 1, world)
     optimizer, found = make_optimizer(model, config.optimizer), {}
     set_learning_rate(optimizer, 0.3)
-    for step, group in enumerate(groups, 1):
-        gradients.compute(group, step, stop=False)
-        found |= {f"{step}/{name}": p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
-        optimizer.step()
+    with helping(gradients, helpers) as gradients.helpers:
+        for step, group in enumerate(groups, 1):
+            gradients.compute(group, step, stop=False)
+            found |= {f"{step}/{name}": p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+            optimizer.step()
     return found
 
 

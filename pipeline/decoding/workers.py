@@ -1,33 +1,27 @@
 """Sentences divided among several processes, which decode in parallel.
 
 A step of a search is many small operations, which two processes do in half the time but two threads hardly faster.
-The processes are forked: they share the model's memory, and start in milliseconds.
 """
 
 import ctypes
-import multiprocessing
-import os
-import signal
-import sys
-import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from multiprocessing.connection import Connection, wait
-from typing import Any, TypeAlias, TypeVar
+from contextlib import ExitStack, suppress
+from multiprocessing.connection import wait
+from typing import TypeAlias, TypeVar
 
 import torch
 
-from tfm.data.errors import DataError
+from tfm.pipeline.runtime.forked import Line, can_fork, forked, received, sent
 
 T = TypeVar("T")
 Search: TypeAlias = Callable[[int, Callable[[int], None]], T]
-Line: TypeAlias = "Connection[Any, Any]"
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of malloc.h
 MADV_HUGEPAGE = 14  # of linux/mman.h
 LARGE_PAGE = 2 << 20
 HEAP = 256 << 20
 MIN_SENTENCES = 8
 """Fewer than that many for each process are not worth another process."""
+KILLED = "decoding: a process was killed while decoding; if memory ran out, lower decoding.batch_sentences"
 
 
 def num_workers(device: torch.device | str, num_sentences: int) -> int:
@@ -35,8 +29,7 @@ def num_workers(device: torch.device | str, num_sentences: int) -> int:
 
     Even one is better than none: it may keep its memory as suits a search (`_keep_freed_memory`).
     """
-    forks = sys.platform == "linux" and not multiprocessing.current_process().daemon
-    if not forks or torch.device(device).type != "cpu":
+    if not can_fork() or torch.device(device).type != "cpu":
         return 0
     return min(torch.get_num_threads(), num_sentences // MIN_SENTENCES)
 
@@ -53,82 +46,23 @@ def search_all(search: Search[T], count: int, workers: int, on_done: Callable[[i
         return
     numbers = iter(range(count))
     with ExitStack() as stack:
-        idle = [stack.enter_context(_process(search)) for _ in range(min(workers, count))]
+        idle = [stack.enter_context(forked(search, at_start=_keep_freed_memory)) for _ in range(min(workers, count))]
         busy: dict[Line, int] = {}
         while True:
             for line, number in zip(idle, numbers, strict=False):
-                line.send(number)
+                sent(line, number, KILLED)
                 busy[line] = number
             if not busy:
                 return
             idle = []
             ready = wait(list(busy))
             for line in [each for each in busy if each in ready]:
-                answer = _answer(line)
+                answer = received(line, KILLED)
                 if isinstance(answer, int):
                     on_done(answer)
                 else:
                     idle.append(line)
                     yield busy.pop(line), answer[0]
-
-
-def _answer(line: Line) -> Any:
-    """How much more is done, or in a tuple what was found."""
-    try:
-        answer = line.recv()
-    except (EOFError, ConnectionError) as gone:
-        raise DataError(
-            "decoding: a process was killed while decoding; if memory ran out, lower decoding.batch_sentences"
-        ) from gone
-    if isinstance(answer, Exception):
-        raise answer
-    return answer
-
-
-@contextmanager
-def _process(search: Search[Any]) -> Iterator[Line]:
-    """A process that answers numbers by what `search` finds; its life ends with this block, or with ours."""
-    context = multiprocessing.get_context("fork")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(theirs, search))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside threads: the child uses none of them
-        process.start()
-    theirs.close()
-    try:
-        yield ours
-    finally:
-        ours.close()
-        process.kill()
-        process.join()
-
-
-def _serve(line: Line, search: Search[Any]) -> None:
-    # Signals are for the process that was started, and so are locks and files.
-    signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.closerange(3, line.fileno())
-    os.closerange(line.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
-    torch.set_num_threads(1)  # the threads of before the fork are not there
-    _keep_freed_memory()
-    with suppress(EOFError, BrokenPipeError):
-        while True:
-            number = line.recv()
-            try:
-                line.send((search(number, line.send),))
-            except BrokenPipeError:
-                break
-            except Exception as error:  # raised again in the parent process
-                _send_error(line, error)
-    os._exit(0)  # the parent has closed the connection
-
-
-def _send_error(line: Line, error: Exception) -> None:
-    try:
-        line.send(error)
-    except (TypeError, AttributeError):  # it holds what cannot be sent
-        line.send(RuntimeError(f"{type(error).__name__}: {error}"))
 
 
 def _keep_freed_memory() -> None:

@@ -17,7 +17,7 @@ from tfm.pipeline.training.init_from import check_adapts, check_fits, with_shape
 from tfm.pipeline.training_config import TrainingConfig
 
 # Where training is done and what is shown of it does not change what is trained.
-BESIDE_THE_POINT = {"device", "threads", "log_every", "tensorboard", "init_from"}
+BESIDE_THE_POINT = {"device", "threads", "parallel", "log_every", "tensorboard", "init_from"}
 # Of [decoding]: validation has a beam of its own, one hypothesis, and no words that are forced or forbidden.
 NOT_OF_VALIDATION = (
     *("beam", "n_best", "batch_sentences", "strategy", "temperature", "top_k", "top_p", "seed"),

@@ -289,7 +289,7 @@ class Trainer:
     def validate(self) -> None:
         """Figures on the validation split; the checkpoint is saved already, so that this can be done again."""
         progress, began = self.state.progress, time.perf_counter()
-        with self.state.averaged():
+        with self.state.averaged(), self.gradients.helpers.resting():
             figures = self.validator.figures(self.state.model, self.world, self.pause)
         seconds = time.perf_counter() - began
         progress.seconds += seconds

@@ -32,6 +32,7 @@ from tfm.pipeline.training.checkpoints.resume import choose
 from tfm.pipeline.training.checkpoints.train_state import published_weights
 from tfm.pipeline.training.checkpoints.weight_averaging import mean_weights
 from tfm.pipeline.training.early_stopping import Heard, best_first
+from tfm.pipeline.training.helpers import helping
 from tfm.pipeline.training.loop import Trainer
 from tfm.pipeline.training_config import TrainingConfig
 
@@ -63,7 +64,10 @@ def make_model(
         with fits(lambda: "the model and its optimiser do not fit in memory; make the model smaller ([model])"):
             trainer = assemble(session, checkpoints, None if step is None else checkpoints.read(step))
             echo = SECONDS_OF_ECHO if world.size > 1 else 0.0
-            with listen(echo=echo, talk=world.leads) as trainer.stop:
+            with (
+                listen(echo=echo, talk=world.leads) as trainer.stop,
+                helping(trainer.gradients, trainer.state.progress.settings.helpers) as trainer.gradients.helpers,
+            ):
                 trainer.run()
         if world.leads:
             draw(trainer.log.lines, session.folder / "curves.svg")

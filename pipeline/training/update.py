@@ -6,7 +6,7 @@ what the GPU was given to do since.
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.out_of_memory import is_out_of_memory, too_large
 from tfm.pipeline.runtime.progress import Bar
 from tfm.pipeline.tasks.task import Rows, Task
+from tfm.pipeline.training.helpers import Helpers, Share, divided
 from tfm.pipeline.training_config import TrainingConfig
 
 
@@ -112,7 +113,7 @@ class Gradients:
     """Computes the gradients of updates into the parameters of a model.
 
     resegmentation: how texts get other pieces at each update; none: they keep those of the dataset. at_step: the split
-    as it is at an update, whose images may be varied.
+    as it is at an update, whose images may be varied. helpers: processes that compute a part of each gradient.
     """
 
     model: Any
@@ -123,6 +124,7 @@ class Gradients:
     world: World
     resegmentation: Resegmentation | None = None
     at_step: Callable[[Any, int], Any] = lambda split, step: split
+    helpers: Helpers = field(default_factory=Helpers)
 
     def __post_init__(self) -> None:
         self.parameters: list[nn.Parameter] = [p for p in self.model.parameters() if p.requires_grad]
@@ -137,7 +139,7 @@ class Gradients:
         stop: the wish of this process, which all get to know. Raises DataError where memory runs out, and there is no
         other process.
         """
-        self._forget()
+        self.forget()
         device = self.world.device
         # loss, -log p, tokens, stop, failures: added up on the device
         sums = torch.zeros(5, dtype=torch.float32 if device.type == "mps" else torch.float64, device=device)
@@ -159,11 +161,12 @@ class Gradients:
         try:
             with self.model.noise.leaving_out_nothing():
                 for rows in batches:
-                    self._backward(rows, 1, 0, torch.zeros(5, device=self.world.device))
+                    self._backward(Share(0, rows), 1, torch.zeros(5, device=self.world.device))
         finally:
-            self._forget()
+            self.forget()
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Begin anew, with no gradient."""
         for parameter in self.parameters:
             parameter.grad = None
 
@@ -172,22 +175,29 @@ class Gradients:
 
         That is no error yet: the other processes wait for this one's sums, and have to know.
         """
-        for place, rows in self.world.share(group):
+        own, *others = divided(self.world.share(group), 1 + len(self.helpers))
+        self.helpers.ask(others, step)
+        problem = self.add_shares(own, step, sums)
+        return self.helpers.add_to(self.parameters, sums) or problem
+
+    def add_shares(self, shares: Sequence[Share], step: int, sums: Tensor) -> str | None:
+        """Add the gradients and losses of these; what did not fit in memory, where something did not."""
+        for share in shares:
             try:
-                self._backward(rows, step, place, sums)
+                self._backward(share, step, sums)
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
-                return too_large(self.task.what(self.split, rows), f"step {step}")
+                return too_large(self.task.what(self.split, share.rows), f"step {step}")
         return None
 
-    def _backward(self, rows: Rows, step: int, place: int, sums: Tensor) -> None:
-        """Add the gradient of one batch, and its loss to the sums.
+    def _backward(self, share: Share, step: int, sums: Tensor) -> None:
+        """Add the gradient of one batch, or of a share of it, and its loss to the sums.
 
         Dropout is drawn by the batch's place in the update, whichever process has it.
         """
-        for part, batch in enumerate(self._batches(rows, step)):
-            self.model.noise.begin(self.seed, step, place, part)
+        for number, batch in enumerate(self._batches(share.rows, step)):
+            self.model.noise.begin(self.seed, step, share.place, share.number + share.count * number)
             loss = self.task.loss(self.model, batch.to(self.world.device))
             loss.sum.backward()  # type: ignore[no-untyped-call]
             sums[0] += loss.sum.detach()

@@ -50,6 +50,7 @@ KEPT = {
     "training.early_stopping.metric": "search.metric says it",
     "training.device": WHERE,
     "training.threads": WHERE,
+    "training.parallel": WHERE,
     "training.log_every": WHERE,
     "training.tensorboard": WHERE,
     "evaluation": "it says how the tests are scored, at which a search does not look",

@@ -195,6 +195,7 @@ SHOWN: dict[str, str] = {
     "training.batch_growth": "tests/unit/pipeline/training/test_batch_growth.py",
     "training.bpe_dropout": "tests/unit/tokenizer/test_sampled.py",
     "training.lora": "tests/unit/pipeline/training/test_lora_training.py",
+    "training.parallel": "tests/invariants/test_helpers.py",
     "training.r_drop": "tests/unit/pipeline/tasks/test_r_drop.py",
     "training.unigram_alpha": "tests/unit/tokenizer/test_sampled.py",
     "training.label_smoothing": "tests/unit/pipeline/tasks/test_losses.py",

@@ -11,8 +11,6 @@ from torch import nn
 
 from tfm.data.batching.varied_images import VariedImages
 from tfm.model.build import num_parameters
-from tfm.model.config import ModelConfig
-from tfm.model.word_vectors import READINGS
 from tfm.pipeline.runtime.threads import LoadWatch
 from tfm.pipeline.training.assembly.course import course_from
 from tfm.pipeline.training.assembly.parts import Course, Session, Start
@@ -31,7 +29,7 @@ from tfm.tokenizer.tokenizer import Tokenizer
 def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint | None) -> Trainer:
     """The trainer of a session, at the checkpoint's state or at the beginning."""
     config, data, world = session.config, session.data, session.world
-    settings = resolve_settings(config, data.batch_tokens, world, checkpoint, session.reporter)
+    settings = resolve_settings(config, session.model, data.batch_tokens, world, checkpoint, session.reporter)
     torch.set_num_threads(settings.threads)  # of all that is computed from here on
     about = context_of(session, settings)
     check(session, about)
@@ -67,10 +65,11 @@ def trainer_of(
     session: Session, state: TrainState, course: Course, target: Tokenizer, checkpoints: Checkpoints
 ) -> Trainer:
     """What takes a state along its course."""
-    config, model, world, progress = session.config, session.model, session.world, state.progress
+    config, world, progress = session.config, session.world, state.progress
     validator = make_validator(session, course.task, target, progress.validations)
     log = open_log(session, progress)
-    threads = progress.settings.threads if world.size == 1 and world.device.type == "cpu" else 1
+    settings = progress.settings
+    wait = world.size == 1 and world.device.type == "cpu" and not settings.helpers  # for each other
     return Trainer(
         config=config,
         state=state,
@@ -81,19 +80,12 @@ def trainer_of(
         log=log,
         reporter=session.reporter,
         total_steps=course.total_steps,
-        width=width_of(model),
+        width=session.model.width,
         world=world,
         redraw=Curves(log, session.folder / "curves.svg"),
-        watch=LoadWatch(threads, session.reporter.warn),
+        watch=LoadWatch(settings.threads if wait else 1, session.reporter.warn),
         heard=session.heard,
     )
-
-
-def width_of(model: ModelConfig) -> int:
-    """D, by which a schedule may scale: of the stack that predicts, of word vectors theirs."""
-    if model.architecture in READINGS:
-        return model.embedding_dim or model.encoder.dim
-    return (model.encoder if model.architecture == "encoder_only" else model.decoder).dim
 
 
 def gradients_of(session: Session, model: nn.Module, course: Course) -> Gradients:

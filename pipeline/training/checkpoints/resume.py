@@ -1,10 +1,11 @@
 """Resuming a training: from the newest checkpoint of the same plan, with the settings it began with."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
+from tfm.model.config import ModelConfig
 from tfm.pipeline.artifacts.artifact import Plan
 from tfm.pipeline.artifacts.canonical_json import differences, plain
 from tfm.pipeline.errors import RecipeError
@@ -14,6 +15,7 @@ from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.runtime.threads import choose as choose_threads
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint, Checkpoints
 from tfm.pipeline.training.checkpoints.train_state import Change, Progress, Settings, TrainState, read_progress
+from tfm.pipeline.training.helpers import no_helpers, worth_helpers
 from tfm.pipeline.training_config import TrainingConfig
 
 # A training may be given more time; anything else would make it another one.
@@ -91,20 +93,28 @@ def _free_name(folder: Path) -> Path:
 
 
 def resolve_settings(
-    config: TrainingConfig, batch_tokens: int, world: World, checkpoint: Checkpoint | None, reporter: Reporter
+    config: TrainingConfig,
+    model: ModelConfig,
+    batch_tokens: int,
+    world: World,
+    checkpoint: Checkpoint | None,
+    reporter: Reporter,
 ) -> Settings:
     """What the machine decides at the first start; on a resumed run, what it decided then.
 
-    Raises RecipeError where the number of processes is another one.
+    Raises RecipeError where the number of processes is another one, or processes are asked for that cannot be.
     """
     dtype = resolve_precision(config.precision, world.device)
     precision = next(name for name, each in PRECISIONS.items() if each == dtype)
+    threads = _threads(config, world, checkpoint)
+    size = config.batch_tokens if isinstance(config.batch_tokens, int) else batch_tokens
     now = Settings(
         device=world.device.type,
         precision=world.gather(precision)[0],  # each process has measured; the first one's word counts
-        threads=_threads(config, world, checkpoint),
+        threads=threads,
+        parallel=_parallel(config, model, world, threads, size),
         world_size=world.size,
-        batch_tokens=config.batch_tokens if isinstance(config.batch_tokens, int) else batch_tokens,
+        batch_tokens=size,
     )
     if checkpoint is None:
         return now
@@ -114,12 +124,15 @@ def resolve_settings(
             f"training began with {then.world_size} processes, not {now.world_size}; resume it with torchrun "
             f"--nproc-per-node {then.world_size}, or move {checkpoint.folder.parent.parent} away to start over"
         )
-    now = now.model_copy(update={"threads": then.threads if config.threads == "auto" else now.threads})
-    for what in ("device", "torch", "threads"):
+    kept = {what: getattr(then, what) for what in ("threads", "parallel") if getattr(config, what) == "auto"}
+    if no_helpers(model, world) is not None:  # of another machine
+        kept["parallel"] = "threads"
+    now = now.model_copy(update=kept)
+    for what in ("device", "torch", "threads", "parallel"):
         before, after = getattr(then, what), getattr(now, what)
         if before != after:
             reporter.warn(f"training began with {what} {before} and continues with {after}: last digits may differ")
-    return then.model_copy(update={"device": now.device, "torch": now.torch, "threads": now.threads})
+    return then.model_copy(update=now.model_dump(include={"device", "torch", "threads", "parallel"}))
 
 
 def _threads(config: TrainingConfig, world: World, checkpoint: Checkpoint | None) -> int:
@@ -128,3 +141,16 @@ def _threads(config: TrainingConfig, world: World, checkpoint: Checkpoint | None
         return config.threads
     measured = world.size == 1 and checkpoint is None
     return choose_threads(world.device) if measured else torch.get_num_threads()
+
+
+def _parallel(
+    config: TrainingConfig, model: ModelConfig, world: World, threads: int, batch_tokens: int
+) -> Literal["threads", "processes"]:
+    """What computes an update on a CPU: threads, or as many processes."""
+    reason = no_helpers(model, world)
+    if config.parallel == "auto":
+        is_faster = worth_helpers(model, threads, batch_tokens * config.accumulate)
+        return "processes" if reason is None and is_faster else "threads"
+    if config.parallel == "processes" and reason is not None:
+        raise RecipeError(f'training.parallel = "processes": {reason}; write "threads", or omit it')
+    return config.parallel

@@ -28,14 +28,20 @@ class Settings(BaseModel):
     device: str
     precision: Literal["fp32", "bf16"]
     threads: int = Field(ge=1, le=1024)
+    parallel: Literal["threads", "processes"] = Field("threads", description="what as many as `threads` are")
     world_size: int = Field(ge=1, le=2**20)
     batch_tokens: int = Field(ge=1, le=2**40)
     torch: str = str(torch.__version__)
 
+    @property
+    def helpers(self) -> int:
+        """How many processes help this one with each update."""
+        return self.threads - 1 if self.parallel == "processes" else 0
+
     def in_words(self) -> str:
         """The settings as a person reads them."""
         processes = f", {self.world_size} processes" if self.world_size > 1 else ""
-        threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
+        threads = "1 thread" if self.threads == 1 else f"{self.threads} {self.parallel}"
         return f"{self.precision} on {self.device}, {threads}{processes}"
 
 

@@ -16,15 +16,18 @@ class Ema:
     """
 
     def __init__(self, model: nn.Module, decay: float) -> None:
-        self.decay = decay
-        self._own = untied(model.state_dict())  # the model's own tensors: they change under our eyes
-        self.weights = {name: tensor.clone() for name, tensor in self._own.items()}
+        self.decay, self._model = decay, model
+        self.weights = {name: tensor.clone() for name, tensor in self._own().items()}
+
+    def _own(self) -> dict[str, Tensor]:
+        """The model's own tensors, where they are now."""
+        return untied(self._model.state_dict())
 
     @torch.no_grad()
     def update(self, step: int) -> None:
         """Take in the model's weights after update number `step`."""
         decay = min(self.decay, (1 + step) / (10 + step))
-        torch._foreach_lerp_(list(self.weights.values()), list(self._own.values()), 1 - decay)
+        torch._foreach_lerp_(list(self.weights.values()), list(self._own().values()), 1 - decay)
 
     def load(self, weights: dict[str, Tensor]) -> None:
         """Go on from these averages. Raises KeyError where one is missing."""
@@ -33,12 +36,12 @@ class Ema:
     @contextmanager
     def applied(self) -> Iterator[None]:
         """Within, the model has the averaged weights; after it, its own again, to the bit."""
-        kept = {name: tensor.clone() for name, tensor in self._own.items()}
+        kept = {name: tensor.clone() for name, tensor in self._own().items()}
         try:
-            _copy(self.weights, self._own)
+            _copy(self.weights, self._own())
             yield
         finally:
-            _copy(kept, self._own)
+            _copy(kept, self._own())
 
 
 @torch.no_grad()

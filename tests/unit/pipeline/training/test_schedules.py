@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR, LRScheduler, ReduceLROnPlateau, StepLR
 
 from tfm.model.config import ModelConfig
-from tfm.pipeline.training.assembly.assemble import width_of
 from tfm.pipeline.training.schedules import SCHEDULES, WITH_AN_END, ScheduleContext
 from tfm.pipeline.training_config import Schedule, ScheduleConfig
 
@@ -49,7 +48,7 @@ def test_noam_is_the_papers_formula() -> None:
     ],
 )
 def test_noam_scales_by_the_width_of_what_predicts(model: dict[str, object], width: int) -> None:
-    assert width_of(ModelConfig.model_validate(model)) == width
+    assert ModelConfig.model_validate(model).width == width
 
 
 def test_inverse_sqrt_peaks_at_the_end_of_warmup_and_is_noam_scaled() -> None:

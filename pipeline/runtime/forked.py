@@ -1,0 +1,100 @@
+"""Processes forked from this one, which answer what they are asked.
+
+They share this one's memory as it is when they start, and start in milliseconds. Signals, locks and files are this
+process's business; its end, however it comes, is theirs.
+"""
+
+import multiprocessing
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection
+from typing import Any, TypeAlias
+
+import torch
+
+from tfm.data.errors import DataError
+
+Line: TypeAlias = "Connection[Any, Any]"
+Work: TypeAlias = Callable[[Any, Callable[[Any], None]], Any]
+"""What finds the answer to a question; on the way it may tell how far it is."""
+
+
+def can_fork() -> bool:
+    """Whether a process can be forked from this one."""
+    return sys.platform == "linux" and not multiprocessing.current_process().daemon
+
+
+@contextmanager
+def forked(work: Work, at_start: Callable[[], None] = lambda: None) -> Iterator[Line]:
+    """A process that answers, in a tuple, each question that is sent to it, by what `work` finds.
+
+    What else it sends is what `work` tells on the way, or the error that it raised. It has one thread. Its life ends
+    with this block, or with ours.
+    """
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_serve, args=(theirs, work, at_start))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside threads: the child uses none of them
+        process.start()
+    theirs.close()
+    try:
+        yield ours
+    finally:
+        ours.close()
+        process.kill()
+        process.join()
+
+
+def sent(line: Line, question: Any, if_killed: str) -> None:
+    """Ask a forked process. Raises DataError with the text `if_killed` where it is no more."""
+    try:
+        line.send(question)
+    except ConnectionError as gone:
+        raise DataError(if_killed) from gone
+
+
+def received(line: Line, if_killed: str) -> Any:
+    """What came from a forked process: an answer in a tuple, or what it tells.
+
+    Raises the error of its work; DataError with the text `if_killed` where it is no more.
+    """
+    try:
+        answer = line.recv()
+    except (EOFError, ConnectionError) as gone:
+        raise DataError(if_killed) from gone
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
+def _serve(line: Line, work: Work, at_start: Callable[[], None]) -> None:
+    # A signal may be meant for the whole group of processes: the one that was started decides what follows.
+    signal.set_wakeup_fd(-1)
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, signal.SIG_IGN)
+    os.closerange(3, line.fileno())
+    os.closerange(line.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
+    torch.set_num_threads(1)  # the threads of before the fork are not there
+    at_start()
+    with suppress(EOFError, ConnectionError):
+        while True:
+            question = line.recv()
+            try:
+                line.send((work(question, line.send),))
+            except ConnectionError:
+                break
+            except Exception as error:  # raised again in the parent process
+                _send_error(line, error)
+    os._exit(0)  # the parent has closed the connection
+
+
+def _send_error(line: Line, error: Exception) -> None:
+    try:
+        line.send(error)
+    except (TypeError, AttributeError):  # it holds what cannot be sent
+        line.send(RuntimeError(f"{type(error).__name__}: {error}"))

@@ -1,0 +1,182 @@
+"""The gradient of an update, computed by several processes of one CPU, each from its share of every batch.
+
+The threads of one process wait for each other at the end of every product; processes meet once an update. They are
+forked from the one that trains. The weights lie in memory that all of them see, and so do the gradients of each, which
+the first process adds up.
+"""
+
+import mmap
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from tfm.model.config import ModelConfig
+from tfm.model.layers.derived_weights import weights_may_have_changed
+from tfm.model.word_vectors import READINGS
+from tfm.pipeline.runtime.distributed import World
+from tfm.pipeline.runtime.forked import Line, can_fork, forked, received, sent
+from tfm.pipeline.tasks.task import Rows
+
+ALIGNMENT = 64
+MIN_TOKENS = 512
+"""A share of fewer tokens takes more time than it saves."""
+WIDE = 512
+"""Layers of this width make products that threads share well."""
+KILLED = (
+    "training: a process that computed a part of the gradient was killed; if memory ran out, lower data.batch_tokens. "
+    "Checkpoints are intact: the same command resumes"
+)
+
+
+def no_helpers(model: ModelConfig, world: World) -> str | None:
+    """Why several processes cannot share an update of this model; None where they can."""
+    if world.device.type != "cpu":
+        return f"they share updates on the CPU, not on {world.device.type}"
+    if world.size > 1:
+        return "torchrun has started several processes already"
+    if model.normalization == "batch":
+        return 'each would have other statistics of its batches, with model.normalization = "batch"'
+    if not can_fork():
+        return "processes are forked on Linux alone, and not by a process that was forked itself"
+    if torch.accelerator.is_available():
+        return "torch computes no gradients in a process that is forked beside a GPU (CUDA_VISIBLE_DEVICES= hides it)"
+    return None
+
+
+def worth_helpers(model: ModelConfig, threads: int, update_tokens: int) -> bool:
+    """Whether so many processes are faster than so many threads: not where their shares are small, and hardly where
+    products are large, which threads do as fast and in less memory. The gradient of word vectors is mostly zeros, and
+    all of it would be added up."""
+    of_enough_tokens = update_tokens >= MIN_TOKENS * threads
+    return threads > 1 and of_enough_tokens and model.width < WIDE and model.architecture not in READINGS
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one process computes of the batch in place `place` of an update: share `number` of `count`."""
+
+    place: int
+    rows: Rows
+    number: int = 0
+    count: int = 1
+
+
+def divided(batches: Sequence[tuple[int, Rows]], count: int) -> list[list[Share]]:
+    """For each of `count` processes its shares of the batches, as equal as can be; a row is in one of them.
+
+    Rows of a batch are sorted by length, so every count-th of them makes shares of equal lengths.
+    """
+    return [
+        [Share(place, rows[number::count], number, count) for place, rows in batches if len(rows) > number]
+        for number in range(count)
+    ]
+
+
+class Computes(Protocol):
+    """What helpers need of what computes gradients."""
+
+    model: Any
+    parameters: list[nn.Parameter]
+
+    def forget(self) -> None: ...
+    def add_shares(self, shares: Sequence[Share], step: int, sums: Tensor) -> str | None: ...
+
+
+class Helpers:
+    """Processes that compute a part of each gradient; without lines to any, there is none and nothing is done.
+
+    gradients: of each process those of all parameters, in memory that is shared with it.
+    """
+
+    def __init__(self, lines: Sequence[Line] = (), gradients: Sequence[Sequence[Tensor]] = ()) -> None:
+        self._lines, self._gradients = lines, gradients
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def ask(self, shares: Sequence[Sequence[Share]], step: int) -> None:
+        """Let each begin with its shares of an update."""
+        for line, some in zip(self._lines, shares, strict=True):
+            sent(line, (some, step), KILLED)
+
+    def add_to(self, parameters: Sequence[nn.Parameter], sums: Tensor) -> str | None:
+        """Wait for all of them, and add up their gradients and sums, always in the same order.
+
+        What did not fit in memory, where something did not. Raises DataError where a process was killed.
+        """
+        problem = None
+        for line, gradients in zip(self._lines, self._gradients, strict=True):
+            theirs, failed = received(line, KILLED)[0]
+            problem = problem or failed
+            sums += torch.tensor(theirs, dtype=sums.dtype)
+            for parameter, gradient in zip(parameters, gradients, strict=True):
+                # it is none of a part that this process's shares left out
+                parameter.grad = gradient.clone() if parameter.grad is None else parameter.grad.add_(gradient)
+        return problem
+
+    @contextmanager
+    def resting(self) -> Iterator[None]:
+        """Within, where nobody asks them, this process has the threads of all."""
+        threads = torch.get_num_threads()
+        torch.set_num_threads(threads + len(self))
+        try:
+            yield
+        finally:
+            torch.set_num_threads(threads)
+
+
+@contextmanager
+def helping(gradients: Computes, count: int) -> Iterator[Helpers]:
+    """So many processes that help to compute these gradients; within, each process has one thread.
+
+    Its parameters move to memory that is shared.
+    """
+    if count == 0:
+        yield Helpers()
+        return
+    threads = torch.get_num_threads()
+    parameters = gradients.parameters
+    for parameter, place in zip(parameters, shared_like(parameters), strict=True):
+        parameter.data = place.copy_(parameter.data)
+    shared = [shared_like(parameters) for _ in range(count)]
+    with ExitStack() as stack:
+        try:
+            torch.set_num_threads(1)
+            lines = [stack.enter_context(forked(_computing(gradients, each))) for each in shared]
+            yield Helpers(lines, shared)
+        finally:
+            torch.set_num_threads(threads)
+
+
+def shared_like(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Zeros of the shapes and types of these, in memory that forked processes share."""
+    sizes = [-(-each.nbytes // ALIGNMENT) * ALIGNMENT for each in tensors]
+    memory = mmap.mmap(-1, sum(sizes))
+    return [
+        torch.frombuffer(memory, dtype=each.dtype, count=each.numel(), offset=start).view(each.shape)
+        for each, start in zip(tensors, accumulate(sizes, initial=0), strict=False)
+    ]
+
+
+def _computing(gradients: Computes, places: Sequence[Tensor]) -> Callable[[Any, object], Any]:
+    """What such a process does: the gradient of its shares, with the weights as they are now, into its places."""
+
+    def work(question: tuple[Sequence[Share], int], _: object) -> tuple[list[float], str | None]:
+        weights_may_have_changed()
+        gradients.model.train()
+        gradients.forget()
+        sums = torch.zeros(5, dtype=torch.float64)
+        problem = gradients.add_shares(*question, sums)
+        for parameter, place in zip(gradients.parameters, places, strict=True):
+            if parameter.grad is None:
+                place.zero_()
+            else:
+                place.copy_(parameter.grad)
+        return sums.tolist(), problem
+
+    return work
