@@ -215,7 +215,7 @@ def test_a_training_of_two_processes_is_not_resumed_by_one(
 
 @pytest.mark.slow
 def test_killed_by_the_system_any_number_of_times_is_the_same(dataset: Path, tmp_path: Path) -> None:
-    config = training(max_steps=600, save_every=20, ema=0.9, validation={"every_steps": 50})
+    config = training(max_steps=600, save_every=20, ema=0.9, validation={"every_steps": 50}, threads=1)
     run(dataset, tmp_path / "straight", config)
     command = [sys.executable, "-m", "tests.tiny_training", str(dataset), str(tmp_path / "killed")]
     draw, kills = random.Random(1), 0
@@ -224,8 +224,7 @@ def test_killed_by_the_system_any_number_of_times_is_the_same(dataset: Path, tmp
         return max((each.name for each in (tmp_path / "killed").glob("training/checkpoints/step-*")), default="")
 
     while True:
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-        process = subprocess.Popen([*command, config.model_dump_json()], cwd=ROOT, env=environment)
+        process = subprocess.Popen([*command, config.model_dump_json()], cwd=ROOT)
         started, before = time.monotonic(), newest()
         while process.poll() is None and newest() == before:
             assert time.monotonic() - started < 120
