@@ -42,9 +42,9 @@ from tfm.pipeline.model_io.model_folder import model_folder
 
 if TYPE_CHECKING:
     from tfm.pipeline.config import DecodingConfig
-    from tfm.pipeline.inference.few_lines import SmallModel
     from tfm.pipeline.inference.translation import Translation
     from tfm.pipeline.model_io.loaded_model import LoadedModel
+    from tfm.pipeline.runtime.progress import Reporter
 
 
 def translate(
@@ -187,9 +187,10 @@ def translate(
         text = text_file(file, first, held)
         if out is None:
             beside = _starts(prefix, prefixes), _lines_of(forced)
-            plain = step is None and len(models) == 1 and beside == (None, None) and device in (None, "auto", "cpu")
-            small = partial(_small, models[0], decoding, to, source_language) if plain else None
-            _to_stdout(load, small, text, decoding, beside, jsonl)
+            translated = partial(_lines_by_torch, load, decoding, *beside)
+            if step is None and len(models) == 1 and beside == (None, None) and device in (None, "auto", "cpu"):
+                translated = partial(_few_lines_by_numpy, models[0], load, decoding, to, source_language)
+            _to_stdout(translated, text, decoding, jsonl)
             return
         _into_folder(models, text, decoding, (prefixes, forced), out, device or "auto", (to, source_language))
 
@@ -243,22 +244,45 @@ def _into_folder(
         )
 
 
-def _small(folder: Path, config: "DecodingConfig", to: str | None, source_language: str | None) -> "SmallModel | None":
-    from tfm.pipeline.inference.few_lines import small_model
+def _lines_by_torch(
+    load: "Callable[[], LoadedModel]",
+    config: "DecodingConfig",
+    prefixes: Iterable[str] | None,
+    forced: Iterable[str] | None,
+    lines: Iterable[str],
+    reporter: "Reporter",
+    ready: Callable[[], bool] | None,
+) -> "Iterable[list[Translation]]":
+    from tfm.pipeline.inference.translation import translate_lines
 
-    return small_model(folder, config, to, source_language)
+    return translate_lines(load(), lines, config, reporter=reporter, prefixes=prefixes, forced=forced, ready=ready)
+
+
+def _few_lines_by_numpy(
+    model: Path,
+    load: "Callable[[], LoadedModel]",
+    config: "DecodingConfig",
+    to: str | None,
+    source_language: str | None,
+    lines: Iterable[str],
+    reporter: "Reporter",
+    ready: Callable[[], bool] | None,
+) -> "Iterable[list[Translation]]":
+    """As long as few lines are waiting; then by torch."""
+    from tfm.pipeline.inference.few_lines import small_model, translate_as_they_come
+
+    small = partial(small_model, model, config, to, source_language)
+    return translate_as_they_come(small, load, lines, config, reporter=reporter, ready=ready)
 
 
 def _to_stdout(
-    load: "Callable[[], LoadedModel]",
-    small: "Callable[[], SmallModel | None] | None",
+    translated: "Callable[[Iterable[str], Reporter, Callable[[], bool] | None], Iterable[list[Translation]]]",
     file: Path,
     config: "DecodingConfig",
-    beside: tuple[Iterable[str] | None, Iterable[str] | None],
     jsonl: bool,
 ) -> None:
     """Translate one text line by line; from a pipe or a terminal, results are printed when no further line is
-    waiting. beside: what each begins with, and words that must come up; small: the model for a few lines."""
+    waiting. translated: (lines, reporter, whether the next line can be read without waiting) -> their translations."""
     from tfm.cli.console import reporter
     from tfm.data.lines import open_lines, stream_lines
 
@@ -268,20 +292,7 @@ def _to_stdout(
         open_lines(file) if file != STDIN else stream_lines(stream or sys.stdin.buffer, "stdin")
     )
     ready = stream.ready if stream is not None else None
-    translations: Iterable[list[Translation]]
-    if small is not None:
-        from tfm.pipeline.inference.few_lines import translate_as_they_come
-
-        translations = translate_as_they_come(small, load, asked, config, reporter=talk, ready=ready)
-    else:
-        from tfm.pipeline.inference.translation import translate_lines
-
-        starts, forced = beside
-        loaded = load()
-        translations = translate_lines(
-            loaded, asked, config, reporter=talk, prefixes=starts, forced=forced, ready=ready
-        )
-    for number, (found, source) in enumerate(zip(translations, sources, strict=True), 1):
+    for number, (found, source) in enumerate(zip(translated(asked, talk, ready), sources, strict=True), 1):
         print_hypotheses(number, source, found, config, jsonl)
 
 
