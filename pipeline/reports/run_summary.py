@@ -25,6 +25,8 @@ from tfm.pipeline.tasks.abilities import ABILITIES, DEFAULT_TASK
 
 VALID = "valid"  # no test set may have this name
 SHORT = 12  # digits of a fingerprint
+OF_SPEED = ("device", "threads", "parallel", "world_size")
+"""Settings of a training that say by what it was computed."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +174,7 @@ def _spelled(parts: Mapping[str, object]) -> str:
 def _machine(model: Manifest) -> str:
     """On what a model was trained, as far as speed goes."""
     hardware, versions = (_table(model.made, name) for name in ("hardware", "versions"))
-    settings = {name: value for name, value in _settings(model).items() if name in ("device", "threads", "world_size")}
+    settings = {name: value for name, value in _settings(model).items() if name in OF_SPEED}
     return _spelled({**hardware, **settings, "torch": versions.get("torch")})
 
 
