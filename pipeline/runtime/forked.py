@@ -6,6 +6,7 @@ process's business; its end, however it comes, is theirs.
 
 import multiprocessing
 import os
+import pickle
 import signal
 import sys
 import warnings
@@ -95,6 +96,7 @@ def _serve(line: Line, work: Work, at_start: Callable[[], None]) -> None:
 
 def _send_error(line: Line, error: Exception) -> None:
     try:
-        line.send(error)
-    except (TypeError, AttributeError):  # it holds what cannot be sent
-        line.send(RuntimeError(f"{type(error).__name__}: {error}"))
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # it cannot be sent, or not be made again from what was sent: whatever its class raises then
+        error = RuntimeError(f"{type(error).__name__}: {error}")
+    line.send(error)

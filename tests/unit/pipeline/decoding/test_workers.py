@@ -47,11 +47,34 @@ def test_an_error_is_raised_where_it_was_asked_for() -> None:
     assert not multiprocessing.active_children()
 
 
-def test_an_error_that_cannot_be_sent_is_told_in_words() -> None:
-    def search(number: int, on_done: Tell) -> int:
-        raise ValueError(threading.Lock())
+class OfTwo(Exception):
+    """Can be sent, but not be made again of the one text that is sent."""
 
-    with pytest.raises(RuntimeError, match="ValueError: <unlocked"):
+    def __init__(self, one: str, other: str) -> None:
+        super().__init__(f"{one} and {other}")
+
+
+def of_nowhere() -> Exception:
+    class Local(Exception):
+        """Cannot be found by its name."""
+
+    return Local("here")
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ValueError(threading.Lock()), "ValueError: <unlocked"),
+        (OfTwo("this", "that"), "OfTwo: this and that"),
+        (of_nowhere(), "Local: here"),
+    ],
+    ids=["holds a lock", "of two texts", "of a local class"],
+)
+def test_an_error_that_cannot_be_sent_is_told_in_words(error: Exception, told: str) -> None:
+    def search(number: int, on_done: Tell) -> int:
+        raise error
+
+    with pytest.raises(RuntimeError, match=told):
         list(search_all(search, 2, 2, lambda _: None))
 
 
