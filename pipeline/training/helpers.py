@@ -104,20 +104,24 @@ class Helpers:
         for line, some in zip(self._lines, shares, strict=True):
             sent(line, (some, step), KILLED)
 
-    def add_to(self, parameters: Sequence[nn.Parameter], sums: Tensor) -> str | None:
-        """Wait for all of them, and add up their gradients and sums, always in the same order.
+    def wait(self, sums: Tensor) -> str | None:
+        """Wait for all of them, and add up their sums; what did not fit in memory, where something did not.
 
-        What did not fit in memory, where something did not. Raises DataError where a process was killed.
+        Raises DataError where a process was killed.
         """
         problem = None
-        for line, gradients in zip(self._lines, self._gradients, strict=True):
+        for line in self._lines:
             theirs, failed = received(line, KILLED)[0]
-            problem = problem or failed
             sums += torch.tensor(theirs, dtype=sums.dtype)
+            problem = problem or failed
+        return problem
+
+    def add_to(self, parameters: Sequence[nn.Parameter]) -> None:
+        """Add up their gradients, always in the same order."""
+        for gradients in self._gradients:
             for parameter, gradient in zip(parameters, gradients, strict=True):
                 # it is none of a part that this process's shares left out
                 parameter.grad = gradient.clone() if parameter.grad is None else parameter.grad.add_(gradient)
-        return problem
 
     @contextmanager
     def resting(self) -> Iterator[None]:

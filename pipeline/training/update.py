@@ -177,8 +177,10 @@ class Gradients:
         """
         own, *others = divided(self.world.share(group), 1 + len(self.helpers))
         self.helpers.ask(others, step)
-        problem = self.add_shares(own, step, sums)
-        return self.helpers.add_to(self.parameters, sums) or problem
+        problems = self.add_shares(own, step, sums), self.helpers.wait(sums)
+        if problems == (None, None):
+            self.helpers.add_to(self.parameters)
+        return problems[0] or problems[1]
 
     def add_shares(self, shares: Sequence[Share], step: int, sums: Tensor) -> str | None:
         """Add the gradients and losses of these; what did not fit in memory, where something did not."""

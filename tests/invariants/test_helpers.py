@@ -115,15 +115,15 @@ def test_to_the_bit_the_sum_of_shares_that_one_process_computes(rates: dict[str,
     assert loss == pytest.approx(sums[0].item(), rel=1e-12)
 
 
-class OnlyHere(Translation):
-    """Fails by an error, in every process but the one that made it."""
+class FailsIn(Translation):
+    """Fails by an error: in the process that made it, or in all the others."""
 
-    def __init__(self, error: Exception) -> None:
+    def __init__(self, where: str, error: Exception) -> None:
         super().__init__(CrossEntropy(0.1))
-        self.error, self.here = error, os.getpid()
+        self.where, self.error, self.here = where, error, os.getpid()
 
     def loss(self, model: Any, batch: Any) -> Loss:
-        if os.getpid() != self.here:
+        if (os.getpid() == self.here) == (self.where == "leader"):
             raise self.error
         return super().loss(model, batch)
 
@@ -135,12 +135,16 @@ class OnlyHere(Translation):
         (ValueError("strange"), ValueError, "strange"),
     ],
 )
-def test_what_fails_in_a_helper_is_raised_here(
-    error: Exception, raised: type[Exception], text: str, dataset: Path
+@pytest.mark.parametrize("where", ["leader", "helpers"])
+def test_what_fails_in_one_of_them_is_raised_here(
+    where: str, error: Exception, raised: type[Exception], text: str, dataset: Path
 ) -> None:
-    of_update = gradients_of(dataset, OnlyHere(error))
+    """Where memory has run out, no gradient is added up, which would take more of it."""
+    of_update = gradients_of(dataset, FailsIn(where, error))
     with helping(of_update, 2) as of_update.helpers, pytest.raises(raised, match=text):
         of_update.compute([np.arange(12)], 1, stop=False)
+    if where == "leader":
+        assert all(each.grad is None for each in of_update.parameters)
     assert not multiprocessing.active_children()
 
 
