@@ -6,12 +6,12 @@ process's business; its end, however it comes, is theirs.
 
 import multiprocessing
 import os
-import pickle
 import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from copy import copy
 from multiprocessing.connection import Connection
 from typing import Any, TypeAlias
 
@@ -96,7 +96,7 @@ def _serve(line: Line, work: Work, at_start: Callable[[], None]) -> None:
 
 def _send_error(line: Line, error: Exception) -> None:
     try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:  # it cannot be sent, or not be made again from what was sent: whatever its class raises then
-        error = RuntimeError(f"{type(error).__name__}: {error}")
-    line.send(error)
+        copy(error)  # is made anew as it will be where it arrives
+        line.send(error)
+    except Exception:  # it cannot be made anew, or not be sent: whatever its class raises then
+        line.send(RuntimeError(f"{type(error).__name__}: {error}"))
