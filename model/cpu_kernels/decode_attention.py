@@ -11,7 +11,20 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from tfm.model.cpu_kernels.jit import AT_ONCE, compiled, inlined
-from tfm.model.cpu_kernels.softmax import exp
+from tfm.model.cpu_kernels.softmax import NONE, ZERO, exp
+from tfm.model.cpu_kernels.vectors import (
+    SIDE,
+    at,
+    larger,
+    largest,
+    load,
+    load_first,
+    splat,
+    store,
+    store_first,
+    store_totals,
+    total,
+)
 
 LINE = 16  # numbers of a cache line
 
@@ -77,12 +90,67 @@ def list_allowed(allowed, where, counts):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def store(cache, sentence, slot, row, first):  # type: ignore[no-untyped-def]
+def store_row(cache, sentence, slot, row, first):  # type: ignore[no-untyped-def]
     """Put what a row holds from column `first` on into a slot of a sentence, of a cache (B, G, S, K)."""
-    _, groups, _, width = cache.shape
+    _, groups, slots, width = cache.shape
     for g in range(groups):
-        for k in range(width):
-            cache[sentence, g, slot, k] = row[first + g * width + k]
+        place = ((sentence * groups + g) * slots + slot) * width
+        for k in range(0, width, SIDE):
+            store_first(cache, place + k, width - k, load_first(row, first + g * width + k, width - k, ZERO))
+
+
+@inlined
+def _plus_product(x, a, i, b, j, count):  # type: ignore[no-untyped-def]
+    """x + the products of the first `count` numbers, at most 2 SIDE, of a from place i on and b from place j on."""
+    x = x + load_first(a, i, count, ZERO) * load_first(b, j, count, ZERO)
+    return x + load_first(a, i + SIDE, count - SIDE, ZERO) * load_first(b, j + SIDE, count - SIDE, ZERO)
+
+
+@inlined
+def _score(query, q, key, first, where, listed, count, key_dim, scores, s):  # type: ignore[no-untyped-def]
+    """Scores (count,), from place s on: the query from place q on times each listed key of those from `first` on."""
+    for i in range(0, count, AT_ONCE):
+        k0 = (first + np.int64(at(where, listed + i))) * key_dim
+        k1 = (first + np.int64(at(where, listed + i + 1))) * key_dim
+        k2 = (first + np.int64(at(where, listed + i + 2))) * key_dim
+        k3 = (first + np.int64(at(where, listed + i + 3))) * key_dim
+        x0 = x1 = x2 = x3 = splat(ZERO)
+        for k in range(0, key_dim, 2 * SIDE):
+            x0 = _plus_product(x0, query, q + k, key, k0 + k, key_dim - k)
+            x1 = _plus_product(x1, query, q + k, key, k1 + k, key_dim - k)
+            x2 = _plus_product(x2, query, q + k, key, k2 + k, key_dim - k)
+            x3 = _plus_product(x3, query, q + k, key, k3 + k, key_dim - k)
+        store_totals(scores, s + i, x0, x1, x2, x3)
+    store(scores, s + count, splat(NONE))
+
+
+@inlined
+def _softmax(scores, s, count, scale):  # type: ignore[no-untyped-def]
+    """Scores x (count,), from place s on, become e^(scale (x - largest)), zeros behind them; returns 1 / their sum."""
+    best = splat(NONE)
+    for i in range(s, s + count, SIDE):
+        best = larger(best, load(scores, i))
+    most, sums = splat(largest(best)), splat(ZERO)
+    for i in range(s, s + count, SIDE):
+        weights = exp((load(scores, i) - most) * splat(scale))
+        store(scores, i, weights)
+        sums = sums + weights
+    return np.float32(1.0) / total(sums) if count > 0 else ZERO
+
+
+@inlined
+def _mix(value, first, where, listed, count, value_dim, weights, s, share, mixed, v):  # type: ignore[no-untyped-def]
+    """mixed, from place v on: share * the sum of the listed values of those from `first` on, each times its weight."""
+    for part in range(0, value_dim, 2 * SIDE):
+        more = value_dim - part
+        some = others = splat(ZERO)
+        for i in range(count):
+            weight = splat(at(weights, s + i))
+            first_of = (first + np.int64(at(where, listed + i))) * value_dim + part
+            some = some + weight * load_first(value, first_of, more, ZERO)
+            others = others + weight * load_first(value, first_of + SIDE, more - SIDE, ZERO)
+        store_first(mixed, v + part, more, some * splat(share))
+        store_first(mixed, v + part + SIDE, more - SIDE, others * splat(share))
 
 
 @compiled("void(f4[:,:,::1], f4[:,:,:,::1], f4[:,:,:,::1], i8[:,::1], u8[:,:,::1], i8[:,::1], f4, f4[:,:,:,::1])")
@@ -95,60 +163,29 @@ def attend(query, key, value, slots, where, counts, scale, mixed):  # type: igno
     """
     (batch, width, heads, value_dim), key_dim = mixed.shape, key.shape[3]
     sharing, num_lists = heads // key.shape[1], counts.shape[1]
-    weights = np.empty(heads * where.shape[2], np.float32)
+    groups, num_keys, query_dim, room = key.shape[1], key.shape[2], query.shape[2], where.shape[2] + SIDE
+    weights, shares = np.empty(width * heads * room, np.float32), np.empty(width * heads, np.float32)
     for b in range(batch):
         for w in range(slots.shape[1]):
-            store(key, b, slots[b, w], query[b, w], heads * key_dim)
-            store(value, b, slots[b, w], query[b, w], (heads + key.shape[1]) * key_dim)
+            store_row(key, b, slots[b, w], query[b, w], heads * key_dim)
+            store_row(value, b, slots[b, w], query[b, w], (heads + groups) * key_dim)
         for w in range(width):
             m = w % num_lists
             if b + 1 < batch:
                 _prefetch_share(key, value, where[b + 1], counts[b + 1], b + 1, w, width)
-            count = counts[b, m]
-            used = 0
+            listed, count = (b * num_lists + m) * where.shape[2], at(counts, b * num_lists + m)
             for h in range(heads):
-                g, first = h // sharing, used
-                largest = np.float32(-np.inf)
-                for i in range(0, count, AT_ONCE):
-                    s0, s1, s2, s3 = where[b, m, i], where[b, m, i + 1], where[b, m, i + 2], where[b, m, i + 3]
-                    x0 = x1 = x2 = x3 = np.float32(0.0)
-                    for k in range(key_dim):
-                        q = query[b, w, h * key_dim + k]
-                        x0 += q * key[b, g, s0, k]
-                        x1 += q * key[b, g, s1, k]
-                        x2 += q * key[b, g, s2, k]
-                        x3 += q * key[b, g, s3, k]
-                    x0, x1, x2, x3 = x0 * scale, x1 * scale, x2 * scale, x3 * scale
-                    weights[used], weights[used + 1], weights[used + 2], weights[used + 3] = x0, x1, x2, x3
-                    largest = max(largest, max(max(x0, x1), max(x2, x3)))
-                    used += AT_ONCE
-                for i in range(first, first + count):
-                    weights[i] -= largest
-                for i in range(first + count, used):
-                    weights[i] = -np.inf
-            for i in range(used):
-                weights[i] = exp(weights[i])
-            used = 0
+                first, q = (b * groups + h // sharing) * num_keys, (b * width + w) * query_dim + h * key_dim
+                _score(query, q, key, first, where, listed, count, key_dim, weights, (w * heads + h) * room)
+        for row in range(width * heads):
+            shares[row] = _softmax(weights, row * room, at(counts, b * num_lists + row // heads % num_lists), scale)
+        for w in range(width):
+            m = w % num_lists
+            listed, count = (b * num_lists + m) * where.shape[2], at(counts, b * num_lists + m)
             for h in range(heads):
-                g = h // sharing
-                total = np.float32(0.0)
-                for i in range(used, used + count):
-                    total += weights[i]
-                share = np.float32(1.0) / total
-                for v in range(value_dim):
-                    mixed[b, w, h, v] = 0.0
-                for i in range(0, count, AT_ONCE):
-                    s0, s1, s2, s3 = where[b, m, i], where[b, m, i + 1], where[b, m, i + 2], where[b, m, i + 3]
-                    p0, p1 = weights[used] * share, weights[used + 1] * share
-                    p2, p3 = weights[used + 2] * share, weights[used + 3] * share
-                    for v in range(value_dim):
-                        mixed[b, w, h, v] += (
-                            p0 * value[b, g, s0, v]
-                            + p1 * value[b, g, s1, v]
-                            + p2 * value[b, g, s2, v]
-                            + p3 * value[b, g, s3, v]
-                        )
-                    used += AT_ONCE
+                first, row = (b * groups + h // sharing) * num_keys, w * heads + h
+                v = (b * width * heads + row) * value_dim
+                _mix(value, first, where, listed, count, value_dim, weights, row * room, shares[row], mixed, v)
 
 
 @compiled("void(f4[:,:,:,::1], f4[:,:,::1], i8[:,::1])")
@@ -157,7 +194,7 @@ def write(cache, rows, slots):  # type: ignore[no-untyped-def]
     batch, width = slots.shape
     for b in range(batch):
         for w in range(width):
-            store(cache, b, slots[b, w], rows[b, w], 0)
+            store_row(cache, b, slots[b, w], rows[b, w], 0)
 
 
 @compiled("i8(b1[:,:,::1], i8[:,::1], i8[::1], i8[:,::1], b1[:,:,::1], i8[:,::1])")

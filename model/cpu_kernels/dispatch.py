@@ -5,12 +5,12 @@ if gradients are needed, on a device other than a CPU, and in a type other than 
 the same.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -19,6 +19,10 @@ from tfm.model.masks import Mask
 Lists = tuple[Tensor, Tensor]
 Candidates = tuple[Tensor, Tensor, Tensor]
 """Values, beams and tokens (B, k) of what a beam may go on with, best first."""
+
+ROWS, EVEN = 32, 8
+"""Of so many rows logits are computed at once: few, so that they are in the cache when candidates are looked for; and a
+multiple of EVEN, since a product is prepared for each number of rows."""
 
 _loops: Any = None
 _lists_of: WeakKeyDictionary[Mask, dict[tuple[int, int], Lists]] = WeakKeyDictionary()
@@ -117,30 +121,39 @@ def take_slots(descent: Tensor, positions: Tensor, lengths: Tensor) -> tuple[Ten
     return own, grown[..., :used], places[:, :used]
 
 
-def best_of_logits(logits: Tensor, rows: Tensor, sums: Tensor, found: Candidates, *, never: tuple[int, ...]) -> bool:
-    """Whether the largest of sums (B, W) + log-softmax(logits (N, V)) are among those found (B, k), in place.
+def best_of_logits(
+    logits: Callable[[Tensor], Tensor], sums: Tensor, beam: int, *, end: int, never: tuple[int, ...]
+) -> Candidates | None:
+    """The 2 `beam` largest of sums (B, W) + log-softmax(logits (B W, V)) of each sentence, but for what cannot count.
 
-    rows (N,): which of the B W hypotheses the logits are of. The order is that of `pipeline/decoding/search/top_k.py`.
-    What is `never` to come counts in the softmax, and is left out. The logits are used up.
+    logits: computes those of some rows (N,). The `beam` best of all and the `beam` best that are not the `end` token
+    are there, in the order of `pipeline/decoding/search/top_k.py`; the rest may lack. What is `never` to come counts in
+    the softmax, and is left out.
     """
-    given = rows, _as_tensor(never), sums.contiguous()
-    if _applies(logits):
-        _loops.best_of_logits(logits.contiguous().numpy(), *map(Tensor.numpy, (*given, *found)))
-        return True
-    if in_use() and logits.dtype is torch.bfloat16 and logits.device.type == "cpu":
-        _loops.best_of_low_logits(bits(logits.contiguous()), *map(Tensor.numpy, (*given, *found)))
-        return True
-    return False
+    if not in_use() or sums.device.type != "cpu":
+        return None
+    sums, rows, place = sums.contiguous(), torch.zeros(ROWS, dtype=torch.int64), 0
+    values = sums.new_full((len(sums), 2 * beam), float("-inf"))
+    found = values, torch.zeros_like(values, dtype=torch.int64), torch.zeros_like(values, dtype=torch.int64)
+    of_sums, of_rows, of_found = sums.numpy(), rows.numpy(), [each.numpy() for each in found]
+    of_never = np.array(never, np.int64)
+    while True:
+        count, place = _loops.next_rows(place, of_sums, of_found[0], of_found[2], beam, end, of_rows)
+        if count == 0:
+            return found
+        of_rows[count:] = of_rows[count - 1]
+        some = logits(rows[: count + -count % EVEN]).contiguous()
+        if some.dtype is torch.bfloat16:
+            _loops.best_of_low_logits(bits(some), of_rows[:count], of_never, of_sums, *of_found)
+        elif some.dtype is torch.float32:
+            _loops.best_of_logits(some.numpy(), of_rows[:count], of_never, of_sums, *of_found)
+        else:
+            return None
 
 
 def bits(low: Tensor) -> Any:
     """Numbers of bf16 as the 16 bits that they are, as an array on the same memory."""
     return low.view(torch.uint16).numpy()
-
-
-@cache
-def _as_tensor(ids: tuple[int, ...]) -> Tensor:
-    return torch.tensor(ids, dtype=torch.int64)
 
 
 def _applies(given: Tensor) -> bool:

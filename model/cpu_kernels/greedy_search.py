@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import types
 
-from tfm.model.cpu_kernels.decode_attention import attend, store
+from tfm.model.cpu_kernels.decode_attention import attend, store_row
 from tfm.model.cpu_kernels.jit import AT_ONCE, compiled, helper
 from tfm.model.cpu_kernels.layer_norm import layer_norm
 from tfm.model.cpu_kernels.rotary import turn_heads
-from tfm.model.cpu_kernels.softmax import log_sum_exp
+from tfm.model.cpu_kernels.softmax import BLOCK, log_sum_exp
+from tfm.model.cpu_kernels.vectors import SIDE
 
 Array = Any
 
@@ -228,8 +229,8 @@ def encode(encoder, key_value, heads, source):  # type: ignore[no-untyped-def]
     for layer in range(len(keys)):
         both = _linear(key_value, layer, x)
         for n in range(rows):
-            store(keys[layer], 0, n, both[n], 0)
-            store(values[layer], 0, n, both[n], groups * key_dim)
+            store_row(keys[layer], 0, n, both[n], 0)
+            store_row(values[layer], 0, n, both[n], groups * key_dim)
     return keys, values
 
 
@@ -245,7 +246,7 @@ def greedy(decoder, cross, output, memory_keys, memory_values, special, shortest
     keys, values = _caches(layers, settings.heads, room)
     memory_seen, seen = _first_slots(memory_keys.shape[3], memory_keys.shape[3]), _first_slots(0, room)
     slots, logits = np.empty((1, 1), np.int64), np.empty(vocab, np.float32)
-    last, log_prob = np.empty(1, np.int64), 0.0
+    last, log_prob, maxima = np.empty(1, np.int64), 0.0, np.empty((vocab // BLOCK + 1, SIDE), np.float32)
     last[0] = begin
     for t in range(longest + 1):
         x = _embed(decoder.table, decoder.positions, settings.scale, last, t)
@@ -256,17 +257,18 @@ def greedy(decoder, cross, output, memory_keys, memory_values, special, shortest
             x = _cross_attention(settings, cross, layer, x, memory_keys[layer], memory_values[layer], memory_seen)
             x = _feed_forward(settings, decoder.feed_forward, layer, x)
         x = _pre_norm(settings, decoder.final_norm, 0, x)
-        best, largest, token = np.float32(-np.inf), np.float32(-np.inf), end
+        best, token = np.float32(-np.inf), end
         for v in range(vocab):
             logit = np.float32(0.0)
             for i in range(dim):
                 logit += output[v, i] * x[0, i]
-            logits[v], largest = logit, max(largest, logit)
+            logits[v] = logit
             if logit > best and v != padding and v != begin and (v != end or t >= shortest):
                 best, token = logit, v
         if t >= longest:
             token = end
-        log_prob += np.float64(logits[token]) - np.float64(largest) - log_sum_exp(logits, largest)
+        largest, rest = log_sum_exp(logits, 0, vocab, maxima)
+        log_prob += np.float64(logits[token]) - np.float64(largest) - rest
         ids[t] = last[0] = token
         if token == end:
             break

@@ -9,7 +9,7 @@ result of a row depends on that row only, and is computed in the same order in a
 from tfm.model.cpu_kernels.decode_attention import attend, list_allowed, take_slots, write
 from tfm.model.cpu_kernels.jit import AT_ONCE
 from tfm.model.cpu_kernels.layer_norm import add_and_norm, add_and_norm_low, layer_norm
-from tfm.model.cpu_kernels.log_softmax_topk import best_of_logits, best_of_low_logits, log_softmax
+from tfm.model.cpu_kernels.log_softmax_topk import best_of_logits, best_of_low_logits, log_softmax, next_rows
 from tfm.model.cpu_kernels.rotary import turn
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "layer_norm",
     "list_allowed",
     "log_softmax",
+    "next_rows",
     "take_slots",
     "turn",
     "write",

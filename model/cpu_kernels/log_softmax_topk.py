@@ -5,28 +5,27 @@ Legend: N rows · B sentences · W hypotheses of each · V vocabulary.
 
 import numpy as np
 
-from tfm.model.cpu_kernels.bf16 import widened
 from tfm.model.cpu_kernels.jit import compiled, helper, inlined
-from tfm.model.cpu_kernels.softmax import LANES, largest_of, log_sum_exp
+from tfm.model.cpu_kernels.softmax import BLOCK, NONE, ZERO, log_sum_exp
+from tfm.model.cpu_kernels.vectors import SIDE, any_reaches, at, larger, largest, load, load_first, splat
 
-CHUNKS = 16
 
-
-@helper
-def _normalizer(row, largest):  # type: ignore[no-untyped-def]
-    """log(sum of e^x) over a row of logits x, the largest of which is given."""
-    return np.float32(largest + log_sum_exp(row, largest))
+@inlined
+def _normalizer(logits, first, vocab, maxima):  # type: ignore[no-untyped-def]
+    """log(sum of e^x) over `vocab` logits x from place `first` on, and their maxima as `log_sum_exp` keeps them."""
+    most, rest = log_sum_exp(logits, first, vocab, maxima)
+    return np.float32(most + rest)
 
 
 @compiled("void(f4[:,::1])")
 def log_softmax(logits):  # type: ignore[no-untyped-def]
     """Logits (N, V) -> log-probabilities, in place."""
-    lanes = np.empty(LANES, np.float32)
+    vocab = logits.shape[1]
+    maxima = np.empty((vocab // BLOCK + 1, SIDE), np.float32)
     for n in range(len(logits)):
-        row = logits[n]
-        normalizer = _normalizer(row, largest_of(row, lanes))
-        for v in range(len(row)):
-            row[v] -= normalizer
+        normalizer = _normalizer(logits, n * vocab, vocab, maxima)
+        for v in range(vocab):
+            logits[n, v] -= normalizer
 
 
 @inlined
@@ -50,57 +49,84 @@ def _insert(values, beams, tokens, value, beam, token):  # type: ignore[no-untyp
 
 
 @helper
-def _best_of_row(row, never, total, w, values, beams, tokens, largest, lanes):  # type: ignore[no-untyped-def]
-    """Put the largest of total + log-softmax(row (V,)), of hypothesis w, into values, beams, tokens (k,).
+def _needed(value, sum_, normalizer):  # type: ignore[no-untyped-def]
+    """A logit x that is smaller has sum + (x - normalizer) < value, also as rounded to float32."""
+    more = value - sum_
+    return np.float32(normalizer + more - 1e-6 * (abs(normalizer) + abs(more)))
 
-    The row is looked at by the largest of CHUNKS pieces, each so far from the next that all such sets lie side by side;
-    largest (V // CHUNKS,) and lanes (LANES,) are room.
+
+@inlined
+def _reached_by_each_lane(maxima, vocab):  # type: ignore[no-untyped-def]
+    """What at least SIDE logits are as large as: the smallest of the largest of each lane."""
+    best = load(maxima, 0)
+    for block in range(BLOCK, vocab, BLOCK):
+        best = larger(best, load(maxima, block // BLOCK * SIDE))
+    return -largest(splat(ZERO) - best)
+
+
+@helper
+def _best_of_row(logits, n, vocab, never, sum_, w, values, beams, tokens, maxima):  # type: ignore[no-untyped-def]
+    """Put the largest of sum + log-softmax(logits of row n), of hypothesis w, into values, beams, tokens (k,).
+
+    Only blocks, and in them vectors, are looked at whose largest logits are needed.
     """
-    vocab, k, num_sets = len(row), len(values), len(largest)
-    whole, step = CHUNKS * num_sets, max(1, num_sets)
-    largest[:] = row[:num_sets]
-    for first in range(num_sets, whole, step):
-        chunk = row[first : first + num_sets]
-        for j in range(num_sets):
-            largest[j] = chunk[j] if chunk[j] > largest[j] else largest[j]
-    normalizer = _normalizer(row, max(largest_of(largest, lanes), largest_of(row[whole:], lanes)))
-    for token in never:
-        row[token] = -np.inf
-    for j in range(num_sets):
-        if total + (largest[j] - normalizer) >= values[k - 1]:
-            for token in range(j, whole, step):
-                value = total + (row[token] - normalizer)
-                if value >= values[k - 1]:
+    first, k = n * vocab, len(values)
+    normalizer = _normalizer(logits, first, vocab, maxima)
+    needed = _needed(values[k - 1], sum_, normalizer)
+    if values[k - 1] == -np.inf and k + len(never) <= SIDE:
+        least = _reached_by_each_lane(maxima, vocab)
+        needed = _needed(sum_ + (least - normalizer), sum_, normalizer)
+    for block in range(0, vocab, BLOCK):
+        if not any_reaches(load(maxima, block // BLOCK * SIDE), needed):
+            continue
+        for v in range(block, min(block + BLOCK, vocab), SIDE):
+            if not any_reaches(load_first(logits, first + v, vocab - v, NONE), needed):
+                continue
+            for token in range(v, min(v + SIDE, vocab)):
+                value = sum_ + (at(logits, first + token) - normalizer)
+                if value >= values[k - 1] and not (never == token).any():
                     _insert(values, beams, tokens, value, w, token)
-    for token in range(whole, vocab):
-        value = total + (row[token] - normalizer)
-        if value >= values[k - 1]:
-            _insert(values, beams, tokens, value, w, token)
+                    needed = max(needed, _needed(values[k - 1], sum_, normalizer))
 
 
-@compiled("void(f4[:,::1], i8[::1], i8[::1], f8[:,::1], f8[:,::1], i8[:,::1], i8[:,::1])")
-def best_of_logits(logits, rows, never, sums, values, beams, tokens):  # type: ignore[no-untyped-def]
+@compiled("UniTuple(i8, 2)(i8, f8[:,::1], f8[:,::1], i8[:,::1], i8, i8, i8[::1])")
+def next_rows(place, sums, values, tokens, beam, end, rows):  # type: ignore[no-untyped-def]
+    """Which hypotheses may still add to what `best_of_logits` has found -> rows (N,), how many, and where to go on.
+
+    In the order of their rank, from `place` of the B W on, which is 0 at first: those of rank 0 in their sentence come
+    first. No log-probability is above 0, so a hypothesis adds nothing if its sum is not above what the beam needs: the
+    value of the `beam`-th candidate that is not the end token.
+    """
+    (batch, width), count = sums.shape, 0
+    while place < batch * width and count < len(rows):
+        b, w = place % batch, place // batch
+        others, i = 0, -1
+        while others < beam:
+            i += 1
+            others += tokens[b, i] != end
+        if sums[b, w] > values[b, i]:
+            rows[count] = b * width + w
+            count += 1
+        place += 1
+    return count, place
+
+
+def _best_of_logits(logits, rows, never, sums, values, beams, tokens):  # type: ignore[no-untyped-def]
     """Put the largest of sums (B, W) + log-softmax(logits (N, V)) of each sentence into values, beams, tokens (B, k).
 
     rows (N,): which hypothesis of the B W each row of logits is of. What values, beams, tokens hold already stays where
     it is larger. Best first; among equals lowest beam, then lowest token. Value -inf where there are fewer. What is
-    `never` to come counts in the softmax, and becomes -inf.
+    `never` to come counts in the softmax, and is left out.
     """
-    width, largest, lanes = sums.shape[1], np.empty(logits.shape[1] // CHUNKS, np.float32), np.empty(LANES, np.float32)
+    width, vocab = sums.shape[1], logits.shape[1]
+    maxima = np.empty((vocab // BLOCK + 1, SIDE), np.float32)
     for n in range(len(rows)):
         b, w = rows[n] // width, rows[n] % width
         if sums[b, w] > -np.inf:
-            _best_of_row(logits[n], never, sums[b, w], w, values[b], beams[b], tokens[b], largest, lanes)
+            _best_of_row(logits, n, vocab, never, sums[b, w], w, values[b], beams[b], tokens[b], maxima)
 
 
-@compiled("void(u2[:,::1], i8[::1], i8[::1], f8[:,::1], f8[:,::1], i8[:,::1], i8[:,::1])")
-def best_of_low_logits(logits, rows, never, sums, values, beams, tokens):  # type: ignore[no-untyped-def]
-    """`best_of_logits` of bf16."""
-    width, largest, lanes = sums.shape[1], np.empty(logits.shape[1] // CHUNKS, np.float32), np.empty(LANES, np.float32)
-    row = np.empty(logits.shape[1], np.float32)
-    for n in range(len(rows)):
-        b, w = rows[n] // width, rows[n] % width
-        if sums[b, w] > -np.inf:
-            for v in range(len(row)):
-                row[v] = widened(logits[n, v])
-            _best_of_row(row, never, sums[b, w], w, values[b], beams[b], tokens[b], largest, lanes)
+_REST = "i8[::1], i8[::1], f8[:,::1], f8[:,::1], i8[:,::1], i8[:,::1])"
+best_of_logits = compiled(f"void(f4[:,::1], {_REST}")(_best_of_logits)
+best_of_low_logits = compiled(f"void(u2[:,::1], {_REST}")(_best_of_logits)
+"""`best_of_logits` of bf16."""

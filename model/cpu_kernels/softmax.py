@@ -5,48 +5,64 @@ import math
 import numpy as np
 
 from tfm.model.cpu_kernels.jit import helper, inlined
+from tfm.model.cpu_kernels.vectors import (
+    SIDE,
+    floor,
+    larger,
+    largest,
+    load,
+    load_first,
+    splat,
+    store,
+    total,
+    two_to_the,
+)
 
-LANES = 64
+BLOCK = 8 * SIDE
+LOWEST = np.float32(np.finfo(np.float32).min)
+NONE, ZERO = np.float32(-np.inf), np.float32(0.0)
 
 
 @inlined
 def exp(x):  # type: ignore[no-untyped-def]
-    """e^x of a float32 by Cephes' polynomial, to 2 units in the last place: unlike libm's it is done 16 at a time."""
-    x = max(x, np.float32(-87.0))
-    power = np.floor(x * np.float32(1.44269504) + np.float32(0.5))
-    rest = x - power * np.float32(0.693359375)
-    rest = rest - power * np.float32(-2.12194440e-4)
-    sum_ = np.float32(1.9875691500e-4)
-    sum_ = sum_ * rest + np.float32(1.3981999507e-3)
-    sum_ = sum_ * rest + np.float32(8.3334519073e-3)
-    sum_ = sum_ * rest + np.float32(4.1665795894e-2)
-    sum_ = sum_ * rest + np.float32(1.6666665459e-1)
-    sum_ = sum_ * rest + np.float32(5.0000001201e-1)
-    two_to_power = np.int32((np.int32(power) + np.int32(127)) << np.int32(23)).view(np.float32)
-    return (sum_ * rest * rest + rest + np.float32(1.0)) * two_to_power
+    """e^x of a vector by Cephes' polynomial, to 1 unit in the last place."""
+    x = larger(x, splat(np.float32(-87.0)))
+    power = floor(x * splat(np.float32(1.44269504)) + splat(np.float32(0.5)))
+    rest = x - power * splat(np.float32(0.693359375))
+    rest = rest - power * splat(np.float32(-2.12194440e-4))
+    sum_ = splat(np.float32(1.9875691500e-4))
+    sum_ = sum_ * rest + splat(np.float32(1.3981999507e-3))
+    sum_ = sum_ * rest + splat(np.float32(8.3334519073e-3))
+    sum_ = sum_ * rest + splat(np.float32(4.1665795894e-2))
+    sum_ = sum_ * rest + splat(np.float32(1.6666665459e-1))
+    sum_ = sum_ * rest + splat(np.float32(5.0000001201e-1))
+    return (sum_ * rest * rest + rest + splat(np.float32(1.0))) * two_to_the(power)
 
 
 @helper
-def largest_of(row, lanes):  # type: ignore[no-untyped-def]
-    """The largest number of a row, by way of one in each of LANES lanes, which are looked at side by side."""
-    whole = len(row) // LANES * LANES
-    lanes[:] = -np.inf
-    for first in range(0, whole, LANES):
-        some = row[first : first + LANES]
-        for lane in range(LANES):
-            lanes[lane] = some[lane] if some[lane] > lanes[lane] else lanes[lane]
-    largest = np.float32(-np.inf)
-    for lane in range(LANES):
-        largest = max(largest, lanes[lane])
-    for v in range(whole, len(row)):
-        largest = max(largest, row[v])
-    return largest
+def log_sum_exp(numbers, first, count, maxima):  # type: ignore[no-untyped-def]
+    """The largest of `count` numbers x from place `first` of an array on, and log(sum of e^(x - largest)).
 
-
-@helper
-def log_sum_exp(row, largest):  # type: ignore[no-untyped-def]
-    """log(sum of e^(x - largest)) over the numbers x of a row, the largest of which is given."""
-    total = np.float32(0.0)
-    for v in range(len(row)):
-        total += exp(row[v] - largest)
-    return math.log(total)
+    The largest of each BLOCK, one in each lane of a vector, are written to maxima (count // BLOCK + 1, SIDE).
+    A block is summed while it is in the cache, as e^(x - largest so far): if a larger one comes, the sum is divided.
+    """
+    end, most, sums = first + count, LOWEST, splat(ZERO)
+    whole = first + count // BLOCK * BLOCK
+    for block in range(first, whole, BLOCK):
+        best = load(numbers, block)
+        for i in range(block + SIDE, block + BLOCK, SIDE):
+            best = larger(best, load(numbers, i))
+        store(maxima, (block - first) // BLOCK * SIDE, best)
+        if largest(best) > most:
+            sums, most = sums * exp(splat(most - largest(best))), largest(best)
+        for i in range(block, block + BLOCK, SIDE):
+            sums = sums + exp(load(numbers, i) - splat(most))
+    best = splat(NONE)
+    for i in range(whole, end, SIDE):
+        best = larger(best, load_first(numbers, i, end - i, NONE))
+    store(maxima, (whole - first) // BLOCK * SIDE, best)
+    if largest(best) > most:
+        sums, most = sums * exp(splat(most - largest(best))), largest(best)
+    for i in range(whole, end, SIDE):
+        sums = sums + exp(load_first(numbers, i, end - i, NONE) - splat(most))
+    return most, math.log(total(sums))

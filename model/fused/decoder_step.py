@@ -96,6 +96,10 @@ class FusedDecoderStep:
         self._model, self._heads, self._loops = model, layers[0].attention.heads, loops
         self._positions = layers[0].attention.positions
         self._in_bf16 = all(each.in_bf16 for layer in layers for each in linear_layers(layer))
+        output: Any = model.output
+        self._logits_of_low = self._in_bf16 and type(model.narrow) is nn.Identity and type(output) is Linear
+        is_ready = self._logits_of_low or (type(output) is Linear and not output.in_bf16)
+        self._logits = output.product() if is_ready else output
         self.max_length, self.start, self.source_layout = model.max_length, model.start, model.source_layout
 
     def step(self, tokens: Tensor, state: TransformerState) -> tuple[Predict, TransformerState]:
@@ -113,10 +117,9 @@ class FusedDecoderStep:
             rows, normed = self._add_and_norm(rows, layer.cross_output(mixed), layer.norms[1])
             rows, normed = self._add_and_norm(rows, layer.outer(layer.inner(normed)), layer.norms[2])
         normed = normed[: len(tokens)]
-        if self._in_bf16 and type(model.narrow) is nn.Identity and type(output := model.output) is Linear:
-            return LogProbsOfLogits(lambda some: output.multiply(normed[some])), state
-        hidden: Tensor = model.narrow(normed.float())
-        return LogProbsOfLogits(lambda some: model.output(hidden[some])), state
+        if not self._logits_of_low:
+            normed = model.narrow(normed.float())
+        return LogProbsOfLogits(lambda some: self._logits(normed[some])), state
 
     def _turns(self, rows: Tensor, slots: Slots) -> Array | None:
         """Cosines and sines (R, K / 2, 2) by which queries and keys are turned; None where they are not."""

@@ -1,7 +1,5 @@
 """The best continuations of a beam: exact top k over W x V, ties included."""
 
-import math
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -48,30 +46,12 @@ def best_continuations(
 
 
 def _best_of_logits(predict: Predict, first_row: int, sums_BW: Tensor, beam: int) -> Candidates | None:
-    """The same where rules forbid nothing, straight from logits; None where there is no loop for that.
-
-    No log-probability is above 0, so a hypothesis with a sum not above what the beam needs adds nothing to it. The
-    better half is predicted first, and of the others those that may add something. (Sums -inf are no hypotheses.)
-    """
+    """The same where rules forbid nothing, straight from logits; None where there is no loop for that."""
     if not isinstance(predict, LogProbsOfLogits):
         return None
-    num_sentences, width = sums_BW.shape
-    values = sums_BW.new_full((num_sentences, 2 * beam), float("-inf"))
-    found = values, torch.zeros_like(values, dtype=torch.int64), torch.zeros_like(values, dtype=torch.int64)
-    better = torch.arange(width) < width - width // 2
-    for ranks in (better, ~better):
-        rows = ((sums_BW > _least_needed(found, beam)) & ranks).flatten().nonzero().squeeze(1)
-        for some in rows.chunk(math.ceil(len(rows) / ROWS)) if len(rows) else []:
-            if not dispatch.best_of_logits(predict.logits(first_row + some), some, sums_BW, found, never=NEVER_COME):
-                return None
-    return found
-
-
-def _least_needed(found: Candidates, beam: int) -> Tensor:
-    """(B, 1): the value of the candidate that is the `beam`-th which does not end; -inf where there are fewer."""
-    values, _, tokens = found
-    is_it = (tokens != EOS_ID).cumsum(1) == beam
-    return values.gather(1, is_it.to(torch.uint8).argmax(1, keepdim=True))
+    logits = predict.logits
+    of_some = (lambda rows: logits(rows + first_row)) if first_row else logits
+    return dispatch.best_of_logits(of_some, sums_BW, beam, end=EOS_ID, never=NEVER_COME)
 
 
 def best_candidates(log_probs_BWV: Tensor, sums_BW: Tensor, k: int) -> Candidates:

@@ -63,7 +63,7 @@ def test_a_loop_is_compiled_anew_when_a_function_in_another_file_changes(folder:
 
     file = folder / "softmax.py"
     was, text = file.stat(), file.read_text()
-    changed = text.replace("+ rest + np.float32(1.0)) *", "+ rest + np.float32(2.0)) *")  # e^0 = 2
+    changed = text.replace("+ rest + splat(np.float32(1.0))) *", "+ rest + splat(np.float32(2.0))) *")  # e^0 = 2
     assert changed != text
     file.write_text(changed)
     os.utime(file, ns=(was.st_atime_ns, was.st_mtime_ns))  # what it holds counts, not when it was written

@@ -1,6 +1,7 @@
 """Continuations straight from logits, without those of hypotheses that add nothing: what a beam needs is the same."""
 
 import math
+from itertools import groupby
 
 import pytest
 import torch
@@ -49,7 +50,7 @@ def test_a_beam_finds_all_it_needs(num_sentences, width, vocab, levels, none, se
         for only_going_on in (False, True):
             first, second = (_first(each, row, beam, only_going_on) for each in (found, expected))
             assert first == second
-    looked_at = torch.cat(asked).tolist() if asked else []
+    looked_at = [row for row, _ in groupby(torch.cat(asked).tolist())] if asked else []  # the last one fills up
     assert len(looked_at) == len(set(looked_at))
     assert (sums.flatten()[looked_at] > -math.inf).all()
 
@@ -61,16 +62,26 @@ def _first(candidates, row, beam, only_going_on):
 
 
 def test_hypotheses_that_add_nothing_are_not_predicted():
-    """All predict the same, and the first ones alone fill the beam: two are far less probable."""
-    logits, asked = torch.zeros(5, 50), []
+    """All predict the same, and the first ones alone fill the beam: two of each sentence are far less probable."""
+    sentences = dispatch.ROWS
+    logits, asked = torch.zeros(5 * sentences, 50), []
     logits[:, list(NEVER_COME)] = -math.inf
-    sums = torch.tensor([[0.0, -1.0, -2.0, -30.0, -40.0]], dtype=torch.float64)
+    sums = torch.tensor([[0.0, -1.0, -2.0, -30.0, -40.0]], dtype=torch.float64).repeat(sentences, 1)
 
     def predict(rows):
         asked.extend(rows.tolist())
         return logits[rows].clone()
 
     with torch.no_grad(), dispatch.compiled_loops(True):
-        rules = LogitsRules.of([9], DecodingConfig(), 40)
-        best_continuations(LogProbsOfLogits(predict), rules, torch.tensor([1]), None, sums, 5)
-    assert asked == [0, 1, 2]
+        rules = LogitsRules.of([9] * sentences, DecodingConfig(), 40)
+        begun = torch.ones(sentences, dtype=torch.int64)
+        best_continuations(LogProbsOfLogits(predict), rules, begun, None, sums, 5)
+    assert asked == [5 * sentence + rank for rank in range(3) for sentence in range(sentences)]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float64])
+def test_logits_of_other_types_are_not_for_the_loops(dtype):
+    sums = torch.zeros(2, 3, dtype=torch.float64)
+    with torch.no_grad(), dispatch.compiled_loops(True):
+        found = dispatch.best_of_logits(lambda rows: torch.zeros(len(rows), 9, dtype=dtype), sums, 3, end=1, never=(0,))
+    assert found is None

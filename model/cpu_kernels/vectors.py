@@ -1,0 +1,278 @@
+"""Sixteen float32 numbers side by side, for loops that numba makes no vectors of, or slow ones.
+
+A vector is added, subtracted and multiplied like a number. It is LLVM's <16 x float>: one register of AVX-512, two of
+AVX2, four of NEON. Places in arrays are counted as if an array had one dimension; nothing checks that they exist.
+"""
+
+import operator
+from functools import partial
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.datamodel.models import PrimitiveModel
+from numba.core.imputils import lower_builtin
+from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
+from numba.extending import intrinsic, register_model
+
+SIDE = 16
+REAL, INT, BIT = ir.FloatType(), ir.IntType(32), ir.IntType(1)
+REALS, INTS, BITS, LOW = (ir.VectorType(kind, SIDE) for kind in (REAL, INT, BIT, ir.IntType(16)))
+
+
+class _Vector(types.Type):  # type: ignore[misc]
+    """Its type in numba."""
+
+
+vector = _Vector("sixteen float32 numbers")
+
+
+@register_model(_Vector)
+class _Model(PrimitiveModel):  # type: ignore[misc]
+    """Its type in LLVM."""
+
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, REALS)
+
+
+def _operator(symbol: Any, name: str) -> None:
+    """Let numba do `x symbol y` of two vectors by LLVM's instruction of this name."""
+
+    class _Typing(ConcreteTemplate):  # type: ignore[misc]
+        cases = (signature(vector, vector, vector),)
+
+    def generate(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
+        return getattr(builder, name)(*arguments, flags=["contract"])  # x * y + z may be rounded once
+
+    infer_global(symbol)(_Typing)
+    lower_builtin(symbol, vector, vector)(generate)
+
+
+for each, instruction in ((operator.add, "fadd"), (operator.sub, "fsub"), (operator.mul, "fmul")):
+    _operator(each, instruction)
+
+
+def _constant(number: float, kind: Any = REALS) -> Any:
+    return ir.Constant(kind, [ir.Constant(kind.element, number)] * SIDE)
+
+
+def _splat(builder: Any, number: Any, kind: Any = REALS) -> Any:
+    """A number of LLVM, SIDE times."""
+    first = builder.insert_element(ir.Constant(kind, ir.Undefined), number, INT(0))
+    return builder.shuffle_vector(first, ir.Constant(kind, ir.Undefined), ir.Constant(INTS, [0] * SIDE))
+
+
+def _pointer(context: Any, builder: Any, array_type: Any, array: Any, place: Any, kind: Any) -> Any:
+    """Where `kind` begins in an array."""
+    data = context.make_array(array_type)(context, builder, array).data
+    return builder.bitcast(builder.gep(data, [place]), kind.as_pointer())
+
+
+def _first(builder: Any, count: Any) -> Any:
+    """Flags of the first `count` of SIDE."""
+    order = ir.Constant(INTS, list(range(SIDE)))
+    return builder.icmp_signed("<", order, _splat(builder, builder.trunc(count, INT), INTS))
+
+
+@intrinsic
+def splat(_, number):  # type: ignore[no-untyped-def]
+    """A float32, sixteen times."""
+    return vector(types.float32), lambda context, builder, signature, arguments: _splat(builder, arguments[0])
+
+
+def _of_array(context: Any, builder: Any, array_type: Any, array: Any, place: Any, count: Any = None) -> Any:
+    """The numbers of an array from a place on, or the first `count`; those of 16 bits are widened as bf16."""
+    is_low = array_type.dtype == types.uint16
+    kind, name, align = (LOW, "i16", 2) if is_low else (REALS, "f32", 4)
+    pointer = _pointer(context, builder, array_type, array, place, kind)
+    if count is None:
+        found = builder.load(pointer, align=align)
+    else:
+        function = ir.FunctionType(kind, [pointer.type, INT, BITS, kind])
+        masked = cgutils.get_or_insert_function(builder.module, function, f"llvm.masked.load.v16{name}.p0v16{name}")
+        found = builder.call(masked, [pointer, INT(align), _first(builder, count), ir.Constant(kind, None)])
+    return _widened(builder, found, REALS) if is_low else found
+
+
+def _widened(builder: Any, low: Any, kind: Any) -> Any:
+    """Numbers of bf16, which are the upper half of a float32."""
+    if kind is REAL:
+        return builder.bitcast(builder.shl(builder.zext(low, INT), INT(16)), REAL)
+    return builder.bitcast(builder.shl(builder.zext(low, INTS), _constant(16, INTS)), REALS)
+
+
+@intrinsic
+def load(_, array, place):  # type: ignore[no-untyped-def]
+    """The sixteen numbers of an array of float32, or of bits of bf16, from a place on."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return _of_array(context, builder, signature.args[0], *arguments)
+
+    return vector(array, types.int64), generate
+
+
+@intrinsic
+def load_first(_, array, place, count, rest):  # type: ignore[no-untyped-def]
+    """The first `count` of these, or sixteen if that is more, and behind them as many times a float32 `rest`."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        array, place, count, rest = arguments
+        of_array = context, builder, signature.args[0], array, place
+        with builder.if_else(builder.icmp_signed(">=", count, count.type(SIDE))) as (then, otherwise):
+            with then:  # what processors without masks do fast
+                whole, after_whole = _of_array(*of_array), builder.block
+            with otherwise:
+                some = builder.select(_first(builder, count), _of_array(*of_array, count), _splat(builder, rest))
+                after_some = builder.block
+        found = builder.phi(REALS)
+        found.add_incoming(whole, after_whole)
+        found.add_incoming(some, after_some)
+        return found
+
+    return vector(array, types.int64, types.int64, types.float32), generate
+
+
+@intrinsic
+def at(_, array, place):  # type: ignore[no-untyped-def]
+    """The number of an array at a place; one of 16 bits is widened as bf16."""
+    is_low = array.dtype == types.uint16
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        number = builder.load(builder.gep(data, [arguments[1]]))
+        return _widened(builder, number, REAL) if is_low else number
+
+    return (types.float32 if is_low else array.dtype)(array, types.int64), generate
+
+
+@intrinsic
+def store(_, array, place, numbers):  # type: ignore[no-untyped-def]
+    """Write a vector to an array from a place on."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        array, place, numbers = arguments
+        builder.store(numbers, _pointer(context, builder, signature.args[0], array, place, REALS), align=4)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, vector), generate
+
+
+@intrinsic
+def store_first(_, array, place, count, numbers):  # type: ignore[no-untyped-def]
+    """Write the first `count` numbers of a vector, or all if that is more, to an array from a place on."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        array, place, count, numbers = arguments
+        pointer = _pointer(context, builder, signature.args[0], array, place, REALS)
+        kind = ir.FunctionType(ir.VoidType(), [REALS, pointer.type, INT, BITS])
+        masked = cgutils.get_or_insert_function(builder.module, kind, "llvm.masked.store.v16f32.p0v16f32")
+        with builder.if_else(builder.icmp_signed(">=", count, count.type(SIDE))) as (then, otherwise):
+            with then:
+                builder.store(numbers, pointer, align=4)
+            with otherwise:
+                builder.call(masked, [numbers, pointer, INT(4), _first(builder, count)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, types.int64, vector), generate
+
+
+def _larger(builder: Any, x: Any, y: Any) -> Any:
+    return builder.select(builder.fcmp_ordered("<", x, y), y, x)
+
+
+@intrinsic
+def larger(_, x, y):  # type: ignore[no-untyped-def]
+    """The larger of each two numbers; of two that cannot be compared, x."""
+    return vector(vector, vector), lambda context, builder, signature, arguments: _larger(builder, *arguments)
+
+
+def _halved(builder: Any, numbers: Any, join: Any) -> Any:
+    """All numbers of a vector joined, each half with the other until one is left."""
+    half = SIDE // 2
+    while half:
+        moved = ir.Constant(INTS, [(i + half) % SIDE for i in range(SIDE)])
+        numbers = join(numbers, builder.shuffle_vector(numbers, numbers, moved))
+        half //= 2
+    return builder.extract_element(numbers, INT(0))
+
+
+@intrinsic
+def total(_, numbers):  # type: ignore[no-untyped-def]
+    """The sum of the sixteen."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return _halved(builder, arguments[0], builder.fadd)
+
+    return types.float32(vector), generate
+
+
+@intrinsic
+def largest(_, numbers):  # type: ignore[no-untyped-def]
+    """The largest of the sixteen."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return _halved(builder, arguments[0], partial(_larger, builder))
+
+    return types.float32(vector), generate
+
+
+@intrinsic
+def any_reaches(_, numbers, bound):  # type: ignore[no-untyped-def]
+    """Whether any of the sixteen is as large as a float32 `bound`."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        flags = builder.fcmp_ordered(">=", arguments[0], _splat(builder, arguments[1]))
+        return builder.icmp_unsigned("!=", builder.bitcast(flags, ir.IntType(SIDE)), ir.IntType(SIDE)(0))
+
+    return types.boolean(vector, types.float32), generate
+
+
+@intrinsic
+def store_totals(_, array, place, a, b, c, d):  # type: ignore[no-untyped-def]
+    """Write the sums of four vectors to an array from a place on."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        array, place, a, b, c, d = arguments
+
+        def joined(x: Any, y: Any, picked: list[int]) -> Any:
+            """Numbers of x and y at places `picked`, and those at the others, summed."""
+            others = [i for i in range(2 * SIDE) if i not in picked]
+            one, other = (ir.Constant(INTS, places) for places in (picked, others))
+            return builder.fadd(builder.shuffle_vector(x, y, one), builder.shuffle_vector(x, y, other))
+
+        halves = [i for i in range(2 * SIDE) if i % SIDE < SIDE // 2]
+        quarters = [i for i in range(2 * SIDE) if i % 8 < 4]
+        sums = joined(joined(a, b, halves), joined(c, d, halves), quarters)  # four of each
+        for step in (2, 1):
+            moved = ir.Constant(INTS, [i ^ step for i in range(SIDE)])
+            sums = builder.fadd(sums, builder.shuffle_vector(sums, sums, moved))
+        four = ir.VectorType(REAL, 4)
+        each = builder.shuffle_vector(sums, sums, ir.Constant(ir.VectorType(INT, 4), [0, 4, 8, 12]))
+        builder.store(each, _pointer(context, builder, signature.args[0], array, place, four), align=4)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, vector, vector, vector, vector), generate
+
+
+@intrinsic
+def floor(_, x):  # type: ignore[no-untyped-def]
+    """The largest whole numbers that are not larger."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        kind = ir.FunctionType(REALS, [REALS])
+        of_llvm = cgutils.get_or_insert_function(builder.module, kind, "llvm.floor.v16f32")
+        return builder.call(of_llvm, arguments)
+
+    return vector(vector), generate
+
+
+@intrinsic
+def two_to_the(_, power):  # type: ignore[no-untyped-def]
+    """2^n of whole numbers n from -126 to 127, by the bits of the result."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        power = builder.add(builder.fptosi(arguments[0], INTS), _constant(127, INTS))
+        return builder.bitcast(builder.shl(power, _constant(23, INTS)), REALS)
+
+    return vector(vector), generate
