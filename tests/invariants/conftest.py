@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.tiny_training import write_dataset
 from tfm.pipeline.training import session
@@ -20,3 +21,10 @@ def no_curves() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(session, "draw", lambda metrics, file: None)
         yield
+
+
+@pytest.fixture
+def threads_as_they_were() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)

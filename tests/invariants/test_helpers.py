@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -42,13 +42,6 @@ pytestmark = [
 TWO: dict[str, Any] = {"threads": 2, "parallel": "processes"}
 SHORT: dict[str, Any] = {"max_steps": 10, "save_every": 3, "validation": {"every_steps": 5, "bleu": False}}
 SECONDS = 60
-
-
-@pytest.fixture
-def threads_as_they_were() -> Iterator[None]:
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("size", [1, 5, 12])
