@@ -26,7 +26,7 @@ from tfm.model.cpu_kernels.vectors import (
     total,
 )
 
-LINE = 16  # numbers of a cache line
+LINE = 64  # bytes of a cache line
 
 
 @intrinsic
@@ -51,7 +51,7 @@ def _prefetch_slot(rows, sentence, slot):  # type: ignore[no-untyped-def]
     _, groups, slots, width = rows.shape
     for g in range(groups):
         first = ((sentence * groups + g) * slots + slot) * width
-        for place in range(first, first + width, LINE):
+        for place in range(first, first + width, LINE // rows.itemsize):
             _prefetch(rows, place)
 
 
@@ -153,8 +153,7 @@ def _mix(value, first, where, listed, count, value_dim, weights, s, share, mixed
         store_first(mixed, v + part + SIDE, more - SIDE, others * splat(share))
 
 
-@compiled("void(f4[:,:,::1], f4[:,:,:,::1], f4[:,:,:,::1], i8[:,::1], u8[:,:,::1], i8[:,::1], f4, f4[:,:,:,::1])")
-def attend(query, key, value, slots, where, counts, scale, mixed):  # type: ignore[no-untyped-def]
+def _attend(query, key, value, slots, where, counts, scale, mixed):  # type: ignore[no-untyped-def]
     """mixed = softmax(query key^T * scale) value, over the keys that `list_allowed` has listed.
 
     query (B, W, H K or more), key (B, G, S, K), value (B, G, S, V) -> mixed (B, W, H, V). where (B, W, ..), counts
@@ -186,6 +185,12 @@ def attend(query, key, value, slots, where, counts, scale, mixed):  # type: igno
                 first, row = (b * groups + h // sharing) * num_keys, w * heads + h
                 v = (b * width * heads + row) * value_dim
                 _mix(value, first, where, listed, count, value_dim, weights, row * room, shares[row], mixed, v)
+
+
+_ATTEND = "void({0}[:,:,::1], {0}[:,:,:,::1], {0}[:,:,:,::1], i8[:,::1], u8[:,:,::1], i8[:,::1], f4, {0}[:,:,:,::1])"
+attend = compiled(_ATTEND.format("f4"))(_attend)
+attend_low = compiled(_ATTEND.format("u2"))(_attend)
+"""`attend` in fp32 of what is in bf16."""
 
 
 @compiled("void(f4[:,:,:,::1], f4[:,:,::1], i8[:,::1])")

@@ -156,6 +156,11 @@ def bits(low: Tensor) -> Any:
     return low.view(torch.uint16).numpy()
 
 
+def as_array(numbers: Tensor) -> Any:
+    """Numbers of fp32 as an array, of bf16 as one of their bits."""
+    return bits(numbers) if numbers.dtype is torch.bfloat16 else numbers.numpy()
+
+
 def _applies(given: Tensor) -> bool:
     """Whether the loops are for this tensor; what is given beside it is of the same type and device."""
     return in_use() and given.dtype is torch.float32 and given.device.type == "cpu"

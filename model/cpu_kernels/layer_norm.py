@@ -2,56 +2,53 @@
 
 import numpy as np
 
-from tfm.model.cpu_kernels.bf16 import rounded, widened
 from tfm.model.cpu_kernels.jit import compiled, inlined
+from tfm.model.cpu_kernels.softmax import ZERO
+from tfm.model.cpu_kernels.vectors import SIDE, load_first, splat, store_first, total
 
 
 @inlined
-def _normalize(row, gain, bias, eps, normed):  # type: ignore[no-untyped-def]
-    """normed = (x - mean) / sqrt(var + eps) * gain + bias of a row x (D,)."""
-    dim = len(row)
-    total = np.float32(0.0)
-    for d in range(dim):
-        total += row[d]
-    mean = total / np.float32(dim)
-    squares = np.float32(0.0)
-    for d in range(dim):
-        squares += (row[d] - mean) * (row[d] - mean)
-    scale = np.float32(1.0) / np.sqrt(squares / np.float32(dim) + eps)
-    for d in range(dim):
-        normed[d] = (row[d] - mean) * scale * gain[d] + bias[d]
+def _normalize(rows, n, gain, bias, eps, normed):  # type: ignore[no-untyped-def]
+    """normed = (x - mean) / sqrt(var + eps) * gain + bias of row n, x, of (N, D)."""
+    dim = rows.shape[1]
+    first, sums, squares = n * dim, splat(ZERO), splat(ZERO)
+    for d in range(0, dim, SIDE):
+        sums = sums + load_first(rows, first + d, dim - d, ZERO)
+    mean = total(sums) / np.float32(dim)
+    for d in range(0, dim, SIDE):
+        x = load_first(rows, first + d, dim - d, mean) - splat(mean)
+        squares = squares + x * x
+    scale = splat(np.float32(1.0) / np.sqrt(total(squares) / np.float32(dim) + eps))
+    for d in range(0, dim, SIDE):
+        x = (load_first(rows, first + d, dim - d, ZERO) - splat(mean)) * scale
+        x = x * load_first(gain, d, dim - d, ZERO) + load_first(bias, d, dim - d, ZERO)
+        store_first(normed, first + d, dim - d, x)
 
 
 @compiled("void(f4[:,::1], f4[::1], f4[::1], f4, f4[:,::1])")
 def layer_norm(rows, gain, bias, eps, normed):  # type: ignore[no-untyped-def]
     """normed = (x - mean) / sqrt(var + eps) * gain + bias of each row x of (N, D)."""
     for n in range(len(rows)):
-        _normalize(rows[n], gain, bias, eps, normed[n])
+        _normalize(rows, n, gain, bias, eps, normed)
 
 
-@compiled("void(f4[:,::1], f4[:,::1], f4[::1], f4[::1], f4, f4[:,::1])")
-def add_and_norm(rows, added, gain, bias, eps, normed):  # type: ignore[no-untyped-def]
-    """rows += added, and normed = layer_norm(rows), of (N, D)."""
+def _add_and_norm(rows, added, gain, bias, eps, is_pre_norm, normed):  # type: ignore[no-untyped-def]
+    """rows += added, and normed = layer_norm(rows), of (N, D). Where norms stand after sublayers, rows become that."""
     num_rows, dim = rows.shape
     for n in range(num_rows):
-        for d in range(dim):
-            rows[n, d] += added[n, d]
-        _normalize(rows[n], gain, bias, eps, normed[n])
+        for d in range(n * dim, n * dim + dim, SIDE):
+            count = n * dim + dim - d
+            store_first(rows, d, count, load_first(rows, d, count, ZERO) + load_first(added, d, count, ZERO))
+        if is_pre_norm:
+            _normalize(rows, n, gain, bias, eps, normed)
+        else:
+            _normalize(rows, n, gain, bias, eps, rows)
+            for d in range(n * dim, n * dim + dim, SIDE):
+                count = n * dim + dim - d
+                store_first(normed, d, count, load_first(rows, d, count, ZERO))
 
 
-@compiled("void(f4[:,::1], u2[:,::1], f4[::1], f4[::1], f4, b1, u2[:,::1])")
-def add_and_norm_low(rows, added, gain, bias, eps, is_pre_norm, normed):  # type: ignore[no-untyped-def]
-    """rows += added, and normed = layer_norm(rows), of (N, D); added and normed are bf16.
-
-    Where norms stand after sublayers, rows become what is normed.
-    """
-    (num_rows, dim), whole = rows.shape, np.empty(rows.shape[1], np.float32)
-    for n in range(num_rows):
-        for d in range(dim):
-            rows[n, d] += widened(added[n, d])
-        _normalize(rows[n], gain, bias, eps, whole)
-        for d in range(dim):
-            normed[n, d] = rounded(whole[d])
-        if not is_pre_norm:
-            for d in range(dim):
-                rows[n, d] = whole[d]
+_ADD_AND_NORM = "void(f4[:,::1], {0}[:,::1], f4[::1], f4[::1], f4, b1, {0}[:,::1])"
+add_and_norm = compiled(_ADD_AND_NORM.format("f4"))(_add_and_norm)
+add_and_norm_low = compiled(_ADD_AND_NORM.format("u2"))(_add_and_norm)
+"""`add_and_norm` of what is added, and normed, in bf16."""

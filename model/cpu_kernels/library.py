@@ -6,7 +6,7 @@ Each has its equation in torch (`attention/inner_attention.py`, `attention/kv_ca
 result of a row depends on that row only, and is computed in the same order in any batch. This file collects the loops.
 """
 
-from tfm.model.cpu_kernels.decode_attention import attend, list_allowed, take_slots, write
+from tfm.model.cpu_kernels.decode_attention import attend, attend_low, list_allowed, take_slots, write
 from tfm.model.cpu_kernels.jit import AT_ONCE
 from tfm.model.cpu_kernels.layer_norm import add_and_norm, add_and_norm_low, layer_norm
 from tfm.model.cpu_kernels.log_softmax_topk import best_of_logits, best_of_low_logits, log_softmax, next_rows
@@ -17,6 +17,7 @@ __all__ = [
     "add_and_norm",
     "add_and_norm_low",
     "attend",
+    "attend_low",
     "best_of_logits",
     "best_of_low_logits",
     "layer_norm",

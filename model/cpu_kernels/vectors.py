@@ -146,13 +146,34 @@ def at(_, array, place):  # type: ignore[no-untyped-def]
     return (types.float32 if is_low else array.dtype)(array, types.int64), generate
 
 
+def _to_array(context: Any, builder: Any, array_type: Any, array: Any, place: Any, x: Any, count: Any = None) -> None:
+    """Write a vector, or its first `count`, to an array from a place on; to one of 16 bits it is rounded to bf16."""
+    is_low = array_type.dtype == types.uint16
+    kind, name, align = (LOW, "i16", 2) if is_low else (REALS, "f32", 4)
+    pointer, x = _pointer(context, builder, array_type, array, place, kind), _rounded(builder, x) if is_low else x
+    if count is None:
+        builder.store(x, pointer, align=align)
+    else:
+        function = ir.FunctionType(ir.VoidType(), [kind, pointer.type, INT, BITS])
+        masked = cgutils.get_or_insert_function(builder.module, function, f"llvm.masked.store.v16{name}.p0v16{name}")
+        builder.call(masked, [x, pointer, INT(align), _first(builder, count)])
+
+
+def _rounded(builder: Any, x: Any) -> Any:
+    """The nearest numbers of bf16, of two the even one; of what is not a number, one that is none either."""
+    bits = builder.bitcast(x, INTS)
+    odd = builder.and_(builder.lshr(bits, _constant(16, INTS)), _constant(1, INTS))
+    nearest = builder.lshr(builder.add(builder.add(bits, _constant(0x7FFF, INTS)), odd), _constant(16, INTS))
+    low = builder.select(builder.fcmp_unordered("uno", x, x), _constant(0x7FC0, INTS), nearest)
+    return builder.trunc(low, LOW)
+
+
 @intrinsic
 def store(_, array, place, numbers):  # type: ignore[no-untyped-def]
-    """Write a vector to an array from a place on."""
+    """Write a vector to an array of float32, or of bits of bf16, from a place on."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        array, place, numbers = arguments
-        builder.store(numbers, _pointer(context, builder, signature.args[0], array, place, REALS), align=4)
+        _to_array(context, builder, signature.args[0], *arguments)
         return context.get_dummy_value()
 
     return types.void(array, types.int64, vector), generate
@@ -164,14 +185,12 @@ def store_first(_, array, place, count, numbers):  # type: ignore[no-untyped-def
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         array, place, count, numbers = arguments
-        pointer = _pointer(context, builder, signature.args[0], array, place, REALS)
-        kind = ir.FunctionType(ir.VoidType(), [REALS, pointer.type, INT, BITS])
-        masked = cgutils.get_or_insert_function(builder.module, kind, "llvm.masked.store.v16f32.p0v16f32")
+        to_array = context, builder, signature.args[0], array, place, numbers
         with builder.if_else(builder.icmp_signed(">=", count, count.type(SIDE))) as (then, otherwise):
             with then:
-                builder.store(numbers, pointer, align=4)
+                _to_array(*to_array)
             with otherwise:
-                builder.call(masked, [numbers, pointer, INT(4), _first(builder, count)])
+                _to_array(*to_array, count)
         return context.get_dummy_value()
 
     return types.void(array, types.int64, types.int64, vector), generate

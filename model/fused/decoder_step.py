@@ -10,7 +10,7 @@ keys and values · K width of a head's queries and keys · V width of its values
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -26,6 +26,7 @@ from tfm.model.fused.eligibility import is_plain_stack, is_ready
 from tfm.model.layers.linear import EVEN, Linear, linear_layers
 from tfm.model.layers.log_probs import LogProbsOfLogits, Predict
 from tfm.model.layers.residual import PreNorm
+from tfm.model.layout import Layout
 from tfm.model.masks import Mask
 from tfm.model.transformer.decoder_state import TransformerState
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
@@ -100,7 +101,15 @@ class FusedDecoderStep:
         self._logits_of_low = self._in_bf16 and type(model.narrow) is nn.Identity and type(output) is Linear
         is_ready = self._logits_of_low or (type(output) is Linear and not output.in_bf16)
         self._logits = output.product() if is_ready else output
-        self.max_length, self.start, self.source_layout = model.max_length, model.start, model.source_layout
+        self.max_length, self.source_layout = model.max_length, model.source_layout
+
+    def start(self, source: Tensor, layout: Layout) -> TransformerState:
+        """As `EncoderDecoder.start`; in bf16 what is remembered stays as the products have given it."""
+        state = self._model.start(source, layout)
+        if not self._in_bf16:
+            return state
+        low = tuple((keys.bfloat16(), values.bfloat16()) for keys, values in state.memory.keys_values)
+        return replace(state, memory=replace(state.memory, keys_values=low))
 
     def step(self, tokens: Tensor, state: TransformerState) -> tuple[Predict, TransformerState]:
         """The next token of every row (R,), as `EncoderDecoder.step`."""
@@ -108,12 +117,12 @@ class FusedDecoderStep:
         embedded = model.target_embedding(tokens, state.row_positions)
         rows = F.pad(embedded, (0, 0, 0, -len(tokens) % EVEN))  # a new tensor also where nothing is added
         state, slots = state.grown()
-        attention = _Attention(self._loops, self._heads, state, slots, rows, self._turns(rows, slots))
         normed = self._first_input(rows)
+        attention = _Attention(self._loops, self._heads, state, slots, normed, self._turns(rows, slots))
         for layer, cache, keys_values in zip(self._layers, state.caches, state.memory.keys_values, strict=True):
-            mixed = attention.self_attention(layer.query_key_value(normed).float(), cache).to(normed.dtype)
+            mixed = attention.self_attention(layer.query_key_value(normed), cache)
             rows, normed = self._add_and_norm(rows, layer.attention_output(mixed), layer.norms[0])
-            mixed = attention.cross_attention(layer.cross_query(normed).float(), keys_values).to(normed.dtype)
+            mixed = attention.cross_attention(layer.cross_query(normed), keys_values)
             rows, normed = self._add_and_norm(rows, layer.cross_output(mixed), layer.norms[1])
             rows, normed = self._add_and_norm(rows, layer.outer(layer.inner(normed)), layer.norms[2])
         normed = normed[: len(tokens)]
@@ -138,48 +147,53 @@ class FusedDecoderStep:
 
     def _add_and_norm(self, rows: Tensor, added: Tensor, norm: _Norm) -> tuple[Tensor, Tensor]:
         """rows + added, or where norms stand after that normed; and what enters the next sublayer (N, D)."""
-        if self._in_bf16:
-            normed, about = torch.empty_like(added), (norm.gain, norm.bias, norm.eps, self._is_pre_norm)
-            self._loops.add_and_norm_low(rows.numpy(), dispatch.bits(added), *about, dispatch.bits(normed))
-            return rows, normed
-        normed = torch.empty_like(rows)
-        self._loops.add_and_norm(rows.numpy(), added.numpy(), norm.gain, norm.bias, norm.eps, normed.numpy())
-        return rows if self._is_pre_norm else normed, normed
+        normed, loops = torch.empty_like(added), self._loops
+        add_and_norm = loops.add_and_norm_low if added.dtype is torch.bfloat16 else loops.add_and_norm
+        about = norm.gain, norm.bias, norm.eps, self._is_pre_norm
+        add_and_norm(rows.numpy(), dispatch.as_array(added), *about, dispatch.as_array(normed))
+        return rows, normed
 
 
 class _Attention:
-    """What the hypotheses of one step attend to, in all layers. All results are written to the same memory (N, H V)."""
+    """What the hypotheses of one step attend to, in all layers; what each finds is written to the same memory."""
 
     def __init__(
         self, loops: Any, heads: Heads, state: TransformerState, slots: Slots, rows: Tensor, turns: Array | None
     ) -> None:
         self._turns = turns
         self._loops, self._heads, self._slots, self._own_slots = loops, heads, slots, slots.own.contiguous().numpy()
-        batch, width = slots.own.shape
+        batch = len(slots.own)
         self._no_slots = np.empty((batch, 0), np.int64)
         self._of_target = _listed(slots.mask, batch, slots.positions.shape[1])
         self._of_memory = _listed(state.memory.mask, batch, state.memory.keys_values[0][0].shape[2])
-        self._mixed = rows.new_zeros(len(rows), heads.number * heads.value_dim)
-        self._by_sentence = self._mixed[: batch * width].view(batch, width, heads.number, heads.value_dim).numpy()
+        types = {rows.dtype} if turns is None else {rows.dtype, torch.float32}
+        self._mixed = {each: rows.new_zeros(len(rows), heads.number * heads.value_dim, dtype=each) for each in types}
 
     def self_attention(self, projected: Tensor, cache: KeysValues) -> Tensor:
-        """Of queries, keys and values (N, H K + G K + G V), the latter two written into the cache."""
-        heads = self._heads
+        """Of queries, keys and values (N, H K + G K + G V), the latter two written into the cache -> (N, H V).
+
+        What is turned is remembered in fp32, since it is not rounded after that.
+        """
+        heads, dtype = self._heads, projected.dtype
         if self._turns is not None:
+            projected = projected.float()
             self._loops.turn(projected.numpy(), self._turns, heads.number + heads.groups)
         keys, values = cache.room(self._slots, heads.groups, (heads.key_dim, heads.value_dim), projected)
-        return self._attend(projected, keys, values, self._own_slots, self._of_target)
+        return self._attend(projected, keys, values, self._own_slots, self._of_target).to(dtype)
 
     def cross_attention(self, query: Tensor, keys_values: tuple[Tensor, Tensor]) -> Tensor:
-        """Of queries (N, H K)."""
+        """Of queries (N, H K) -> (N, H V)."""
         keys, values = map(dispatch.with_room, keys_values)
         return self._attend(query, keys, values, self._no_slots, self._of_memory)
 
     def _attend(self, rows: Tensor, keys: Tensor, values: Tensor, own: Array, listed: tuple[Array, Array]) -> Tensor:
-        batch, width = self._own_slots.shape
+        (batch, width), mixed = self._own_slots.shape, self._mixed[rows.dtype]
         query, scale = rows[: batch * width].view(batch, width, -1), self._heads.key_dim**-0.5
-        self._loops.attend(query.numpy(), keys.numpy(), values.numpy(), own, *listed, scale, self._by_sentence)
-        return self._mixed
+        by_sentence = mixed[: batch * width].view(batch, width, self._heads.number, self._heads.value_dim)
+        attend = self._loops.attend_low if rows.dtype is torch.bfloat16 else self._loops.attend
+        query, keys, values, by_sentence = map(dispatch.as_array, (query, keys, values, by_sentence))
+        attend(query, keys, values, own, *listed, scale, by_sentence)
+        return mixed
 
 
 def _listed(mask: Mask, batch: int, num_keys: int) -> tuple[Array, Array]:

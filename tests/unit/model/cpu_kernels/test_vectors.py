@@ -5,6 +5,8 @@ import math
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 pytest.importorskip("tfm.model.cpu_kernels.library", reason="no numba (extra: fast)", exc_type=ImportError)
 
@@ -117,13 +119,31 @@ def test_what_is_not_a_number_is_kept_where_it_is_compared_first() -> None:
     assert (found == X).all()
 
 
-def test_numbers_of_bf16_are_widened() -> None:
-    @njit
-    def widened(low, found):
-        v.store(found, 0, v.load(low, 0))
-        return v.at(low, 3)
+@njit
+def _copy(read, written):  # type: ignore[no-untyped-def]
+    v.store(written, 0, v.load(read, 0))
+    return v.at(read, 3)
 
-    found = np.empty(SIDE, np.float32)
-    third = widened(bits(X), found)
-    assert (found == torch.from_numpy(X).bfloat16().float().numpy()).all()
-    assert third == found[3]
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.integers(0, 2**32 - 1), min_size=SIDE, max_size=SIDE))
+def test_numbers_are_rounded_to_bf16_and_back_as_torch_does(each: list[int]) -> None:
+    numbers = np.array(each, np.uint32).view(np.float32)
+    low, wide, wanted = np.empty(SIDE, np.uint16), np.empty(SIDE, np.float32), torch.from_numpy(numbers).bfloat16()
+    _copy(numbers, low)
+    fourth = _copy(low, wide)
+    is_nan = np.isnan(numbers)
+    assert (torch.from_numpy(low).view(torch.bfloat16).isnan().numpy() == is_nan).all()
+    assert (low == wanted.view(torch.uint16).numpy())[~is_nan].all()
+    assert (wide == wanted.float().numpy())[~is_nan].all()
+    assert fourth == wide[3] or is_nan[3]
+
+
+def test_the_first_numbers_are_rounded_and_written_and_no_others() -> None:
+    @njit
+    def write(numbers, low):
+        v.store_first(low, 1, 5, v.load(numbers, 0))
+
+    low = np.zeros(SIDE, np.uint16)
+    write(X, low)
+    assert (low == np.concatenate([[0], bits(X)[:5], np.zeros(SIDE - 6)])).all()

@@ -96,16 +96,19 @@ def test_models_for_it_say_different_things_of_different_pasts() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.int8])
 def test_it_multiplies_in_the_precision_that_was_asked_for(dtype: torch.dtype) -> None:
+    """As the equations do, but for the rare rows of which a factor has been rounded to the other side."""
     wide = STACK.model_copy(update={"feed_forward_dim": 5000})
     model = network(decoder=wide)
-    in_full = said(fused_or_plain(model), 32, 5)
+    in_full, exact = said(fused_or_plain(model), 32, 5), said(copy.deepcopy(model).double(), 32, 5)
     with products_in(model, dtype):
         fused = fused_or_plain(model)
         assert isinstance(fused, FusedDecoderStep)
         fast = said(fused, 32, 5)
         with dispatch.compiled_loops(False):
             plain = said(model, 32, 5)
-        assert_rounds_like(fast, plain, said(copy.deepcopy(model).double(), 32, 5))
+        assert_rounds_like(fast, plain, exact)
+        differ = [(one - other).abs().amax(1) > 1e-4 for one, other in zip(fast, plain, strict=True)]
+        assert torch.cat(differ).double().mean() < 0.3
         assert all((one - full).abs().max() > 1e-4 for one, full in zip(fast, in_full, strict=True))
 
 
