@@ -149,6 +149,7 @@ def best_of_logits(
             _loops.best_of_logits(some.numpy(), of_rows[:count], of_never, of_sums, *of_found)
         else:
             return None
+        del some  # freed before the next ones are computed
 
 
 def bits(low: Tensor) -> Any:
