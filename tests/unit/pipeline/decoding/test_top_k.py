@@ -79,6 +79,23 @@ def test_hypotheses_that_add_nothing_are_not_predicted():
     assert asked == [5 * sentence + rank for rank in range(3) for sentence in range(sentences)]
 
 
+@pytest.mark.parametrize(("second", "parents"), [(-1.04, [0, 1]), (-1.06, [0, 0])])
+def test_one_that_only_just_adds_something_is_predicted(second, parents):
+    """The first of each sentence has candidates of -0.43 and -1.05; the second is certain of its only one."""
+    sentences = dispatch.ROWS  # so that the first ones are known when the second are chosen
+    probable = math.exp(-1.05)
+    logits = torch.full((sentences, 2, 50), -math.inf)
+    logits[:, 0, 10], logits[:, 0, 11], logits[:, 1, 12] = math.log(1 - probable), math.log(probable), 7.0
+    sums = torch.tensor([[0.0, second]], dtype=torch.float64).repeat(sentences, 1)
+    with torch.no_grad(), dispatch.compiled_loops(True):
+        rules = LogitsRules.of([9] * sentences, DecodingConfig(), 40)
+        begun = torch.ones(sentences, dtype=torch.int64)
+        flat = logits.flatten(0, 1)
+        values, beams, _ = best_continuations(LogProbsOfLogits(lambda r: flat[r].clone()), rules, begun, None, sums, 2)
+    assert beams[:, :2].tolist() == [parents] * sentences
+    assert values[0, :2].tolist() == pytest.approx([math.log(1 - probable), max(second, -1.05)], abs=1e-6)
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float64])
 def test_logits_of_other_types_are_not_for_the_loops(dtype):
     sums = torch.zeros(2, 3, dtype=torch.float64)
