@@ -1,25 +1,13 @@
 """The JSON documents of artifacts, read as untrusted input: bounded in size and depth."""
 
 import json
-import stat
 from pathlib import Path
 from typing import Any
 
 from tfm.data.errors import DataError
+from tfm.data.safe_files import read_bounded
 
-MAX_BYTES = 16 * 2**20
 MAX_DEPTH = 200
-
-
-def read_bounded(file: Path, *, shown: Path | None = None, max_bytes: int = MAX_BYTES) -> bytes:
-    """The bytes of a file. Raises DataError, which calls it `shown`, where it is too large or no regular file."""
-    status = file.lstat()
-    if not stat.S_ISREG(status.st_mode):
-        raise DataError("is not a regular file", file=shown or file)
-    if status.st_size > max_bytes:
-        raise DataError(f"is larger than any file that tfm writes ({status.st_size:,} bytes)", file=shown or file)
-    with open(file, "rb") as stream:
-        return stream.read(max_bytes)
 
 
 def parse_json(data: bytes) -> dict[str, Any]:

@@ -50,6 +50,7 @@ FOLDERS = {
             "live_input",
             "lines",
             "json_documents",
+            "safe_files",
             "config",
             "corpus_config",
             "image_config",

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tfm.data.json_documents import parse_json, read_bounded
+from tfm.data.json_documents import parse_json
+from tfm.data.safe_files import read_bounded
 from tfm.pipeline.artifacts.canonical_json import JSON, sha256_of_json
 from tfm.pipeline.artifacts.files import sha256_of, tree
 from tfm.pipeline.errors import DataError

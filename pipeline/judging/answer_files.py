@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from tfm.data.json_documents import parse_json, read_bounded
+from tfm.data.json_documents import parse_json
+from tfm.data.safe_files import read_bounded
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.judging.answers import Answer, answer_of, ties_of, unanswered
 from tfm.pipeline.judging.campaign import ANOTHER, MAX_BYTES, Campaign

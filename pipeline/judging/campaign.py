@@ -10,7 +10,8 @@ from typing import Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from tfm.data.json_documents import parse_json, read_bounded
+from tfm.data.json_documents import parse_json
+from tfm.data.safe_files import read_bounded
 from tfm.pipeline.artifacts.canonical_json import sha256_of_json
 from tfm.pipeline.artifacts.files import replace_text
 from tfm.pipeline.errors import DataError

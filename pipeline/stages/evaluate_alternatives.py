@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tfm.data.json_documents import parse_json, read_bounded
+from tfm.data.json_documents import parse_json
+from tfm.data.safe_files import read_bounded
 from tfm.data.synthetic import registry
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, open_artifact, publish
 from tfm.pipeline.artifacts.canonical_json import JSON

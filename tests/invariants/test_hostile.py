@@ -18,7 +18,7 @@ from tests import hostile
 from tests.cli.user import RECIPE, ROOT, tfm, write_corpora
 from tests.damage import listing
 from tests.tiny_artifact import rewritten, signed
-from tfm.data.json_documents import MAX_BYTES
+from tfm.data.safe_files import MAX_BYTES
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints, _seal
 
 pytestmark = pytest.mark.promise("hostile")

@@ -79,7 +79,7 @@ def test_a_manifest_that_is_none_is_refused(tmp_path: Path, data: bytes) -> None
 def test_a_giant_manifest_is_refused_unread(tmp_path: Path) -> None:
     with open(tmp_path / "manifest.json", "wb") as file:
         file.truncate(2**40)
-    with pytest.raises(DataError, match="larger than any file that tfm writes"):
+    with pytest.raises(DataError, match="larger than any file that tfm reads here"):
         open_artifact(tmp_path)
 
 

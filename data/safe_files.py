@@ -1,0 +1,79 @@
+"""Files that somebody else may have sent: opened without waiting, read up to a bound, looked up inside their folder."""
+
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+from urllib.parse import urlsplit
+
+from tfm.data.errors import DataError
+
+MAX_BYTES = 16 * 2**20
+
+
+def open_regular(file: Path, *, shown: Path | None = None, follow_symlinks: bool = True) -> BinaryIO:
+    """Open a regular file for reading, in bytes.
+
+    Args:
+        file: the file. A FIFO, a device, a socket or a folder is refused without waiting for it.
+        shown: what messages call it.
+        follow_symlinks: whether a symbolic link at this name is followed; links above it are.
+
+    Raises:
+        DataError: it is not a regular file, or a link that is not to be followed.
+        OSError: it cannot be opened.
+    """
+    status = os.stat(file, follow_symlinks=follow_symlinks)  # to open a device may already have an effect
+    if stat.S_ISREG(status.st_mode):
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if follow_symlinks else os.O_NOFOLLOW)
+        stream = os.fdopen(os.open(file, flags), "rb")
+        if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            return stream
+        stream.close()
+    raise DataError("is not a regular file", file=shown or file)
+
+
+def read_bounded(
+    file: Path, *, shown: Path | None = None, max_bytes: int = MAX_BYTES, follow_symlinks: bool = False
+) -> bytes:
+    """Read a file of at most `max_bytes` bytes, as `open_regular` opens it.
+
+    Raises:
+        DataError: it is larger, or `open_regular` refuses it.
+        OSError: it cannot be read.
+    """
+    with open_regular(file, shown=shown, follow_symlinks=follow_symlinks) as stream:
+        data = stream.read(max_bytes + 1)
+        if len(data) > max_bytes:
+            size = os.fstat(stream.fileno()).st_size
+            raise DataError(f"is larger than any file that tfm reads here ({size:,} bytes)", file=shown or file)
+    return data
+
+
+def path_inside(folder: Path, name: object, *, file: Path) -> Path:
+    """Look up a name that a received file gives, inside the folder of that file.
+
+    Args:
+        folder: where the name must lie, after all links are resolved.
+        name: a relative path with `/`, as `file` has it.
+        file: the file that gives the name, for messages.
+
+    Raises:
+        DataError: the name is no relative path, is a URL, or leads out of the folder.
+    """
+    problem = f"names {name!r:.80}, which is not a file inside its folder; tfm reads no other"
+    if not isinstance(name, str) or not name or "\0" in name or _scheme(name) or os.path.isabs(name):
+        raise DataError(problem, file=file)
+    path, root = folder / name, os.path.realpath(folder)
+    place = os.path.realpath(path)
+    if os.path.commonpath([root, place]) != root or place == root or ".." in name.split("/"):
+        raise DataError(problem, file=file)
+    return path
+
+
+def _scheme(name: str) -> str:
+    """The scheme of a URL, such as https or hf; empty if the name is a path."""
+    try:
+        return urlsplit(name).scheme if "://" in name or "::" in name else ""
+    except ValueError:
+        return "invalid"

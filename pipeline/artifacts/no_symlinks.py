@@ -1,0 +1,131 @@
+"""Writing and removing below a folder without following a symbolic link that lies in it.
+
+A received run may hold links to anywhere. The folder that a user names may be a link (a run on another disk); nothing
+below it is followed: each part of a path is opened relative to the one above it, with O_NOFOLLOW.
+"""
+
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+from tfm.pipeline.errors import CannotWrite
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
+_MODES = {"a": os.O_WRONLY | os.O_CREAT | os.O_APPEND, "w": os.O_WRONLY | os.O_CREAT, "r+": os.O_RDWR}
+REMEDY = "remove it, or choose another folder"
+
+
+def symlink_problem(root: Path, path: Path) -> str | None:
+    """Why `path` cannot be written below `root`: the first part of it that is a link or special file; None if none is.
+
+    A part that does not exist is no problem.
+    """
+    place = root
+    for part in path.relative_to(root).parts:
+        place = place / part
+        try:
+            mode = os.lstat(place).st_mode
+        except OSError:
+            return None
+        if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
+            kind = "link" if stat.S_ISLNK(mode) else "special file"
+            return f"{place}: is a {kind} that tfm did not make; {REMEDY}"
+    return None
+
+
+def check_no_symlinks(root: Path, *paths: Path) -> None:
+    """Raise CannotWrite if one of the paths, or a folder between it and `root`, is a link or special file."""
+    for path in paths:
+        if problem := symlink_problem(root, path):
+            raise CannotWrite(problem)
+
+
+def check_tree(folder: Path) -> None:
+    """Raise CannotWrite if `folder` or anything below it is a link or special file; nothing if it does not exist."""
+    check_no_symlinks(folder.parent, folder)
+    parents = [folder] if folder.is_dir() else []
+    for parent in parents:  # grows while it is walked
+        with os.scandir(parent) as entries:
+            for entry in entries:
+                check_no_symlinks(parent, Path(entry.path))
+                if entry.is_dir(follow_symlinks=False):
+                    parents.append(Path(entry.path))
+
+
+def open_below(root: Path, file: Path, mode: str, **options: Any) -> IO[Any]:
+    """Open a file for writing; no link below `root` is followed, and only a regular file is opened.
+
+    Args:
+        root: the folder that the user named.
+        file: a path below it, whose folder exists.
+        mode: "a", "w" or "r+", with "b" for bytes.
+        options: further arguments of `open`, such as the encoding.
+
+    Raises:
+        CannotWrite: a part of the path is a link or special file.
+        OSError: it cannot be opened.
+    """
+    check_no_symlinks(root, file)
+    flags = _MODES[mode.replace("b", "")] | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        with folder_below(root, file.parent) as parent:
+            descriptor = os.open(file.name, flags, 0o666, dir_fd=parent)
+    except OSError as error:
+        error.filename = os.fspath(file)
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise CannotWrite(f"{file}: is a special file that tfm did not make; {REMEDY}")
+    if mode.startswith("w"):
+        os.ftruncate(descriptor, 0)
+    return os.fdopen(descriptor, mode, **options)
+
+
+def make_below(root: Path, folder: Path) -> None:
+    """Make a folder and those between it and `root`; no link below `root` is followed.
+
+    Raises:
+        CannotWrite: a part of the path is a link or special file.
+        OSError: it cannot be made.
+    """
+    check_no_symlinks(root, folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with folder_below(root, folder):  # raises if a link was put there meanwhile
+        pass
+
+
+def remove_below(root: Path, path: Path) -> None:
+    """Remove a file, or a folder and all in it; nothing if it does not exist. A link is removed, not its target.
+
+    Raises:
+        CannotWrite: a folder between `root` and the path is a link.
+        OSError: it cannot be removed; the error names the path.
+    """
+    check_no_symlinks(root, path.parent)
+    try:
+        with suppress(FileNotFoundError), folder_below(root, path.parent) as parent:
+            if stat.S_ISDIR(os.lstat(path.name, dir_fd=parent).st_mode):
+                shutil.rmtree(path.name, dir_fd=parent)
+            else:
+                os.unlink(path.name, dir_fd=parent)
+    except OSError as error:
+        error.filename = os.fspath(path)  # it had the bare name of what lies somewhere inside
+        raise
+
+
+@contextmanager
+def folder_below(root: Path, folder: Path) -> Iterator[int]:
+    """Within, a descriptor of a folder below `root`, for `dir_fd`; links in `root` itself are followed, none below."""
+    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for part in folder.relative_to(root).parts:
+            below = os.open(part, _FOLDER, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = below
+        yield descriptor
+    finally:
+        os.close(descriptor)
