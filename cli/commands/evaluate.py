@@ -104,6 +104,10 @@ def evaluate(
         str | None, typer.Option("--by", metavar="METRIC", help="With --final: the validation figure that chooses.")
     ] = None,
     again: Annotated[bool, typer.Option("--again", help="With --final: even if the tests were used before.")] = False,
+    allow_external: Annotated[
+        bool,
+        typer.Option("--allow-external", help="With --final: run the commands that only the run itself names."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the content of scores.json.")] = False,
     device: Device = None,
     seed: Seed = None,
@@ -128,9 +132,10 @@ def evaluate(
     if final:
         others = {**files, **search, **scoring, **given, "--out": out, "--set": None if recipe else sets}
         refuse(others, "not allowed with --final: the run says what is scored, and how")
-        scores = _final(runs or [], recipe, sets, device, by, again, as_json)
-    elif runs or by or again:
-        refuse({"RUN": runs, "--by": by, "--again": again}, "is for --final; otherwise give a model with --model")
+        scores = _final(runs or [], recipe, sets, device, by, again, allow_external, as_json)
+    elif runs or by or again or allow_external:
+        only_final = {"RUN": runs, "--by": by, "--again": again, "--allow-external": allow_external}
+        refuse(only_final, "is for --final; otherwise give a model with --model")
     elif choices is not None or contrast is not None:
         others = {
             "--recipe": recipe,
@@ -225,6 +230,7 @@ def _final(
     device: Device,
     by: str | None,
     again: bool,
+    allow_external: bool,
     as_json: bool,
 ) -> dict[str, Any]:
     """Score the test sets of one of some runs; the content of scores.json."""
@@ -233,13 +239,24 @@ def _final(
     from tfm.cli.console import reporter
     from tfm.pipeline.recipes.final_scores import score_finally, validated
 
-    talk = reporter(tables_on_stdout=not as_json)
+    talk, named = reporter(tables_on_stdout=not as_json), None
     if recipe is not None:
         from tfm.pipeline.recipes.recipe import load_recipe
 
         flags = {"evaluation.tests": "final", "training.device": device}
-        runs = [*runs, validated(load_recipe(recipe, sets or (), flags), command=argv(), reporter=reporter())]
-    return score_finally(runs, by=by, again=again, command=argv(), reporter=talk, device=device or "auto")
+        resolved = load_recipe(recipe, sets or (), flags)
+        runs = [*runs, validated(resolved, command=argv(), reporter=reporter())]
+        named = resolved.evaluation
+    return score_finally(
+        runs,
+        by=by,
+        again=again,
+        named=named,
+        allow_external=allow_external,
+        command=argv(),
+        reporter=talk,
+        device=device or "auto",
+    )
 
 
 def _alternatives(

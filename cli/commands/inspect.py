@@ -61,6 +61,8 @@ def _lines_of_run(report: Mapping[str, Any]) -> Iterator[str]:
         what = "; ".join(filter(None, (part["state"], steps, part["writer"] and f"{part['writer']} is writing it")))
         rows.append((part["name"], part["bytes"], part["made"] or "", what))
     yield from (f"  {line}" for line in table_lines(("part", "bytes", "made", "state"), rows))
+    for part in report["parts"]:
+        yield from (f"  {part['name']} would run: {command}" for command in part["commands"])
     for name, num_bytes in report["left_over"].items():
         yield f"  {name}: {num_bytes:,} bytes of a draft or a replaced version, which the next run of its stage removes"
 
@@ -77,7 +79,9 @@ def _print(found: Iterator[str]) -> None:
 
 
 def lines(report: Mapping[str, Any]) -> Iterator[str]:
-    """The report as text: what was made and how, its files, and the tree of its inputs."""
+    """The report as text: what was made and how, what it would run, its files, and the tree of its inputs."""
+    from tfm.pipeline.scoring.evaluation.allowlist import commands_of
+
     size = sum(entry["size"] for entry in report["files"].values())
     num_files = len(report["files"])
     seed = "" if report["seed"] is None else f", seed {report['seed']}"
@@ -85,6 +89,7 @@ def lines(report: Mapping[str, Any]) -> Iterator[str]:
     yield f"  stage        {report['stage']}"
     yield f"  fingerprint  {report['fingerprint']}"
     yield f"  command      {shlex.join(report['command'])}"
+    yield from (f"  would run    {command}" for command in commands_of(report["config"]))
     yield f"  made         {report['created']}, in {report['duration_seconds']} s{seed}"
     yield f"  commit       {report['git_commit'] or 'unknown'}"
     for label in ("versions", "hardware", "figures"):

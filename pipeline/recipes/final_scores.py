@@ -22,6 +22,7 @@ from tfm.pipeline.recipes.recipe import Recipe, run_folder
 from tfm.pipeline.reports.evaluation_report import label
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring import ledger
+from tfm.pipeline.scoring.evaluation.allowlist import check_allowed
 from tfm.pipeline.scoring.evaluation.evaluation import NOT_AVERAGED, Evaluation
 from tfm.pipeline.scoring.evaluation.scores_json import from_json, reading_scores
 from tfm.pipeline.scoring.metrics.score import Score, lower_is_better, mean_of_directions
@@ -41,6 +42,7 @@ class Candidate:
     evaluation: EvaluationConfig
     seed: int
     validation: Evaluation
+    scores: Manifest  # of the validation split: the settings of the evaluation are its own
 
 
 @dataclass(frozen=True)
@@ -63,19 +65,36 @@ def score_finally(
     *,
     by: str | None = None,
     again: bool = False,
+    named: EvaluationConfig | None = None,
+    allow_external: bool = False,
     command: Sequence[str],
     reporter: Reporter,
     device: Device = "auto",
 ) -> dict[str, Any]:
-    """Translates and scores the test sets of the run that validation chooses; the content of its scores.json.
+    """Translate and score the test sets of the run that validation chooses.
 
-    by: the validation figure that chooses, where it is not the task's main one. Raises DataError for a run without
-    scores of its validation split, RecipeError where those of several runs do not compare, and where the tests were
-    used so before, unless `again`.
+    Args:
+        folders: the runs.
+        by: the validation figure that chooses, if it is not the task's main one.
+        again: whether tests that were used so before are scored again.
+        named: the evaluation of the recipe that the user named in this call, if any; its commands may run.
+        allow_external: whether commands and folders that only the run names may be used too.
+        command: the user's command line.
+        reporter: shows progress and scores.
+        device: of the model.
+
+    Returns:
+        The content of scores.json.
+
+    Raises:
+        DataError: a run has no scores of its validation split.
+        RecipeError: the scores of several runs do not compare, the tests were used so before, or the chosen run names
+            a command or folder that the user did not.
     """
     choice = choose([read_candidate(folder) for folder in dict.fromkeys(folders)], by)
     chosen, run = choice.run, Run(choice.run.folder)
     reporter.line(f"{chosen.folder}: chosen by {choice.words}")
+    check_allowed(chosen.scores, chosen.evaluation, named, allow=allow_external, reporter=reporter)
     if not is_done(chosen, run):
         check_unused(run, again=again)
     about: dict[str, Any] = {"seed": chosen.seed, "command": command, "reporter": reporter, "device": device}
@@ -113,7 +132,7 @@ def read_candidate(folder: Path) -> Candidate:
         decoding = DecodingConfig.model_validate_json(json.dumps(made.config["decoding"]))
     evaluation = EvaluationConfig.model_validate_json(json.dumps(scores.config["evaluation"]))
     validation = read_artifact(run.scores, _validation, known=scores.as_input())
-    return Candidate(folder, task, decoding, evaluation, scores.seed or 0, validation)
+    return Candidate(folder, task, decoding, evaluation, scores.seed or 0, validation, scores)
 
 
 def choose(candidates: Sequence[Candidate], by: str | None = None) -> Choice:

@@ -80,11 +80,17 @@ def render(
     curves: str | None,
     inputs: Mapping[str, Input],
     looks: Mapping[str, str] | None = None,
+    commands: Sequence[str] = (),
 ) -> str:
-    """The whole page. `curves` is an SVG document of ours; `inputs` tell the lineage, `looks`, by test set, how often
-    it was looked at.
+    """The whole page, in which every text of users is escaped.
 
-    Everything else is text of users and is escaped.
+    Args:
+        title: of the page.
+        evaluations: of each test set.
+        curves: an SVG document of ours.
+        inputs: what the scores were made from, for the lineage.
+        looks: by test set, how often it was looked at.
+        commands: those of external metrics, which ran.
     """
     seen = looks or {}
     parts = [part for each in evaluations for part in (_scores(each, seen.get(each.name, "")), _labels(each))]
@@ -93,6 +99,9 @@ def render(
         parts.append(f"<h2>Training</h2>\n<figure>{inline_svg(curves)}</figure>")
     parts += [_lengths(evaluation) for evaluation in evaluations if evaluation.lengths]
     parts += [_samples(evaluation) for evaluation in evaluations]
+    if commands:
+        inner = "".join(f"<li><code>{as_html(command)}</code></li>" for command in commands)
+        parts.append(f"<h2>Commands of external metrics</h2>\n<ul>{inner}</ul>")
     if inputs:
         inner = "".join(_lineage(name, inputs[name].as_json()) for name in sorted(inputs))
         parts.append(f'<h2>Lineage</h2>\n<ul class="lineage">{inner}</ul>')

@@ -11,6 +11,7 @@ from tfm.pipeline.artifacts.canonical_json import plain, sha256_of_json
 from tfm.pipeline.reports.evaluation_report import mean_tables, render, score_rows
 from tfm.pipeline.reports.training_curves import read_metrics, svg
 from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.scoring.evaluation.allowlist import commands_of
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation, by_segment
 from tfm.pipeline.scoring.evaluation.scores_json import as_json, entry_of, from_json, reading_scores
 from tfm.pipeline.scoring.label_tables import label_tables
@@ -130,7 +131,14 @@ def _page(todo: Plan, evaluations: list[Evaluation], training: Path | None, seen
     """The report. A training without a metrics.jsonl (a model from elsewhere) has no curves."""
     metrics = [] if training is None else _training_metrics(training / "metrics.jsonl")
     title = f"Evaluation: {evaluations[0].name}"
-    return render(title, evaluations, curves=svg(metrics) if metrics else None, inputs=todo.inputs, looks=seen)
+    return render(
+        title,
+        evaluations,
+        curves=svg(metrics) if metrics else None,
+        inputs=todo.inputs,
+        looks=seen,
+        commands=list(commands_of(todo.config)),
+    )
 
 
 def _training_metrics(file: Path) -> list[dict[str, object]]:

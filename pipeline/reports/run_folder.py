@@ -11,6 +11,7 @@ from tfm.pipeline.artifacts.folder_lock import writer
 from tfm.pipeline.artifacts.manifest import NAME, Manifest, open_artifact
 from tfm.pipeline.artifacts.swap import left_behind
 from tfm.pipeline.errors import DataError
+from tfm.pipeline.scoring.evaluation.allowlist import commands_of
 
 ORDER = ("tokenizer", "dataset", "training", "model", "translations", "scores")
 TRAINING = re.compile(r"training(\.old-\d+)?")
@@ -22,6 +23,7 @@ class Part:
     """A folder of a run. `kind`: the stage that made it, training, or damaged; `state`: in words.
 
     `bytes`: the sizes of its files. `steps`: of a training, those of its checkpoints. `writer`: who writes it now.
+    `commands`: those of external metrics in its settings.
     """
 
     name: str
@@ -32,6 +34,7 @@ class Part:
     fingerprint: str | None = None
     steps: list[int] = field(default_factory=list)
     writer: str | None = None
+    commands: list[str] = field(default_factory=list)
 
 
 def is_run(folder: Path) -> bool:
@@ -101,7 +104,16 @@ def _artifact(place: Path, found: Manifest | str, made: dict[str, Manifest]) -> 
         if label in made and made[label].fingerprint != each.fingerprint and label != place.name
     ]
     state = f"whole, but made from another {' and '.join(others)} than is here" if others else "whole"
-    return Part(place.name, found.stage, state, num_bytes, found.made["created"], found.fingerprint, writer=at_work)
+    return Part(
+        place.name,
+        found.stage,
+        state,
+        num_bytes,
+        found.made["created"],
+        found.fingerprint,
+        writer=at_work,
+        commands=list(commands_of(found.config)),
+    )
 
 
 def _training(place: Path) -> Part:

@@ -19,6 +19,7 @@ from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.artifact import Manifest, open_artifact
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.reports.training_curves import points, read_metrics
+from tfm.pipeline.scoring.evaluation.allowlist import commands_of
 from tfm.pipeline.scoring.evaluation.scores_json import from_json, reading_scores
 from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.tasks.abilities import ABILITIES, DEFAULT_TASK
@@ -82,6 +83,7 @@ def read_run(folder: Path, name: str, test: str | None = None) -> Trained:
     figures, curve = _trained(model), None
     if run is not None:
         scores, translations = _scores(run, model, kept_beside(test), notes)
+        notes += [f"has scores by the command: {each}" for each in commands_of(scores.config if scores else {})]
         config |= {} if scores is None else scores.config
         config |= {} if translations is None else translations.config
         figures |= {} if scores is None else _scored(scores, translations, test, notes)

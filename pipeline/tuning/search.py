@@ -9,6 +9,7 @@ from typing import Any
 
 from tfm.pipeline.artifacts.artifact import Input, Plan, publish
 from tfm.pipeline.artifacts.files import beginning
+from tfm.pipeline.artifacts.no_symlinks import check_tree, remove_below
 from tfm.pipeline.errors import CannotWrite, DataError, RecipeError
 from tfm.pipeline.recipes import chain
 from tfm.pipeline.recipes.error_messages import field_at
@@ -176,10 +177,18 @@ def finish(search: Search, command: Sequence[str], reporter: Reporter, *, again:
     target = search.folder.with_name(recipe.name)
     if search.config.folds is None and not target.exists() and (first / "model").exists():  # else trained on all folds
         draft = target.with_name(f".{target.name}.draft")
+        check_tree(first)
         with beginning(target):
-            shutil.rmtree(draft, ignore_errors=True)
+            remove_below(draft.parent, draft)
             shutil.copytree(first, draft)
             draft.rename(target)
     chain.run(recipe, root=target.parent, command=command, reporter=reporter)
-    score_finally([target], again=again, command=command, reporter=reporter, device=recipe.training.device)
+    score_finally(
+        [target],
+        again=again,
+        named=recipe.evaluation,
+        command=command,
+        reporter=reporter,
+        device=recipe.training.device,
+    )
     return target

@@ -9,7 +9,6 @@ import os
 import shutil
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from optuna.trial import TrialState
 
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.artifacts.files import beginning
+from tfm.pipeline.artifacts.no_symlinks import make_below, remove_below
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.recipes.chain import Run, run_stage
 from tfm.pipeline.recipes.cross_validation import without_fold
@@ -78,7 +78,14 @@ def run_trial(
 def recipe_of(
     trials: Trials, base: Path, sets: Sequence[str], configuration: Configuration, name: str, seed: int | None = None
 ) -> Recipe:
-    """The base recipe with the settings of a configuration."""
+    """The base recipe with the settings of a configuration.
+
+    Raises:
+        DataError: the configuration, which the study keeps, sets a key that the search does not vary.
+        RecipeError: the settings do not go together.
+    """
+    if others := sorted(configuration.keys() - {parameter.key for parameter in trials.parameters}):
+        raise DataError(f"a trial sets {others[0]!r:.80}, which this search does not vary", file=trials.folder)
     flags: dict[str, object | None] = {**configuration, "name": name, "seed": seed}
     flags["training.early_stopping.metric"] = trials.config.metric
     return load_recipe(base, sets, flags)
@@ -139,12 +146,13 @@ def _prepare(trials: Trials, recipe: Recipe, command: Sequence[str], reporter: R
     root = trials.folder / "trials"
     place = Run(run_folder(recipe, root))
     with beginning(place.folder):
-        place.folder.mkdir(parents=True, exist_ok=True)
+        make_below(trials.folder, place.folder)
     for stage in ("tokenize", "preprocess"):
         with waiting_for(trials.folder / ".share.lock"):
             todo = plan_of(recipe, stage, place)
             assert todo is not None
-            others = sorted(each for each in root.iterdir() if each.is_dir() and each != place.folder)
+            folders = (each for each in root.iterdir() if each.is_dir() and not each.is_symlink())
+            others = sorted(each for each in folders if each != place.folder)
             take_over(todo, [each / todo.folder.name for each in others], command, reporter, link_or_copy)
             # made while others wait: they are likely to need the same
             run_stage(recipe, stage, root=root, command=command, reporter=reporter)
@@ -260,5 +268,4 @@ def bound_disk(trials: Trials) -> None:
                 place = trials.place(each.number)
                 for folder in (place, *place.parent.glob(f"{place.name}-*")):
                     for name in BULKY:
-                        with suppress(FileNotFoundError):
-                            shutil.rmtree(folder / name)
+                        remove_below(trials.folder, folder / name)

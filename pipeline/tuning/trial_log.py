@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import IO
 
 from tfm.pipeline.runtime.progress import Bar, Quiet
 
@@ -10,7 +10,7 @@ from tfm.pipeline.runtime.progress import Bar, Quiet
 class TrialLog(Quiet):
     """Writes lines down, and counts updates. updates: those of the training that ran last."""
 
-    def __init__(self, file: TextIO) -> None:
+    def __init__(self, file: IO[str]) -> None:
         self._file = file
         self.updates = 0
 

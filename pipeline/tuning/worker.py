@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from tfm.pipeline.artifacts.files import beginning
+from tfm.pipeline.artifacts.no_symlinks import make_below, open_below
 from tfm.pipeline.errors import Stopped, TfmError
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.tuning.space import Configuration
@@ -54,8 +55,8 @@ def work(of: Work) -> None:
 def _one(of: Work, claimed: Claimed) -> Outcome:
     place = claimed.folder
     with beginning(place):
-        place.mkdir(parents=True, exist_ok=True)
-        with open(place / "log.txt", "a", encoding="utf-8") as log:
+        make_below(of.trials.folder, place)
+        with open_below(of.trials.folder, place / "log.txt", "a", encoding="utf-8") as log:
             return run_trial(of.trials, claimed, of.base, of.sets, command=of.command, log=TrialLog(log))
 
 

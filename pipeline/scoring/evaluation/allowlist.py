@@ -1,0 +1,110 @@
+"""Commands and folders that an artifact names: used only if the user named them too, or allowed them once.
+
+A run that somebody sent has the settings of its evaluation in a manifest, and with them the commands of external
+metrics. They would run as the user who opens it.
+"""
+
+import json
+import os
+import shlex
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from tfm.data.errors import DataError
+from tfm.data.safe_files import read_bounded
+from tfm.pipeline.artifacts.manifest import Manifest
+from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.errors import RecipeError, printable
+from tfm.pipeline.runtime.progress import Reporter
+
+FLAG = "--allow-external"
+MAX_ENTRIES = 10_000
+
+
+def check_allowed(
+    made: Manifest, stored: EvaluationConfig, named: EvaluationConfig | None, *, allow: bool, reporter: Reporter
+) -> None:
+    """Check that what the settings of an artifact would run or read outside of it was named or allowed by the user.
+
+    Args:
+        made: the artifact.
+        stored: the settings of the evaluation, as the artifact has them.
+        named: those of the recipe that the user named in this call; None if there is none.
+        allow: whether the user allows them now; then they are shown, and the artifact's fingerprint is kept.
+        reporter: shows what is allowed.
+
+    Raises:
+        RecipeError: there are some that were neither named nor allowed.
+    """
+    uses = list(_uses(stored, named))
+    if not uses:
+        return
+    if allow:
+        for use in uses:
+            reporter.line(f"{made.path}: allowed: {use}")
+        _keep(made.fingerprint)
+    elif made.fingerprint not in _kept():
+        raise RecipeError(
+            f"{made.path}: its settings would {'; and '.join(uses)}\nif you trust this, add {FLAG} (once for this "
+            "artifact), or name the recipe that has it: --recipe"
+        )
+
+
+def commands_of(config: object) -> Iterator[str]:
+    """Every command of an external metric in a stored configuration, at any depth, on one line as a shell reads it."""
+    if isinstance(config, Mapping):
+        for key, value in config.items():
+            if key == "external" and isinstance(value, list):
+                yield from (_command(metric) for metric in value)
+            yield from commands_of(value)
+    elif isinstance(config, list):
+        for value in config:
+            yield from commands_of(value)
+
+
+def _command(metric: object) -> str:
+    words = metric.get("command") if isinstance(metric, Mapping) else metric
+    return printable(shlex.join(map(str, words)) if isinstance(words, list) else str(words))
+
+
+def _uses(stored: EvaluationConfig, named: EvaluationConfig | None) -> Iterator[str]:
+    """What the stored settings would do outside of the artifact and the named ones would not, in words."""
+    for metric in stored.external:
+        if named is None or metric not in named.external:
+            yield f"run the command `{printable(shlex.join(metric.command))}`"
+    if stored.wordnet is not None and (named is None or stored.wordnet != named.wordnet):
+        yield f"read the folder {stored.wordnet!r}"
+
+
+def _file() -> Path:
+    base = os.environ.get("XDG_STATE_HOME", "")
+    return (Path(base) if os.path.isabs(base) else Path.home() / ".local" / "state") / "tfm" / "allowed.json"
+
+
+def _kept() -> list[str]:
+    """Fingerprints of the artifacts that were allowed; none if the file is missing or not one that we wrote."""
+    try:
+        file = _file()
+        if os.lstat(file).st_uid != os.geteuid():
+            return []
+        known = json.loads(read_bounded(file))
+    except (OSError, ValueError, RecursionError, RuntimeError, DataError):
+        return []
+    return [each for each in known if isinstance(each, str)] if isinstance(known, list) else []
+
+
+def _keep(fingerprint: str) -> None:
+    """Keep the fingerprint of an artifact that was allowed; if that fails, it has to be allowed again."""
+    with suppress(OSError, RuntimeError):
+        file = _file()
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        known = dict.fromkeys([*_kept(), fingerprint])
+        draft = file.with_name(f".{file.name}.{os.getpid()}")
+        try:
+            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            with open(descriptor, "w", encoding="utf-8") as stream:
+                json.dump(list(known)[-MAX_ENTRIES:], stream)
+            os.replace(draft, file)
+        finally:
+            draft.unlink(missing_ok=True)
