@@ -122,12 +122,10 @@ app.add_typer(judge, name="judge", help="Ask people which model is better, by ra
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import PackageNotFoundError, version
+        from tfm.pipeline import distribution
 
-        try:
-            print(f"tfm {version('tfm')}")
-        except PackageNotFoundError:
-            print("tfm, not installed: running from its source")
+        number = distribution.version()
+        print("tfm, not installed: running from its source" if number is None else f"tfm {number}")
         raise typer.Exit
 
 

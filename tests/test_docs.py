@@ -177,7 +177,7 @@ def test_the_citation_is_of_this_version() -> None:
     lines = dict(
         line.split(": ", 1) for line in (ROOT / "CITATION.cff").read_text("utf-8").splitlines() if ": " in line
     )
-    assert lines["title"] == project()["name"]
+    assert [lines["title"]] == list(project()["scripts"])
     assert (lines["version"], lines["license"]) == (project()["version"], project()["license"])
     assert lines["abstract"] == project()["description"]
 

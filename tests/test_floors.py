@@ -24,7 +24,7 @@ FOLDERS = {
         *("comparison", "training", "reports"),
         *("significance",),
         *("scoring", "inference", "attention_page", "model_io", "decoding", "artifacts", "tasks"),
-        *("runtime", "training_config", "config", "external_metric", "page_frame", "errors"),
+        *("runtime", "training_config", "config", "external_metric", "page_frame", "errors", "distribution"),
     ),
     "model": (
         *(

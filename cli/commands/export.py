@@ -31,8 +31,9 @@ def export(
 ) -> None:
     """Convert a model to the format of another engine.
 
-    huggingface: a folder that transformers reads, with a model card. ctranslate2: needs `pip install "tfm[export]"`.
-    onnx: a folder for onnxruntime, with a script; needs `pip install "tfm[onnx]"`.
+    huggingface: a folder that transformers reads, with a model card.
+    ctranslate2: needs `pip install "tfm-toolkit[export]"`.
+    onnx: a folder for onnxruntime, with a script; needs `pip install "tfm-toolkit[onnx]"`.
     """
     from tfm.cli.console import reporter
     from tfm.pipeline.model_io.export import Wanted

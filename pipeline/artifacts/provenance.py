@@ -7,9 +7,10 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from tfm.pipeline import distribution
 from tfm.pipeline.runtime.cpu import processor
 
-PACKAGES = ("tfm", "torch", "tokenizers")
+PACKAGES = {"tfm": distribution.NAME, "torch": "torch", "tokenizers": "tokenizers"}  # by the manifest's key
 _ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -17,11 +18,11 @@ _ROOT = Path(__file__).resolve().parents[2]
 def versions() -> dict[str, str | None]:
     """Version of Python and of each package that shapes a result; None where it is not installed."""
     found: dict[str, str | None] = {"python": platform.python_version()}
-    for package in PACKAGES:
+    for key, package in PACKAGES.items():
         try:
-            found[package] = version(package)
+            found[key] = version(package)
         except PackageNotFoundError:
-            found[package] = None
+            found[key] = None
     return found
 
 

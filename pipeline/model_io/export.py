@@ -18,6 +18,7 @@ from tfm.model.layers.embedding import Embedding
 from tfm.model.layers.feed_forward import FeedForward
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish
 from tfm.pipeline.artifacts.canonical_json import JSON
+from tfm.pipeline.distribution import install_command
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.huggingface.card import Card
 from tfm.pipeline.model_io.huggingface.export import to_huggingface
@@ -82,7 +83,7 @@ def to_ctranslate2(loaded: LoadedModel, folder: Path) -> None:
     try:
         from ctranslate2.specs import common_spec, transformer_spec
     except ImportError:
-        raise RecipeError('tfm export needs a package that is not installed: pip install "tfm[export]"') from None
+        raise RecipeError(f"tfm export needs a package that is not installed: {install_command('export')}") from None
     config, model = loaded.config, loaded.model
     loaded.check_reads_text("CTranslate2 has models of text alone")
     if part := not_written(config):

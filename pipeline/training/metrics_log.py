@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tfm.pipeline.artifacts.files import beginning, replace_text, writing
+from tfm.pipeline.distribution import install_command
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.training_curves import draw
 
@@ -74,7 +75,7 @@ class TensorBoard:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
             raise RecipeError(
-                'training.tensorboard needs a package that is not installed: pip install "tfm[tensorboard]"'
+                f"training.tensorboard needs a package that is not installed: {install_command('tensorboard')}"
             ) from error
         self._writer = SummaryWriter(str(folder), purge_step=step + 1)
 

@@ -113,7 +113,7 @@ def test_the_missing_package_is_named_with_the_command_that_installs_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
     monkeypatch.setitem(sys.modules, "ctranslate2.specs", None)
-    with pytest.raises(RecipeError, match=r'pip install "tfm\[export\]"'):
+    with pytest.raises(RecipeError, match=r'pip install "tfm-toolkit\[export\]"'):
         to_ctranslate2(loaded(tmp_path), tmp_path)
     assert not any(tmp_path.iterdir())
     assert set(export.FORMATS) == {"ctranslate2", "huggingface", "onnx"}

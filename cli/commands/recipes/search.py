@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tfm.cli.options import Sets, argv
+from tfm.pipeline.distribution import install_command
 from tfm.pipeline.errors import RecipeError
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def search(
     except ModuleNotFoundError as error:
         if error.name not in ("optuna", "sklearn"):
             raise
-        raise RecipeError(f"tfm search needs {error.name}: pip install 'tfm[search]'") from None
+        raise RecipeError(f"tfm search needs {error.name}: {install_command('search')}") from None
     from tfm.cli.console import reporter
 
     talk = reporter(tables_on_stdout=not as_json)

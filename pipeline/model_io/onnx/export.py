@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tfm.model.config import ModelConfig
+from tfm.pipeline.distribution import install_command
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import LoadedModel, copy_tokenizer
 from tfm.pipeline.model_io.onnx.scripts import script_of
@@ -31,7 +32,7 @@ def to_onnx(loaded: LoadedModel, folder: Path, precision: Precision) -> None:
         import onnx
         import onnxruntime  # noqa: F401  # it quantises, and runs what is written
     except ImportError:
-        raise RecipeError('tfm export needs a package that is not installed: pip install "tfm[onnx]"') from None
+        raise RecipeError(f"tfm export needs a package that is not installed: {install_command('onnx')}") from None
     from tfm.pipeline.model_io.onnx.held import lacking
     from tfm.pipeline.model_io.onnx.networks import graphs_of
     from tfm.pipeline.model_io.onnx.quantize import write_int8

