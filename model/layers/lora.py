@@ -114,3 +114,17 @@ def with_adapters(weights: Mapping[str, Tensor], adapters: Mapping[str, Tensor],
             raise ValueError(f"its adapter does not fit: {layer:.80} is {tuple(weight.shape)}")
         found[f"{layer}.weight"] = merged(weight, down, up, factor)
     return found
+
+
+def with_merged_adapters(weights: Mapping[str, Tensor], factor: float) -> dict[str, Tensor]:
+    """Saved weights, under the same names, of the same function: W + alpha / r * B A as the frozen matrix, and B = 0.
+
+    The mean of several networks is the mean of these, since mean(B) mean(A) is not mean(B A).
+    """
+    frozen, adapters = parted(weights)
+    whole = with_adapters(frozen, adapters, factor)
+    ups = {name for name in adapters if name.endswith(UP)}
+    return {
+        name: torch.zeros_like(weight) if name in ups else whole.get(name.replace(FROZEN, "."), weight)
+        for name, weight in weights.items()
+    }

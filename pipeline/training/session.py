@@ -13,7 +13,7 @@ from tfm.data.dataset.split import Dataset
 from tfm.data.dataset.store import TOKENIZER_FOLDER, check_ids, load_dataset
 from tfm.model.build import num_parameters
 from tfm.model.config import ModelConfig
-from tfm.model.layers.lora import parted, with_adapters
+from tfm.model.layers.lora import parted, with_adapters, with_merged_adapters
 from tfm.pipeline.artifacts.artifact import Manifest, Plan, check_place, lock, publish, read_artifact
 from tfm.pipeline.artifacts.files import beginning, replace_bytes
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
@@ -126,6 +126,9 @@ def publish_model(session: Session, trainer: Trainer, command: Sequence[str]) ->
     kept = ["loss", "perplexity", "accuracy", "bleu", "bleu_signature", *(["directions"] if best[0].directions else [])]
     with publish(session.todo, command=command, seconds_before=progress.seconds) as draft:
         read = (published_weights(trainer.checkpoints.read(step)) for step in steps)
+        lora = session.config.lora
+        if lora is not None and lora.publish == "merged" and len(steps) > 1:
+            read = (with_merged_adapters(weights, lora.scale / lora.rank) for weights in read)
         weights = next(read) if len(steps) == 1 else mean_weights(read)
         if steps != [best[0].step]:
             load_weights(trainer.state.model, weights, session.folder)
@@ -153,6 +156,8 @@ def publish_model(session: Session, trainer: Trainer, command: Sequence[str]) ->
         if progress.changes:
             draft.figures["changed_during_training"] = [each.in_words() for each in progress.changes]
     of = f"step {steps[0]:,}" if len(steps) == 1 else f"the mean of steps {', '.join(f'{step:,}' for step in steps)}"
+    if lora is not None and lora.publish == "adapter" and len(steps) > 1:
+        of = f"{of} (the mean of A and the mean of B of its adapters, which is not the mean of the models)"
     bleu = "" if figures["bleu"] is None else f", BLEU {figures['bleu']:.2f}"
     session.reporter.line(
         f"model: {of}, validation loss {figures['loss']:.4f}{bleu}; published as {session.todo.folder}"

@@ -192,3 +192,36 @@ def test_a_recipe_names_its_products(tmp_path):
             load_recipe(tmp_path / "r.toml", [f"training.lora.{setting}"])
     with pytest.raises(RecipeError, match=r"give training\.init_from"):
         load_recipe(tmp_path / "r.toml", ["training.init_from=none"])
+
+
+@pytest.mark.parametrize("average", ["last", "best"])
+def test_the_mean_of_merged_models_is_the_mean_of_the_models_that_it_names(dataset, tmp_path, average):
+    """In float64, beside the sum W + alpha / r * B A of each checkpoint, written out."""
+    with in_float64():
+        first = run(dataset, tmp_path / "first", training(max_steps=2))
+        keep = {"average": average, "last": 3, "best": 3}
+        config = training(
+            max_steps=9,
+            validation={"every_steps": 3},
+            init_from=str(first),
+            lora={**LORA, "publish": "merged"},
+            keep=keep,
+        )
+        folder = run(dataset, tmp_path / "mean", config)
+        manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
+        steps = manifest["figures"]["steps"]
+        assert len(steps) == 3
+        wholes = []
+        for step in steps:
+            saved = load_file(tmp_path / "mean" / "training" / "checkpoints" / f"step-{step:07d}" / "model.safetensors")
+            whole = {}
+            for name, weight in saved.items():
+                layer, frozen, rest = name.partition(".frozen.")
+                if frozen and rest == "weight":
+                    down, up = saved[f"{layer}.a"], saved[f"{layer}.b"]
+                    whole[f"{layer}.weight"] = weight + LORA["alpha"] / LORA["rank"] * (up @ down)
+            wholes.append(whole)
+        published = load_file(folder / "model.safetensors")
+    assert wholes[0]
+    for name in wholes[0]:
+        torch.testing.assert_close(published[name], sum(each[name] for each in wholes) / 3, rtol=0, atol=1e-12)
