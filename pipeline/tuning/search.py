@@ -19,6 +19,7 @@ from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.stages.train import NOT_OF_VALIDATION
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.pipeline.tuning.config import SearchConfig, load_search
+from tfm.pipeline.tuning.inputs import check_inputs
 from tfm.pipeline.tuning.report import page
 from tfm.pipeline.tuning.results import Results, results
 from tfm.pipeline.tuning.samplers.registry import check_method
@@ -172,6 +173,7 @@ def finish(search: Search, command: Sequence[str], reporter: Reporter, *, again:
     reporter.line(f"final: trial {best.number}, {search.config.metric} {best.value:.4f} of validation")
     sets = [*search.sets, 'evaluation.tests="final"']
     recipe = recipe_of(search.trials, search.base, sets, best.configuration, f"{search.config.name}-final")
+    check_inputs(search.trials, recipe, best.configuration)
     made = search.trials.place(best.number)
     first = made.with_name(f"{made.name}-{recipe.seed}") if search.config.repeats > 1 else made
     target = search.folder.with_name(recipe.name)

@@ -26,6 +26,7 @@ from tfm.pipeline.runtime.devices import resolve_device
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.stages.train import train
 from tfm.pipeline.training.early_stopping import Validation
+from tfm.pipeline.tuning.inputs import check_inputs
 from tfm.pipeline.tuning.space import Configuration, drawn
 from tfm.pipeline.tuning.study import CONFIGURATION, SAME, Claimed, Trials, same_as, waiting_for
 from tfm.pipeline.tuning.trial_log import TrialLog
@@ -105,6 +106,7 @@ def _run(
         recipe = recipe_of(trials, base, sets, configuration, claimed.folder.name)
     except RecipeError as error:
         return Outcome(IMPOSSIBLE, str(error).splitlines()[0], None)
+    check_inputs(trials, recipe, configuration)
     resolve_device(recipe.training.device)  # that it is not there is no fault of what is tried
     account = Account(trials, claimed)
     values = []

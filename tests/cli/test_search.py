@@ -1,6 +1,7 @@
 """`tfm search` at the command line: trials that are runs, limits, going on, what is kept, errors in a line or two."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -252,3 +253,29 @@ def _trials_in(file: Path) -> list[dict[str, object]]:
     done = tfm("search", file, *QUICK, "--set", "data.train.source=nowhere.txt", "--report", "--json")
     found: list[dict[str, object]] = json.loads(done.out)["trials"]
     return found
+
+
+@pytest.mark.parametrize("name", ["valid.de", "train.en"])
+def test_a_search_does_not_go_on_over_other_contents(recipe: Path, corpora: Path, name: str, tmp_path: Path) -> None:
+    """A file is rewritten between two calls, with its size and its time: no trial of both is ranked."""
+    for each in corpora.iterdir():
+        (tmp_path / each.name).write_bytes(each.read_bytes())
+    recipe.write_text(recipe.read_text("utf-8").replace(str(corpora), str(tmp_path)), "utf-8")
+    file = search(Path("some.toml"), 'method = "random"\ntrials = 1\nkeep = 1')
+    assert tfm("search", file, *QUICK).code == 0
+    search(file, 'method = "random"\ntrials = 2\nkeep = 1')
+    changed = tmp_path / name
+    status, data = changed.stat(), changed.read_bytes()
+    words = data.split(b"\n", 1)
+    changed.write_bytes(b"\n".join([words[0][::-1], words[1]]))
+    os.utime(changed, ns=(status.st_atime_ns, status.st_mtime_ns))
+    for more in ((), ("--final",)):
+        refused = tfm("search", file, *more, *QUICK)
+        assert refused.code == 65, refused
+        assert name in refused.err
+        assert "was changed since this search began" in refused.err
+    assert tfm("search", file, "--report", *QUICK).code == 0
+    changed.write_bytes(data)
+    done = tfm("search", file, *QUICK)
+    assert done.code == 0, done.err
+    assert [each["ended"] for each in trials_of("some")] == ["finished", "finished"]

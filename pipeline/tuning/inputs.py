@@ -1,0 +1,58 @@
+"""The contents that the trials of a search learn from: figures of validation compare only if they are the same.
+
+A study keeps the fingerprint of each input; a trial that would read other contents is refused before it begins.
+"""
+
+import json
+from pathlib import Path
+
+from tfm.data.corpora.sources import resolve
+from tfm.pipeline.artifacts.artifact import Input
+from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.model_io.pretrained_vectors import vectors_as_inputs
+from tfm.pipeline.recipes.recipe import Recipe
+from tfm.pipeline.tuning.space import Configuration
+from tfm.pipeline.tuning.study import Trials, waiting_for
+
+INPUTS = "inputs"
+"""The attribute of a study that has the fingerprints."""
+
+
+def check_inputs(trials: Trials, recipe: Recipe, configuration: Configuration) -> None:
+    """Check that the inputs of a trial have the contents that they had for the trials before; keep those that are new.
+
+    Inputs that cannot be read are left to the stage that reads them.
+
+    Raises:
+        DataError: an input has changed.
+    """
+    try:
+        inputs = _inputs_of(recipe)
+    except DataError:
+        return
+    of_data = {key: value for key, value in configuration.items() if key.partition(".")[0] in ("data", "tokenizer")}
+    place = json.dumps(of_data, sort_keys=True) if of_data else ""  # a trial may read other columns of one file
+    now = {f"{label}{place}": each.fingerprint for label, each in inputs.items()}
+    with waiting_for(trials.folder / ".claim.lock"):
+        before = trials.study.user_attrs.get(INPUTS, {})
+        for label, fingerprint in now.items():
+            if before.get(label, fingerprint) != fingerprint:
+                raise DataError(
+                    f"{label.removesuffix(place)} was changed since this search began, and figures of other contents "
+                    "do not compare; restore it, or give the search another name (search.name)",
+                    file=trials.folder,
+                )
+        if now.keys() - before.keys():
+            trials.study.set_user_attr(INPUTS, {**before, **now})
+
+
+def _inputs_of(recipe: Recipe) -> dict[str, Input]:
+    """What a recipe's model is made from, by label: its corpora but the tests, and files of tokenizer and training."""
+    splits = resolve(recipe.data)
+    inputs = corpus_inputs({"train": splits.train, "valid": splits.valid}, online=recipe.data.online)
+    artifacts = {"tokenizer.source_from": recipe.tokenizer.source_from, "training.init_from": recipe.training.init_from}
+    inputs |= {key: Input.of_artifact(Path(place)) for key, place in artifacts.items() if place is not None}
+    if recipe.tokenizer.file is not None and Path(recipe.tokenizer.file).is_file():
+        inputs["tokenizer.file"] = Input.of_file(Path(recipe.tokenizer.file))
+    return inputs | vectors_as_inputs(recipe.model)
