@@ -1,5 +1,6 @@
 """Warnings about settings that probably do not do what was intended, with what to set, before the first update."""
 
+import math
 from collections.abc import Iterator
 
 from tfm.pipeline.training_config import BatchGrowthConfig, ScheduleConfig
@@ -41,3 +42,18 @@ def doubts(
             "token: it will probably memorise the training data; make model.encoder and model.decoder smaller (layers, "
             "dim, feed_forward_dim), or train on more text"
         )
+
+
+def divergence_problem(loss: float, num_outputs: int) -> str | None:
+    """Why a model with this validation loss in nats should not be used; None if nothing is wrong with it.
+
+    num_outputs: V. A model that knows nothing and says so has the loss ln V.
+    """
+    uniform = math.log(max(num_outputs, 2))
+    if loss <= 2 * uniform + 5:  # less is seen before the first updates, too
+        return None
+    return (
+        f"its validation loss is {loss:.4g}, far above that of uniform probabilities (ln {num_outputs:,} = "
+        f"{uniform:.2f}): the training diverged "
+        "(lower training.schedule.peak, or raise training.schedule.warmup_steps) or has hardly begun"
+    )

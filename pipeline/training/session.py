@@ -34,6 +34,7 @@ from tfm.pipeline.training.checkpoints.weight_averaging import mean_weights
 from tfm.pipeline.training.early_stopping import Heard, best_first
 from tfm.pipeline.training.helpers import helping
 from tfm.pipeline.training.loop import Trainer
+from tfm.pipeline.training.recipe_warnings import divergence_problem
 from tfm.pipeline.training_config import TrainingConfig
 
 SECONDS_OF_ECHO = 2.0
@@ -158,6 +159,9 @@ def publish_model(session: Session, trainer: Trainer, command: Sequence[str]) ->
     of = f"step {steps[0]:,}" if len(steps) == 1 else f"the mean of steps {', '.join(f'{step:,}' for step in steps)}"
     if lora is not None and lora.publish == "adapter" and len(steps) > 1:
         of = f"{of} (the mean of A and the mean of B of its adapters, which is not the mean of the models)"
+    num_outputs = load_pair(session.data.tokenizer_folder)[1].vocab_size
+    if problem := divergence_problem(figures["loss"], num_outputs):
+        session.reporter.warn(f"{session.todo.folder}: {problem}")
     bleu = "" if figures["bleu"] is None else f", BLEU {figures['bleu']:.2f}"
     session.reporter.line(
         f"model: {of}, validation loss {figures['loss']:.4f}{bleu}; published as {session.todo.folder}"

@@ -64,7 +64,8 @@ def test_it_is_said_once_before_the_first_update(tmp_path: Path) -> None:
     config = training(max_steps=2, schedule=schedule, validation={"every_steps": 2, "bleu": False})
     model = ModelConfig.model_validate({"encoder": {"layers": 1}, "decoder": {"layers": 1}})
     run(dataset, tmp_path, config, model=model, reporter=reporter)
-    assert len(reporter.warnings) == 2
+    assert len(reporter.warnings) == 3  # the last one is of the model, which has learned nothing
+    assert "or has hardly begun" in reporter.warnings[2]
     assert "reaches 0.1% of its peak" in reporter.warnings[0]
     assert "will probably memorise the training data" in reporter.warnings[1]
     again = Listening()
@@ -80,3 +81,17 @@ def test_no_recipe_of_ours_has_a_warm_up_longer_than_its_training(file: Path) ->
     recipe = load_recipe(file)
     if recipe.training.max_steps is not None:
         assert not said(recipe.training.max_steps, **recipe.training.schedule.model_dump())
+
+
+def test_a_model_of_a_diverged_training_is_published_with_a_warning(tmp_path: Path) -> None:
+    dataset = write_dataset(tmp_path / "dataset")
+    warnings = []
+    for name, rate in ("fine", 1e-3), ("diverged", 1e3):
+        listening = Listening()
+        config = training(max_steps=20, schedule={"name": "constant", "peak": rate, "warmup_steps": 0})
+        folder = run(dataset, tmp_path / name, config, reporter=listening)
+        assert (folder / "manifest.json").exists()
+        warnings.append([text for text in listening.warnings if "the training diverged" in text])
+    assert not warnings[0]
+    (text,) = warnings[1]
+    assert text.startswith(f"{tmp_path / 'diverged' / 'model'}: its validation loss is ")
