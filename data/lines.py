@@ -1,6 +1,8 @@
 """Lines of text files, plain or .gz, in UTF-8. They end at "\\n" and nowhere else, so that aligned files stay so."""
 
+import errno
 import gzip
+import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -118,6 +120,13 @@ def portions(rows: Iterable[Row], most_rows: int, ready: Callable[[], bool] | No
         yield portion
 
 
+def check_no_pipe(path: Path) -> Path:
+    """The path of a file that is read more than once. Raises DataError if it is a pipe or device; it is not opened."""
+    if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+        raise DataError("is a pipe or device, but a corpus is read more than once: give a file", file=path)
+    return path
+
+
 @contextmanager
 def opened(path: Path, *, packed: bool = False) -> Iterator[BufferedIOBase]:
     """The bytes of a file, uncompressed if its name ends in .gz; packed: as they are."""
@@ -131,6 +140,8 @@ def opened(path: Path, *, packed: bool = False) -> Iterator[BufferedIOBase]:
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise DataError(f"not a complete gzip file: {error}", file=path) from None
     except OSError as error:
+        if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
+            raise DataError(f"is not the name of a file: {error.strerror}", file=str(path)[:200]) from None
         error.filename = str(path)  # a read that fails does not say of what
         raise
 

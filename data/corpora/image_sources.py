@@ -12,6 +12,7 @@ from tfm.data.images.captioned_image import CaptionedImage
 from tfm.data.images.idx import read_idx
 from tfm.data.images.image_column import read_image_column
 from tfm.data.images.imagefolder import TableReader, files_of, read_imagefolder
+from tfm.data.lines import check_no_pipe
 from tfm.data.synthetic import registry
 
 Images: TypeAlias = Iterator[CaptionedImage]
@@ -49,7 +50,7 @@ def identity(corpus: CorpusConfig, label: str, read_table: TableReader, *, onlin
     if corpus.format == "imagefolder":
         return [(str(path), path, _digest((name, _of_file(file)) for name, file in files_of(path)))]
     if corpus.format == "idx":
-        return [(str(file), file, _of_file(file)) for file in (path, Path(corpus.target))]
+        return [(str(file), file, _of_file(check_no_pipe(file))) for file in (path, Path(corpus.target))]
     whole = corpus.model_copy(update={"skip": 0, "size": None})
     found = images(whole, read_table, online=online)
     return [(label, None, _digest((each.key, *each.captions) for each in found))]

@@ -6,6 +6,7 @@ from tfm.data.corpora.splits import Splits
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 from tfm.data.formats import huggingface
+from tfm.data.formats.hub_folder import DataFiles
 from tfm.data.image_config import OF_IMAGES
 from tfm.data.lines import check_lines
 
@@ -54,7 +55,8 @@ def _count_whole(corpus: CorpusConfig, online: bool) -> int | None:
     if corpus.format in OF_IMAGES:
         return None
     if corpus.format == "huggingface":
-        return len(huggingface.open_split(str(corpus.path), corpus.split, online=online))
+        split = huggingface.open_split(str(corpus.path), corpus.split, online=online)
+        return None if isinstance(split, DataFiles) else len(split)
     files = sources.files(corpus) if corpus.format in LINE_FORMATS else []
     lines = {path: check_lines(path) for path in files}
     if corpus.format != "text":

@@ -1,29 +1,30 @@
 """Corpora -> text pairs, streamed: one reader a format. Lines end at "\\n" and nowhere else."""
 
-import csv
 import glob
 import hashlib
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias, cast
-
-import pyarrow as pa
-import pyarrow.parquet as pq
+from typing import BinaryIO, TypeAlias, cast
 
 from tfm.data.corpora import image_sources
+from tfm.data.corpora.delimited import read_csv, read_tsv
+from tfm.data.corpora.json_rows import read_json, read_jsonl
 from tfm.data.corpora.portions import Corpus, Portion
 from tfm.data.corpora.references import Row, merged
 from tfm.data.corpora.splits import Splits, resolve
-from tfm.data.corpora.table_cells import all_of, one_of, sides_of, table_rows, top_columns
+from tfm.data.corpora.table_cells import rows_of_tables, sides_of, top_columns
 from tfm.data.corpus_config import CorpusConfig
-from tfm.data.errors import DataError, listed
+from tfm.data.errors import DataError
 from tfm.data.formats import huggingface
+from tfm.data.formats.arrow_files import read_arrow
 from tfm.data.formats.conllu import read_conllu
 from tfm.data.formats.fasttext import read_labelled
-from tfm.data.lines import check_lines, one_line, open_lines, opened
+from tfm.data.formats.hub_folder import DataFiles
+from tfm.data.formats.parquet import read_parquet
+from tfm.data.lines import check_lines, check_no_pipe, open_lines, opened
 from tfm.data.synthetic import registry
 
 __all__ = [
@@ -71,9 +72,11 @@ def identity(corpus: Corpus, *, online: bool = False) -> list[tuple[str, Path | 
     if corpus.has_images:
         return image_sources.identity(corpus, describe(corpus), rows, online=online)
     if corpus.format == "huggingface":
-        dataset = huggingface.open_split(_path(corpus), corpus.split, online=online)
+        split = huggingface.open_split(_path(corpus), corpus.split, online=online)
+        if isinstance(split, DataFiles):
+            return [(str(path), path, _sha256(path)) for path in split.files]
         with huggingface.damage_told(_path(corpus), "whole dataset"):
-            return [(describe(corpus), None, huggingface.digest(dataset, top_columns(corpus, dataset.column_names)))]
+            return [(describe(corpus), None, huggingface.digest(split, top_columns(corpus, split.column_names)))]
     return [(str(path), path, _sha256(path)) for path in files(corpus)]
 
 
@@ -96,16 +99,20 @@ def describe(corpus: Corpus) -> str:
 
 
 def files(corpus: CorpusConfig) -> list[Path]:
-    """The files of a corpus, in the order they are read; none for those that are not files."""
+    """The files of a corpus, in the order they are read; none for those that are not files.
+
+    Raises:
+        DataError: there is none, or it is a pipe or device.
+    """
     if corpus.format == "text":
-        return [Path(each) for each in sides_of(corpus) if each is not None]
+        return [check_no_pipe(Path(each)) for each in sides_of(corpus) if each is not None]
     if corpus.format in ("generated", "huggingface"):
         return []
     path = _path(corpus)
-    found = [path] if Path(path).exists() else sorted(glob.glob(path))
+    found = [path] if os.path.exists(path) else sorted(glob.glob(path))
     if not found:
         raise DataError("no such file", file=path)
-    return [Path(each) for each in found]
+    return [check_no_pipe(Path(each)) for each in found]
 
 
 def line_counts_differ(counts: Mapping[Path, int]) -> DataError:
@@ -118,7 +125,7 @@ def line_counts_differ(counts: Mapping[Path, int]) -> DataError:
 
 def _text(corpus: CorpusConfig, online: bool) -> Rows:
     if corpus.source is None:
-        yield from (("", line) for line in open_lines(Path(corpus.target)))
+        yield from (("", line) for file in files(corpus) for line in open_lines(file))
         return
     try:
         yield from zip(*map(open_lines, files(corpus)), strict=True)
@@ -126,116 +133,40 @@ def _text(corpus: CorpusConfig, online: bool) -> Rows:
         raise line_counts_differ({file: check_lines(file) for file in files(corpus)}) from None
 
 
-def _tsv(corpus: CorpusConfig, online: bool) -> Rows:
+def _of_files(read: Callable[[Path, CorpusConfig], Rows], corpus: CorpusConfig, _: bool) -> Rows:
+    """The rows of a format that is read file by file."""
     for path in files(corpus):
-        rows = ((number, line.split("\t")) for number, line in enumerate(open_lines(path), 1))
-        sides = sides_of(corpus)
-        is_headed = not all(each is None or each.isdecimal() for each in sides)
-        names = next(rows, (0, [""]))[1] if is_headed else []
-        yield from _cells(path, rows, *(_place(path, names, each) for each in sides))
+        yield from read(path, corpus)
 
 
-def _csv(corpus: CorpusConfig, online: bool) -> Rows:
-    for path in files(corpus):
-        table = csv.reader((line + "\n" for line in open_lines(path)), strict=True)
-
-        def rows(table: Any = table, path: Path = path) -> Iterator[tuple[int, list[str]]]:
-            try:
-                for row in table:
-                    if row:
-                        yield table.line_num, row
-            except csv.Error as error:
-                raise DataError(f"not a CSV row: {error}", file=path, line=table.line_num) from None
-
-        names = next(rows(), (0, [""]))[1]
-        yield from _cells(path, rows(), *(_place(path, names, each) for each in sides_of(corpus)))
+def _parquet(path: Path, corpus: CorpusConfig) -> Rows:
+    with opened(path) as stream, huggingface.damage_told(path, "Parquet file"):
+        tables = read_parquet(cast(BinaryIO, stream), partial(top_columns, corpus))
+        yield from rows_of_tables(tables, corpus, str(path))
 
 
-def _cells(path: Path, rows: Iterable[tuple[int, list[str]]], *sides: int) -> Rows:
-    """The cells of each row at two places, or more; at place -1 is none."""
-    source, target, *more = sides
-    for line, row in rows:
-        try:
-            first = "" if source < 0 else one_line(row[source])
-            yield first, one_line(row[target]), *[one_line(row[each]) for each in more]
-        except IndexError:
-            problem = f"has {len(row)} columns, but column {max(sides) + 1} is needed"
-            raise DataError(problem, file=path, line=line) from None
+def _arrow(path: Path, corpus: CorpusConfig) -> Rows:
+    with huggingface.damage_told(path, "whole Arrow file"):
+        yield from rows_of_tables(read_arrow(path), corpus, str(path))
 
 
-def _place(path: Path, names: list[str], column: str | None) -> int:
-    """The index of a column, by its name or, without a header, its number; -1 where there is no such side."""
-    if column is None:
-        return -1
-    if not names:
-        return int(column)
-    if column not in names:
-        raise DataError(f"there is no column {column!r}; its header names: {listed(names)}", file=path, line=1)
-    return names.index(column)
-
-
-def _jsonl(corpus: CorpusConfig, online: bool) -> Rows:
-    for path in files(corpus):
-        for number, line in enumerate(open_lines(path), 1):
-            if line.strip():
-                try:
-                    row = json.loads(line)
-                except (ValueError, RecursionError) as error:
-                    raise DataError(f"not JSON: {error}", file=path, line=number) from None
-                source, *targets = sides_of(corpus)
-                first = "" if source is None else one_of(_value(row, source, path, number), source, corpus, path)
-                yield (
-                    first,
-                    *[
-                        text
-                        for each in targets
-                        if each is not None
-                        for text in all_of(_value(row, each, path, number), each, corpus, path)
-                    ],
-                )
-
-
-def _value(row: object, column: str, path: Path, line: int) -> str | list[str]:
-    """The text or texts at a key; `a.b` is key b of the object at key a. null is an empty text."""
-    value: object = row
-    for key in [column] if isinstance(row, dict) and column in row else column.split("."):
-        if not isinstance(value, dict) or key not in value:
-            has = f"; it has {listed(row)}" if isinstance(row, dict) else ""
-            raise DataError(f"there is no {column!r}{has}", file=path, line=line)
-        value = value[key]
-    if isinstance(value, list):
-        return [_text_of(each, column, path, line) for each in value]
-    return _text_of(value, column, path, line)
-
-
-def _text_of(value: object, column: str, path: Path, line: int) -> str:
-    if value is not None and not isinstance(value, str):
-        raise DataError(f"{column!r} holds {json.dumps(value):.40}, not text", file=path, line=line)
-    text = one_line(value or "")
-    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-        raise DataError(f"{column!r} contains half a surrogate pair, which is not a character", file=path, line=line)
-    return text
-
-
-def _parquet(corpus: CorpusConfig, online: bool) -> Rows:
-    for path in files(corpus):
-        with opened(path) as stream, huggingface.damage_told(path, "Parquet file"):
-            file = pq.ParquetFile(stream)
-            columns = top_columns(corpus, file.schema_arrow.names)
-            num_rows = 0
-            for batch in file.iter_batches(columns=columns or None):
-                yield from table_rows(pa.Table.from_batches([batch]), corpus, str(path))
-                num_rows += len(batch)
-            if num_rows != file.metadata.num_rows:
-                raise DataError(f"has {num_rows} rows, but its metadata says {file.metadata.num_rows}", file=path)
+def _lines(path: Path, corpus: CorpusConfig) -> Rows:
+    """The lines of a file that counts as a table with one column, `text`."""
+    if corpus.source is not None or corpus.target != "text":
+        raise DataError('holds lines, which are one column: set source = "none", target = "text"', file=path)
+    return (("", line) for line in open_lines(path))
 
 
 def _huggingface(corpus: CorpusConfig, online: bool) -> Rows:
     path = _path(corpus)
-    dataset = huggingface.open_split(path, corpus.split, online=online)
+    split = huggingface.open_split(path, corpus.split, online=online)
+    if isinstance(split, DataFiles):
+        read = partial(read_csv, separator=split.separator) if split.kind in ("csv", "tsv") else OF_FILES[split.kind]
+        for file in split.files:
+            yield from read(file, corpus)
+        return
     with huggingface.damage_told(path, "whole dataset"):
-        for table in dataset.with_format("arrow").iter(batch_size=10_000):
-            yield from table_rows(table, corpus, path)
+        yield from rows_of_tables(split.with_format("arrow").iter(batch_size=1000), corpus, path)
 
 
 def _columns(read: Callable[[Path, Sequence[str]], Iterator[tuple[str, ...]]], corpus: CorpusConfig, _: bool) -> Pairs:
@@ -261,18 +192,22 @@ def _path(corpus: CorpusConfig) -> str:
 
 
 def _sha256(path: Path) -> str:
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        raise DataError("is a pipe or device, but a corpus is read more than once: give a file", file=path)
     with opened(path, packed=True) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+OF_FILES: Mapping[str, Callable[[Path, CorpusConfig], Rows]] = {
+    "jsonl": read_json,
+    "parquet": _parquet,
+    "arrow": _arrow,
+    "lines": _lines,
+}
 READERS: Mapping[str, Callable[[CorpusConfig, bool], Rows]] = {
     "text": _text,
-    "tsv": _tsv,
-    "csv": _csv,
-    "jsonl": _jsonl,
-    "parquet": _parquet,
+    "tsv": partial(_of_files, read_tsv),
+    "csv": partial(_of_files, read_csv),
+    "jsonl": partial(_of_files, read_jsonl),
+    "parquet": partial(_of_files, _parquet),
     "labelled": partial(_columns, read_labelled),
     "conllu": partial(_columns, read_conllu),
     "huggingface": _huggingface,

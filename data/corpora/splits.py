@@ -1,5 +1,6 @@
 """Training, validation and test corpora: as given, or else seeded random portions of the training data."""
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from tfm.data.corpora.split_names import (
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, listed
 from tfm.data.formats import huggingface
+from tfm.data.formats.hub_folder import DataFiles
 
 
 @dataclass(frozen=True)
@@ -109,9 +111,9 @@ def _found(
     """The corpora at `path`: text files in a folder, else a Hugging Face dataset; and what there is not used."""
     assert config.path is not None
     folder = Path(config.path)
-    if folder.is_file():
+    if os.path.isfile(folder):
         raise _is_a_file(config)
-    files, alone = _text_files(folder, config.source, config.target) if folder.is_dir() else ({}, [])
+    files, alone = _text_files(folder, config.source, config.target) if os.path.isdir(folder) else ({}, [])
     if any(map(looks_like_a_split, files)):
         family = family_of(files)
         others = [name for name in files if family and not is_member(name, family)]
@@ -159,9 +161,14 @@ def _is_a_file(config: DataConfig) -> DataError:
 def _hub_splits(config: DataConfig) -> Sequence[str]:
     assert config.path is not None
     try:
-        return list(huggingface.open_splits(config.path, online=config.online))
+        found = huggingface.open_splits(config.path, online=config.online)
+        if config.target != "text" and any(
+            isinstance(each, DataFiles) and each.kind == "lines" for each in found.values()
+        ):
+            raise DataError("its text files are one column, `text`")
+        return list(found)
     except DataError as error:
-        if not Path(config.path).is_dir():
+        if not os.path.isdir(config.path):
             raise
         raise DataError(
             f"this folder has neither {_train_files(config)} nor a Hugging Face dataset ({error})"

@@ -1,6 +1,6 @@
 """Cells to texts: columns of Arrow tables, lists of texts in a cell, and which are source and references."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import cast
@@ -10,6 +10,7 @@ import pyarrow as pa
 from tfm.data.corpora.references import Row
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, listed
+from tfm.data.formats.row_sizes import parts_of
 from tfm.data.lines import one_line
 
 
@@ -42,11 +43,27 @@ def top_columns(corpus: CorpusConfig, names: Sequence[str]) -> list[str]:
     return [name for name in names if {name, name.split(".")[0]} & wanted]
 
 
-def table_rows(table: pa.Table, corpus: CorpusConfig, path: str) -> Iterator[Row]:
-    """The rows of a table: source, target and further references."""
-    table.validate(full=True)  # of offsets that lead elsewhere nothing must be read
+def rows_of_tables(tables: Iterable[pa.Table], corpus: CorpusConfig, path: str) -> Iterator[Row]:
+    """The rows of tables with the same columns: source, target and further references.
+
+    Each table is cut into parts before its values become Python's, so that memory is bounded by that of the largest
+    table. Raises DataError for a row that is longer than a line may be.
+    """
+    first_row = 1
+    for table in tables:
+        table.validate(full=True)  # of offsets that lead elsewhere nothing must be read
+        names = [name for name in sides_of(corpus) if name is not None]
+        columns = [_table_column(table, name, path) for name in names]
+        texts = pa.Table.from_arrays(columns, [str(number) for number in range(len(columns))])
+        for part in parts_of(texts, path, first_row):
+            yield from _rows(part, corpus, path)
+        first_row += len(table)
+
+
+def _rows(part: pa.Table, corpus: CorpusConfig, path: str) -> Iterator[Row]:
     names = sides_of(corpus)
-    columns = [_table_column(table, name, path) for name in names]
+    values = map(_values, part.columns)
+    columns = [[""] * len(part) if name is None else next(values) for name in names]
     if len(columns) == 2 and not any(isinstance(cell, list) for column in columns for cell in column[:1]):
         return cast(Iterator[Row], zip(*columns, strict=True))
     return (_row(cells, names, corpus, path) for cells in zip(*columns, strict=True))
@@ -57,22 +74,27 @@ def _row(cells: Sequence[str | list[str]], names: Sequence[str | None], corpus: 
     return one_of(cells[0], str(names[0]), corpus, path), *chain.from_iterable(texts)
 
 
-def _table_column(table: pa.Table, name: str | None, path: str) -> list[str] | list[list[str]]:
+def _table_column(table: pa.Table, name: str, path: str) -> pa.ChunkedArray:
     """A column of texts, or of lists of them; `a.b`, and `b` within a column `translation` (as on the Hub), is a
-    field of a struct. Without a name: empty texts."""
-    if name is None:
-        return [""] * len(table)
-    table = table.combine_chunks()
+    field of a struct."""
     if name not in table.column_names:
         table = table.flatten()
     found = next((each for each in (name, f"translation.{name}") if each in table.column_names), None)
     if found is None:
         raise DataError(f"there is no column {name!r}; it has {listed(table.column_names)}", file=path)
     column = table.column(found)
-    is_list = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
-    of = column.type.value_type if is_list else column.type
+    of = column.type.value_type if _is_list(column.type) else column.type
+    of = of.value_type if pa.types.is_dictionary(of) else of
     if not (pa.types.is_string(of) or pa.types.is_large_string(of)):
         raise DataError(f"column {name!r} holds {column.type}, not text", file=path)
-    if is_list:
+    return column
+
+
+def _values(column: pa.ChunkedArray) -> list[str] | list[list[str]]:
+    if _is_list(column.type):
         return [[one_line(each or "") for each in value or ()] for value in column.to_pylist()]
     return [one_line(value or "") for value in column.to_pylist()]
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))

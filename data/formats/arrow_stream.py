@@ -31,14 +31,34 @@ def read_stream(mapped: Any, schemas: Sequence[pa.Schema]) -> pa.Table:
     return pa.Table.from_batches(batches, schema)
 
 
+def packed_buffers(metadata: pa.Buffer) -> list[tuple[int, int]]:
+    """Where each buffer of a compressed record batch lies in its body, and its length; none if it is not compressed.
+
+    Each begins with its length once unpacked, in 8 bytes (RecordBatch in Message.fbs of the format).
+    """
+    if not _is_packed(metadata):
+        return []
+    data = memoryview(metadata)
+    batch = _batch(data)
+    if not (at := _field(data, batch, 2)):
+        return []
+    vector = batch + at + struct.unpack_from("<I", data, batch + at)[0]
+    (count,) = struct.unpack_from("<I", data, vector)
+    return [struct.unpack_from("<qq", data, vector + 4 + 16 * each) for each in range(min(count, len(data) // 16))]
+
+
 def _is_packed(metadata: pa.Buffer) -> bool:
     """Whether a record batch is compressed: then its flatbuffer has field 3 of RecordBatch, which is field 2 of
     Message (Message.fbs of the Arrow format)."""
     data = memoryview(metadata)
+    return _field(data, _batch(data), 3) != 0
+
+
+def _batch(data: memoryview) -> int:
+    """Where the RecordBatch of a message lies in its metadata."""
     (message,) = struct.unpack_from("<I", data)
     header = message + _field(data, message, 2)
-    batch = header + struct.unpack_from("<I", data, header)[0]
-    return _field(data, batch, 3) != 0
+    return int(header + struct.unpack_from("<I", data, header)[0])
 
 
 def _field(data: memoryview, table: int, number: int) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tfm.data.errors import DataError
-from tfm.data.lines import open_lines
+from tfm.data.lines import MAX_LINE_BYTES, open_lines
 
 NUM_COLUMNS = 10
 # The source is the words, the target their universal parts of speech, where a recipe names no other column.
@@ -20,9 +20,14 @@ def read_conllu(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, ...]]
     Multiword tokens (1-2) and empty nodes (1.1) are no words. Raises DataError naming file and line.
     """
     words: list[list[str]] = []
+    size = 0
     for number, line in enumerate(open_lines(path), 1):
         if line.startswith("#"):
             continue
+        size = size + len(line) if line else 0
+        if size > MAX_LINE_BYTES:
+            problem = f"its sentence is longer than {MAX_LINE_BYTES:,} characters; is a blank line missing?"
+            raise DataError(problem, file=path, line=number)
         if line:
             words += _word(line, columns, path, number)
         elif words:

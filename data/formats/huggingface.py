@@ -1,38 +1,62 @@
-"""Hugging Face datasets, from a folder or by name; downloaded only if this is enabled."""
+"""Hugging Face datasets, from a folder or by name; downloaded only if this is enabled.
+
+A folder may come from anybody: `datasets` gets to see only what `save_to_disk` wrote, after its names are checked; the
+data files of other folders are looked up in `hub_folder` and read by our own readers.
+"""
 
 import hashlib
+import os
+import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from tfm.data.errors import DataError, listed
+from tfm.data.formats.hub_folder import DataFiles, splits_of_folder
+from tfm.data.formats.saved_dataset import check_saved, splits_of_saved
 
 # What `datasets` and Arrow raise when they meet a file that is not what they wrote.
 AT_ONCE = 1000
-DAMAGE = (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError, pa.ArrowException)
+DAMAGE = (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError, ImportError, pa.ArrowException)
+NAME = re.compile(r"[\w.-]+(?:/[\w.-]+)?")
+HUB = "hf://datasets/"
+Split: TypeAlias = DataFiles | Any
+"""The files of a split, or a `datasets.Dataset`."""
 
 
-def open_splits(path: str, *, online: bool = False) -> Mapping[str, Any]:
-    """The splits of a dataset by name, each a `datasets.Dataset`.
+def open_splits(path: str, *, online: bool = False) -> Mapping[str, Split]:
+    """The splits of a dataset by name.
 
-    path: a folder that `save_to_disk` wrote or that holds data files, or a dataset's NAME or NAME:CONFIGURATION.
-    Raises DataError if it cannot be opened, or is not on this machine and online is False.
+    Args:
+        path: a folder that `save_to_disk` wrote or that holds data files, or a dataset's NAME; the latter two also with
+            :CONFIGURATION.
+        online: whether a dataset may be downloaded.
+
+    Raises:
+        DataError: it cannot be opened, or is not on this machine and `online` is False.
     """
-    return _open_splits(path, online, _stamp(Path(path)))
+    name, _, configuration = (path, "", "") if os.path.exists(path) else path.partition(":")
+    folder = Path(name)
+    if os.path.isdir(folder) and splits_of_saved(folder) is None:
+        return splits_of_folder(folder, configuration or None)
+    return _open_splits(path, online, _stamp(folder))
 
 
 def _stamp(folder: Path) -> tuple[object, ...]:
     """What changes when a file in a folder does: each one's name, times, size and inode."""
-    found = ((str(file), file.lstat()) for file in sorted(folder.rglob("*"))) if folder.is_dir() else ()
+    found = ((str(file), file.lstat()) for file in sorted(folder.rglob("*"))) if os.path.isdir(folder) else ()
     return tuple((name, now.st_mtime_ns, now.st_size, now.st_ino) for name, now in found)
 
 
 @lru_cache(maxsize=8)
-def _open_splits(path: str, online: bool, stamp: tuple[object, ...]) -> Mapping[str, Any]:
+def _open_splits(path: str, online: bool, stamp: tuple[object, ...]) -> Mapping[str, Split]:
+    saved = splits_of_saved(Path(path)) if os.path.isdir(path) else None
+    if saved is None:
+        _check_name(path)
     # Imported here, because it takes a second and only this kind of corpus needs it.
     import datasets
 
@@ -40,19 +64,23 @@ def _open_splits(path: str, online: bool, stamp: tuple[object, ...]) -> Mapping[
         bars = datasets.are_progress_bars_disabled()
         datasets.disable_progress_bars()
         try:
-            return _open(datasets, path)
+            return _open_name(datasets, path, online=online) if saved is None else _load(datasets, saved)
+        except DataError:
+            raise
         except (*DAMAGE, datasets.exceptions.DatasetsError) as error:
             reason = next(iter(str(error).splitlines()), "")
             reason = f"{type(error).__name__} {reason}" if isinstance(error, LookupError) or not reason else reason
-            remedy = "" if online or Path(path).exists() else "; no such folder; to download it, set data.online = true"
+            remedy = (
+                "" if online or os.path.exists(path) else "; no such folder; to download it, set data.online = true"
+            )
             raise DataError(f"cannot open this dataset: {reason}{remedy}", file=path) from error
         finally:
             if not bars:
                 datasets.enable_progress_bars()
 
 
-def open_split(path: str, split: str | None, *, online: bool = False) -> Any:
-    """One split of a dataset as `datasets.Dataset`; its only one if `split` is None."""
+def open_split(path: str, split: str | None, *, online: bool = False) -> Split:
+    """One split of a dataset; its only one if `split` is None."""
     splits = open_splits(path, online=online)
     if split is None and len(splits) == 1:
         return next(iter(splits.values()))
@@ -92,14 +120,39 @@ def damage_told(path: Path | str, what: str) -> Iterator[None]:
         raise DataError(f"not a {what}: {listed(str(error).split(), ' ')}", file=path) from error
 
 
-def _open(datasets: Any, path: str) -> Mapping[str, Any]:
-    folder = Path(path)
-    if (folder / "dataset_dict.json").is_file():
-        return dict(datasets.load_from_disk(path))
-    if (folder / "state.json").is_file():
-        return {"train": datasets.load_from_disk(path)}
-    name, _, configuration = (path, "", "") if folder.exists() else path.partition(":")
-    return dict(datasets.load_dataset(name, configuration or None))
+def _load(datasets: Any, saved: Mapping[str, Path]) -> Mapping[str, Any]:
+    for folder in saved.values():
+        with damage_told(folder, "whole dataset"):
+            check_saved(folder)
+    return {split: datasets.load_from_disk(str(folder)) for split, folder in saved.items()}
+
+
+def _check_name(path: str) -> None:
+    """Raise DataError if a name is that of no dataset: a URL, a file, or a reader of `datasets`, which would read the
+    files beside it."""
+    if os.path.exists(path):
+        raise DataError("is a file, and a Hugging Face dataset is a folder or a name", file=path)
+    name = path.partition(":")[0]
+    if not NAME.fullmatch(name) or "::" in path or "://" in path:
+        remedy = "no such folder; a dataset on the Hub is called NAME, USER/NAME or NAME:CONFIGURATION"
+        raise DataError(f"cannot open this dataset: {remedy}", file=path)
+    from datasets import packaged_modules
+
+    if name in packaged_modules._PACKAGED_DATASETS_MODULES:
+        raise DataError("is a reader of `datasets`, not a dataset: give a folder", file=path)
+
+
+def _open_name(datasets: Any, path: str, *, online: bool) -> Mapping[str, Any]:
+    name, _, configuration = path.partition(":")
+    if not online:
+        return dict(datasets.load_dataset(name, configuration or None))
+    builder = datasets.load_dataset_builder(name, configuration or None)
+    for files in (builder.config.data_files or {}).values():
+        for file in files:
+            if not str(file).startswith(HUB) or "::" in str(file):
+                raise DataError(f"names {listed([file])}, which is not a file of its repository", file=path)
+    builder.download_and_prepare()
+    return dict(builder.as_dataset())
 
 
 @contextmanager

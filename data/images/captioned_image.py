@@ -3,11 +3,14 @@
 import hashlib
 from dataclasses import dataclass
 from functools import lru_cache
+from io import BufferedReader
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
 from tfm.data.images.decoding import Pixels
+from tfm.data.safe_files import open_regular
 
 
 @dataclass(frozen=True)
@@ -38,5 +41,5 @@ class CaptionedImage:
 @lru_cache(maxsize=1 << 18)
 def _of_file(file: Path, stamp: tuple[int, ...]) -> str:
     """sha256, in hex, of a file, of which several splits and stages ask. stamp: what changes when the file does."""
-    with open(file, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    with open_regular(file) as stream:
+        return hashlib.file_digest(cast(BufferedReader, stream), "sha256").hexdigest()

@@ -24,6 +24,7 @@ from PIL import (
 )
 
 from tfm.data.errors import DataError, printable
+from tfm.data.safe_files import open_regular
 
 Pixels: TypeAlias = NDArray[np.uint8]
 
@@ -32,6 +33,7 @@ FORMATS = ("PNG", "JPEG", "GIF", "BMP", "PPM", "TIFF", "WEBP")
 ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".pbm")
 MOST_PIXELS = 89_478_485  # as Pillow has it: a quarter of a gigabyte at three bytes each
 MOST_BYTES = 2**28
+PIXELS_AT_ONCE = 2**22
 MODES = {"1", "L", "LA", "La", "P", "PA", "RGB", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "LAB", "HSV", "I"}
 ORIENTATION = 0x0112  # the EXIF tag
 
@@ -84,9 +86,9 @@ def decoded(content: Path | bytes | Pixels, name: str, shape: Shape) -> Decoded:
 
 def _bytes_of(content: Path | bytes, name: str) -> bytes:
     if isinstance(content, Path):
-        if not content.is_file():
-            raise DataError("no such file" if not content.exists() else "is not a regular file", file=name)
-        with open(content, "rb") as file:
+        if not content.exists():
+            raise DataError("no such file", file=name)
+        with open_regular(content, shown=Path(name)) as file:
             content = file.read(MOST_BYTES + 1)
     if not content:
         raise DataError("is empty", file=name)
@@ -150,18 +152,36 @@ def _plain(file: ImageFile.ImageFile, name: str, conversions: list[str]) -> Imag
         return _eight_bits(image)
     if see_through:
         conversions.append("transparency to white")
-        white = Image.new("RGBA", image.size, (255, 255, 255, 255))
-        return Image.alpha_composite(white, image.convert("RGBA")).convert("L" if is_grey else "RGB")
+        return _on_white(image, "L" if is_grey else "RGB")
     if image.mode not in ("L", "RGB"):
         conversions.append(f"mode {image.mode}")
         return image.convert("L" if is_grey else "RGB")
     return image
 
 
+def _bands(image: Image.Image) -> Iterator[tuple[int, Image.Image]]:
+    """The image in bands of whole rows, each with its first row, for steps that need several times their memory."""
+    height = max(1, PIXELS_AT_ONCE // image.width)
+    for top in range(0, image.height, height):
+        yield top, image.crop((0, top, image.width, min(top + height, image.height)))
+
+
+def _on_white(image: Image.Image, mode: str) -> Image.Image:
+    """The image on white, in a mode without transparency."""
+    opaque = Image.new(mode, image.size)
+    for top, band in _bands(image):
+        white = Image.new("RGBA", band.size, (255, 255, 255, 255))
+        opaque.paste(Image.alpha_composite(white, band.convert("RGBA")).convert(mode), (0, top))
+    return opaque
+
+
 def _eight_bits(image: Image.Image) -> Image.Image:
-    """Of 16-bit grey the nearest 8-bit grey: 65,535 is white."""
-    values = np.asarray(image).astype(np.int64).clip(0, 65_535)
-    return Image.fromarray(((values * 255 + 32_767) // 65_535).astype(np.uint8))
+    """16-bit grey as the nearest 8-bit grey: 65,535 is white."""
+    grey = Image.new("L", image.size)
+    for top, band in _bands(image):
+        values = np.asarray(band).astype(np.int64).clip(0, 65_535)
+        grey.paste(Image.fromarray(((values * 255 + 32_767) // 65_535).astype(np.uint8)), (0, top))
+    return grey
 
 
 def _shaped(image: Image.Image, shape: Shape, conversions: list[str]) -> Decoded:

@@ -13,7 +13,7 @@ import numpy as np
 from tfm.data.errors import DataError
 from tfm.data.images.captioned_image import CaptionedImage
 from tfm.data.images.decoding import MOST_PIXELS
-from tfm.data.lines import opened
+from tfm.data.lines import check_no_pipe, opened
 
 UNSIGNED_BYTE = 8
 READ_AT_ONCE = 1 << 20  # bytes
@@ -24,6 +24,7 @@ def read_idx(images: Path, labels: Path, classes: Sequence[str] = ()) -> Iterato
 
     Raises DataError naming the file, and the image (counted from 1) where it is one.
     """
+    images, labels = check_no_pipe(images), check_no_pipe(labels)
     (count, height, width), (num_labels,) = _dimensions(images, 3), _dimensions(labels, 1)
     if count != num_labels:
         raise DataError(f"holds {num_labels:,} labels, but {images} holds {count:,} images", file=labels)

@@ -1,13 +1,23 @@
 """Hugging Face `datasets` with a column of images, from a folder or by name."""
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
+
+import pyarrow as pa
 
 from tfm.data.errors import DataError, listed
 from tfm.data.formats import huggingface
+from tfm.data.formats.arrow_files import read_arrow
+from tfm.data.formats.hub_folder import DataFiles
+from tfm.data.formats.parquet import read_parquet
 from tfm.data.images.captioned_image import CaptionedImage
-from tfm.data.lines import one_line
+from tfm.data.lines import one_line, opened
+from tfm.data.safe_files import path_inside
+
+IMAGES_AT_ONCE = 16
 
 
 def read_image_column(
@@ -19,30 +29,81 @@ def read_image_column(
     """
     import datasets  # takes a second
 
-    dataset = huggingface.open_split(path, split, online=online)
-    if missing := [each for each in (image, *columns) if each not in dataset.column_names]:
-        raise DataError(f"there is no column {missing[0]!r}; it has {listed(dataset.column_names)}", file=path)
-    if not isinstance(dataset.features[image], datasets.Image):
-        raise DataError(f"column {image!r} does not hold images, but {dataset.features[image]}"[:200], file=path)
-    features = {column: dataset.features[column] for column in columns}
+    wanted = [image, *columns]
+    opened_split = huggingface.open_split(path, split, online=online)
     with huggingface.damage_told(path, "whole dataset"):
+        tables = _tables(opened_split, wanted, path)
+        head = next(tables)
+        if isinstance(opened_split, DataFiles):
+            features = datasets.Features.from_arrow_schema(head.schema)
+        else:
+            features = opened_split.features
+        _check_columns(features, image, columns, path)
+        number = 0
+        for table in chain([head], tables):
+            for row in _records(table.select(wanted)):
+                number += 1
+                name = f"{path}, row {number}"
+                texts = [text for column in columns for text in _texts(row[column], features[column], column, name)]
+                content = _content(row[image], name, Path(path))
+                yield CaptionedImage(name, content, tuple(texts), f"row {number}")
+
+
+def _tables(split: huggingface.Split, wanted: Sequence[str], path: str) -> Iterator[pa.Table]:
+    """The rows of a split as tables of bounded size, the first without rows; images are not decoded."""
+    if not isinstance(split, DataFiles):
+        yield split.data.schema.empty_table()
         # Not decoded by `datasets`: that would believe every file.
-        table = dataset.select_columns([image, *columns]).cast_column(image, datasets.Image(decode=False))
-        for number, row in enumerate(table, 1):
-            name = f"{path}, row {number}"
-            texts = [text for column in columns for text in _texts(row[column], features[column], column, name)]
-            yield CaptionedImage(name, _content(row[image], name), tuple(texts), f"row {number}")
+        chosen = split.select_columns([each for each in wanted if each in split.column_names])
+        yield from chosen.with_format("arrow").iter(batch_size=IMAGES_AT_ONCE)
+        return
+    if split.kind not in ("parquet", "arrow"):
+        raise DataError(f"its {split.kind} files hold no images; Parquet and Arrow files may", file=path)
+    for file in split.files:
+        if split.kind == "arrow":
+            yield from read_arrow(file)
+            continue
+        with opened(file) as stream:
+            yield from read_parquet(cast(BinaryIO, stream), lambda names: [each for each in wanted if each in names])
 
 
-def _content(cell: Any, name: str) -> Path | bytes:
-    """The bytes of an image, or its file on this machine."""
-    if cell is None:
+def _check_columns(features: Mapping[str, Any], image: str, columns: Sequence[str], path: str) -> None:
+    import datasets
+
+    if missing := [each for each in (image, *columns) if each not in features]:
+        raise DataError(f"there is no column {missing[0]!r}; it has {listed(features)}", file=path)
+    if not isinstance(features[image], datasets.Image):
+        raise DataError(f"column {image!r} does not hold images, but {features[image]}"[:200], file=path)
+
+
+def _records(table: pa.Table) -> Iterator[dict[str, Any]]:
+    """The rows of a table one by one, so that no more than one image is copied."""
+    table.validate(full=True)
+    for place in range(len(table)):
+        yield table.slice(place, 1).to_pylist()[0]
+
+
+def _content(cell: Any, name: str, folder: Path) -> Path | bytes:
+    """The bytes of an image, or its file: in the folder of the dataset, or in the cache of Hugging Face."""
+    if cell is None or (cell["bytes"] is None and cell["path"] is None):
         raise DataError("has no image", file=name)
     if cell["bytes"] is not None:
         return bytes(cell["bytes"])
-    if "://" in cell["path"]:
-        raise DataError(f"its image is not on this machine: {listed([cell['path']])}", file=name)
-    return Path(cell["path"])
+    place = str(cell["path"])
+    if "://" in place:
+        raise DataError(f"its image is not on this machine: {listed([place])}", file=name)
+    if not folder.exists():  # by name: a download
+        folder = _cache()
+    if os.path.isabs(place) and "\0" not in place:
+        place = os.path.relpath(os.path.realpath(place), os.path.realpath(folder))
+    return path_inside(folder, place, file=Path(name))
+
+
+def _cache() -> Path:
+    """Where Hugging Face's libraries put what they download."""
+    import datasets
+
+    return Path(datasets.config.HF_CACHE_HOME)
 
 
 def _texts(value: Any, feature: Any, column: str, name: str) -> list[str]:

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, listed
+from tfm.data.formats.hub_folder import inside
 from tfm.data.images.captioned_image import CaptionedImage
 from tfm.data.images.decoding import ENDINGS
 
@@ -41,10 +42,15 @@ def read_imagefolder(
 
 
 def files_of(folder: Path) -> list[tuple[str, Path]]:
-    """The files of a folder of images by their path within it, sorted by that; hidden ones are none."""
+    """The files of a folder of images by their path within it, sorted by that; hidden ones are none.
+
+    Raises:
+        DataError: there is no such folder, or a link in it leads out of it.
+    """
     if not folder.is_dir():
         raise DataError("no such folder" if not folder.exists() else "is a file, not a folder", file=folder)
-    return sorted((file.relative_to(folder).as_posix(), file) for file in _visible(folder))
+    names = sorted((file.relative_to(folder).as_posix(), file) for file in _visible(folder))
+    return [(name, inside(folder, name, folder) if file.is_symlink() else file) for name, file in names]
 
 
 def _visible(folder: Path) -> Iterator[Path]:
@@ -66,7 +72,7 @@ def _of_tables(
     captions: dict[Path, list[str]] = {}
     for table in tables:
         for number, (name, *texts) in enumerate(read_table(_as_corpus(table, columns)), 1):
-            captions.setdefault(_named(table, number, name), []).extend(texts)
+            captions.setdefault(_named(folder, table, number, name), []).extend(texts)
     return [_image(folder, file, tuple(texts)) for file, texts in captions.items()]
 
 
@@ -84,15 +90,18 @@ def _as_corpus(table: Path, columns: Sequence[str]) -> CorpusConfig:
     return CorpusConfig.model_validate({**about, "lists": None if kind == "csv" else "references"})
 
 
-def _named(table: Path, number: int, name: str) -> Path:
-    """The image file that a row names."""
+def _named(folder: Path, table: Path, number: int, name: str) -> Path:
+    """The image file that a row names; it lies in the folder of all images, also after links are followed."""
     place = PurePosixPath(name)
     if not name or "\0" in name or place.is_absolute() or ".." in place.parts:
         raise DataError(f"row {number}: {FILE_NAME} must be a path below the table: {listed([name])!r}", file=table)
     file = table.parent / place
-    if not file.is_file():
-        raise DataError(f"row {number}: there is no file {listed([name])}", file=table)
-    return file
+    try:
+        if not file.is_file():
+            raise DataError(f"row {number}: there is no file {listed([name])}", file=table)
+    except OSError:  # of Python 3.11: a name that is too long
+        raise DataError(f"row {number}: {listed([name])!r} is not a file name", file=table) from None
+    return inside(folder, file.relative_to(folder).as_posix(), table)
 
 
 def _of_folders(folder: Path, files: Sequence[Path], columns: Sequence[str]) -> list[CaptionedImage]:

@@ -1,14 +1,23 @@
 """Recipe files as they are read: TOML, merged over what they extend, each value with the file that says it."""
 
+import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tfm.data.errors import DataError, listed
+from tfm.data.safe_files import read_bounded
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.error_messages import Key, Origin, Origins
 
 MAX_BYTES = 2**20
+MAX_DEPTH = 50
+MAX_CHAIN = 20
+_NAME = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*"""
+# tomllib takes time that grows with the square of such a key's length.
+_LONG_KEY = re.compile(rf"^[ \t]*(?:\[+[ \t]*)?(?:{_NAME}\.[ \t]*){{{MAX_DEPTH}}}", re.MULTILINE)
 
 
 def read(path: Path, origins: Origins, extended_by: tuple[Path, ...] = ()) -> dict[str, Any]:
@@ -16,9 +25,16 @@ def read(path: Path, origins: Origins, extended_by: tuple[Path, ...] = ()) -> di
 
     extended_by: the recipes that extend this one, the first first. Raises RecipeError for what is no recipe.
     """
-    if path.resolve() in [each.resolve() for each in extended_by]:
+    if len(extended_by) >= MAX_CHAIN:
+        first = f"{extended_by[0]} extends {extended_by[1]}, which extends another, and so on"
+        raise RecipeError(f"{first}: more than {MAX_CHAIN} recipes in a row, and tfm reads no more")
+    if "\0" not in str(path) and os.path.realpath(path) in map(os.path.realpath, extended_by):
         raise RecipeError(f"{path}: extends itself, by way of {' and '.join(map(str, extended_by))}")
-    raw = _parse(path, extended_by)
+    try:
+        raw = parse_toml(path)
+    except FileNotFoundError:
+        by = f", which {extended_by[-1]} extends" if extended_by else ""
+        raise RecipeError(f"{path}: there is no such recipe{by}") from None
     base = raw.pop("extends", None)
     if base is None:
         merged = raw
@@ -32,27 +48,47 @@ def read(path: Path, origins: Origins, extended_by: tuple[Path, ...] = ()) -> di
     return merged
 
 
-def _parse(path: Path, extended_by: tuple[Path, ...]) -> dict[str, Any]:
+def parse_toml(path: Path) -> dict[str, Any]:
+    """A TOML file as nested dicts.
+
+    Raises:
+        RecipeError: it is no file, no TOML, or larger or deeper than any recipe.
+        FileNotFoundError: there is no such file.
+    """
     try:
-        with open(path, "rb") as file:
-            data = file.read(MAX_BYTES + 1)
+        text = read_bounded(path, max_bytes=MAX_BYTES, follow_symlinks=True).decode("utf-8-sig")
+        if _LONG_KEY.search(text):
+            raise RecursionError
+        content = tomllib.loads(text)
     except FileNotFoundError:
-        by = f", which {extended_by[-1]} extends" if extended_by else ""
-        raise RecipeError(f"{path}: there is no such recipe{by}") from None
+        raise
+    except DataError as error:
+        reason = str(error).removeprefix(f"{path}: ")
+        raise RecipeError(
+            f"{path}: cannot be read as a recipe: {reason}; a recipe is a file of at most {MAX_BYTES:,} bytes"
+        ) from None
     except OSError as error:
         raise RecipeError(f"{path}: cannot be read as a recipe: {error.strerror}") from None
-    except ValueError:
-        raise RecipeError(f"{str(path)!r}: is not a file name") from None
-    if len(data) > MAX_BYTES:
-        raise RecipeError(f"{path}: is not a recipe: larger than {MAX_BYTES} bytes")
-    try:
-        return tomllib.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise RecipeError(f"{path}: is not a recipe: not UTF-8 text (byte {error.start + 1})") from None
-    except ValueError as error:  # TOMLDecodeError, and int() of very many digits
-        raise RecipeError(f"{path}: is not TOML: {error}") from None
+    except ValueError as error:  # TOMLDecodeError, int() of very many digits, and NUL in a file name
+        if "\0" in str(path):
+            raise RecipeError(f"{str(path)!r}: is not a file name") from None
+        raise RecipeError(f"{path}: is not TOML: {listed([error])}") from None
     except RecursionError:
         raise RecipeError(f"{path}: is not a recipe: nested too deeply") from None
+    if _is_deep(content):
+        raise RecipeError(f"{path}: is not a recipe: nested too deeply")
+    return content
+
+
+def _is_deep(content: Mapping[str, Any]) -> bool:
+    """Whether tables and lists are nested deeper than in any recipe."""
+    level: list[Any] = [content]
+    for _ in range(MAX_DEPTH):
+        values = [value for each in level for value in (each.values() if isinstance(each, dict) else each)]
+        level = [value for value in values if isinstance(value, (dict, list))]
+    return bool(level)
 
 
 def _merge(under: dict[str, Any], over: Mapping[str, Any]) -> None:

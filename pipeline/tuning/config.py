@@ -1,7 +1,6 @@
 """The `[search]` of a recipe of searches: what is varied, how it is chosen, and when the search ends."""
 
 import json
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -10,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.error_messages import explain
+from tfm.pipeline.recipes.recipe_files import parse_toml
 from tfm.pipeline.training_config import Metric
 
 STRICT = ConfigDict(frozen=True, extra="forbid")
@@ -129,11 +129,12 @@ class SearchConfig(BaseModel):
 def load_search(path: Path) -> SearchConfig:
     """The `[search]` of a TOML file. Raises RecipeError naming file, key and what is allowed."""
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        content = parse_toml(path)
     except FileNotFoundError:
         raise RecipeError(f"{path}: there is no such file") from None
-    except (OSError, ValueError) as error:
-        raise RecipeError(f"{path}: cannot be read as a recipe of a search: {error}") from None
+    except RecipeError as error:
+        reason = str(error).removeprefix(f"{path}: ")
+        raise RecipeError(f"{path}: cannot be read as a recipe of a search: {reason}") from None
     if set(content) != {"search"} or not isinstance(content["search"], Mapping):
         other = ", ".join(sorted(set(content) - {"search"}))
         problem = f"has {other} beside [search]; settings belong to the base recipe" if other else "has no [search]"

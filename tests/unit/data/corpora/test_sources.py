@@ -113,11 +113,17 @@ def test_a_dataset_that_is_not_here_is_not_downloaded():
 
 
 @pytest.mark.parametrize("online", [True, False])
-def test_the_network_is_forbidden_unless_asked_for(tmp_path, monkeypatch, online):
+def test_the_network_is_forbidden_unless_asked_for(monkeypatch, online):
     seen = []
+
+    def load(*_):
+        seen.append(datasets.config.HF_HUB_OFFLINE)
+        raise ValueError
+
     monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(datasets, "load_dataset", lambda *_: seen.append(datasets.config.HF_HUB_OFFLINE) or {})
-    huggingface.open_splits(str(tmp_path), online=online)
+    monkeypatch.setattr(datasets, "load_dataset_builder" if online else "load_dataset", load)
+    with pytest.raises(DataError, match="some/set: cannot open this dataset"):
+        huggingface.open_splits("some/set", online=online)
     assert seen == [not online]
     assert datasets.config.HF_HUB_OFFLINE is False
 

@@ -77,4 +77,4 @@ def test_what_is_not_there_is_said(tmp_path: Path) -> None:
         with pytest.raises(DataError, match=said):
             list(read_image_column(path, None, image, [caption]))
     with pytest.raises(DataError, match="row 1: its image is not on this machine: https://example"):
-        image_column._content({"bytes": None, "path": "https://example.org/a.png"}, "set, row 1")
+        image_column._content({"bytes": None, "path": "https://example.org/a.png"}, "set, row 1", tmp_path)

@@ -1,0 +1,246 @@
+"""Folders as the Hugging Face Hub has them: which data files are of which split.
+
+The card (README.md) may name them, else their own names and folders say it, by the rules of `datasets`. What a card or
+a listing names is read only if it lies inside the folder; nothing is looked up in a network, and no script is run.
+"""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from tfm.data.errors import DataError, listed
+from tfm.data.formats.yaml_documents import Node, parse_yaml
+from tfm.data.safe_files import path_inside, read_bounded
+
+CARD, SETTINGS = "README.md", ".huggingface.yaml"
+# Endings of data files, first those that win a draw.
+KINDS = {
+    "parquet": "parquet", "arrow": "arrow", "jsonl": "jsonl", "json": "jsonl", "ndjson": "jsonl", "csv": "csv",
+    "tsv": "tsv", "txt": "lines",
+}  # fmt: skip
+NO_DATA = {CARD, "config.json", "dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"}
+MAX_FILES = 100_000
+MAX_COMPARISONS = 10_000_000
+SPLIT_WORDS = {
+    "train": ("train", "training"),
+    "validation": ("validation", "valid", "dev", "val"),
+    "test": ("test", "testing", "eval", "evaluation"),
+}
+SHARD = re.compile(r"data/([^/]+)-[0-9]{5}-of-[0-9]{5}[^/]*\.[^/]*")
+SPLIT_NAME = re.compile(r"\w+(\.\w+)*")
+SEPARATOR = "[-._ 0-9]"
+# Keys of a configuration that do not change how files are read.
+KNOWN_KEYS = {"config_name", "data_files", "data_dir", "default", "version", "description", "sep", "delimiter"}
+
+
+@dataclass(frozen=True)
+class DataFiles:
+    """The files of one split. kind: how they are read, one of KINDS; separator: of the columns of csv and tsv."""
+
+    kind: str
+    files: tuple[Path, ...]
+    separator: str = ","
+
+
+def splits_of_folder(folder: Path, configuration: str | None = None) -> dict[str, DataFiles]:
+    """The data files of each split of a folder; those of a configuration of its card, if it has several.
+
+    Raises:
+        DataError: a name leads out of the folder, or there is nothing that can be read.
+    """
+    files = _listing(folder)
+    config = _configuration(folder, configuration)
+    unknown = sorted(set(config) - KNOWN_KEYS)
+    if unknown:
+        problem = f"sets {listed(unknown)} for its data files, which tfm does not apply: name the files in data.train"
+        raise DataError(problem, file=folder / CARD)
+    data_dir = str(config.get("data_dir") or "")
+    if data_dir:
+        inside(folder, data_dir, folder / CARD)
+        prefix = f"{os.path.normpath(data_dir)}/"
+        files = [name for name in files if name.startswith(prefix)]
+    else:
+        prefix = ""
+    if (patterns := _patterns(config.get("data_files"), folder / CARD)) is not None:
+        named = {split: _matches(of, files, prefix, folder) for split, of in patterns.items()}
+    else:
+        named = by_their_names([name.removeprefix(prefix) for name in files if _kind_of(name) is not None])
+        named = {split: [prefix + name for name in names] for split, names in named.items()}
+    return _of_one_kind(folder, named, str(config.get("sep") or config.get("delimiter") or ""))
+
+
+def inside(folder: Path, name: object, file: Path) -> Path:
+    """A name inside a folder; in a snapshot of Hugging Face's cache also a link to a blob of the same repository.
+
+    Raises:
+        DataError: it leads elsewhere; `file`, which gives the name, is what the message names.
+    """
+    place = folder.resolve()
+    if isinstance(name, str) and place.parent.name == "snapshots" and ".." not in name.split("/") and "\0" not in name:
+        target, blobs = os.path.realpath(place / name), os.path.join(place.parent.parent, "blobs")
+        if not os.path.isabs(name) and target.startswith(blobs + os.sep):
+            return folder / name
+    return path_inside(folder, name, file=file)
+
+
+def by_their_names(names: Sequence[str]) -> dict[str, list[str]]:
+    """Data files by split, as `datasets` tells from their names: shards, then folders, then words in file names."""
+    shards = [(match[1], name) for name in names if (match := SHARD.fullmatch(name))]
+    if shards:
+        known = [split for split in SPLIT_WORDS if any(split == each for each, _ in shards)]
+        others = sorted({split for split, _ in shards} - set(known))
+        return {split: [name for each, name in shards if each == split] for split in (*known, *others)}
+    in_folders = {split: _with_word(names, words, of_folders=True) for split, words in SPLIT_WORDS.items()}
+    in_files = {split: _with_word(names, words, of_folders=False) for split, words in SPLIT_WORDS.items()}
+    for found in (in_folders, in_files):
+        if any(found.values()):
+            return {split: files for split, files in found.items() if files}
+    return {"train": list(names)} if names else {}
+
+
+def _with_word(names: Sequence[str], words: Sequence[str], *, of_folders: bool) -> list[str]:
+    """The names that have one of these words, set off by a separator, in a folder's name or in the file's."""
+    word = rf"(?:|.*{SEPARATOR})(?:{'|'.join(words)})"
+    pattern = re.compile(rf"{word}(?:|{SEPARATOR}.*)" if of_folders else rf"{word}{SEPARATOR}.*", re.DOTALL)
+    parts = ((name, name.split("/")) for name in names)
+    return [
+        name
+        for name, path in parts
+        if any(pattern.fullmatch(part) for part in (path[:-1] if of_folders else path[-1:]))
+    ]
+
+
+def _listing(folder: Path) -> list[str]:
+    """The files below a folder, by path; hidden ones and those in folders such as __pycache__ are none."""
+    found: list[str] = []
+    for parent, folders, files in os.walk(folder, followlinks=False):
+        folders[:] = sorted(each for each in folders if not each.startswith((".", "__")))
+        above = "" if Path(parent) == folder else f"{Path(parent).relative_to(folder).as_posix()}/"
+        for each in folders:
+            if os.path.islink(os.path.join(parent, each)):
+                inside(folder, above + each, folder)
+        found += [above + each for each in files if not each.startswith(".") and each not in NO_DATA]
+        if len(found) > MAX_FILES:
+            raise DataError(f"holds more than {MAX_FILES:,} files", file=folder)
+    return sorted(found)
+
+
+def _configuration(folder: Path, wanted: str | None) -> Mapping[str, Node]:
+    """What the card says of a configuration, or of the only or default one."""
+    configs = {str(each.get("config_name", "")): each for each in _configurations(folder)}
+    if wanted is not None:
+        if wanted not in configs:
+            has = f"; it has {listed(configs)}" if configs else ""
+            raise DataError(f"there is no configuration {wanted!r}{has}", file=folder)
+        return configs[wanted]
+    if len(configs) <= 1:
+        return next(iter(configs.values()), {})
+    for name, config in configs.items():
+        if str(config.get("default")).lower() == "true" or name == "default":
+            return config
+    raise DataError(f"has several configurations: write {folder}:NAME, one of {listed(configs)}", file=folder)
+
+
+def _configurations(folder: Path) -> list[Mapping[str, Node]]:
+    for name in (SETTINGS, CARD):
+        if not os.path.lexists(folder / name):
+            continue
+        file = inside(folder, name, folder / name)
+        try:
+            text = read_bounded(file, follow_symlinks=True).decode("utf-8")
+            if name == CARD:
+                front = re.match(r"\s*---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)", text, re.DOTALL)
+                text = front[1] if front else ""
+            document = parse_yaml(text)
+        except ValueError as error:
+            raise DataError(str(error), file=file) from None
+        configs = document.get("configs") if isinstance(document, dict) else None
+        if isinstance(configs, list) and configs:
+            return [each for each in configs if isinstance(each, dict)]
+    return []
+
+
+def _patterns(said: Node | None, file: Path) -> dict[str, list[str]] | None:
+    """The patterns of each split, as `data_files` of a card may say them; None if it says nothing."""
+    if said is None:
+        return None
+    items = said if isinstance(said, list) else [said]
+    found: dict[str, list[str]] = {}
+    for item in items:
+        split, paths = (item.get("split"), item.get("path")) if isinstance(item, dict) else ("train", item)
+        some = paths if isinstance(paths, list) else [paths]
+        if not isinstance(split, str) or not SPLIT_NAME.fullmatch(split) or not all(isinstance(p, str) for p in some):
+            raise DataError(f"its data_files are no splits with paths: {listed([item])}", file=file)
+        found.setdefault(split, []).extend(str(each) for each in some)
+    return found
+
+
+def _matches(patterns: Sequence[str], files: Sequence[str], prefix: str, folder: Path) -> list[str]:
+    """The files that patterns name, each once; a pattern is relative to the folder, or to `data_dir` in it."""
+    found: dict[str, None] = {}
+    if len(patterns) * len(files) > MAX_COMPARISONS and any("*" in each for each in patterns):
+        raise DataError("names more patterns of data files than are looked up", file=folder / CARD)
+    for pattern in patterns:
+        if pattern.startswith("/") or "://" in pattern or "::" in pattern or ".." in pattern.split("/"):
+            path_inside(folder, pattern, file=folder / CARD)
+        whole = prefix + os.path.normpath(pattern)
+        if not re.search(r"[*?\[]", whole) and os.path.lexists(inside(folder, whole, folder / CARD)):
+            found[whole] = None
+            continue
+        some = [name for name in files if match_path(name.split("/"), whole.split("/"))]
+        if not some:
+            raise DataError(f"names {listed([pattern])!r}, and there is no such data file", file=folder / CARD)
+        found |= dict.fromkeys(some)
+    return list(found)
+
+
+def match_path(parts: Sequence[str], patterns: Sequence[str]) -> bool:
+    """Whether a path matches a pattern, part by part; `**` stands for any number of parts."""
+    reached = {0}
+    for place, pattern in enumerate(patterns):
+        if pattern == "**":
+            is_last = place == len(patterns) - 1
+            reached = {end for begin in reached for end in range(begin + is_last, len(parts) + 1)}
+        else:
+            reached = {each + 1 for each in reached if each < len(parts) and fnmatchcase(parts[each], pattern)}
+    return len(parts) in reached
+
+
+def _kind_of(name: str) -> str | None:
+    """How a file is read, by its ending; None if it is not."""
+    plain = name.lower().removesuffix(".gz")
+    return KINDS.get(plain.rpartition(".")[2]) if "." in plain.rpartition("/")[2] else None
+
+
+def _of_one_kind(folder: Path, named: Mapping[str, Sequence[str]], separator: str) -> dict[str, DataFiles]:
+    """The files of each split that are of the kind of most of them, with every name checked."""
+    counts = Counter(kind for names in named.values() for name in names if (kind := _kind_of(name)))
+    if not counts:
+        endings = ", ".join(f".{ending}" for ending in KINDS)
+        raise DataError(
+            f"holds no data files ({endings}; of text also .gz); of other formats, name the files in data.train, "
+            'and of images set format = "imagefolder"',
+            file=folder,
+        )
+    order = list(KINDS.values())
+    kind = max(counts, key=lambda each: (counts[each], -order.index(each)))
+    if len(separator) > 1 or (separator and kind not in ("csv", "tsv")):
+        raise DataError(f"its separator {separator!r:.40} is not one character between columns", file=folder / CARD)
+    found = {}
+    for split, names in named.items():
+        files = tuple(_checked(folder, name) for name in names if _kind_of(name) == kind)
+        if not files:
+            raise DataError(f"its split {split!r:.80} has no .{kind} file, and others have", file=folder)
+        found[split] = DataFiles(kind, files, separator or {"tsv": "\t"}.get(kind, ","))
+    return found
+
+
+def _checked(folder: Path, name: str) -> Path:
+    file = inside(folder, name, folder)
+    if not file.is_file():
+        raise DataError("is not a regular file", file=file)
+    return file

@@ -1,0 +1,89 @@
+"""Parquet files as tables of bounded size, whatever a file unpacks to.
+
+A few hundred bytes may stand for gigabytes: a dictionary repeats a long text, a page is compressed, a list has millions
+of items. So the headers of all pages are read first, and they decide how many rows are decoded at once.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tfm.data.formats.parquet_pages import DELTA_BYTE_ARRAY, Page, pages, row_groups
+
+BATCH_BYTES = 2**26
+MAX_PAGE_BYTES = 2**29
+MAX_ROWS = 2**14
+MAX_ITEMS = 2**26
+FEWEST_LIST_ROWS = 16
+
+
+def read_parquet(stream: BinaryIO, columns_of: Callable[[Sequence[str]], Sequence[str]]) -> Iterator[pa.Table]:
+    """The rows of a Parquet file as tables, of BATCH_BYTES each where rows are short; texts in lists may be encoded.
+
+    Args:
+        stream: the file.
+        columns_of: which of its columns to read.
+
+    Yields:
+        A table without rows, which has all columns, and those with rows, which have these columns.
+
+    Raises:
+        ValueError: the file is damaged, or a page is larger than any that can be decoded here.
+        pyarrow.ArrowException: it is no Parquet file.
+    """
+    groups = row_groups(stream)
+    file = pq.ParquetFile(stream)
+    columns = list(columns_of(file.schema_arrow.names))
+    leaves = {leaf.path: leaf for leaf in map(file.schema.column, range(len(file.schema.names)))}
+    num_at_once = []
+    for group in groups:
+        of_columns = [chunk for chunk in group if chunk.path and chunk.path[0] in columns]
+        numbers = [_num_rows(list(pages(stream, chunk)), leaves[".".join(chunk.path)]) for chunk in of_columns]
+        num_at_once.append(min([MAX_ROWS, *numbers]))
+    yield file.schema_arrow.empty_table()
+    if not columns:
+        return
+    lists = [leaf for leaf in leaves.values() if leaf.max_repetition_level and leaf.path.split(".")[0] in columns]
+    encoded = [leaf.path for leaf in lists if leaf.physical_type == "BYTE_ARRAY"]
+    file = pq.ParquetFile(stream, metadata=file.metadata, read_dictionary=encoded, buffer_size=1 << 20)
+    num_rows = 0
+    for number, num in enumerate(num_at_once):
+        for batch in file.iter_batches(batch_size=num, row_groups=[number], columns=columns):
+            num_rows += len(batch)
+            yield pa.Table.from_batches([batch])
+    if num_rows != file.metadata.num_rows:
+        raise ValueError(f"it has {num_rows} rows, but its metadata says {file.metadata.num_rows}")
+
+
+def _num_rows(of_chunk: Sequence[Page], leaf: Any) -> int:
+    """How many rows of a column chunk can be decoded at once.
+
+    A value has at most the bytes of its page or, encoded by a dictionary, of that; without such an encoding all values
+    of a page together have no more bytes than it.
+    """
+    largest = max((page.num_bytes for page in of_chunk), default=0)
+    if largest > MAX_PAGE_BYTES:
+        raise ValueError(f"a page unpacks to {largest:,} bytes, and at most {MAX_PAGE_BYTES:,} are read")
+    if leaf.max_repetition_level:
+        return _num_list_rows(of_chunk)
+    shares = [page.num_bytes // max(page.num_values, 1) for page in of_chunk if not page.is_dictionary]
+    repeats = [page.num_bytes for page in of_chunk if page.is_dictionary or page.encoding == DELTA_BYTE_ARRAY]
+    if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY":
+        repeats = [leaf.length]
+    elif leaf.physical_type != "BYTE_ARRAY":
+        repeats = []
+    return max(1, BATCH_BYTES // max(1, *shares, *repeats))
+
+
+def _num_list_rows(of_chunk: Sequence[Page]) -> int:
+    """How many rows of lists can be decoded at once, their texts still encoded by the dictionary."""
+    data = [page for page in of_chunk if not page.is_dictionary]
+    num_items = sum(page.num_values for page in data)
+    if num_items > MAX_ITEMS:
+        raise ValueError(f"a row group has {num_items:,} items in lists, and at most {MAX_ITEMS:,} are read")
+    if any(page.encoding == DELTA_BYTE_ARRAY for page in data):
+        raise ValueError("texts in lists are encoded by DELTA_BYTE_ARRAY, which is not read")
+    whole = sum(page.num_bytes for page in of_chunk) + 16 * num_items
+    return MAX_ROWS if whole <= BATCH_BYTES else FEWEST_LIST_ROWS

@@ -1,0 +1,69 @@
+"""Rows of Arrow tables measured before they become texts, so that tables are cut into parts that fit into memory."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from tfm.data.errors import DataError
+from tfm.data.lines import MAX_LINE_BYTES
+
+Ints = NDArray[np.int64]
+PART_BYTES = 2**25
+ITEM_BYTES = 64  # of the object that a text in a list becomes
+
+
+def parts_of(table: pa.Table, file: Path | str, first_row: int = 1) -> Iterator[pa.Table]:
+    """The rows of a table in parts of about PART_BYTES, as texts.
+
+    Args:
+        table: a valid table of texts, lists of texts, and structs of both.
+        file: what messages name.
+        first_row: the number of the first row, for messages.
+
+    Raises:
+        DataError: a row has more than MAX_LINE_BYTES, as no line of a text file may have.
+    """
+    sizes = row_sizes(table)
+    if len(sizes) and (largest := int(sizes.argmax())) >= 0 and sizes[largest] > MAX_LINE_BYTES:
+        problem = f"row {first_row + largest} holds more than {MAX_LINE_BYTES:,} bytes; is it text?"
+        raise DataError(problem, file=file)
+    ends = np.cumsum(sizes)
+    begin = 0
+    while begin < len(table):
+        before = int(ends[begin - 1]) if begin else 0
+        end = max(begin + 1, int(np.searchsorted(ends, before + PART_BYTES, "right")))
+        yield table.slice(begin, end - begin)
+        begin = end
+
+
+def row_sizes(table: pa.Table) -> Ints:
+    """(rows,) about how many bytes each row of a table takes once its values are Python's."""
+    total = np.zeros(len(table), np.int64)
+    for column in table.columns:
+        parts = [_sizes(chunk) for chunk in column.chunks]
+        total += np.concatenate(parts) if parts else 0
+    return total
+
+
+def _sizes(array: pa.Array) -> Ints:
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        places = pc.fill_null(array.indices, 0).to_numpy(zero_copy_only=False)
+        of_values = _sizes(array.dictionary)
+        return of_values[places] if len(of_values) else np.zeros(len(array), np.int64)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        offsets = array.offsets.to_numpy().astype(np.int64)
+        items = _sizes(array.values.slice(offsets[0], offsets[-1] - offsets[0])) + ITEM_BYTES
+        ends = np.concatenate([[0], np.cumsum(items)])
+        return np.asarray(np.diff(ends[offsets - offsets[0]]))
+    if pa.types.is_struct(kind):
+        return sum((_sizes(each) for each in array.flatten()), np.zeros(len(array), np.int64))
+    if any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary,
+                                   pa.types.is_large_binary)):  # fmt: skip
+        lengths = pc.fill_null(pc.binary_length(array), 0)
+        return np.asarray(lengths.to_numpy(zero_copy_only=False), np.int64)
+    return np.full(len(array), ITEM_BYTES, np.int64)

@@ -1,0 +1,79 @@
+"""Structs of Thrift's compact protocol, in which Parquet files describe themselves, read without believing a length."""
+
+from typing import Any
+
+MAX_DEPTH = 16
+_TEXT, _LIST, _SET, _STRUCT = 8, 9, 10, 12
+_WHOLE_NUMBERS = (4, 5, 6)
+_NUM_BYTES = {3: 1, 7: 8}  # a byte, a float
+
+
+def read_struct(data: bytes, place: int = 0, depth: int = 0) -> tuple[dict[int, Any], int]:
+    """The fields of a struct by number, and where it ends; a float is None.
+
+    Raises:
+        IndexError: the data end before it does.
+        ValueError: it is damaged.
+    """
+    if depth > MAX_DEPTH:
+        raise ValueError("its metadata are nested too deeply")
+    fields: dict[int, Any] = {}
+    number = 0
+    while byte := data[place]:
+        place += 1
+        if byte >> 4:
+            number += byte >> 4
+        else:
+            number, place = _whole_number(data, place)
+        if byte & 15 in (1, 2):
+            fields[number] = byte & 15 == 1
+        else:
+            fields[number], place = _value(data, place, byte & 15, depth)
+    return fields, place + 1
+
+
+def _value(data: bytes, place: int, kind: int, depth: int) -> tuple[Any, int]:
+    """A value of one of Thrift's kinds, and where it ends."""
+    if kind in _WHOLE_NUMBERS:
+        return _whole_number(data, place)
+    if kind == _STRUCT:
+        return read_struct(data, place, depth + 1)
+    if kind in (_LIST, _SET):
+        return _list(data, place, depth)
+    if kind == _TEXT:
+        length, place = _varint(data, place)
+    elif kind in _NUM_BYTES:
+        length = _NUM_BYTES[kind]
+    else:
+        raise ValueError("its metadata are damaged")
+    if place + length > len(data):
+        raise IndexError
+    return data[place : place + length] if kind == _TEXT else None, place + length
+
+
+def _list(data: bytes, place: int, depth: int) -> tuple[list[Any], int]:
+    head = data[place]
+    count, place = (head >> 4, place + 1) if head >> 4 < 15 else _varint(data, place + 1)
+    kind = head & 15
+    items = []
+    for _ in range(count):
+        item, place = _value(data, place, 3 if kind in (1, 2) else kind, depth + 1)
+        items.append(item)
+    return items, place
+
+
+def _whole_number(data: bytes, place: int) -> tuple[int, int]:
+    zigzag, place = _varint(data, place)
+    return (zigzag >> 1) ^ -(zigzag & 1), place
+
+
+def _varint(data: bytes, place: int) -> tuple[int, int]:
+    """A whole number in groups of seven bits, the lowest first, and where it ends."""
+    value = 0
+    for shift in range(0, 70, 7):
+        byte = data[place]
+        place += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, place
+    raise ValueError("its metadata hold a number without an end")

@@ -1,0 +1,61 @@
+"""YAML from untrusted files: bounded in size and depth, all values as texts."""
+
+from typing import Any, TypeAlias
+
+from tfm.data.errors import listed
+
+MAX_BYTES = 2**20
+MAX_DEPTH = 50
+Node: TypeAlias = str | list["Node"] | dict[str, "Node"]
+
+
+def parse_yaml(text: str) -> Node:
+    """The first document in a YAML text; a mapping's keys that are no texts are left out.
+
+    The events are put together here, since the composer of PyYAML calls itself at each level, in C without a bound.
+
+    Raises:
+        ValueError: it is no YAML, or too large or nested too deeply.
+    """
+    import yaml
+
+    if len(text) > MAX_BYTES:
+        raise ValueError(f"its YAML is longer than {MAX_BYTES:,} characters")
+    try:
+        return _first_document(yaml.parse(text, Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader)), yaml)
+    except yaml.YAMLError as error:
+        raise ValueError(f"its YAML is damaged: {listed(str(error).split(), ' ')}") from None
+
+
+def _first_document(events: Any, yaml: Any) -> Node:
+    anchors: dict[str, Node] = {}
+    levels: list[list[Node]] = [[]]
+    kinds: list[tuple[bool, str | None]] = []
+    for event in events:
+        node: Node
+        if isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
+            if len(levels) > MAX_DEPTH:
+                raise ValueError("its YAML is nested too deeply")
+            levels.append([])
+            kinds.append((isinstance(event, yaml.MappingStartEvent), event.anchor))
+            continue
+        if isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
+            nodes = levels.pop()
+            is_mapping, anchor = kinds.pop()
+            node = _mapping(nodes) if is_mapping else nodes
+        elif isinstance(event, yaml.ScalarEvent):
+            node, anchor = event.value, event.anchor
+        elif isinstance(event, yaml.AliasEvent):
+            node, anchor = anchors.get(event.anchor, ""), None
+        elif isinstance(event, yaml.DocumentEndEvent):
+            break
+        else:
+            continue
+        if anchor is not None:
+            anchors[anchor] = node
+        levels[-1].append(node)
+    return levels[0][0] if levels[0] else ""
+
+
+def _mapping(nodes: list[Node]) -> Node:
+    return {key: value for key, value in zip(nodes[::2], nodes[1::2], strict=True) if isinstance(key, str)}

@@ -1,0 +1,107 @@
+"""Folders of the Hub: the files that `datasets` finds for each split, and the texts that it reads in them."""
+
+import gzip
+import json
+from pathlib import Path
+
+import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tfm.data.corpora.sources import pairs
+from tfm.data.corpus_config import CorpusConfig
+from tfm.data.errors import DataError
+from tfm.data.formats.hub_folder import match_path, splits_of_folder
+
+LAYOUTS = {
+    "files": ["train.jsonl", "validation.jsonl", "test.jsonl"],
+    "one": ["texts.csv"],
+    "shards": [f"data/{name}.parquet" for name in (
+        "train-00000-of-00002", "train-00001-of-00002", "extra-00000-of-00001")],
+    "folders": ["train/a.csv", "train/b.csv", "dev/c.csv"],
+    "words": ["my_train_1.csv", "my-val.csv", "my test.csv", "trainer.csv"],
+    "packed": ["train.jsonl.gz", "test.jsonl.gz"],
+    "lines of tabs": ["train.tsv", "eval.tsv"],
+    "hidden": [".train.csv", "__a__/train.csv", "train.csv"],
+    "arrays": ["train.json", "valid.json"],
+}  # fmt: skip
+CARD = """---
+configs:
+- config_name: de
+  default: true
+  data_files:
+  - split: train
+    path: a/*.csv
+  - split: test
+    path: [b/**, c/d.csv]
+- config_name: hi
+  data_dir: a
+---
+# A card
+"""
+
+
+def write(file: Path) -> None:
+    """A file of two pairs that say which file it is."""
+    rows = [{"source": f"{file.name} {number}", "target": f'"ü", {number}'} for number in range(2)]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    if file.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(rows), file)
+    elif file.suffix == ".gz":
+        file.write_bytes(gzip.compress(lines.encode()))
+    elif file.suffix in (".jsonl", ".json"):
+        file.write_text(lines if file.suffix == ".jsonl" else json.dumps(rows, indent=1), "utf-8")
+    else:
+        mark = "\t" if file.suffix == ".tsv" else ","
+        cells = [["source", "target"], *([row["source"], row["target"]] for row in rows)]
+        quoted = [mark.join('"' + cell.replace('"', '""') + '"' for cell in row) for row in cells]
+        file.write_text("\n".join(quoted) + "\n", "utf-8")
+
+
+def ours(folder: str, splits: list[str]) -> dict[str, list[tuple[str, str]]]:
+    about = {"format": "huggingface", "path": folder}
+    return {split: list(pairs(CorpusConfig.model_validate({**about, "split": split}))) for split in splits}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_splits_and_texts_are_those_of_datasets(layout: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
+    for name in LAYOUTS[layout]:
+        write(tmp_path / "set" / name)
+    theirs = datasets.load_dataset(str(tmp_path / "set"), cache_dir=str(tmp_path / "cache"))
+    expected = {
+        split: list(zip(rows["source"][:], rows["target"][:], strict=True)) for split, rows in dict(theirs).items()
+    }
+    assert list(splits_of_folder(tmp_path / "set")) == list(expected)
+    assert ours(str(tmp_path / "set"), list(expected)) == expected
+
+
+def test_a_card_says_which_files_are_of_which_split(tmp_path: Path) -> None:
+    for name in ("a/x.csv", "a/y.csv", "b/e/f.csv", "c/d.csv", "c/g.csv", "a/test.csv"):
+        write(tmp_path / name)
+    (tmp_path / "README.md").write_text(CARD, "utf-8")
+    theirs = datasets.load_dataset(str(tmp_path), cache_dir=str(tmp_path.parent / "cache"))
+    for split, rows in dict(theirs).items():
+        assert ours(str(tmp_path), [split])[split] == list(zip(rows["source"][:], rows["target"][:], strict=True))
+    assert ours(f"{tmp_path}:hi", ["test"])["test"][0][0] == "test.csv 0"
+    with pytest.raises(DataError, match="no configuration 'fr'; it has de, hi"):
+        splits_of_folder(tmp_path, "fr")
+
+
+@pytest.mark.parametrize(
+    ("path", "pattern", "is_match"),
+    [
+        ("a/b.csv", "a/*.csv", True),
+        ("a/b.csv", "*.csv", False),
+        ("a/b.csv", "**", True),
+        ("a/b/c.csv", "a/**/c.csv", True),
+        ("a/c.csv", "a/**/c.csv", True),
+        ("a/c.csv", "a/**/*/c.csv", False),
+        ("train-1.csv", "train-[0-9].csv", True),
+        ("a" * 200, "*a" * 60 + "b", False),
+    ],
+)
+def test_patterns(path: str, pattern: str, is_match: bool) -> None:
+    assert match_path(path.split("/"), pattern.split("/")) is is_match
