@@ -16,7 +16,7 @@ from tfm.pipeline.artifacts.canonical_json import sha256_of_json
 from tfm.pipeline.artifacts.files import replace_bytes
 from tfm.pipeline.errors import DataError, printable
 
-MAX_BYTES = 64 * 2**20
+MAX_BYTES = 32 * 2**20
 MAX_VALUES = 4_000_000
 MAX_OBJECTS = 250_000
 """In a campaign; pydantic's reader takes 2 KB for one."""

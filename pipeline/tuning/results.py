@@ -10,6 +10,7 @@ from optuna.trial import FrozenTrial, TrialState
 from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
 from tfm.pipeline.tuning.space import Configuration
 from tfm.pipeline.tuning.study import Trials
+from tfm.pipeline.tuning.trial_records import attributes_of
 
 WORSE_AT = 0.05
 STILL = {TrialState.RUNNING: "running", TrialState.WAITING: "waiting"}
@@ -70,19 +71,19 @@ def results(trials: Trials) -> Results:
 
 
 def _result(trial: FrozenTrial) -> TrialResult:
-    attributes = trial.user_attrs
+    attributes = attributes_of(trial)
     validations = tuple(trial.intermediate_values[step] for step in sorted(trial.intermediate_values))
     return TrialResult(
         number=trial.number,
-        configuration=dict(attributes.get("configuration", {})),
-        ended=STILL.get(trial.state) or str(attributes.get("ended", "failed")),
-        reason=str(attributes.get("reason", "")),
+        configuration=attributes.configuration or {},
+        ended=STILL.get(trial.state) or attributes.ended or "failed",
+        reason=attributes.reason,
         value=trial.value if trial.state == TrialState.COMPLETE else None,
-        values=tuple(attributes.get("values", [])),
+        values=tuple(attributes.values),
         validations=validations,
-        updates=int(attributes.get("updates", 0)),
-        seconds=float(attributes.get("seconds", 0.0)),
-        began=attributes.get("began"),
+        updates=attributes.updates,
+        seconds=attributes.seconds,
+        began=attributes.began,
     )
 
 
