@@ -78,9 +78,15 @@ class JournalFile(BaseJournalBackend):
         if type(code) is not int or not 0 <= code < NUM_OPERATIONS:
             raise self.damaged(f"op_code: {code!r:.60} is no operation of Optuna's")
         if code == CREATE_STUDY:
-            if not isinstance(name, str) or not name:
+            if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) < 1000:
                 raise self.damaged(f"study_name: {name!r:.60} is no name")
             self._studies.add(name)
+        for key, count in (("study_id", len(self._studies)), ("trial_id", self._num_trials)):
+            number = found.get(key, 0)  # Optuna passes over what is about none that it knows
+            if type(number) is not int or (key in found and not 0 <= number < count):
+                raise self.damaged(f"{key}: {number!r:.60} is none that stands before")
+        if not isinstance(found.get("worker_id"), str):
+            raise self.damaged(f"worker_id: {found.get('worker_id')!r:.60} is no name")
         self._num_trials += code == CREATE_TRIAL
         if self._num_trials > MAX_TRIALS or len(self._studies) > MAX_STUDIES:
             raise self.damaged(f"has more than {MAX_TRIALS:,} trials, or {MAX_STUDIES} studies")

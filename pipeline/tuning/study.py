@@ -34,6 +34,8 @@ optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 ABOUT = "search"
 """The attribute of a study that says what it searches."""
+NEW = object()
+"""In its place, of a study that does not say it yet."""
 IDLE_AT_MOST = 100
 """Trials in a row without an update, after which nothing new is to be expected."""
 
@@ -74,7 +76,7 @@ class Trials:
         """Every trial so far, in order. Raises DataError where one of them is none of this search."""
         with reading(self.source):
             trials = self.study.get_trials(deepcopy=False)
-            check_trials(trials, self.parameters)
+            check_trials(trials, self.parameters, (self.config.folds or 1) * self.config.repeats)
         return trials
 
     def finished(self) -> list[FrozenTrial]:
@@ -187,9 +189,9 @@ def open_trials(
     with reading(source):
         storage = storage_at(folder, url)
         study = _study_in(storage, config, url)
-        before = None if study is None else study.user_attrs.get(ABOUT)
+        before = None if study is None else study.user_attrs.get(ABOUT, NEW)
     said = json.loads(json.dumps(about))
-    if study is None or before is None:
+    if study is None or before is NEW:
         with waiting_for(folder / ".claim.lock"), reading(source):
             study, before = _begin(storage, config, parameters, said, url)
     if not isinstance(before, Mapping):
@@ -234,9 +236,10 @@ def _begin(
     study = _study_in(storage, config, url)
     if study is None:
         study = optuna.create_study(storage=storage, study_name=config.name, direction=_direction(config))
-    before = study.user_attrs.get(ABOUT)
-    if before is not None:
-        return study, before
+    if ABOUT in study.user_attrs:
+        return study, study.user_attrs[ABOUT]
+    if any(each.state != TrialState.WAITING for each in study.get_trials(deepcopy=False)):
+        raise ValueError("has trials, and does not say of which search")
     for configuration in every_configuration(parameters) if config.method == "grid" else ():
         study.enqueue_trial(_drawn_as(configuration, parameters), skip_if_exists=True)
     study.set_user_attr(ABOUT, said)

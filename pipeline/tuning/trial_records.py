@@ -53,21 +53,32 @@ def attributes_of(trial: FrozenTrial) -> TrialAttributes:
         raise ValueError(f"{place}: {first['input']!r:.60}: {first['msg']:.200}") from None
 
 
-def check_trials(trials: Sequence[FrozenTrial], parameters: Sequence[Parameter]) -> None:
-    """Raise ValueError, naming a trial and what is wrong in it, if it is none that a search of this space has."""
+def check_trials(trials: Sequence[FrozenTrial], parameters: Sequence[Parameter], num_runs: int) -> None:
+    """Check what a study says of its trials.
+
+    Args:
+        trials: all of them, in its order.
+        parameters: the space of the search.
+        num_runs: trainings of a trial, over folds and seeds.
+
+    Raises:
+        ValueError: a trial is none that this search has; the error names it, and what is wrong in it.
+    """
     for place, trial in enumerate(trials):
         if trial.number != place:
             raise ValueError(f"trial {trial.number!r:.20} stands at place {place}")
         try:
-            _check_attributes(trial, parameters)
+            _check_attributes(trial, parameters, num_runs)
             _check_figures(trial)
             _check_parameters(trial, parameters)
         except ValueError as error:
             raise ValueError(f"trial {place}: {error}") from None
 
 
-def _check_attributes(trial: FrozenTrial, parameters: Sequence[Parameter]) -> None:
+def _check_attributes(trial: FrozenTrial, parameters: Sequence[Parameter], num_runs: int) -> None:
     known = attributes_of(trial)
+    if len(known.values) not in (0, num_runs):
+        raise ValueError(f"values: has {len(known.values):,} figures; its trainings are {num_runs:,}")
     if known.configuration is not None and (problem := configuration_problem(known.configuration, parameters)):
         raise ValueError(f"{CONFIGURATION}: {problem}")
     if trial.state == TrialState.COMPLETE and known.configuration is None and known.ended is not None:

@@ -6,6 +6,7 @@ import re
 import stat
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from tests.hostile_json import VALUES, variants
 from tfm.pipeline.errors import CannotWrite, DataError, RecipeError, TfmError
 from tfm.pipeline.tuning.config import SearchConfig
 from tfm.pipeline.tuning.report import page
-from tfm.pipeline.tuning.results import results
+from tfm.pipeline.tuning.results import not_worse, results
 from tfm.pipeline.tuning.space import drawn, parameters_of
 from tfm.pipeline.tuning.study import Trials, open_trials
 
@@ -192,6 +193,27 @@ def test_another_direction_or_description_is_refused(tmp_path: Path) -> None:
         opened(tmp_path / "s")
     journal.write_text(text.replace('{"search":{"seed":1}}', '{"search":"x"}'), "utf-8")
     with pytest.raises(DataError, match="search: 'x' is no description of a search"):
+        opened(tmp_path / "s")
+
+
+def test_figures_of_other_trainings_or_beyond_their_squares(tmp_path: Path) -> None:
+    trials = searched(tmp_path / "s")
+    other = replace(trials, config=trials.config.model_copy(update={"folds": 5}))
+    with pytest.raises(DataError, match=r"trial 0: values: has 1 figures; its trainings are 5"):
+        other.all()
+    best, far = (
+        replace(results(trials).trials[0], values=(value, 2e307, 9e306, 8e307, 1e307)) for value in (1e307, 1.7e308)
+    )
+    for folds in (None, 5):
+        assert not_worse([best, far], "perplexity", folds) == [best, far]
+
+
+def test_trials_of_no_search_are_refused(tmp_path: Path) -> None:
+    searched(tmp_path / "s")
+    journal = tmp_path / "s" / "trials.journal"
+    text = journal.read_text("utf-8")
+    journal.write_text(text.replace('{"search":{"seed":1}}', '{"other":1}'), "utf-8")
+    with pytest.raises(DataError, match="has trials, and does not say of which search"):
         opened(tmp_path / "s")
 
 
