@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -234,6 +235,12 @@ def test_a_link_in_the_folder_of_a_campaign_is_not_followed(tmp_path: Path) -> N
     assert read_campaign(tmp_path / "sent" / "campaign.json") == campaign  # a file that the user names may be a link
 
 
+def cpu_seconds() -> float:
+    """What processes that have ended took; a busy machine makes it no longer."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["campaign.json", "judge-1.json"])
 def test_memory_is_bounded(tmp_path: Path, name: str) -> None:
@@ -254,12 +261,12 @@ def test_memory_is_bounded(tmp_path: Path, name: str) -> None:
     }
     for kind, bomb in bombs.items():
         (tmp_path / name).write_bytes(bomb)
-        began = time.monotonic()
+        began = cpu_seconds()
         command = [sys.executable, "-c", PROGRAM, "judge", "score", str(tmp_path), str(tmp_path / "judge-1.json")]
         environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
         said, _, peak = done.stderr.rpartition("peak ")
         assert done.returncode == 65, (kind, said)
         assert name in said
         assert int(peak) < MAX_RAM, (kind, int(peak))
-        assert time.monotonic() - began < MAX_SECONDS, kind
+        assert cpu_seconds() - began < MAX_SECONDS, kind
