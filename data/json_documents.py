@@ -11,13 +11,28 @@ MAX_DEPTH = 200
 
 
 def parse_json(data: bytes) -> dict[str, Any]:
-    """The JSON object that `data` spells. Raises ValueError where it is none, or nested too deep for our readers."""
+    """The JSON object that `data` spells.
+
+    Raises ValueError if it is none, is nested too deep for our readers, or has a key twice, of which readers may take
+    either.
+    """
+    repeated: list[str] = []
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            names = [name for name, _ in pairs]
+            repeated.append(next(name for place, name in enumerate(names) if name in names[:place]))
+        return found
+
     try:
-        document = json.loads(data)
+        document = json.loads(data, object_pairs_hook=unique)
     except RecursionError:
         raise ValueError("is nested deeper than any file that tfm writes") from None
     except ValueError:
         raise ValueError("is damaged (not JSON)") from None
+    if repeated:
+        raise ValueError(f"has the key {repeated[0]!r:.60} twice in one object")
     if not isinstance(document, dict):
         raise ValueError("is damaged (not a JSON object)")
     level: list[object] = [document]

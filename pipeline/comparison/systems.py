@@ -176,7 +176,7 @@ def _scored(made: Manifest) -> tuple[dict[str, str | None], dict[str, list[Segme
                 if entry["line"] != len(rows) + 1:
                     raise ValueError(f"line {len(rows) + 1} of {entry['split']} is missing")
                 rows.append(_figures(entry))
-            except (KeyError, TypeError, ValueError, AttributeError) as error:
+            except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
                 shown = made.path / SEGMENTS_FILE
                 raise DataError(f"was not written by tfm ({error}); evaluate again", file=shown, line=number) from error
     return known, found

@@ -6,8 +6,8 @@ from pathlib import Path
 from tfm.data.json_documents import parse_json
 from tfm.data.safe_files import read_bounded
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.judging.answers import Answer, answer_of, ties_of, unanswered
-from tfm.pipeline.judging.campaign import ANOTHER, MAX_BYTES, Campaign
+from tfm.pipeline.judging.answers import Answer, answer_of, quoted, ties_of, unanswered
+from tfm.pipeline.judging.campaign import MAX_BYTES, Campaign, check_num_values
 from tfm.pipeline.judging.forms.pearmut import read_pearmut
 from tfm.pipeline.judging.forms.spreadsheet import read_table
 
@@ -42,7 +42,9 @@ def _read(campaign: Campaign, file: Path) -> Iterator[Answer]:
     if not file.exists():
         raise DataError("no such file", file=file)
     try:
-        text = read_bounded(file.resolve(), shown=file, max_bytes=MAX_BYTES).decode("utf-8")
+        data = read_bounded(file, max_bytes=MAX_BYTES, follow_symlinks=True)
+        check_num_values(data)
+        text = data.decode("utf-8")
         yield from _reader(text)(campaign, text)
     except UnicodeDecodeError:
         raise DataError("is not UTF-8; save it as CSV UTF-8, or convert it", file=file) from None
@@ -65,13 +67,12 @@ def _reader(text: str) -> Callable[[Campaign, str], Iterator[Answer]]:
 def _of_page(campaign: Campaign, text: str) -> Iterator[Answer]:
     """The answers of the file that the page gives at its end."""
     content = parse_json(text.encode())
-    if content.get("format") != 1 or not isinstance(content.get("answers"), list):
+    if content.get("format") is True or content.get("format") != 1 or not isinstance(content.get("answers"), list):
         raise ValueError("has no answers: it is no file of format 1 that the page of a judge gives")
-    if content.get("campaign") != campaign.fingerprint:
-        raise ValueError(ANOTHER.format(given=content.get("campaign"), wanted=campaign.fingerprint))
-    judge = campaign.judge(str(content.get("judge")))
+    campaign.check_fingerprint(content.get("campaign"))
+    judge = campaign.judge(content.get("judge"))
     if judge is None:
-        raise ValueError(f"{content.get('judge')!r:.60} is none of the campaign's {len(campaign.judges)} judges")
+        raise ValueError(f"{quoted(content.get('judge'))} is none of the campaign's {len(campaign.judges)} judges")
     seen: set[object] = set()
     for number, each in enumerate(content["answers"], 1):
         if not isinstance(each, dict) or not {"item", "answer"} <= each.keys():

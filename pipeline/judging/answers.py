@@ -1,6 +1,5 @@
 """What judges answered, as typed records checked against the campaign, whatever file they came in."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -10,6 +9,9 @@ from tfm.pipeline.judging.campaign import SCALES, Campaign, Item, Judge
 Severity: TypeAlias = Literal["minor", "major"]
 SEVERITIES: tuple[Severity, ...] = ("minor", "major")
 TIE = "tie"
+MAX_SPANS = 1_000
+"""Errors that one can mark in a text."""
+MAX_SECONDS = 10**9
 
 
 @dataclass(frozen=True)
@@ -73,10 +75,10 @@ def answer_of(campaign: Campaign, judge: Judge, item_id: object, content: object
     "severity"}]}}; pairwise {"preferred": "A"}, or "tie"; best {"best": ["A", "C"]}.
     """
     item = campaign.by_id.get(item_id) if isinstance(item_id, str) else None
-    if item is None or item_id not in judge.items:
-        raise ValueError(f"item {item_id!r}: not an item that {judge.name} was asked")
+    if item is None or item.id not in judge.item_set:
+        raise ValueError(f"item {item_id!r:.60}: not an item that {judge.name} was asked")
     try:
-        took = None if seconds is None else _number(seconds, "seconds", 0, math.inf)
+        took = None if seconds is None else _number(seconds, "seconds", 0, MAX_SECONDS)
         if campaign.kind in ("pairwise", "best"):
             return Answer(judge.name, item, took, best=_best(campaign, item, content))
         return Answer(judge.name, item, took, _ratings(campaign, item, content))
@@ -104,31 +106,33 @@ def unanswered(campaign: Campaign, answers: Sequence[Answer]) -> dict[str, list[
 
 def _ratings(campaign: Campaign, item: Item, content: object) -> dict[str, Rating]:
     given = _object(content, "answer")
-    _same_names(given, item.by_label, "label")
+    check_names(given, item.by_label, "label")
     return {label: _rating(campaign, given[label], label, item.by_label[label].text) for label in item.by_label}
 
 
 def _rating(campaign: Campaign, content: object, label: str, text: str) -> Rating:
     given, scales = dict(_object(content, label)), SCALES[campaign.kind]
     spans = given.pop("spans", []) if campaign.kind == "esa" else []
-    _same_names(given, scales, f"{label}: scale")
+    check_names(given, scales, f"{label}: scale")
     whole = campaign.kind == "likert"
     scores = {name: _number(given[name], f"{label}: {name}", *ends, whole=whole) for name, ends in scales.items()}
     if not isinstance(spans, list):
-        raise ValueError(f"{label}: spans: {spans!r:.60} is no list")
+        raise ValueError(f"{label}: spans: {quoted(spans)} is no list")
+    if len(spans) > MAX_SPANS:
+        raise ValueError(f"{label}: spans: {len(spans):,} errors are marked; at most {MAX_SPANS:,} can be")
     return Rating(scores, tuple(sorted((_span(each, label, len(text)) for each in spans), key=lambda s: s.start)))
 
 
 def _span(content: object, label: str, length: int) -> Span:
     given = _object(content, f"{label}: span")
-    _same_names(given, ("start", "end", "severity"), f"{label}: key of a span")
+    check_names(given, ("start", "end", "severity"), f"{label}: key of a span")
     start = int(_number(given["start"], f"{label}: start", 0, length, whole=True))
     end = int(_number(given["end"], f"{label}: end", 0, length, whole=True))
     if not (start < end or start == end == length):
         raise ValueError(f"{label}: a span ends at {end}, which is not after its start {start}")
     severity = next((each for each in SEVERITIES if each == given["severity"]), None)
     if severity is None:
-        raise ValueError(f"{label}: severity {given['severity']!r:.60} is neither minor nor major")
+        raise ValueError(f"{label}: severity {quoted(given['severity'])} is neither minor nor major")
     return Span(start, end, severity)
 
 
@@ -136,36 +140,41 @@ def _best(campaign: Campaign, item: Item, content: object) -> frozenset[str]:
     """The labels preferred, and those of the same texts."""
     given = _object(content, "answer")
     key = "preferred" if campaign.kind == "pairwise" else "best"
-    _same_names(given, (key,), "key")
+    check_names(given, (key,), "key")
     labels = given[key] if key == "best" else [*item.by_label] if given[key] == TIE else [given[key]]
     if not isinstance(labels, list) or not labels:
-        raise ValueError(f"{key}: {given[key]!r:.60} is no list of labels")
+        raise ValueError(f"{key}: {quoted(given[key])} is no list of labels")
     for label in labels:
         if not isinstance(label, str) or label not in item.by_label:
-            raise ValueError(f"{key}: {label!r:.60} is none of {', '.join(item.by_label)}")
+            raise ValueError(f"{key}: {quoted(label)} is none of {', '.join(item.by_label)}")
     texts = {item.by_label[label].text for label in labels}
     return frozenset(each.label for each in item.shown if each.text in texts)
 
 
 def _object(content: object, what: str) -> Mapping[str, Any]:
     if not isinstance(content, dict):
-        raise ValueError(f"{what}: {content!r:.60} is no object")
+        raise ValueError(f"{what}: {quoted(content)} is no object")
     return content
 
 
-def _same_names(given: Mapping[str, object], wanted: Mapping[str, object] | Sequence[str], what: str) -> None:
+def quoted(value: object) -> str:
+    """A value of somebody's file as a message shows it."""
+    return f"{value!r:.60}"
+
+
+def check_names(given: Mapping[str, object], wanted: Mapping[str, object] | Sequence[str], what: str) -> None:
+    """Raise ValueError where `given` lacks one of the names, or has another."""
     for name in wanted:
         if name not in given:
             raise ValueError(f"{what} {name} is missing")
     for name in given:
         if name not in wanted:
-            raise ValueError(f"{what} {name!r:.60} is none of {', '.join(wanted)}")
+            raise ValueError(f"{what} {quoted(name)} is none of {', '.join(wanted)}")
 
 
 def _number(value: object, what: str, low: float, high: float, *, whole: bool = False) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high or math.isinf(value):
-        ends = "not negative" if high == math.inf else f"from {low} to {high}"
-        raise ValueError(f"{what}: {value!r:.60} is no number {ends}")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
+        raise ValueError(f"{what}: {quoted(value)} is no number from {low:,} to {high:,}")
     if whole and value != int(value):
-        raise ValueError(f"{what}: {value!r:.60} is no whole number")
+        raise ValueError(f"{what}: {quoted(value)} is no whole number")
     return float(value)

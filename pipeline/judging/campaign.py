@@ -6,20 +6,28 @@ Only this file maps labels to systems; judges get pages, tables or a campaign fo
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from tfm.data.json_documents import parse_json
 from tfm.data.safe_files import read_bounded
 from tfm.pipeline.artifacts.canonical_json import sha256_of_json
-from tfm.pipeline.artifacts.files import replace_text
-from tfm.pipeline.errors import DataError
+from tfm.pipeline.artifacts.files import replace_bytes
+from tfm.pipeline.errors import DataError, printable
 
-MAX_BYTES = 256 * 2**20
+MAX_BYTES = 32 * 2**20
+MAX_VALUES = 4_000_000
+MAX_OBJECTS = 250_000
+"""In a campaign; pydantic's reader takes 2 KB for one."""
+MAX_SYSTEMS = 200
+MAX_JUDGES = 1_000
 KEY_FILE = "campaign.json"
-ANOTHER = "is of another campaign: it names {given!s:.16}…, not {wanted:.16}…"
 Kind: TypeAlias = Literal["likert", "esa", "pairwise", "best"]
+Id = Annotated[str, Field(max_length=100, pattern=r"^[^\p{C}\p{Zl}\p{Zp}]+$")]
+"""One line of characters that are shown."""
+Name = Annotated[str, Field(max_length=4096)]
+"""A system may be named by its path."""
 
 SCALES: Mapping[Kind, Mapping[str, tuple[int, int]]] = {
     "likert": {"adequacy": (1, 5), "fluency": (1, 5)},
@@ -37,15 +45,15 @@ class _Part(BaseModel):
 class Shown(_Part):
     """One text under its label. system: who wrote it; None where it belongs to no system (an attention check)."""
 
-    label: str = Field(min_length=1)
-    system: str | None
+    label: Id
+    system: Name | None
     text: str
 
 
 class Check(_Part):
     """An attention check. damaged: the labels of the texts that were spoiled, which nobody who reads prefers."""
 
-    damaged: tuple[str, ...] = Field(min_length=1)
+    damaged: tuple[Id, ...] = Field(min_length=1)
 
 
 class Item(_Part):
@@ -55,14 +63,14 @@ class Item(_Part):
     its texts in another order.
     """
 
-    id: str = Field(min_length=1)
-    test: str
-    line: int = Field(ge=1)
+    id: Id
+    test: Name
+    line: int = Field(ge=1, le=10**9)
     source: str
     references: tuple[str, ...] = ()
     shown: tuple[Shown, ...] = Field(min_length=1)
     check: Check | None = None
-    repeat_of: str | None = None
+    repeat_of: Id | None = None
 
     @cached_property
     def by_label(self) -> Mapping[str, Shown]:
@@ -78,9 +86,14 @@ class Item(_Part):
 class Judge(_Part):
     """What one judge is asked, in the order shown; ties: items not shown, since all their texts are the same."""
 
-    name: str = Field(min_length=1)
-    items: tuple[str, ...]
-    ties: tuple[str, ...] = ()
+    name: Id
+    items: tuple[Id, ...]
+    ties: tuple[Id, ...] = ()
+
+    @cached_property
+    def item_set(self) -> frozenset[str]:
+        """The items asked, without order."""
+        return frozenset(self.items)
 
 
 class Campaign(_Part):
@@ -93,9 +106,9 @@ class Campaign(_Part):
     kind: Kind
     seed: int
     show_reference: bool = False
-    systems: tuple[str, ...] = Field(min_length=1)
+    systems: tuple[Name, ...] = Field(min_length=1, max_length=MAX_SYSTEMS)
     items: tuple[Item, ...]
-    judges: tuple[Judge, ...] = Field(min_length=1)
+    judges: tuple[Judge, ...] = Field(min_length=1, max_length=MAX_JUDGES)
 
     @cached_property
     def by_id(self) -> Mapping[str, Item]:
@@ -107,9 +120,20 @@ class Campaign(_Part):
         """sha256 of the campaign, which names it in every file of answers."""
         return sha256_of_json(self.model_dump(mode="json"))
 
-    def judge(self, name: str) -> Judge | None:
-        """The judge of this name."""
-        return next((judge for judge in self.judges if judge.name == name), None)
+    @cached_property
+    def judges_by_name(self) -> Mapping[str, Judge]:
+        """Each judge by name."""
+        return {judge.name: judge for judge in self.judges}
+
+    def judge(self, name: object) -> Judge | None:
+        """The judge of this name; None if there is none, or it is no name."""
+        return self.judges_by_name.get(name) if isinstance(name, str) else None
+
+    def check_fingerprint(self, given: object) -> None:
+        """Raise ValueError if a file of answers names another campaign."""
+        if given != self.fingerprint:
+            name = printable(f"{given!s:.16}")
+            raise ValueError(f"is of another campaign: it names {name}…, not {self.fingerprint:.16}…")
 
     @model_validator(mode="after")
     def _fits_together(self) -> "Campaign":
@@ -127,8 +151,12 @@ class Campaign(_Part):
         if self.kind == "pairwise" and len(item.shown) != 2:
             raise ValueError(f"item {item.id}: a pair has two texts, not {len(item.shown)}")
         for each in item.shown:
+            if each.system is None and item.check is None:
+                raise ValueError(
+                    f"item {item.id}: label {each.label} has no system, and the item is no attention check"
+                )
             if each.system is not None and each.system not in self.systems:
-                raise ValueError(f"item {item.id}: no such system: {each.system}")
+                raise ValueError(f"item {item.id}: no such system: {each.system:.60}")
         for label in item.check.damaged if item.check else ():
             if label not in item.by_label:
                 raise ValueError(f"item {item.id}: no such label: {label}")
@@ -146,31 +174,46 @@ class Campaign(_Part):
 
 
 def write_campaign(campaign: Campaign, file: Path) -> None:
-    """Write campaign.json."""
-    replace_text(file, campaign.model_dump_json(indent=1) + "\n")
+    """Write campaign.json. Raises DataError if it would be larger than `read_campaign` reads."""
+    data = (campaign.model_dump_json(indent=1) + "\n").encode()
+    if len(data) > MAX_BYTES:
+        problem = f"would have {len(data):,} bytes, and tfm reads {MAX_BYTES:,}: give fewer segments or judges"
+        raise DataError(problem, file=file)
+    replace_bytes(file, data)
 
 
 def read_campaign(file: Path) -> Campaign:
     """The campaign of a file, or of a folder that holds a campaign.json. Raises DataError where it is none."""
-    file = file / KEY_FILE if file.is_dir() else file
+    is_file = not file.is_dir()
+    file = file if is_file else file / KEY_FILE
     if not file.exists():
         raise DataError("no such file; tfm judge make writes it", file=file)
     try:
-        data = read_bounded(file.resolve(), shown=file, max_bytes=MAX_BYTES)
+        data = read_bounded(file, max_bytes=MAX_BYTES, follow_symlinks=is_file)
+        check_num_values(data)
+        if data.count(b"{") > MAX_OBJECTS:
+            raise ValueError(f"has more than {MAX_OBJECTS:,} objects, which tfm does not read here")
         parse_json(data)  # refuses what is no JSON object, or nested without end, in our words
         return Campaign.model_validate_json(data)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = f"{'.'.join(map(str, first['loc'])):.100}"
         said = str(first["ctx"]["error"]) if first["type"] == "value_error" else first["msg"]
-        raise DataError(f"is no campaign of tfm: {place + ': ' if place else ''}{said}", file=file) from None
+        problem = printable(f"{place + ': ' if place else ''}{said}")
+        raise DataError(f"is no campaign of tfm: {problem}", file=file) from None
     except ValueError as error:
         raise DataError(str(error), file=file) from None
+
+
+def check_num_values(data: bytes) -> None:
+    """Raise ValueError if a file has more values than fit in memory: in JSON two bytes can cost a hundred."""
+    if sum(map(data.count, (b",", b";", b"\t", b"\n", b"[", b"{"))) > MAX_VALUES:
+        raise ValueError(f"has more than {MAX_VALUES:,} values, which tfm does not read here")
 
 
 def _unique(what: str, names: tuple[str, ...] | list[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise ValueError(f"{what} {name} occurs twice")
+            raise ValueError(f"{what} {name:.60} occurs twice")
         seen.add(name)

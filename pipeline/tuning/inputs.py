@@ -12,8 +12,9 @@ from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.model_io.pretrained_vectors import vectors_as_inputs
 from tfm.pipeline.recipes.recipe import Recipe
+from tfm.pipeline.tuning.journal import waiting_for
 from tfm.pipeline.tuning.space import Configuration
-from tfm.pipeline.tuning.study import Trials, waiting_for
+from tfm.pipeline.tuning.study import Trials
 
 INPUTS = "inputs"
 """The attribute of a study that has the fingerprints."""

@@ -10,8 +10,11 @@ from optuna.trial import FrozenTrial, TrialState
 from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
 from tfm.pipeline.tuning.space import Configuration
 from tfm.pipeline.tuning.study import Trials
+from tfm.pipeline.tuning.trial_records import attributes_of
 
 WORSE_AT = 0.05
+MAX_SQUARED = 1e100
+"""Figures up to this can be squared and summed."""
 STILL = {TrialState.RUNNING: "running", TrialState.WAITING: "waiting"}
 
 
@@ -70,19 +73,19 @@ def results(trials: Trials) -> Results:
 
 
 def _result(trial: FrozenTrial) -> TrialResult:
-    attributes = trial.user_attrs
+    attributes = attributes_of(trial)
     validations = tuple(trial.intermediate_values[step] for step in sorted(trial.intermediate_values))
     return TrialResult(
         number=trial.number,
-        configuration=dict(attributes.get("configuration", {})),
-        ended=STILL.get(trial.state) or str(attributes.get("ended", "failed")),
-        reason=str(attributes.get("reason", "")),
+        configuration=attributes.configuration or {},
+        ended=STILL.get(trial.state) or attributes.ended or "failed",
+        reason=attributes.reason,
         value=trial.value if trial.state == TrialState.COMPLETE else None,
-        values=tuple(attributes.get("values", [])),
+        values=tuple(attributes.values),
         validations=validations,
-        updates=int(attributes.get("updates", 0)),
-        seconds=float(attributes.get("seconds", 0.0)),
-        began=attributes.get("began"),
+        updates=attributes.updates,
+        seconds=attributes.seconds,
+        began=attributes.began,
     )
 
 
@@ -97,13 +100,17 @@ def not_worse(ranked: Sequence[TrialResult], metric: str, folds: int | None = No
         return []
     best, *rest = ranked
     others = [each for each in rest if len(each.values) > 1 and len(best.values) > 1]
+    return [best, *(each for each in others if _p(best.values, each.values, metric, folds) >= WORSE_AT)]
+
+
+def _p(best: Sequence[float], other: Sequence[float], metric: str, folds: int | None) -> float:
+    """p of the other trial not being worse than the best; the unit of the figures makes no difference to it."""
+    largest = max(map(abs, (*best, *other)))
+    if largest > MAX_SQUARED:  # the perplexity of a training that diverges
+        best, other = ([each / largest for each in values] for values in (best, other))
     if folds is None:
-        return [best, *(each for each in others if worse_p(best.values, each.values, metric) >= WORSE_AT)]
-    mine = fold_means(best.values, folds)
-    return [
-        best,
-        *(each for each in others if worse_on_folds_p(mine, fold_means(each.values, folds), metric) >= WORSE_AT),
-    ]
+        return worse_p(best, other, metric)
+    return worse_on_folds_p(fold_means(best, folds), fold_means(other, folds), metric)
 
 
 def fold_means(values: Sequence[float], folds: int) -> list[float]:

@@ -20,11 +20,12 @@ from tfm.pipeline.stages.train import NOT_OF_VALIDATION
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.pipeline.tuning.config import SearchConfig, load_search
 from tfm.pipeline.tuning.inputs import check_inputs
+from tfm.pipeline.tuning.journal import waiting_for
 from tfm.pipeline.tuning.report import page
 from tfm.pipeline.tuning.results import Results, results
 from tfm.pipeline.tuning.samplers.registry import check_method
 from tfm.pipeline.tuning.space import Parameter, parameters_of
-from tfm.pipeline.tuning.study import Trials, open_trials, waiting_for
+from tfm.pipeline.tuning.study import Trials, open_trials
 from tfm.pipeline.tuning.trial import recipe_of
 
 OTHER_TEXTS = "figures of different texts do not compare"

@@ -13,6 +13,7 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.tuning.config import ParameterConfig, Value
 
 if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
     from optuna.trial import Trial
 
 Configuration: TypeAlias = dict[str, Value]
@@ -45,6 +46,27 @@ class Parameter:
         found = trial.suggest_categorical(self.key, self.values)
         assert found is not None
         return found
+
+    @property
+    def distribution(self) -> "BaseDistribution":
+        """What Optuna draws the key from in `suggested`."""
+        from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+        if self.values is None:
+            return FloatDistribution(self.low, self.high, log=self.log)
+        return IntDistribution(0, len(self.values) - 1) if self.ordered else CategoricalDistribution(self.values)
+
+    def has_drawn(self, value: object) -> bool:
+        """Whether a value is one that Optuna draws for the key: the place of one with an order, else the value."""
+        if self.values is None or not self.ordered:
+            return self.allows(value)
+        return type(value) is int and 0 <= value < len(self.values)
+
+    def allows(self, value: object) -> bool:
+        """Whether the key may have a value in a configuration."""
+        if self.values is None:
+            return type(value) in (int, float) and self.low <= value <= self.high  # type: ignore[operator]
+        return any(type(each) is type(value) and each == value for each in self.values)
 
     def in_words(self) -> str:
         """What the key may be, as a report says it."""

@@ -4,9 +4,7 @@ A trial belongs to the worker that holds the lock of its folder; the operating s
 however it dies, and the next worker that looks goes on with the trial. Workers ask for trials one at a time.
 """
 
-import fcntl
 import json
-import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -15,97 +13,31 @@ from pathlib import Path
 from typing import Any
 
 import optuna
-from optuna.storages import BaseStorage, JournalStorage, RDBStorage
-from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
+from optuna.storages import BaseStorage
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, Trial, TrialState
 
+from tfm.data.errors import listed
 from tfm.pipeline.artifacts.files import beginning
 from tfm.pipeline.artifacts.folder_lock import lock
-from tfm.pipeline.errors import CannotWrite, DataError, RecipeError
+from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks, make_below
+from tfm.pipeline.errors import CannotWrite, DataError
 from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
 from tfm.pipeline.tuning.config import SearchConfig
+from tfm.pipeline.tuning.journal import REMEDY, waiting_for
 from tfm.pipeline.tuning.samplers.registry import PRUNERS, sampler
 from tfm.pipeline.tuning.space import Configuration, Parameter, every_configuration
+from tfm.pipeline.tuning.storage import reading, storage_at, without_password
+from tfm.pipeline.tuning.trial_records import CONFIGURATION, SAME, attributes_of, check_trials
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 ABOUT = "search"
 """The attribute of a study that says what it searches."""
-SAME = "same_as"
-"""The attribute of a trial that says which earlier one had its configuration, so that it was not trained again."""
+NEW = object()
+"""In its place, of a study that does not say it yet."""
 IDLE_AT_MOST = 100
 """Trials in a row without an update, after which nothing new is to be expected."""
-CONFIGURATION = "configuration"
-"""The attribute of a trial that has all its settings, written when all are drawn."""
-
-
-class _FileLock(JournalFileOpenLock):
-    """A lock of the operating system, which does not outlive a killed worker."""
-
-    def __init__(self, file: Path) -> None:
-        super().__init__(str(file))
-        self._file, self._descriptor = file, -1
-
-    def acquire(self) -> bool:
-        with beginning(self._file.parent):
-            self._descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
-        return True
-
-    def release(self) -> None:
-        os.close(self._descriptor)
-
-
-class _JournalLock(_FileLock):
-    """The lock of a journal. Whoever takes it cuts a last line without its end, since a line that is written behind it
-    would be lost with it: its writer died, or the disk was full."""
-
-    def __init__(self, journal: Path) -> None:
-        super().__init__(journal.with_name(".trials.lock"))
-        self._journal = journal
-
-    def acquire(self) -> bool:
-        super().acquire()
-        _cut_torn_line(self._journal)
-        return True
-
-
-@contextmanager
-def waiting_for(file: Path) -> Iterator[None]:
-    """Within, this process alone holds the lock on a file; others wait."""
-    held = _FileLock(file)
-    held.acquire()
-    try:
-        yield
-    finally:
-        held.release()
-
-
-def storage_at(folder: Path, url: str | None) -> BaseStorage:
-    """Where the trials are kept: in the database at a URL, or in a journal in the folder of the search."""
-    with beginning(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    if url is not None:
-        try:
-            return RDBStorage(url)
-        except Exception as error:  # SQLAlchemy's many, and a driver that is not installed
-            raise RecipeError(f"--storage {url}: cannot be opened: {str(error).splitlines()[0]}") from error
-    file = folder / "trials.journal"
-    with beginning(folder):
-        backend = JournalFileBackend(str(file), lock_obj=_JournalLock(file))
-    return JournalStorage(backend)
-
-
-def _cut_torn_line(file: Path) -> None:
-    """Remove a last line without its end."""
-    with open(file, "r+b") as stream:
-        if stream.seek(0, os.SEEK_END) == 0:
-            return
-        stream.seek(-1, os.SEEK_END)
-        if stream.read(1) != b"\n":
-            stream.seek(0)
-            stream.truncate(stream.read().rfind(b"\n") + 1)
 
 
 @dataclass(frozen=True)
@@ -126,7 +58,7 @@ class Trials:
     """The trials of a search, all workers' together.
 
     folder: where the runs of the trials lie. shares_folder: whether all workers see it, as those of a journal do; those
-    of a database may be on machines of their own.
+    of a database may be on machines of their own. source: what errors call the place of the trials.
     """
 
     config: SearchConfig
@@ -134,14 +66,18 @@ class Trials:
     folder: Path
     study: Study
     shares_folder: bool
+    source: str = "the study"
 
     def place(self, number: int) -> Path:
         """The folder of a trial."""
         return self.folder / "trials" / f"{number:04}"
 
     def all(self) -> list[FrozenTrial]:
-        """Every trial so far, in order."""
-        return self.study.get_trials(deepcopy=False)
+        """Every trial so far, in order. Raises DataError where one of them is none of this search."""
+        with reading(self.source):
+            trials = self.study.get_trials(deepcopy=False)
+            check_trials(trials, self.parameters, (self.config.folds or 1) * self.config.repeats)
+        return trials
 
     def finished(self) -> list[FrozenTrial]:
         """The trials with a figure of validation, the best first; of equals one that was trained, then the earlier."""
@@ -153,8 +89,8 @@ class Trials:
         """Which limit the search has reached, in words; None where more trials are to begin."""
         trials, config = self.all(), self.config
         begun = [each for each in trials if each.state != TrialState.WAITING]
-        seconds = sum(each.user_attrs.get("seconds", 0.0) for each in trials)
-        updates = sum(each.user_attrs.get("updates", 0) for each in trials)
+        attributes = [attributes_of(each) for each in trials]
+        seconds, updates = sum(each.seconds for each in attributes), sum(each.updates for each in attributes)
         if config.trials is not None and len(begun) >= config.trials:
             return f"{config.trials:,} trials"
         if config.hours is not None and seconds >= 3600 * config.hours:
@@ -164,7 +100,7 @@ class Trials:
         if config.method == "grid":
             return "every configuration" if len(begun) == len(trials) else None
         last = [each for each in begun if each.state.is_finished()][-IDLE_AT_MOST:]
-        if len(last) == IDLE_AT_MOST and not any(each.user_attrs.get("updates", 0) for each in last):
+        if len(last) == IDLE_AT_MOST and not any(attributes_of(each).updates for each in last):
             return f"{IDLE_AT_MOST} trials in a row without an update"
         return None
 
@@ -182,6 +118,7 @@ class Trials:
     def _left(self, held: ExitStack) -> Claimed | None:
         for each in self.all():
             place = self.place(each.number)
+            check_no_symlinks(self.folder, place)
             here = self.shares_folder or place.exists()  # else it is another machine's, whose lock cannot be seen
             if each.state == TrialState.RUNNING and here and _take(place, held):
                 self._be_about(each.number)
@@ -208,13 +145,14 @@ class Trials:
         if self.over() is not None:
             return None
         with beginning(self.folder):
-            (self.folder / "trials").mkdir(parents=True, exist_ok=True)
+            make_below(self.folder, self.folder / "trials")
         self._be_about(len(self.all()))
         trial = self.study.ask()
         place = self.place(trial.number)
+        check_no_symlinks(self.folder, place)
         if not _take(place, held):
             raise CannotWrite(f"{place}: another search writes there; give this one another name")
-        place.mkdir(exist_ok=True)
+        make_below(self.folder, place)
         trial.set_user_attr("began", time.time())
         return Claimed(trial, place, {})
 
@@ -233,33 +171,79 @@ def _take(place: Path, held: ExitStack) -> bool:
 def open_trials(
     config: SearchConfig, about: Mapping[str, Any], parameters: tuple[Parameter, ...], folder: Path, url: str | None
 ) -> Trials:
-    """The study of a search: begun, or gone on with.
+    """The study of a search: a new one, or the one there, of which nothing is written.
 
-    about: all that makes the search what it is. Raises DataError where the study there is another search.
+    Args:
+        config: the search.
+        about: all that makes the search what it is.
+        parameters: its space.
+        folder: where its runs lie.
+        url: the database of the trials; None: a journal in the folder.
+
+    Raises:
+        DataError: the study there is another search, or holds what no search writes.
+        CannotWrite: the folder holds a link that tfm did not make, or cannot be written.
     """
-    storage = storage_at(folder, url)
-    direction = StudyDirection.MINIMIZE if config.metric in LOWER_IS_BETTER else StudyDirection.MAXIMIZE
-    with waiting_for(folder / ".claim.lock"):
-        names = [] if url is not None else optuna.get_all_study_names(storage)
-        study = optuna.create_study(
-            storage=storage,
-            study_name=names[0] if names else config.name,  # a folder may have been renamed
-            direction=direction,
-            load_if_exists=True,
+    check_folder(folder)
+    source = str(folder / "trials.journal") if url is None else without_password(url, url)
+    with reading(source):
+        storage = storage_at(folder, url)
+        study = _study_in(storage, config, url)
+        before = None if study is None else study.user_attrs.get(ABOUT, NEW)
+    said = json.loads(json.dumps(about))
+    if study is None or before is NEW:
+        with waiting_for(folder / ".claim.lock"), reading(source):
+            study, before = _begin(storage, config, parameters, said, url)
+    if not isinstance(before, Mapping):
+        raise DataError(f"{ABOUT}: {before!r:.60} is no description of a search; {REMEDY}", file=source)
+    changed = sorted(_differences(before, said))
+    if not changed and study.directions != [_direction(config)]:
+        changed = ["direction"]
+    if changed:
+        raise DataError(
+            f"holds the trials of another search, which differs in {listed(changed[:3])}; give this one another "
+            "name, or move that folder away",
+            file=folder,
         )
-        said = json.loads(json.dumps(about))
-        before = study.user_attrs.get(ABOUT)
-        if before is None:
-            for configuration in every_configuration(parameters) if config.method == "grid" else ():
-                study.enqueue_trial(_drawn_as(configuration, parameters), skip_if_exists=True)
-            study.set_user_attr(ABOUT, said)
-        elif changed := sorted(_differences(before, said)):
-            raise DataError(
-                f"holds the trials of another search, which differs in {', '.join(changed[:3])}; give this one another "
-                "name, or move that folder away",
-                file=folder,
-            )
-    return Trials(config, parameters, folder, study, shares_folder=url is None)
+    trials = Trials(config, parameters, folder, study, shares_folder=url is None, source=source)
+    trials.all()
+    return trials
+
+
+def check_folder(folder: Path) -> None:
+    """Raise CannotWrite if the folder of a search holds a link or special file where the search writes."""
+    names = ("trials.journal", "search", "trials", ".trials.lock", ".claim.lock", ".share.lock", ".publish.lock")
+    check_no_symlinks(folder, *(folder / name for name in names))
+    if (folder / "trials").is_dir():
+        check_no_symlinks(folder, *(folder / "trials").iterdir())
+
+
+def _direction(config: SearchConfig) -> StudyDirection:
+    return StudyDirection.MINIMIZE if config.metric in LOWER_IS_BETTER else StudyDirection.MAXIMIZE
+
+
+def _study_in(storage: BaseStorage, config: SearchConfig, url: str | None) -> Study | None:
+    """The study that a storage has of this search; a journal's has any name, as a folder may have been renamed."""
+    names = optuna.get_all_study_names(storage)
+    names = names[:1] if url is None else [name for name in names if name == config.name]
+    return optuna.load_study(storage=storage, study_name=names[0]) if names else None
+
+
+def _begin(
+    storage: BaseStorage, config: SearchConfig, parameters: tuple[Parameter, ...], said: Any, url: str | None
+) -> tuple[Study, Any]:
+    """The study that another worker has begun meanwhile, or a new one; with what it searches."""
+    study = _study_in(storage, config, url)
+    if study is None:
+        study = optuna.create_study(storage=storage, study_name=config.name, direction=_direction(config))
+    if ABOUT in study.user_attrs:
+        return study, study.user_attrs[ABOUT]
+    if any(each.state != TrialState.WAITING for each in study.get_trials(deepcopy=False)):
+        raise ValueError("has trials, and does not say of which search")
+    for configuration in every_configuration(parameters) if config.method == "grid" else ():
+        study.enqueue_trial(_drawn_as(configuration, parameters), skip_if_exists=True)
+    study.set_user_attr(ABOUT, said)
+    return study, said
 
 
 def _drawn_as(configuration: Configuration, parameters: tuple[Parameter, ...]) -> dict[str, Any]:

@@ -27,9 +27,11 @@ from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.stages.train import train
 from tfm.pipeline.training.early_stopping import Validation
 from tfm.pipeline.tuning.inputs import check_inputs
+from tfm.pipeline.tuning.journal import waiting_for
 from tfm.pipeline.tuning.space import Configuration, drawn
-from tfm.pipeline.tuning.study import CONFIGURATION, SAME, Claimed, Trials, same_as, waiting_for
+from tfm.pipeline.tuning.study import Claimed, Trials, same_as
 from tfm.pipeline.tuning.trial_log import TrialLog
+from tfm.pipeline.tuning.trial_records import CONFIGURATION, SAME
 
 FINISHED, PRUNED, IMPOSSIBLE, FAILED = "finished", "pruned", "impossible", "failed"
 BEHIND = "behind"

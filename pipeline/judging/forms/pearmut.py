@@ -7,17 +7,23 @@ what could be a tag as U+FF1C, which is as long.
 
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from types import NoneType
 from typing import Any
 
 from tfm.data.json_documents import parse_json
-from tfm.pipeline.judging.answers import TIE, Answer, answer_of
-from tfm.pipeline.judging.campaign import ANOTHER, SCALES, Campaign, Item, Kind
+from tfm.pipeline.judging.answers import TIE, Answer, answer_of, check_names, quoted
+from tfm.pipeline.judging.campaign import SCALES, Campaign, Item, Kind
 from tfm.pipeline.judging.forms.instructions import INSTRUCTIONS, STEPS
 
 RESET = "__RESET__"  # an entry by which Pearmut takes back all that a user answered before
 BEST = "best"
+MAX_TIME = 10**15
+"""Seconds since 1970, or thousandths of them."""
+MAX_APPENDED = 16
+"""Units of what Pearmut appends to a text."""
 PREFERENCE = "Give 1 to each text that is best, and 0 to the others; the same number is a tie."
 
 
@@ -95,7 +101,10 @@ def _entries(campaign: Campaign, text: str) -> Iterator[tuple[int, Mapping[str, 
         entries = whole.get(campaign_id(campaign))
         if not isinstance(entries, list):
             raise ValueError(f"has no annotations of campaign {campaign_id(campaign)}, but of {', '.join(whole):.60}")
-        yield from ((number, entry) for number, entry in enumerate(entries, 1) if isinstance(entry, dict))
+        for number, entry in enumerate(entries, 1):
+            if not isinstance(entry, dict):
+                raise ValueError(f"line {number}: {quoted(entry)} is no entry of its log")
+            yield number, entry
         return
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
@@ -106,16 +115,16 @@ def _entries(campaign: Campaign, text: str) -> Iterator[tuple[int, Mapping[str, 
 
 
 def _answer(campaign: Campaign, user: object, item: object, given: object, seconds: float | None) -> Answer:
-    judge = campaign.judge(str(user))
+    judge = campaign.judge(user)
     if judge is None:
-        raise ValueError(f"user {user!r:.60} is none of the campaign's {len(campaign.judges)} judges")
+        raise ValueError(f"user {quoted(user)} is none of the campaign's {len(campaign.judges)} judges")
     if not isinstance(item, dict) or not isinstance(given, dict):
         raise ValueError("an item or its annotation is no object")
-    if item.get("campaign") != campaign.fingerprint:
-        raise ValueError(ANOTHER.format(given=item.get("campaign"), wanted=campaign.fingerprint))
-    known = campaign.by_id.get(str(item.get("item_id")))
+    campaign.check_fingerprint(item.get("campaign"))
+    name = item.get("item_id")
+    known = campaign.by_id.get(name) if isinstance(name, str) else None
     if known is None:
-        raise ValueError(f"item {item.get('item_id')!r:.60}: no item of the campaign")
+        raise ValueError(f"item {quoted(name)}: no item of the campaign")
     try:
         content = _content(campaign.kind, known, given)
     except ValueError as error:
@@ -125,40 +134,45 @@ def _answer(campaign: Campaign, user: object, item: object, given: object, secon
 
 def _content(kind: Kind, item: Item, given: Mapping[str, Any]) -> dict[str, object]:
     """An annotation in the form of the page's file."""
+    check_names(given, item.by_label, "label")
     for label, each in given.items():
         if not isinstance(each, dict):
-            raise ValueError(f"{label}: {each!r:.60} is no annotation")
+            raise ValueError(f"{label}: {quoted(each)} is no annotation")
     if kind == "esa":
         return {
             label: {"score": each.get("score"), "spans": _spans(item, label, each)} for label, each in given.items()
         }
-    sliders = {label: each.get("sliders") or {} for label, each in given.items()}
+    sliders = {label: each.get("sliders") for label, each in given.items()}
+    for label, values in sliders.items():
+        if not isinstance(values, dict):
+            raise ValueError(f"{label}: sliders: {quoted(values)} is no object")
     if kind == "likert":
-        return dict(sliders)
-    for label, each in sliders.items():
-        if each.get(BEST) not in (0, 1):
-            raise ValueError(f"{label}: {BEST}: {each.get(BEST)!r:.60} is neither 0 nor 1")
-    most = max((each[BEST] for each in sliders.values()), default=0)
-    best = [label for label, each in sliders.items() if each[BEST] == most]
+        return sliders
+    numbers = {label: values.get(BEST) for label, values in sliders.items()}
+    for label, number in numbers.items():
+        if isinstance(number, bool) or number not in (0, 1):
+            raise ValueError(f"{label}: {BEST}: {quoted(number)} is neither 0 nor 1")
+    best = [label for label, number in numbers.items() if number == max(numbers.values())]
     if kind == "best":
         return {"best": best}
-    return {"preferred": TIE if len(best) == 2 else best[0] if best else None}
+    return {"preferred": TIE if len(best) == 2 else best[0]}
 
 
 def _spans(item: Item, label: str, each: Mapping[str, Any]) -> list[dict[str, object]]:
     """Pearmut counts UTF-16 units, the last one included; what it appends to the text stands for what is missing."""
-    if label not in item.by_label:
-        return []
     units = _units(item.by_label[label].text)
     found: list[dict[str, object]] = []
-    for span in each.get("error_spans") or ():
+    spans = each.get("error_spans")
+    if not isinstance(spans, (list, NoneType)):
+        raise ValueError(f"{label}: error_spans: {quoted(spans)} is no list")
+    for span in spans or ():
         if not isinstance(span, dict):
-            raise ValueError(f"{label}: {span!r:.60} is no span")
+            raise ValueError(f"{label}: {quoted(span)} is no span")
         first, last = span.get("start_i"), span.get("end_i")
-        if not isinstance(first, int) or not isinstance(last, int) or not 0 <= first <= last:
-            raise ValueError(f"{label}: a span from {first!r:.20} to {last!r:.20}")
-        start = max(place for place, unit in enumerate(units) if unit <= first)
-        end = min((place for place, unit in enumerate(units) if unit > last), default=len(units) - 1)
+        if type(first) is not int or type(last) is not int or not 0 <= first <= last < units[-1] + MAX_APPENDED:
+            raise ValueError(f"{label}: a span from {first!r:.20} to {last!r:.20}, of {units[-1]:,} UTF-16 units")
+        start = bisect_right(units, first) - 1
+        end = min(bisect_right(units, last), len(units) - 1)
         found.append({"start": start, "end": end, "severity": span.get("severity")})
     return found
 
@@ -174,7 +188,14 @@ def _units(text: str) -> Sequence[int]:
 def _seconds(entry: Mapping[str, Any]) -> float | None:
     """From the first to the last action on the document."""
     actions = entry.get("actions")
-    times = [
-        each["time"] for each in actions or () if isinstance(each, dict) and isinstance(each.get("time"), (int, float))
-    ]
+    if not isinstance(actions, (list, NoneType)):
+        raise ValueError(f"actions: {quoted(actions)} is no list")
+    times = [_time(each) for each in actions or () if not isinstance(each, dict) or "time" in each]
     return max(times) - min(times) if times else None
+
+
+def _time(action: object) -> float:
+    time = action.get("time") if isinstance(action, dict) else None
+    if isinstance(time, bool) or not isinstance(time, (int, float)) or not abs(time) <= MAX_TIME:
+        raise ValueError(f"actions: {quoted(action)} has no time in seconds")
+    return float(time)

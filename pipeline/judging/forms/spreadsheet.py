@@ -5,11 +5,15 @@ import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from tfm.pipeline.judging.answers import Answer, answer_of
-from tfm.pipeline.judging.campaign import ANOTHER, Campaign, Item, Judge, Kind
+from tfm.pipeline.judging.answers import MAX_SPANS, Answer, answer_of, quoted
+from tfm.pipeline.judging.campaign import Campaign, Item, Judge, Kind
 
 MISSING = "[missing]"
-FORMULA = re.compile(r"[\s'\"]*[=+\-@＝＋－＠]|[\t\r\n]")
+FORMULA = re.compile(r"[\s\x00-\x1f\ufeff'\"]*[=+\-@＝＋－＠]|[\t\r\n]")
+INNER_FORMULA = re.compile(r"(?<=[;\t\r\n])(?=['\"]*[=+\-@＝＋－＠])")
+"""Where a spreadsheet whose separator is not the comma would begin a cell, inside of quotation marks too."""
+APOSTROPHE = re.compile(r"(?:^|(?<=[;\t\r\n]))'")
+NUMBER = re.compile(r"[+-]?[0-9]+(?:[.,][0-9]*)?")
 ASKED: Mapping[Kind, Sequence[str]] = {
     "likert": ("adequacy (1 to 5)", "fluency (1 to 5)"),
     "esa": (
@@ -45,6 +49,7 @@ def as_table(campaign: Campaign, judge: Judge) -> str:
 
 def harmless(text: str) -> str:
     """The text as a spreadsheet takes it for text: an apostrophe before what could begin a formula."""
+    text = INNER_FORMULA.sub("'", text)
     return f"'{text}" if FORMULA.match(text) else text
 
 
@@ -54,48 +59,60 @@ def read_table(campaign: Campaign, text: str) -> Iterator[Answer]:
     Columns are separated by commas, semicolons or tabs, as spreadsheets of different languages write them. Raises
     ValueError naming the line or the item where a cell cannot be read.
     """
-    rows = _rows(text)
-    given: dict[tuple[str, str], dict[str, Mapping[str, str]]] = {}
-    for line, row in rows:
-        if row["campaign"] != campaign.fingerprint:
-            raise ValueError(f"line {line}: {ANOTHER.format(given=row['campaign'], wanted=campaign.fingerprint)}")
-        labels = given.setdefault((row["judge"], row["item"]), {})
-        if row["label"] in labels:
-            raise ValueError(f"line {line}: item {row['item']} has label {row['label']} twice")
-        labels[row["label"]] = row
     columns = [_name(column) for column in ASKED[campaign.kind]]
+    given: dict[tuple[str, str], dict[str, Mapping[str, str]]] = {}
+    for line, row in _rows(text, columns):
+        try:
+            item = _item(campaign, row)
+        except ValueError as error:
+            raise ValueError(f"line {line}: {error}") from None
+        labels = given.setdefault((row["judge"], item.id), {})
+        if row["label"] in labels:
+            raise ValueError(f"line {line}: item {item.id} has label {row['label']} twice")
+        labels[row["label"]] = row
     for (name, item_id), labels in given.items():
-        judge, item = campaign.judge(name), campaign.by_id.get(item_id)
-        if judge is None:
-            raise ValueError(f"{name!r:.60} is none of the campaign's {len(campaign.judges)} judges")
-        if any(row.get(column) for row in labels.values() for column in columns):
+        if any(row[column] for row in labels.values() for column in columns):
             try:
-                content = None if item is None else _content(campaign.kind, item, labels)
+                content = _content(campaign.kind, campaign.by_id[item_id], labels)
             except ValueError as error:
                 raise ValueError(f"item {item_id}: {error}") from None
-            yield answer_of(campaign, judge, item_id, content)
+            yield answer_of(campaign, campaign.judges_by_name[name], item_id, content)
 
 
-def _rows(text: str) -> list[tuple[int, dict[str, str]]]:
+def _item(campaign: Campaign, row: Mapping[str, str]) -> Item:
+    """The item of a row. Raises ValueError if campaign, judge, item or label is not one of this campaign's."""
+    campaign.check_fingerprint(row["campaign"])
+    judge = campaign.judge(row["judge"])
+    if judge is None:
+        raise ValueError(f"{quoted(row['judge'])} is none of the campaign's {len(campaign.judges)} judges")
+    if row["item"] not in judge.item_set:
+        raise ValueError(f"item {quoted(row['item'])}: not an item that {judge.name} was asked")
+    item = campaign.by_id[row["item"]]
+    if row["label"] not in item.by_label:
+        raise ValueError(f"item {item.id}: label {quoted(row['label'])} is none of {', '.join(item.by_label)}")
+    return item
+
+
+def _rows(text: str, asked: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
     """Each row with its line, by the names of the columns, white space around cells and names removed."""
-    head = text.removeprefix("\ufeff").splitlines()[:1]
-    separator = max(",;\t", key=lambda each: head[0].count(each)) if head else ","
-    reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), delimiter=separator, strict=True)
+    text = text.removeprefix("\ufeff")
+    head = re.split("[\r\n]", text, maxsplit=1)[0]
+    separator = max(",;\t", key=head.count)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
         names = [_name(name) for name in next(reader, [])]
-        for name in ("campaign", "judge", "item", "label"):
-            if name not in names:
-                raise ValueError(f"line 1: no column {name}; is it a table that tfm judge make wrote?")
-        found = []
+        for name in ("campaign", "judge", "item", "label", *asked):
+            if names.count(name) != 1:
+                problem = f"no column {name}" if name not in names else f"{names.count(name)} columns {name}"
+                raise ValueError(f"line 1: {problem}; is it a table that tfm judge make wrote?")
         for row in reader:
             cells = [cell.strip() for cell in row]
             if any(cells):
                 if len(cells) != len(names):
                     raise ValueError(f"line {reader.line_num}: {len(cells)} columns, not {len(names)}")
-                found.append((reader.line_num, dict(zip(names, cells, strict=True))))
+                yield reader.line_num, dict(zip(names, cells, strict=True))
     except csv.Error as error:
         raise ValueError(f"line {reader.line_num}: is no CSV ({error})") from None
-    return found
 
 
 def _name(column: str) -> str:
@@ -114,27 +131,26 @@ def _content(kind: Kind, item: Item, labels: Mapping[str, Mapping[str, str]]) ->
         return {label: _numbers(label, row, ("adequacy", "fluency")) for label, row in labels.items()}
     found: dict[str, object] = {}
     for label, row in labels.items():
-        text = item.by_label[label].text if label in item.by_label else ""
-        found[label] = {**_numbers(label, row, ("score",)), "spans": _spans(label, row, text)}
+        spans = _spans(label, row, item.by_label[label].text)
+        found[label] = {**_numbers(label, row, ("score",)), "spans": spans}
     return found
 
 
 def _is_crossed(label: str, cell: str) -> bool:
     if cell.lower() not in ("", "x", "×", "✓", "1"):
-        raise ValueError(f"{label}: {cell!r:.60} is no x")
+        raise ValueError(f"{label}: {quoted(cell)} is no x")
     return bool(cell)
 
 
 def _numbers(label: str, row: Mapping[str, str], names: Sequence[str]) -> dict[str, object]:
     found: dict[str, object] = {}
     for name in names:
-        cell = row.get(name, "")
+        cell = row[name]
         if not cell:
             raise ValueError(f"{label}: {name} is missing")
-        try:
-            found[name] = float(cell.replace(",", "."))
-        except ValueError:
-            raise ValueError(f"{label}: {name}: {cell!r:.60} is no number") from None
+        if not NUMBER.fullmatch(cell):
+            raise ValueError(f"{label}: {name}: {quoted(cell)} is no number")
+        found[name] = float(cell.replace(",", "."))
     return found
 
 
@@ -143,15 +159,17 @@ def _spans(label: str, row: Mapping[str, str], text: str) -> list[dict[str, obje
     found: list[dict[str, object]] = []
     taken: dict[str, int] = {}
     for severity in ("minor", "major"):
-        for words in filter(None, (each.strip() for each in re.split(r"[|\n]", row.get(f"{severity} errors", "")))):
+        for words in filter(None, (each.strip() for each in re.split(r"[|\n]", row[f"{severity} errors"]))):
             if words == MISSING:
                 start = end = len(text)
             else:
-                # a cell copied whole may have our apostrophe
-                words = words if words in text else words.removeprefix("'")
+                # a cell copied whole may have our apostrophes
+                words = words if words in text else APOSTROPHE.sub("", words)
                 start = text.find(words, taken.get(words, 0))
                 end = taken[words] = start + len(words)
             if start < 0:
-                raise ValueError(f"{label}: {severity} errors: {words!r:.60} does not stand in the translation")
+                raise ValueError(f"{label}: {severity} errors: {quoted(words)} does not stand in the translation")
+            if len(found) == MAX_SPANS:
+                raise ValueError(f"{label}: more than {MAX_SPANS:,} errors are marked")
             found.append({"start": start, "end": end, "severity": severity})
     return found

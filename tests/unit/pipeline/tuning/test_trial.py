@@ -18,9 +18,10 @@ from tfm.pipeline.training.early_stopping import Validation
 from tfm.pipeline.tuning import trial
 from tfm.pipeline.tuning.config import SearchConfig
 from tfm.pipeline.tuning.space import parameters_of
-from tfm.pipeline.tuning.study import SAME, Claimed, Trials, open_trials
+from tfm.pipeline.tuning.study import Claimed, Trials, open_trials
 from tfm.pipeline.tuning.trial import BEHIND, FAILED, FINISHED, PRUNED, Account, _Pruned, bound_disk
 from tfm.pipeline.tuning.trial_log import TrialLog
+from tfm.pipeline.tuning.trial_records import SAME
 
 LAST = 9  # validations of a training that is not pruned
 STEPS = 10  # updates from one to the next

@@ -124,7 +124,10 @@ def test_rows_that_are_not_filled_in_are_left_out(tmp_path: Path) -> None:
         ("likert", "campaign", "0", "line 2: is of another campaign"),
         ("likert", "judge", "me", "'me' is none of the campaign's 2 judges"),
         ("likert", "item", "i9999", "item 'i9999': not an item that judge-1 was asked"),
-        ("likert", "label", "B", "label A is missing"),
+        ("likert", "label", "B", "label 'B' is none of A"),
+        ("likert", "adequacy", "0_3", "A: adequacy: '0_3' is no number"),
+        ("likert", "adequacy", "1" + "0" * 400, "A: adequacy: inf is no number from 1 to 5"),
+        ("esa", "minor errors", "[missing]|" * 1001, "A: more than 1,000 errors are marked"),
     ],
 )
 def test_a_cell_that_cannot_be_read_is_refused_by_name(
@@ -151,10 +154,12 @@ def test_a_cell_that_cannot_be_read_is_refused_by_name(
     [
         (b"", "no column campaign"),
         (b"a,b\n1,2\n", "no column campaign"),
-        (b"campaign,judge,item,label\n1,2\n", "line 2: 2 columns, not 4"),
-        (b'campaign,judge,item,label\n"1,2\n', "is no CSV"),
+        (b"campaign,judge,item,label,fluency\n", "no column adequacy"),
+        (b"campaign,judge,item,label,adequacy,fluency,item\n", "line 1: 2 columns item"),
+        (b"campaign,judge,item,label,adequacy,fluency\n1,2\n", "line 2: 2 columns, not 6"),
+        (b'campaign,judge,item,label,adequacy,fluency\n"1,2\n', "is no CSV"),
         (b"campaign,judge,item,label\n\xe4\n", "is not UTF-8"),
-        (b"campaign,judge,item,label\n", "holds no answer"),
+        (b"campaign,judge,item,label,adequacy,fluency\n", "holds no answer"),
     ],
 )
 def test_what_is_no_table_is_refused(tmp_path: Path, data: bytes, said: str) -> None:
@@ -169,6 +174,19 @@ def test_no_text_is_a_formula(tmp_path: Path) -> None:
     for row in rows_of(of):
         for cell in row.values():
             assert not re.match(r"[\s'\"]*[=+\-@＝＋－＠\t\r]", cell) or cell.startswith("'")
-    assert [harmless(text) for text in ("=1", "＝1", " \t=1", '"=1"', "a=1", "1-2", "")] == [
-        *("'=1", "'＝1", "' \t=1", '\'"=1"', "a=1", "1-2", ""),
+    assert [harmless(text) for text in ("=1", "＝1", " \x0b=1", '"=1"', "\0=1", "a=1", "1-2", "")] == [
+        *("'=1", "'＝1", "' \x0b=1", '\'"=1"', "'\0=1", "a=1", "1-2", ""),
     ]
+
+
+def test_no_part_of_a_text_is_a_formula_where_the_separator_is_another(tmp_path: Path) -> None:
+    texts = ("a;=1+1", "a\t=1", 'a;"=1"', "a\r@x", "a; - b", "a,=1")
+    assert [harmless(text) for text in texts] == [
+        *("a;'=1+1", "a\t'=1", 'a;\'"=1"', "a\r'@x", "a; - b", "a,=1"),
+    ]
+    of = campaign("esa", systems(1, 40, texts=["a;=1+1"]), repeats=0, checks=0, segments=1, judges=1)
+
+    def fill(row: dict[str, str], number: int) -> None:
+        row[column(row, "score")], row[column(row, "minor errors")] = "1", row["hypothesis"]
+
+    assert read_answers(of, [filled(of, tmp_path / "t", fill)])[0].ratings["A"].spans == (Span(0, 6, "minor"),)
