@@ -56,6 +56,13 @@ def renumbered(document: dict[str, Any], roles: Mapping[str, int], size: int) ->
     return Renumbered(_written(document, called, rows, nowhere), rows, nowhere)
 
 
+def check_number_of_pieces(document: Mapping[str, Any], size: int) -> None:
+    """Raise ValueError where a tokenizer has more pieces than the model, before any of them is looked at."""
+    vocab = document["model"].get("vocab")
+    if isinstance(vocab, Collection) and len(vocab) > size:
+        raise ValueError(f"its tokenizer has {len(vocab)} pieces and its embedding {size}")
+
+
 def pieces_of(document: Mapping[str, Any]) -> dict[int, str]:
     """Every piece by its id. Raises ValueError where the tokenizer is of no kind that is known."""
     vocab = document["model"].get("vocab")
