@@ -71,6 +71,10 @@ class ErrorHandler:
                     kept = "stopped; finished work is kept, and the same command resumes"
                     self._leave(f"{kept}{_again()}", Stopped.exit_code, error)
                 self._leave(f"stopped; the same command begins again{_again()}", INTERRUPTED, error)
+            except BaseException as error:
+                if type(error).__name__ != "PanicException":  # of `tokenizers`, which names no class for it
+                    raise
+                self._leave(f"its tokenizer fails on this text ({error!s:.200}): is it whole?", 65, error)
 
         return handled
 

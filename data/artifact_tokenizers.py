@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from tfm.data.errors import DataError
+from tfm.data.safe_files import open_regular
 from tfm.tokenizer import code_points
 from tfm.tokenizer.special import SPECIALS
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -11,6 +12,8 @@ from tfm.tokenizer.tokenizer import Tokenizer
 def load_file(file: Path) -> Tokenizer:
     """A tokenizer.json, which may be from elsewhere. Raises DataError that says what of it does not fit."""
     try:
+        if not file.is_dir():
+            open_regular(file).close()
         return code_points.load(file)
     except FileNotFoundError:
         raise DataError("no such file", file=file) from None

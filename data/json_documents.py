@@ -1,28 +1,32 @@
 """The JSON documents of artifacts, read as untrusted input: bounded in size and depth."""
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from tfm.data.errors import DataError
-from tfm.data.safe_files import read_bounded
+from tfm.data.safe_files import MAX_BYTES, read_bounded
 
 MAX_DEPTH = 200
+MAX_VALUES = 4_000_000
+"""Each value takes up to a few hundred bytes in memory, and two in the file; the largest vocabularies have a third."""
 
 
 def parse_json(data: bytes) -> dict[str, Any]:
     """The JSON object that `data` spells.
 
-    Raises ValueError if it is none, is nested too deep for our readers, or has a key twice, of which readers may take
-    either.
+    Raises ValueError if it is none, is nested too deep or too large for our readers, or has a key twice, of which
+    readers may take either. The number of values is bounded before any of them is made.
     """
+    if sum(map(data.count, (b",", b"[", b"{"))) > MAX_VALUES:
+        raise ValueError(f"has more than {MAX_VALUES:,} values, which no file that tfm reads here has")
     repeated: list[str] = []
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            names = [name for name, _ in pairs]
-            repeated.append(next(name for place, name in enumerate(names) if name in names[:place]))
+            repeated.append(Counter(name for name, _ in pairs).most_common(1)[0][0])
         return found
 
     try:
@@ -43,10 +47,13 @@ def parse_json(data: bytes) -> dict[str, Any]:
     raise ValueError("is nested deeper than any file that tfm writes")
 
 
-def read_json(file: Path, *, shown: Path | None = None) -> dict[str, Any]:
-    """The JSON object in a file. Raises DataError, which calls the file `shown`, where there is none."""
+def read_json(file: Path, *, shown: Path | None = None, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
+    """The JSON object in a file of at most `max_bytes` bytes.
+
+    Raises DataError, which calls the file `shown`, where there is none.
+    """
     try:
-        return parse_json(read_bounded(file, shown=shown))
+        return parse_json(read_bounded(file, shown=shown, max_bytes=max_bytes))
     except ValueError as error:
         raise DataError(str(error), file=shown or file) from None
 

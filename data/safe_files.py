@@ -2,6 +2,7 @@
 
 import os
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import urlsplit
@@ -46,17 +47,19 @@ def read_bounded(
         data = stream.read(max_bytes + 1)
         if len(data) > max_bytes:
             size = os.fstat(stream.fileno()).st_size
-            raise DataError(f"is larger than any file that tfm reads here ({size:,} bytes)", file=shown or file)
+            problem = f"is larger than any file that tfm reads here ({size:,} bytes; {max_bytes:,} at most)"
+            raise DataError(problem, file=shown or file)
     return data
 
 
-def path_inside(folder: Path, name: object, *, file: Path) -> Path:
+def path_inside(folder: Path, name: object, *, file: Path, roots: Sequence[str] = ()) -> Path:
     """Look up a name that a received file gives, inside the folder of that file.
 
     Args:
         folder: where the name must lie, after all links are resolved.
         name: a relative path with `/`, as `file` has it.
         file: the file that gives the name, for messages.
+        roots: resolved paths of further folders into which a link may lead.
 
     Raises:
         DataError: the name is no relative path, is a URL, or leads out of the folder.
@@ -65,10 +68,17 @@ def path_inside(folder: Path, name: object, *, file: Path) -> Path:
     if not isinstance(name, str) or not name or "\0" in name or _scheme(name) or os.path.isabs(name):
         raise DataError(problem, file=file)
     path, root = folder / name, os.path.realpath(folder)
-    place = os.path.realpath(path)
-    if os.path.commonpath([root, place]) != root or place == root or ".." in name.split("/"):
+    try:
+        place = os.path.realpath(path)
+    except ValueError:  # a lone surrogate, which no file system spells
+        raise DataError(problem, file=file) from None
+    if place == root or ".." in name.split("/") or not any(_lies_in(place, each) for each in (root, *roots)):
         raise DataError(problem, file=file)
     return path
+
+
+def _lies_in(place: str, root: str) -> bool:
+    return os.path.commonpath([root, place]) == root
 
 
 def _scheme(name: str) -> str:

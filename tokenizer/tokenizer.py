@@ -11,6 +11,7 @@ import tokenizers
 from tokenizers.models import WordLevel, WordPiece
 
 from tfm.tokenizer.config import LabelKind
+from tfm.tokenizer.foreign.step_checks import check_steps
 from tfm.tokenizer.labels import kind_of
 from tfm.tokenizer.languages import AfterLanguage, add_languages, languages_of, names_texts
 from tfm.tokenizer.normalization import spellable
@@ -37,6 +38,7 @@ class Tokenizer:
         vocabulary = whole.get_vocab()
         if sorted(vocabulary.values()) != list(range(len(vocabulary))):
             raise ValueError(f"its {len(vocabulary)} pieces do not have the ids 0 to {len(vocabulary) - 1}")
+        check_steps(whole)
         whole.encode_special_tokens = True
         whole.no_padding()
         whole.no_truncation()  # a text is encoded as it is, and whole
@@ -50,26 +52,21 @@ class Tokenizer:
         if file.stat().st_size > MAX_BYTES:
             raise ValueError(f"{file}: is larger than any tokenizer that tfm writes ({file.stat().st_size:,} bytes)")
         try:
-            found = cls(tokenizers.Tokenizer.from_str(file.read_text("utf-8")))
-            found.encode("a \U0010fffd")  # what cannot encode an unknown character says so only then
-            return found
+            return _checked(cls(tokenizers.Tokenizer.from_str(file.read_text("utf-8"))))
         except OSError:
             raise
-        except BaseException as error:  # `tokenizers` raises a bare Exception, or what is not even that
-            if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
-                raise
-            reason = " ".join(str(error).split()) or type(error).__name__
-            raise ValueError(f"{file}: is not a tokenizer that tfm can use ({reason:.200})") from error
+        except BaseException as error:
+            raise ValueError(f"{file}: is not a tokenizer that tfm can use ({_reason(error):.200})") from error
 
     @classmethod
     def of_json(cls, text: str) -> "Tokenizer":
         """The tokenizer that a tokenizer.json holds. Raises ValueError if it is none, or tfm cannot use it."""
         try:
-            return cls(tokenizers.Tokenizer.from_str(text))
+            return _checked(cls(tokenizers.Tokenizer.from_str(text)))
         except ValueError:
             raise
-        except Exception as error:  # `tokenizers` raises a bare Exception
-            raise ValueError(" ".join(str(error).split())) from error
+        except BaseException as error:
+            raise ValueError(_reason(error)) from error
 
     def save(self, file: Path) -> None:
         """Write the tokenizer; the same tokenizer always gives the same bytes."""
@@ -204,6 +201,20 @@ class Tokenizer:
         begins = [self.surface(number).startswith(" ") for number in range(self.vocab_size)]
         begins[UNK_ID] = isinstance(self._whole.model, (WordLevel, WordPiece))
         return begins
+
+
+def _checked(tokenizer: Tokenizer) -> Tokenizer:
+    """The same tokenizer, after it has encoded and decoded: one that cannot says so only then."""
+    tokenizer.encode("a \U0010fffd")
+    tokenizer.decode([*range(min(tokenizer.vocab_size, 300))])
+    return tokenizer
+
+
+def _reason(error: BaseException) -> str:
+    """What `tokenizers` says, which raises a bare Exception, or one of Rust's panics; raises what is neither."""
+    if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+        raise error
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def save_pair(source: Tokenizer, target: Tokenizer, folder: Path) -> None:

@@ -23,6 +23,7 @@ from tfm.pipeline.decoding.search.one_line import is_plain, search_one
 from tfm.pipeline.inference.translation import NOTHING, Translation, one_line, translate_lines
 from tfm.pipeline.inference.truncated import Truncated
 from tfm.pipeline.model_io.asked_languages import asked_for
+from tfm.pipeline.model_io.weight_files import check_header
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.tokenizer.special import EOS_ID
 from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
@@ -84,6 +85,7 @@ def small_model(
                 return None
             source, target = load_pair(made.folder)
             sizes = {"source_vocab": source.vocab_size, "target_vocab": target.vocab_size}
+            check_header(made.folder / "model.safetensors")
             weights = load_file(made.folder / "model.safetensors")
             if any(each.dtype != np.float32 for each in weights.values()):
                 return None

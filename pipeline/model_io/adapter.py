@@ -12,6 +12,7 @@ from torch import Tensor
 from tfm.data.errors import DataError
 from tfm.data.json_documents import read_json
 from tfm.model.layers.lora import with_adapters
+from tfm.pipeline.model_io.weight_files import shapes_in
 
 WEIGHTS, ABOUT = "adapter.safetensors", "adapter.json"
 
@@ -21,7 +22,7 @@ class AdapterSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    rank: int = Field(ge=1)
+    rank: int = Field(ge=1, le=2**20)
     alpha: float = Field(gt=0, allow_inf_nan=False)
 
     @property
@@ -49,4 +50,5 @@ def with_adapter_in(folder: Path, weights: dict[str, Tensor], shown: Path) -> di
         problem = error.errors()[0]
         where = ".".join(map(str, problem["loc"]))
         raise DataError(f"not an adapter: {where}: {problem['msg']}", file=shown / ABOUT) from error
+    shapes_in(folder / WEIGHTS)  # which bounds what is made of its header
     return with_adapters(weights, load_file(folder / WEIGHTS), about.factor)

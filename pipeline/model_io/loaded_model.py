@@ -1,14 +1,13 @@
 """A trained model on disk: written, verified and read."""
 
 import shutil
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 from pydantic import ValidationError
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
@@ -25,13 +24,12 @@ from tfm.model.vision.image_shape import ImageShape
 from tfm.pipeline.artifacts.manifest import Input, Manifest, read_artifact
 from tfm.pipeline.model_io.adapter import with_adapter_in
 from tfm.pipeline.model_io.asked_languages import asked_for
+from tfm.pipeline.model_io.weight_files import Shapes, shapes_in
 from tfm.pipeline.runtime.devices import resolve_device
 from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
 
 TOKENIZER_FILES = (SHARED, SOURCE, TARGET, IMAGES_FILE)
 """What a model reads its input by, as a dataset and a model keep it; each has some of them."""
-MAX_HEADER = 16 * 2**20
-Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -184,17 +182,8 @@ def shapes_of(config: ModelConfig, *, source_vocab: int, target_vocab: int, imag
     except RuntimeError as error:  # numbers beyond what a tensor's size may be
         raise ValueError(str(error)) from error
     weights = model.state_dict(keep_vars=True)  # parameters, and what else a model is saved with
-    names = {id(weight): name for name, weight in reversed(weights.items())}
-    return {name: tuple(weights[name].shape) for name in names.values()}  # each shared one once, by its first name
-
-
-def shapes_in(file: Path) -> Shapes:
-    """The shapes of the tensors in a safetensors file, of which only the header is read."""
-    with open(file, "rb") as stream:
-        if int.from_bytes(stream.read(8), "little") > MAX_HEADER:
-            raise ValueError("its weights begin with a header larger than any that tfm writes")
-    with safe_open(file, "pt") as found:  # which refuses shapes that are not those of the bytes that are there
-        return {name: tuple(found.get_slice(name).get_shape()) for name in found.keys()}  # noqa: SIM118
+    first = {id(weight): name for name, weight in reversed(weights.items())}
+    return {name: tuple(weight.shape) for name, weight in weights.items() if first[id(weight)] == name}
 
 
 def check_fit(own: Shapes, found: Shapes, place: Path) -> None:

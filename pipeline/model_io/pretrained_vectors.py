@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 Matrix: TypeAlias = NDArray[np.float32]
 VECTORS = {"source": "source_vectors", "target": "target_vectors"}
 """The key of ModelConfig that says what the embedding of a side starts from."""
+MAX_DIGITS = 18
+"""In the first line of word2vec's format."""
 
 
 def places_of(model: ModelConfig) -> dict[str, Path]:
@@ -99,7 +101,7 @@ def read_vectors(file: Path, width: int, wanted: Collection[str]) -> dict[str, M
     promised, num_vectors = None, 0
     for number, line in enumerate(open_lines(file), 1):
         fields = line.split() if number == 1 else ()
-        if len(fields) == 2 and all(field.isdecimal() for field in fields):
+        if len(fields) == 2 and all(field.isdecimal() and len(field) <= MAX_DIGITS for field in fields):
             promised, given = map(int, fields)
             if given != width:
                 raise _other_width(given, width, file, number)
@@ -136,7 +138,8 @@ def _is_number(text: str) -> bool:
 
 def _vector(numbers: Sequence[str], file: Path, line: int) -> Matrix:
     try:
-        vector = np.array([float(each) for each in numbers]).astype(np.float32)
+        with np.errstate(over="ignore"):  # beyond fp32 it is infinite, which is an error below
+            vector = np.array([float(each) for each in numbers]).astype(np.float32)
     except ValueError:
         wrong = next(each for each in numbers if not _is_number(each))
         raise DataError(f"{wrong[:40]!r} is not a number", file=file, line=line) from None

@@ -37,6 +37,8 @@ def check_inputs(trials: Trials, recipe: Recipe, configuration: Configuration) -
     now = {f"{label}{place}": each.fingerprint for label, each in inputs.items()}
     with waiting_for(trials.folder / ".claim.lock"):
         before = trials.study.user_attrs.get(INPUTS, {})
+        if not isinstance(before, dict):
+            raise DataError(f"its study has no valid {INPUTS!r}: {before!r:.60}", file=trials.folder)
         for label, fingerprint in now.items():
             if before.get(label, fingerprint) != fingerprint:
                 raise DataError(

@@ -4,8 +4,6 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,8 +13,9 @@ import safetensors.torch
 import torch
 
 from tests import hostile
-from tests.cli.user import RECIPE, ROOT, tfm, write_corpora
+from tests.cli.user import RECIPE, tfm, write_corpora
 from tests.damage import listing
+from tests.peak_memory import peak_of
 from tests.tiny_artifact import rewritten, signed
 from tfm.data.safe_files import MAX_BYTES
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints, _seal
@@ -304,26 +303,6 @@ def test_metrics_of_a_training_that_are_none_leave_a_gap_in_the_curves(base: Pat
 
 
 # How much memory it takes
-
-
-PROGRAM = """
-import resource, runpy, sys
-sys.argv = ["tfm", *sys.argv[1:]]
-try:
-    runpy.run_module("tfm.cli.app", run_name="__main__")
-finally:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(f"peak {peak * (1 if sys.platform == 'darwin' else 1024)}", file=sys.stderr)
-"""
-
-
-def peak_of(base: Path, *words: str | Path) -> tuple[int, str, int]:
-    """Exit code, what was said, and the most memory in bytes of a command that is a process of its own."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", PROGRAM, *(str(word) for word in words)]
-    done = subprocess.run(command, cwd=base, env=environment, capture_output=True, text=True, timeout=120)
-    said, _, peak = done.stderr.rpartition("peak ")
-    return done.returncode, said, int(peak)
 
 
 @pytest.mark.slow

@@ -13,6 +13,8 @@ from tfm.tokenizer.special import BOS, BOS_ID, EOS, EOS_ID, PAD, SPECIALS, UNK, 
 
 WHOLE_WORDS = ("Unigram", "WordPiece", "WordLevel")
 """Models that look for whole pieces in a text, where they would find a control token."""
+MAX_UNUSED = 2**17
+"""How many rows a model may have beyond the pieces of its tokenizer; published ones have some hundreds."""
 TURNS = (EOS, BOS, UNK, PAD)
 """Of several roles that one token has, the first of these keeps it."""
 
@@ -34,8 +36,10 @@ def renumbered(document: dict[str, Any], roles: Mapping[str, int], size: int) ->
     ValueError where the tokenizer has more pieces than the model, or is of a kind that has no numbers.
     """
     pieces = pieces_of(document)
-    if max(pieces, default=0) >= size:
-        raise ValueError(f"its tokenizer has {max(pieces) + 1} pieces and its embedding {size}")
+    if max(pieces, default=0) >= size or size > len(pieces) + MAX_UNUSED:
+        raise ValueError(f"its tokenizer has {max(pieces, default=-1) + 1} pieces and its embedding {size}")
+    if wrong := [role for role, number in roles.items() if not 0 <= number < size and role != BOS]:
+        raise ValueError(f"its {wrong[0]} has the id {roles[wrong[0]]}, and its pieces are 0 to {size - 1}")
     names = {number: pieces.get(number, f"<unused:{number}>") for number in range(size)}
     if [names[number] for number in range(4)] == [*SPECIALS] and _has_our_roles(roles, size):
         return Renumbered({**document, "post_processor": None}, list(range(size)), [])
@@ -52,16 +56,29 @@ def renumbered(document: dict[str, Any], roles: Mapping[str, int], size: int) ->
     return Renumbered(_written(document, called, rows, nowhere), rows, nowhere)
 
 
+def check_number_of_pieces(document: Mapping[str, Any], size: int) -> None:
+    """Raise ValueError where a tokenizer has more pieces than the model, before any of them is looked at."""
+    vocab = document["model"].get("vocab")
+    if isinstance(vocab, Collection) and len(vocab) > size:
+        raise ValueError(f"its tokenizer has {len(vocab)} pieces and its embedding {size}")
+
+
 def pieces_of(document: Mapping[str, Any]) -> dict[int, str]:
     """Every piece by its id. Raises ValueError where the tokenizer is of no kind that is known."""
     vocab = document["model"].get("vocab")
     if isinstance(vocab, Mapping):
-        found = {number: piece for piece, number in vocab.items()}
+        found = {_id(number): piece for piece, number in vocab.items()}
     elif isinstance(vocab, list):
         found = {number: piece for number, (piece, _) in enumerate(vocab)}
     else:
         raise ValueError(f"its tokenizer is of a kind that is not known ({document['model'].get('type')})")
-    return found | {each["id"]: each["content"] for each in document.get("added_tokens", [])}
+    return found | {_id(each["id"]): each["content"] for each in document.get("added_tokens") or []}
+
+
+def _id(number: object) -> int:
+    if type(number) is not int or number < 0:
+        raise ValueError(f"its tokenizer has a piece whose id is {number!r:.40}")
+    return number
 
 
 def _has_our_roles(roles: Mapping[str, int], size: int) -> bool:

@@ -5,9 +5,11 @@ few are read: pieces with scores, and what is done to a text before.
 """
 
 import base64
+import math
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from tfm.tokenizer.languages import is_named
@@ -19,6 +21,11 @@ UNIGRAM, BPE = 1, 2
 SPACE = "\u2581"
 OTHER = "\ue000"
 """Stands before pieces that the model of this side does not have, so that no text has them; decoding removes it."""
+MAX_BYTES, MAX_PIECE, MAX_MERGES = 16 * 2**20, 1000, 2_000_000
+"""Bounds on a file, on the characters of a piece and on the merges of a BPE model: several times those of the largest
+published models, so that a file made to harm takes neither hours nor gigabytes."""
+MAX_VARINT = 10
+"""The bytes of a 64-bit integer as protocol buffers spell it."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +41,8 @@ class SentencePiece:
 
 def read_model(data: bytes) -> SentencePiece:
     """The model in the bytes of a .spm or .model file. Raises ValueError where it is none, or of another kind."""
+    if len(data) > MAX_BYTES:
+        raise ValueError(f"its SentencePiece model has {len(data):,} bytes, and {MAX_BYTES:,} at most are read")
     scores: dict[str, float] = {}
     kind, charsmap, prefix = UNIGRAM, b"", True
     try:
@@ -44,6 +53,8 @@ def read_model(data: bytes) -> SentencePiece:
                     piece = part.decode() if name == 1 else piece
                     score = struct.unpack("<f", part)[0] if name == 2 else score
                     of_type = part if name == 3 else of_type
+                if len(piece) > MAX_PIECE or not math.isfinite(score):
+                    raise ValueError("is no SentencePiece model: a piece is too long, or its score no number")
                 if of_type in (NORMAL, USER_DEFINED):
                     scores[piece] = score
             elif number == 2:
@@ -53,11 +64,11 @@ def read_model(data: bytes) -> SentencePiece:
                     raise ValueError("spaces behind words or bytes for unknown characters are not supported")
             elif number == 3:
                 settings = dict(_fields(value))
-                charsmap = settings.get(2, b"")
+                charsmap = bytes(settings[2]) if isinstance(settings.get(2), bytes) else b""
                 prefix = bool(settings.get(3, 1))
                 if not settings.get(4, 1):
                     raise ValueError("several spaces in a row that are kept are not supported")
-    except (IndexError, struct.error, UnicodeDecodeError, AttributeError, TypeError) as error:
+    except (IndexError, struct.error, UnicodeDecodeError, AttributeError, TypeError, OverflowError) as error:
         raise ValueError("is no SentencePiece model") from error
     if kind not in (UNIGRAM, BPE) or not scores:
         raise ValueError("is no SentencePiece model of kind unigram or BPE")
@@ -111,8 +122,15 @@ def _unigram(model: SentencePiece, pieces: list[str], names: list[str]) -> dict[
 def _bpe(model: SentencePiece, names: list[str]) -> dict[str, Any]:
     """The merges are all ways to make a piece of two others, the piece of the highest score first."""
     there = model.scores.keys() & {*names}
-    cuts = ((piece[:place], piece[place:]) for piece in there for place in range(1, len(piece)))
-    merges = [cut for cut in cuts if there.issuperset(cut)]
+    cuts = (
+        (piece[:place], piece[place:])
+        for piece in there
+        for place in range(1, len(piece))
+        if piece[:place] in there and piece[place:] in there
+    )
+    merges = list(islice(cuts, MAX_MERGES + 1))
+    if len(merges) > MAX_MERGES:
+        raise ValueError(f"its SentencePiece model has more than {MAX_MERGES:,} ways to make a piece of two others")
     merges.sort(key=lambda cut: (-model.scores["".join(cut)], len(cut[0])))
     nothing = ("dropout", "continuing_subword_prefix", "end_of_word_suffix")
     return {
@@ -158,9 +176,10 @@ def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value, shift = 0, 0
-    while True:
-        byte = data[at]
-        value, at, shift = value | (byte & 127) << shift, at + 1, shift + 7
+    value = 0
+    for place in range(MAX_VARINT):
+        byte = data[at + place]
+        value |= (byte & 127) << 7 * place
         if not byte & 128:
-            return value, at
+            return value, at + place + 1
+    raise ValueError("is no SentencePiece model: an integer has more than 64 bits")

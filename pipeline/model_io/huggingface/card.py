@@ -1,15 +1,16 @@
 """The model card: README.md with the block that the Hugging Face Hub reads at its top.
 
-That block is YAML; each of its values is written as JSON, which is YAML too.
+That block is YAML; each of its values is written as JSON, which is YAML too. Names come from files that somebody else
+may have sent (a test set in scores.json, an input in a manifest), so that none of them is markup here.
 """
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tfm.pipeline.artifacts.manifest import Manifest
+from tfm.pipeline.model_io.markdown import code_span, markdown_text, yaml_value
 
 Figures = Mapping[str, Mapping[str, tuple[float, str]]]
 """By test set and metric a score and its signature."""
@@ -42,16 +43,17 @@ def card_text(card: Card, made: Manifest, *, class_name: str, task: str, how: st
         "tags": ["tfm", class_name],
         "model-index": _model_index(card, task),
     }
-    lines = [f"{key}: {json.dumps(value)}" for key, value in head.items() if value]
-    licence = card.licence or "not stated by whoever exported it"
+    lines = [f"{key}: {yaml_value(value)}" for key, value in head.items() if value]
+    licence = markdown_text(card.licence or "not stated by whoever exported it")
+    languages = ", ".join(map(markdown_text, card.languages))
     parameters = made.figures.get("parameters")
     size = f", {parameters:,} parameters" if isinstance(parameters, int) else ""
     return "\n".join(
         [
             *("---", *lines, "---", ""),
-            *(f"# {card.name}", ""),
+            *(f"# {markdown_text(card.name)}", ""),
             *(f"A `{class_name}`{size}, trained by `tfm` and exported with `tfm export --to huggingface`.", ""),
-            *(f"Languages: {', '.join(card.languages) or 'not stated'}. Licence: {licence}.", ""),
+            *(f"Languages: {languages or 'not stated'}. Licence: {licence}.", ""),
             *("## Use", "", "```python", how, "```", ""),
             *("## Scores", "", *_table(card.figures), ""),
             *("## Made from", "", f"- model `{made.fingerprint}`", *_lineage(made.as_input().as_json(), 1), ""),
@@ -78,8 +80,7 @@ def _table(figures: Figures) -> Iterator[str]:
     yield from ("| test set | metric | score | signature |", "|---|---|---|---|")
     for test, scores in figures.items():
         for metric, (value, signature) in scores.items():
-            spelled = signature.replace("|", r"\|")
-            yield f"| {test} | {metric} | {value:.4f} | `{spelled}` |"
+            yield f"| {markdown_text(test)} | {markdown_text(metric)} | {value:.4f} | {code_span(signature)} |"
 
 
 def _lineage(entry: Mapping[str, Any], depth: int) -> Iterator[str]:
@@ -88,5 +89,5 @@ def _lineage(entry: Mapping[str, Any], depth: int) -> Iterator[str]:
     for label, each in lineage.get("inputs", {}).items():
         kind, _, place = label.partition(": ")
         name = f"{kind}: {place.rpartition('/')[2]}" if place else kind
-        yield f"{'  ' * depth}- {name} `{each['fingerprint']}`"
+        yield f"{'  ' * depth}- {markdown_text(name)} {code_span(each['fingerprint'])}"
         yield from _lineage(each, depth + 1)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -10,6 +9,7 @@ from torch import Tensor
 
 from tfm.model.config import ModelConfig
 from tfm.pipeline.model_io.huggingface.fits import Held
+from tfm.pipeline.model_io.huggingface.received.snapshot import Snapshot
 from tfm.pipeline.model_io.huggingface.weights import Weight
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
@@ -51,7 +51,7 @@ class HuggingFaceClass:
     read: Callable[[Settings, State], Settings]
     bias: str | None
     note: str = ""
-    told: Callable[[Path, Settings], Settings] = lambda folder, settings: {}
+    told: Callable[[Snapshot, Settings], Settings] = lambda folder, settings: {}
 
     def exported(self, config: ModelConfig, state: Mapping[str, Tensor]) -> State:
         """Its weights, by their names there, from ours; every one of ours is in one of them."""
@@ -91,7 +91,17 @@ def want(settings: Settings, **wanted: Any) -> None:
             raise ValueError(f"{key} = {settings[key]!r} is not supported, only {value!r}")
 
 
+def are_equal(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have the same numbers; False where only their shapes are known."""
+    return not one.is_meta and torch.equal(one, other)
+
+
+def is_zero(tensor: Tensor) -> bool:
+    """Whether all numbers of a tensor are 0; False where only its shape is known."""
+    return not tensor.is_meta and not tensor.any()
+
+
 def tie_of(found: State, source: str, target: str, output: str) -> str:
     """Which of three tables are the same, as `model.tie` has it."""
-    read, written = (torch.equal(found[one], found[other]) for one, other in ((source, target), (target, output)))
+    read, written = (are_equal(found[one], found[other]) for one, other in ((source, target), (target, output)))
     return {(True, True): "all", (True, False): "embeddings", (False, True): "output"}.get((read, written), "none")

@@ -22,6 +22,7 @@ from tfm.pipeline.model_io.huggingface.classes import (
     Settings,
     State,
     activation_of,
+    is_zero,
     own_keys,
     task_of,
     tie_of,
@@ -36,6 +37,8 @@ NEVER = -1e4
 """A logit whose probability is 0 in every precision."""
 BEGUN = "begin_in_position"
 """In what tfm writes: the piece whose vector is part of the decoder's first position."""
+MAX_SINUSOIDS = 2**25
+"""How many numbers a table of positions may have that is compared with sines and cosines."""
 SHARED = "model.shared.weight"
 TABLES = (SHARED, "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight")
 BIAS = "final_logits_bias"
@@ -174,11 +177,19 @@ def read(settings: Settings, found: State, norm_placement: str) -> Settings:
     """[model] of what config.json and the weights are."""
     want(settings, normalize_embedding=False, is_encoder_decoder=True)
     dim, length = settings["d_model"], settings["max_position_embeddings"]
-    table = sinusoids(dim, length).float()[:, halves_apart(dim)]
-    tables = [found[f"{theirs}.embed_positions.weight"] for theirs in EMBEDS.values()]
-    is_sinusoidal = all(each.shape == table.shape and torch.allclose(each, table, atol=1e-5) for each in tables)
-    is_none = not any(each.any() for each in tables)
-    positions = "sinusoidal" if is_sinusoidal else "none" if is_none else "learned"
+    tables = [found[name] for theirs in EMBEDS.values() if (name := f"{theirs}.embed_positions.weight") in found]
+    for table in tables:
+        if table.shape != (length, dim):
+            raise ValueError(f"its positions are {tuple(table.shape)}, not {(length, dim)}, as config.json has them")
+        if table.numel() > MAX_SINUSOIDS:
+            raise ValueError(f"its positions have {table.numel():,} numbers, and {MAX_SINUSOIDS:,} at most are read")
+    expected = sinusoids(dim, length).float()[:, halves_apart(dim)] if tables and not tables[0].is_meta else None
+    if expected is None or all(torch.allclose(table, expected, atol=1e-5) for table in tables):
+        positions = "sinusoidal"  # a file without tables, or of which only shapes are known, which are the same
+    elif len(tables) < len(EMBEDS):
+        raise ValueError("it has learned positions of one side alone")
+    else:
+        positions = "none" if all(map(is_zero, tables)) else "learned"
     return {**common(settings, found), "norm": norm_placement, "positions": positions, "max_length": length}
 
 
@@ -191,7 +202,7 @@ def common(settings: Settings, found: State) -> Settings:
         "activation": activation_of(settings["activation_function"]),
         "tie": tie_of(found, *TABLES[1:]),
         "scale_embedding": settings["scale_embedding"],
-        "output_bias": bool(found[BIAS].any()),
+        "output_bias": not is_zero(found[BIAS]),
         "dropout": {
             "residual": settings["dropout"],
             "embedding": settings["dropout"],
@@ -210,15 +221,6 @@ def _stack_of(settings: Settings, name: str) -> Settings:
     }
 
 
-def with_each_table(settings: Settings, found: State) -> State:
-    """Their weights with the tables that a file leaves out: shared ones, sinusoids, a bias of zeros."""
-    found, dim = shared_tables(found), settings["d_model"]
-    table = sinusoids(dim, settings["max_position_embeddings"]).float()[:, halves_apart(dim)]
-    for theirs in EMBEDS.values():
-        found.setdefault(f"{theirs}.embed_positions.weight", table.clone())
-    return found
-
-
 def shared_tables(found: State) -> State:
     """Their weights with each table of pieces by itself, and a bias of zeros where there is none."""
     found = dict(found)
@@ -229,10 +231,15 @@ def shared_tables(found: State) -> State:
     return found
 
 
+def with_shared_tables(settings: Settings, found: State) -> State:
+    """The same, as a class's `begun` has it."""
+    return shared_tables(found)
+
+
 def without_begin(settings: Settings, found: State) -> State:
     """The same of a Marian. One that tfm wrote begins with a piece that has a vector of zeros and no name: it is taken
     away, and the begin token's vector from the first position."""
-    found = with_each_table(settings, found)
+    found = shared_tables(found)
     begin = settings.get("tfm", {}).get(BEGUN)
     if begin is None:
         return found
@@ -252,7 +259,7 @@ PEGASUS = HuggingFaceClass(
     weights=weights,
     finished=as_pegasus,
     read=partial(read, norm_placement="pre"),
-    begun=with_each_table,
+    begun=with_shared_tables,
     tables=TABLES,
     bias=BIAS,
 )

@@ -11,7 +11,16 @@ from torch import Tensor
 
 from tfm.model.config import ModelConfig, StackConfig
 from tfm.model.config_tables import RotaryConfig
-from tfm.pipeline.model_io.huggingface.classes import TOKENS, HuggingFaceClass, Settings, State, own_keys, task_of, want
+from tfm.pipeline.model_io.huggingface.classes import (
+    TOKENS,
+    HuggingFaceClass,
+    Settings,
+    State,
+    are_equal,
+    own_keys,
+    task_of,
+    want,
+)
 from tfm.pipeline.model_io.huggingface.fits import ANY, HEADS_AS_USUAL, Held
 from tfm.pipeline.model_io.huggingface.gpt2 import (
     HELD,
@@ -71,11 +80,11 @@ def weights(config: ModelConfig) -> Iterator[Weight]:
     groups, width = stack.key_value_heads or stack.heads, stack.dim // stack.heads
     sizes = [stack.dim, groups * width, groups * width]
     _, halves = GATES[config.activation]
+    rows = rotary_rows(stack)
     yield from tables(config, WORDS)
     for i in range(stack.layers):
         ours, theirs = f"layers.{i}", f"model.layers.{i}"
         products = [f"{theirs}.self_attn.{name}_proj" for name in "qkv"]
-        rows = rotary_rows(stack)
         yield from linear(f"{ours}.attention.query_key_value", *products, sizes=sizes, rows=rows)
         yield from linear(f"{ours}.attention.output", f"{theirs}.self_attn.o_proj")
         inner = [f"{theirs}.mlp.{name}" for name in halves]
@@ -90,9 +99,9 @@ def rotary_rows(stack: StackConfig) -> Tensor:
     """(H K + 2 G K,) which row of our queries, keys and values each one of theirs is."""
     groups, width = stack.key_value_heads or stack.heads, stack.dim // stack.heads
     within = halves_apart(width)
-    turned = [head * width + within for head in range(stack.heads + groups)]
+    turned = torch.arange(stack.heads + groups)[:, None] * width + within
     first = (stack.heads + groups) * width
-    return torch.cat([*turned, torch.arange(first, first + groups * width)])
+    return torch.cat([turned.flatten(), torch.arange(first, first + groups * width)])
 
 
 def rope_parameters(rotary: RotaryConfig) -> Settings:
@@ -145,7 +154,7 @@ def read(settings: Settings, found: State) -> Settings:
         "normalization": "rms",
         "norm_eps": settings["rms_norm_eps"],
         "activation": gates[settings["hidden_act"]],
-        "tie": "all" if torch.equal(found[WORDS], found[OUTPUT]) else "none",
+        "tie": "all" if are_equal(found[WORDS], found[OUTPUT]) else "none",
         "scale_embedding": False,
         "max_length": settings["max_position_embeddings"] // sides,
         "dropout": {"residual": 0.0, "embedding": 0.0, "attention": settings.get("attention_dropout") or 0.0},

@@ -5,9 +5,7 @@ M2M100 has fairseq's sinusoids. What is around a source, and before a target, it
 the language behind a source, those of mBART-50, M2M100 and NLLB before it (`model.languages`).
 """
 
-import json
 from dataclasses import replace
-from pathlib import Path
 
 import torch
 
@@ -15,6 +13,7 @@ from tfm.model.transformer.told_languages import NETWORKS
 from tfm.pipeline.model_io.huggingface.classes import Settings, State, want
 from tfm.pipeline.model_io.huggingface.encoder_decoders import EMBEDS, PEGASUS, common, shared_tables
 from tfm.pipeline.model_io.huggingface.fits import Held
+from tfm.pipeline.model_io.huggingface.received.snapshot import Snapshot
 from tfm.tokenizer.languages import is_named
 
 OFFSET = 2
@@ -31,7 +30,7 @@ AROUND = {
 NO_MODEL = Held({"architecture": ()}, {}, ())
 
 
-def told(folder: Path, settings: Settings) -> Settings:
+def told(folder: Snapshot, settings: Settings) -> Settings:
     """How the model in a folder is told languages; and as what begins a target, which here is its language, the token
     that begins no text there. Raises ValueError where it is told in another way."""
     end, begin = settings["eos_token_id"], settings.get("decoder_start_token_id")
@@ -48,16 +47,14 @@ def told(folder: Path, settings: Settings) -> Settings:
     return {LANGUAGES: found, "decoder_start_token_id": settings.get("bos_token_id", 0)}
 
 
-def _around_a_source(folder: Path) -> str:
+def _around_a_source(folder: Snapshot) -> str:
     """Where a tokenizer puts a source's language: what its class does, or else its file. Raises ValueError where it
     puts none."""
-    about = folder / "tokenizer_config.json"
-    own = json.loads(about.read_text("utf-8")) if about.exists() else {}
+    own = folder.read_document("tokenizer_config.json")
     name = str(own.get("tokenizer_class")).removesuffix("Fast")
     if name in AROUND:
         return "behind" if own.get("legacy_behaviour") else AROUND[name]
-    file = folder / "tokenizer.json"
-    step = (json.loads(file.read_text("utf-8")).get("post_processor") or {}) if file.exists() else {}
+    step = folder.read_document("tokenizer.json").get("post_processor") or {}
     parts = [part["SpecialToken"]["id"] if "SpecialToken" in part else "" for part in step.get("single", [])]
     if len(parts) == 3 and parts[1] == "" and is_named(parts[0]):
         return "before"

@@ -2,12 +2,13 @@
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from tfm.data.errors import DataError
+from tfm.pipeline.model_io.huggingface.received.settings_checks import OF_TOKENIZERS, check_values
+from tfm.pipeline.model_io.huggingface.received.snapshot import Snapshot
 from tfm.tokenizer.foreign.m2m100 import with_languages
-from tfm.tokenizer.foreign.renumbered import Renumbered, pieces_of, renumbered
+from tfm.tokenizer.foreign.renumbered import Renumbered, check_number_of_pieces, pieces_of, renumbered
 from tfm.tokenizer.foreign.sentencepiece import as_document, read_model
 from tfm.tokenizer.special import BOS, EOS, PAD, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -29,75 +30,79 @@ class Pieces:
     source_rows: list[int] | None = None
 
 
-def read_pieces(folder: Path, settings: Settings, size: int) -> Pieces:
+def read_pieces(folder: Snapshot, settings: Settings, size: int) -> Pieces:
     """The tokenizers of a model that has rows for `size` pieces.
 
     Raises DataError where there is none, ValueError where it is none that we have.
     """
-    if (folder / "source.spm").exists():
+    if folder.has("source.spm"):
         return _of_marian(folder, settings, size)
-    file = folder / "tokenizer.json"
-    if (folder / M2M100).exists() and (folder / "vocab.json").exists() and not file.exists():
+    has_document = folder.has("tokenizer.json")
+    if folder.has(M2M100) and folder.has("vocab.json") and not has_document:
         return _of_m2m100(folder, settings, size)
-    if not file.exists():
-        raise DataError("has no tokenizer.json: load and save its tokenizer with transformers to get one", file=folder)
-    document = _document(file)
-    found = renumbered(document, _roles(settings, document, _document(folder / "tokenizer_config.json")), size)
+    if not has_document:
+        problem = "has no tokenizer.json: load and save its tokenizer with transformers to get one"
+        raise DataError(problem, file=folder.folder)
+    document = folder.read_document("tokenizer.json")
+    check_number_of_pieces(document, size)
+    found = renumbered(document, _roles(settings, document, _about(folder)), size)
     tokenizer = _tokenizer(found)
     return Pieces(tokenizer, tokenizer, found.rows, found.nowhere)
 
 
-def _of_m2m100(folder: Path, settings: Settings, size: int) -> Pieces:
+def _of_m2m100(folder: Snapshot, settings: Settings, size: int) -> Pieces:
     """A SentencePiece model whose pieces are numbered by vocab.json, and languages behind them."""
-    about = _document(folder / "tokenizer_config.json")
-    names = with_languages(_numbering(folder / "vocab.json"), about.get("language_codes", "m2m100"))
-    model = read_model((folder / M2M100).read_bytes())
+    about = _about(folder)
+    names = with_languages(_numbering(folder, "vocab.json"), about.get("language_codes", "m2m100"))
+    model = read_model(folder.read(M2M100))
     document = as_document(model, names, {each: each for each in (EOS, UNK, PAD, BOS)})
     found = renumbered(document, _roles(settings, document, about), size)
     tokenizer = _tokenizer(found)
     return Pieces(tokenizer, tokenizer, found.rows, found.nowhere)
 
 
-def _of_marian(folder: Path, settings: Settings, size: int) -> Pieces:
+def _of_marian(folder: Snapshot, settings: Settings, size: int) -> Pieces:
     """Two SentencePiece models, source.spm and target.spm, that share the numbering in vocab.json, or whose target has
     one of its own in target_vocab.json."""
     if settings.get("share_encoder_decoder_embeddings") is False:
         return _of_two_numberings(folder, settings, size)
-    names = _numbering(folder / "vocab.json")
+    names = _numbering(folder, "vocab.json")
     sides = []
     for side in "source", "target":
-        model = read_model((folder / f"{side}.spm").read_bytes())
+        model = read_model(folder.read(f"{side}.spm"))
         document = as_document(model, names, {EOS: EOS, UNK: UNK, PAD: PAD})
         sides.append(renumbered(document, _roles(settings, document, {}), size))
     source, target = map(_tokenizer, sides)
     return Pieces(source, target, sides[0].rows, sides[0].nowhere)
 
 
-def _of_two_numberings(folder: Path, settings: Settings, size: int) -> Pieces:
+def _of_two_numberings(folder: Snapshot, settings: Settings, size: int) -> Pieces:
     """The same where source and target have a table each. size: of the target's.
 
     The ids in config.json are of the target; a source ends with its own </s>, and no text begins with a token.
     """
-    own = folder / "target_vocab.json"
+    own = "target_vocab.json" if folder.has("target_vocab.json") else "vocab.json"
     sides = []
-    for side, file in ("source", folder / "vocab.json"), ("target", own if own.exists() else folder / "vocab.json"):
-        names = _numbering(file)
-        document = as_document(read_model((folder / f"{side}.spm").read_bytes()), names, {EOS: EOS, UNK: UNK, PAD: PAD})
+    for side, file in ("source", "vocab.json"), ("target", own):
+        names = _numbering(folder, file)
+        document = as_document(read_model(folder.read(f"{side}.spm")), names, {EOS: EOS, UNK: UNK, PAD: PAD})
         of_source = {role: names.index(role) for role in (EOS, UNK, PAD) if role in names}
         if EOS not in of_source:
-            raise ValueError(f"{file.name} has no {EOS}")
+            raise ValueError(f"{file} has no {EOS}")
         roles = of_source if side == "source" else _roles(settings, document, {})
         sides.append(renumbered(document, roles, settings["vocab_size"] if side == "source" else size))
     source, target = map(_tokenizer, sides)
     return Pieces(source, target, sides[1].rows, sides[1].nowhere, sides[0].rows)
 
 
-def _numbering(file: Path) -> list[str]:
+def _numbering(folder: Snapshot, file: str) -> list[str]:
     """The pieces of a vocab.json by their ids. Raises ValueError where these are not 0, 1, 2, .."""
-    numbers = _document(file)
+    numbers = folder.read_document(file)
+    if not all(type(number) is int for number in numbers.values()):
+        raise ValueError(f"the numbers in {file} are not 0, 1, 2 ..")
     names = sorted(numbers, key=numbers.__getitem__)
     if [numbers[name] for name in names] != list(range(len(names))):
-        raise ValueError(f"the numbers in {file.name} are not 0, 1, 2 ..")
+        raise ValueError(f"the numbers in {file} are not 0, 1, 2 ..")
     return names
 
 
@@ -120,9 +125,8 @@ def _tokenizer(found: Renumbered) -> Tokenizer:
     return Tokenizer.of_json(json.dumps(found.document))
 
 
-def _document(file: Path) -> Settings:
-    """The content of a JSON file; nothing where there is none."""
-    if not file.exists():
-        return {}
-    document: Settings = json.loads(file.read_text("utf-8"))
-    return document
+def _about(folder: Snapshot) -> Settings:
+    """tokenizer_config.json, whose values are checked."""
+    about = folder.read_document("tokenizer_config.json")
+    check_values(about, OF_TOKENIZERS, folder.folder / "tokenizer_config.json")
+    return about

@@ -17,6 +17,8 @@ from tfm.pipeline.model_io.huggingface.classes import (
     Settings,
     State,
     activation_of,
+    are_equal,
+    is_zero,
     own_keys,
     task_of,
     want,
@@ -113,7 +115,7 @@ def begun(family: Family, head: Head, labelled: bool, settings: Settings, found:
     elif not are_ours(settings) and head.bias is not None:
         found[head.classes] = torch.cat([torch.zeros(len(SPECIALS), settings["hidden_size"]), found[head.classes]])
         found[head.bias] = torch.cat([torch.full((len(SPECIALS),), NEVER), found[head.bias]])
-    if head.bias is not None and not found[head.bias].any():
+    if head.bias is not None and is_zero(found[head.bias]):
         del found[head.bias]
     return found
 
@@ -152,7 +154,7 @@ def read(family: Family, head: Head, task: str, settings: Settings, found: State
         "positions": "learned",
         "pooling": "first" if labels == "label" else "mean",
         "activation": activation,
-        "tie": "all" if labels is None and torch.equal(found[family.words], found[head.classes]) else "none",
+        "tie": "all" if labels is None and are_equal(found[family.words], found[head.classes]) else "none",
         "scale_embedding": False,
         "output_bias": head.bias in found,
         "head_transform": head.inner_norm is not None,

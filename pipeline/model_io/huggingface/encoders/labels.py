@@ -14,12 +14,14 @@ def are_ours(settings: Settings) -> bool:
 def names_of(settings: Settings, kind: LabelKind) -> list[str]:
     """The names in their order, without control tokens. Raises ValueError where one cannot be a name here."""
     names = _all(settings)[len(SPECIALS) if are_ours(settings) else 0 :]
-    for place, name in enumerate(names):
+    known: set[str] = set()
+    for name in names:
         if names_in(name, kind) != [name]:
             inside = "in or around it" if kind == "tags" else "around it"
             raise ValueError(f"the label {name!r} is empty or has white space {inside}")
-        if name in names[:place]:
+        if name in known:
             raise ValueError(f"two labels are called {name!r}")
+        known.add(name)
     return names
 
 

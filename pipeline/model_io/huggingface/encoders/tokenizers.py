@@ -5,22 +5,23 @@ no text has either.
 """
 
 import json
-from pathlib import Path
 from typing import Any
 
 from tfm.pipeline.model_io.huggingface.classes import Settings
 from tfm.pipeline.model_io.huggingface.encoders.bert import HIDDEN
 from tfm.pipeline.model_io.huggingface.encoders.labels import names_of
 from tfm.pipeline.model_io.huggingface.encoders.vocabularies import document_of
+from tfm.pipeline.model_io.huggingface.received.settings_checks import OF_TOKENIZERS, check_values
+from tfm.pipeline.model_io.huggingface.received.snapshot import Snapshot
 from tfm.pipeline.model_io.huggingface.tokenizers_read import Pieces
 from tfm.tokenizer.config import LabelKind
-from tfm.tokenizer.foreign.renumbered import pieces_of, renumbered
+from tfm.tokenizer.foreign.renumbered import check_number_of_pieces, pieces_of, renumbered
 from tfm.tokenizer.special import BOS, EOS, PAD, PAD_ID, SPECIALS, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import of_names
 
 
-def read_texts(folder: Path, settings: Settings, size: int, kind: LabelKind | None) -> tuple[Pieces, bool]:
+def read_texts(folder: Snapshot, settings: Settings, size: int, kind: LabelKind | None) -> tuple[Pieces, bool]:
     """The tokenizers of a model that has rows for `size` pieces, and whether a token begins each text.
 
     kind: what it labels; none: nothing. Raises DataError where a file is missing, ValueError where a tokenizer is none
@@ -28,6 +29,7 @@ def read_texts(folder: Path, settings: Settings, size: int, kind: LabelKind | No
     """
     about = _about(folder)
     document = document_of(folder, settings, about)
+    check_number_of_pieces(document, size)
     hidden = settings.get("tfm", {}).get(HIDDEN)
     document["added_tokens"] = [each for each in document.get("added_tokens", []) if each["id"] != hidden]
     numbers = {piece: number for number, piece in pieces_of(document).items()}
@@ -45,12 +47,13 @@ def read_texts(folder: Path, settings: Settings, size: int, kind: LabelKind | No
     return Pieces(source, target, rows, made.nowhere), before is not None
 
 
-def _about(folder: Path) -> Settings:
+def _about(folder: Snapshot) -> Settings:
     """What is said of a tokenizer, its tokens as they are spelled."""
     found: Settings = {}
     for name in ("special_tokens_map.json", "tokenizer_config.json"):
-        if (folder / name).exists():
-            found |= json.loads((folder / name).read_text("utf-8"))
+        said = folder.read_document(name)
+        check_values(said, OF_TOKENIZERS, folder.folder / name)
+        found |= said
     spelled = {key: each["content"] for key, each in found.items() if isinstance(each, dict) and "content" in each}
     return found | spelled
 

@@ -1,11 +1,10 @@
 """tokenizer.json of the tokenizers of BERT and RoBERTa, also where a folder has nothing but their vocabularies."""
 
-import json
-from pathlib import Path
 from typing import Any
 
 from tfm.data.errors import DataError
 from tfm.pipeline.model_io.huggingface.classes import Settings
+from tfm.pipeline.model_io.huggingface.received.snapshot import Snapshot
 
 FILE = "tokenizer.json"
 CONTROL = ("unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
@@ -20,7 +19,7 @@ BY_MODEL = {
 """The tokenizer of a model whose folder names none."""
 
 
-def document_of(folder: Path, settings: Settings, about: Settings) -> Settings:
+def document_of(folder: Snapshot, settings: Settings, about: Settings) -> Settings:
     """tokenizer.json of a folder. about: what its other files say, where control tokens that it leaves out are added.
 
     Of BERT and RoBERTa what is done to a text before follows from `about`, as in transformers. Raises DataError where
@@ -31,28 +30,28 @@ def document_of(folder: Path, settings: Settings, about: Settings) -> Settings:
     if of_kind is not None:
         for key, token in of_kind[0].items():
             about.setdefault(key, token)
-    if (folder / FILE).exists():
-        document: Settings = json.loads((folder / FILE).read_text("utf-8"))
+    if folder.has(FILE):
+        document: Settings = folder.read_document(FILE)
         if of_kind is not None:
             document |= of_kind[1](about)
         return document
-    words, pairs = folder / "vocab.txt", (folder / "vocab.json", folder / "merges.txt")
-    if kind == "BertTokenizer" and words.exists():
-        lines = words.read_text("utf-8").split("\n")
+    words, pairs = "vocab.txt", ("vocab.json", "merges.txt")
+    if kind == "BertTokenizer" and folder.has(words):
+        lines = folder.read_text(words).split("\n")
         vocab = {piece: number for number, piece in enumerate(lines[: -1 if lines[-1] == "" else None])}
         model: Settings = {"type": "WordPiece", "unk_token": about["unk_token"], "vocab": vocab}
         model |= {"continuing_subword_prefix": "##", "max_input_chars_per_word": 100}
-    elif kind == "RobertaTokenizer" and all(each.exists() for each in pairs):
-        vocab = json.loads(pairs[0].read_text("utf-8"))
-        lines = pairs[1].read_text("utf-8").split("\n")
+    elif kind == "RobertaTokenizer" and all(folder.has(each) for each in pairs):
+        vocab = folder.read_document(pairs[0])
+        lines = folder.read_text(pairs[1]).split("\n")
         merges = [line.split(" ") for line in lines if line and not line.startswith("#version")]
         model = {"type": "BPE", "vocab": vocab, "merges": merges, "unk_token": None, "dropout": None}
         model |= {"continuing_subword_prefix": "", "end_of_word_suffix": "", "fuse_unk": False, "byte_fallback": False}
-    elif words.exists() or pairs[0].exists():
+    elif folder.has(words) or folder.has(pairs[0]):
         raise ValueError(f"its tokenizer is a {kind} without {FILE}: load and save it with transformers to get one")
     else:
-        raise DataError(f"has no {FILE}, and no vocab.txt, or vocab.json with merges.txt", file=folder)
-    if (folder / "added_tokens.json").exists():
+        raise DataError(f"has no {FILE}, and no vocab.txt, or vocab.json with merges.txt", file=folder.folder)
+    if folder.has("added_tokens.json"):
         raise ValueError(f"it has added_tokens.json without {FILE}: load and save its tokenizer with transformers")
     plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
     control = dict.fromkeys(about[key] for key in CONTROL if about[key] in vocab)

@@ -1,0 +1,101 @@
+"""An import on shapes alone: what the headers of the weights say, against config.json, before a tensor is read.
+
+The same functions run as in the import itself, on PyTorch's meta device, where a tensor has a shape and no numbers.
+"""
+
+import math
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+
+import torch
+from torch import Tensor
+
+from tfm.data.errors import DataError
+from tfm.model.config import ModelConfig
+from tfm.pipeline.model_io.huggingface.classes import HuggingFaceClass, Settings, State
+from tfm.pipeline.model_io.huggingface.received.settings_checks import check_ids
+from tfm.pipeline.model_io.huggingface.received.snapshot import CONFIG, GENERATION, Snapshot
+from tfm.pipeline.model_io.loaded_model import check_fit, shapes_of
+from tfm.pipeline.model_io.weight_files import tensors_in
+
+NO_WEIGHTS = (
+    *("embed_positions.weight", "final_logits_bias"),
+    *(".attn.bias", ".attn.masked_bias", ".position_ids", "rotary_emb.inv_freq", "model.shared.weight"),
+)
+"""What the names end in of what is looked at elsewhere, or follows from config.json."""
+FLOATS = ("F64", "F32", "F16", "BF16")
+MAX_UNREAD = 2**27
+"""How many numbers there may be that belong to no weight of ours, such as masks, beside as many again as ours."""
+
+
+def check_weights(received: Snapshot, settings: Settings, held_by: HuggingFaceClass) -> None:
+    """Raise DataError or ValueError unless the weights are those of config.json, in names, shapes and type."""
+    found = _shapes(received)
+    given = sum(each.numel() for each in found.values())
+    size = _rows_of_tables(found, settings, held_by)
+    check_ids(settings, size, received.folder / CONFIG)
+    check_ids(received.read_document(GENERATION), size, received.folder / GENERATION)
+    with torch.device("meta"):
+        found = held_by.begun(settings, found)
+        config = ModelConfig.model_validate(held_by.read(settings, found))
+        check_places(held_by, config, found)
+        kept = held_by.imported(config, found)
+    shapes = {name: tuple(each.shape) for name, each in kept.items()}
+    source = _rows(shapes, "source_embedding.table.weight", "embedding.table.weight")
+    target = _rows(shapes, "output.weight", "embedding.table.weight")
+    check_fit(shapes_of(config, source_vocab=source, target_vocab=target), shapes, received.folder)
+    for name, each in kept.items():
+        if not each.is_floating_point():
+            raise ValueError(f"its weights are not {', '.join(FLOATS)}: {name}")
+    wanted = sum(map(math.prod, shapes.values()))
+    if given > 3 * wanted + MAX_UNREAD:
+        raise ValueError(f"its files have {given:,} numbers, and a model of this shape {wanted:,}")
+    if 4 * wanted > (memory := _memory()):
+        problem = f"has {4 * wanted / 2**30:,.1f} GiB of weights in fp32, and this machine {memory / 2**30:,.1f} GiB"
+        raise DataError(f"{problem} of memory", file=received.folder)
+
+
+def check_places(held_by: HuggingFaceClass, config: ModelConfig, found: State) -> None:
+    """Raise ValueError for a weight that has no place in ours."""
+    placed = {name for weight in held_by.weights(config) for name in weight.theirs} | {*held_by.tables, held_by.bias}
+    for name in found:
+        if name not in placed and not name.endswith(NO_WEIGHTS):
+            raise ValueError(f"it has a weight that has no place in ours, {name}")
+
+
+def _shapes(received: Snapshot) -> State:
+    """A tensor without numbers for each weight; what is no floating-point number is a whole one."""
+    found: dict[str, Tensor] = {}
+    for file in received.weight_files():
+        for name, (shape, kind) in tensors_in(file).items():
+            dtype = torch.float32 if kind in FLOATS else torch.int64
+            found[name] = torch.empty(shape, dtype=dtype, device="meta")
+    return found
+
+
+def _rows_of_tables(found: State, settings: Settings, held_by: HuggingFaceClass) -> int:
+    """How many pieces the largest table has. Raises ValueError where one is not as config.json says, so that what is
+    made of it is no larger."""
+    width = next((settings[key] for key in ("d_model", "hidden_size", "n_embd") if key in settings), None)
+    tables = [name for name in found if any(f".{each}".endswith(f".{name}") for each in held_by.tables)]
+    if not tables:
+        raise ValueError(f"it has no {held_by.tables[0]}")
+    for name in tables:
+        if found[name].dim() != 2 or found[name].shape[1] != width:
+            raise ValueError(f"{name} is {tuple(found[name].shape)}, and config.json has a width of {width}")
+    rows = sorted({len(found[name]) for name in tables})
+    if (size := settings.get("vocab_size", rows[-1])) not in rows:
+        raise ValueError(f"config.json has vocab_size = {size}, and its tables {' and '.join(map(str, rows))} rows")
+    return rows[-1]
+
+
+def _rows(shapes: Mapping[str, tuple[int, ...]], *names: str) -> int:
+    return next(shapes[name][0] for name in names if name in shapes)
+
+
+def _memory() -> float:
+    """Bytes of this machine's memory; infinite where it does not say."""
+    with suppress(ValueError, OSError):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return math.inf

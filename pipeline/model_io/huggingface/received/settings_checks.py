@@ -1,0 +1,141 @@
+"""The values of config.json and of a tokenizer's settings, checked one by one before any of them is computed with."""
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tfm.data.errors import DataError
+
+Settings = Mapping[str, Any]
+Check = Callable[[object], str | None]
+"""What a value is not; None if it is right."""
+MAX_SIZE = 2**20
+MAX_TOKENS = 2**17
+"""The longest text of a model, as `model.max_length` has it, and a few positions more that are no text's."""
+
+
+def whole_number(low: int, high: int) -> Check:
+    """The check of a whole number from `low` to `high`."""
+    return lambda value: None if _is_whole(value) and low <= value <= high else f"a whole number from {low} to {high}"  # type: ignore[operator]
+
+
+def number(low: float, high: float) -> Check:
+    """The check of a finite number from `low` to `high`."""
+
+    def check(value: object) -> str | None:
+        is_number = (_is_whole(value) or isinstance(value, float)) and low <= value <= high  # type: ignore[operator]
+        return None if is_number else f"a number from {low:g} to {high:g}"
+
+    return check
+
+
+def kind(wanted: type, words: str) -> Check:
+    """The check of a value of one class."""
+    return lambda value: None if isinstance(value, wanted) else words
+
+
+def optional(check: Check) -> Check:
+    """The same check, of a value that may be null."""
+    return lambda value: None if value is None else check(value)
+
+
+def _token(value: object) -> str | None:
+    spelled = value.get("content") if isinstance(value, Mapping) else value
+    return None if isinstance(spelled, str) and spelled else "a token: text, or an object with its content"
+
+
+def _names(value: object) -> str | None:
+    is_named = isinstance(value, Mapping) and all(isinstance(name, str) or _is_whole(name) for name in value.values())
+    return None if is_named else "an object of numbers and names"
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _rows(keys: Iterable[str], check: Check) -> dict[str, Check]:
+    return dict.fromkeys(keys, check)
+
+
+TEXT, BOOLEAN, OBJECT = kind(str, "text"), kind(bool, "true or false"), kind(dict, "an object")
+SIZE, RATE = whole_number(1, MAX_SIZE), number(0, 1)
+OF_CONFIG: dict[str, Check] = {
+    **_rows(("d_model", "hidden_size", "n_embd"), SIZE),
+    **_rows(("encoder_ffn_dim", "decoder_ffn_dim", "intermediate_size"), SIZE),
+    **_rows(("encoder_attention_heads", "decoder_attention_heads", "num_attention_heads", "n_head"), SIZE),
+    **_rows(("encoder_layers", "decoder_layers", "num_hidden_layers", "n_layer"), whole_number(1, 1000)),
+    **_rows(("n_inner", "num_key_value_heads", "head_dim"), optional(SIZE)),
+    **_rows(("max_position_embeddings", "n_positions"), whole_number(1, MAX_TOKENS + MAX_SIZE)),
+    **_rows(("vocab_size", "decoder_vocab_size"), optional(whole_number(1, 2**31))),
+    **_rows(("dropout", "activation_dropout", "resid_pdrop", "embd_pdrop", "attn_pdrop"), RATE),
+    **_rows(("hidden_dropout_prob", "attention_probs_dropout_prob"), RATE),
+    "attention_dropout": optional(RATE),
+    **_rows(("layer_norm_epsilon", "rms_norm_eps", "layer_norm_eps"), number(0, 1)),
+    "rope_theta": optional(number(1, 1e30)),
+    **_rows(("activation_function", "hidden_act", "model_type"), TEXT),
+    **_rows(("scale_embedding", "is_encoder_decoder", "share_encoder_decoder_embeddings"), BOOLEAN),
+    **_rows(("attention_bias", "mlp_bias"), optional(BOOLEAN)),
+    **_rows(("rope_parameters", "rope_scaling"), optional(OBJECT)),
+    "id2label": optional(_names),
+    "tfm": OBJECT,
+}
+OF_ROTARY: dict[str, Check] = {
+    "rope_theta": number(1, 1e30),
+    "factor": number(1, 1e6),
+    **_rows(("low_freq_factor", "high_freq_factor"), number(0, 1e6)),
+    "original_max_position_embeddings": whole_number(1, 2**31),
+    **_rows(("rope_type", "type"), TEXT),
+}
+OF_OURS: dict[str, Check] = {
+    "task": TEXT,
+    "block": optional(whole_number(1, 2**31)),
+    **_rows(("begin_in_position", "hidden"), whole_number(0, 2**31)),
+}
+"""The object `tfm` in config.json, which `tfm export` writes."""
+OF_TOKENIZERS: dict[str, Check] = {
+    **_rows(("unk_token", "sep_token", "pad_token", "cls_token", "mask_token"), optional(_token)),
+    **_rows(("tokenizer_class", "language_codes"), optional(TEXT)),
+    **_rows(("legacy_behaviour", "do_basic_tokenize", "tokenize_chinese_chars"), optional(BOOLEAN)),
+    **_rows(("strip_accents", "do_lower_case", "add_prefix_space"), optional(BOOLEAN)),
+}
+
+
+def check_values(settings: Settings, checks: Mapping[str, Check], file: Path, before: str = "") -> None:
+    """Raise DataError for the first value that is none of its key's; keys without a check are not read.
+
+    Args:
+        settings: the object.
+        checks: by key what its value has to be.
+        file: where the object stands.
+        before: what a message puts before a key: the keys above it.
+    """
+    for key, check in checks.items():
+        if key in settings and (problem := check(settings[key])) is not None:
+            raise DataError(f"{before}{key} = {_spelled(settings[key])} is not {problem}", file=file)
+
+
+def check_config(settings: Settings, file: Path) -> None:
+    """Raise DataError, which names key and value, for a value of config.json that cannot be one of a model."""
+    check_values(settings, OF_CONFIG, file)
+    check_values(settings.get("tfm", {}), OF_OURS, file, "tfm.")
+    for key in ("rope_parameters", "rope_scaling"):
+        check_values(settings.get(key) or {}, OF_ROTARY, file, f"{key}.")
+
+
+def check_ids(settings: Settings, size: int, file: Path) -> None:
+    """Raise DataError for an id of a token that is no piece's of a vocabulary of `size` pieces; null is none."""
+    for key, value in settings.items():
+        if not key.endswith("_token_id") or value is None:
+            continue
+        ids = value if isinstance(value, list) and value and key in ("eos_token_id", "forced_eos_token_id") else [value]
+        if not all(_is_whole(each) and 0 <= each < size for each in ids):
+            problem = f"{key:.80} = {_spelled(value)} is not the id of a piece: these are 0 to {size - 1}"
+            raise DataError(problem, file=file)
+
+
+def _spelled(value: object) -> str:
+    if isinstance(value, int) and not isinstance(value, bool) and value and math.log10(abs(value)) > 40:
+        return f"a number of {int(math.log10(abs(value))) + 1} digits"
+    return f"{json.dumps(value, ensure_ascii=False):.60}"

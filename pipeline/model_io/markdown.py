@@ -1,0 +1,40 @@
+"""Text of unknown origin inside the Markdown and the YAML of a model card: it stays text, on one line."""
+
+import json
+import re
+
+from tfm.data.errors import printable
+
+MAX_TEXT = 200
+_MARKUP = re.compile(r"([\\`*_{}\[\]()#+!|~$^=])")
+_LINK = re.compile(r"(?i)(https?|ftp|mailto|www)(?=[:.])")
+
+
+def markdown_text(text: str) -> str:
+    """The text as a paragraph or a cell of a table shows it: no markup, HTML, link or line break."""
+    plain = _one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _MARKUP.sub(r"\\\1", _LINK.sub(lambda link: f"{link[0][0]}&#{ord(link[0][1])};{link[0][2:]}", plain))
+
+
+def code_span(text: str) -> str:
+    """The text as code inside a line or a cell of a table."""
+    plain = _one_line(text).replace("`", "'").replace("|", r"\|")
+    return f"`{plain or ' '}`"
+
+
+def yaml_value(value: object) -> str:
+    """A value as YAML, on one line: JSON, whose strings hold nothing that YAML reads otherwise."""
+    return json.dumps(_printable(value), ensure_ascii=False, allow_nan=False)
+
+
+def _printable(value: object) -> object:
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, dict):
+        return {printable(str(key)): _printable(each) for key, each in value.items()}
+    return [_printable(each) for each in value] if isinstance(value, (list, tuple)) else value
+
+
+def _one_line(text: str) -> str:
+    plain = printable(" ".join(text.split()))
+    return plain if len(plain) <= MAX_TEXT else f"{plain[:MAX_TEXT]}..."

@@ -1,0 +1,32 @@
+"""Safetensors files that somebody else may have sent: their headers, before any tensor is read."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+from safetensors import safe_open
+
+from tfm.data.safe_files import open_regular
+
+MAX_HEADER = 16 * 2**20
+Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
+
+
+def check_header(file: Path) -> None:
+    """Raise ValueError for a header larger than any of a model, DataError for what is no regular file."""
+    with open_regular(file) as stream:
+        if int.from_bytes(stream.read(8), "little") > MAX_HEADER:
+            raise ValueError("its weights begin with a header larger than any that tfm writes")
+
+
+def shapes_in(file: Path) -> Shapes:
+    """The shapes of the tensors in a safetensors file, of which only the header is read."""
+    return {name: shape for name, (shape, _) in tensors_in(file).items()}
+
+
+def tensors_in(file: Path) -> Mapping[str, tuple[tuple[int, ...], str]]:
+    """The shape and the type, as safetensors spells it, of each tensor in a file, of which only the header is read."""
+    check_header(file)
+    with safe_open(file, "pt") as found:  # which refuses shapes that are not those of the bytes that are there
+        parts = {name: found.get_slice(name) for name in found.keys()}  # noqa: SIM118
+        return {name: (tuple(part.get_shape()), str(part.get_dtype())) for name, part in parts.items()}

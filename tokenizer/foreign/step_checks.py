@@ -1,0 +1,100 @@
+"""Steps of a tokenizer.json that somebody else may have made: no text becomes far longer by them, and no pattern tries
+the same characters again and again."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from math import prod
+from typing import Any
+
+import tokenizers
+
+MAX_GROWTH = 10_000
+"""Of characters by one. Published tokenizers have up to 400: by NFKD one becomes 18, twice in a row."""
+INNER = ("normalizers", "decoders", "pretokenizers")
+FORMS = {"NFKD": 18, "NFKC": 18, "NFD": 4, "NFC": 3, "Lowercase": 3, "BertNormalizer": 4, "ByteLevel": 4}
+MANY = 16
+"""A part of a pattern that may be repeated more often counts as one without a bound."""
+_PART = re.compile(r"\\[gk]<|\\.|\[|\(|\)|\||\*|\+|\{(\d*)(,?)(\d*)\}", re.DOTALL)
+
+
+def check_steps(whole: tokenizers.Tokenizer) -> None:
+    """Raise ValueError for a tokenizer that makes far more of a text than any published one, or takes far longer."""
+    steps = [json.loads(step.__getstate__()) for step in (whole.normalizer, whole.decoder) if step is not None]
+    if prod(map(growth_of, steps)) > MAX_GROWTH:
+        raise ValueError("its normalizer or decoder makes a text too long: steps replace a character by many")
+    if whole.pre_tokenizer is not None:
+        steps.append(json.loads(whole.pre_tokenizer.__getstate__()))
+    for pattern in (pattern for step in steps for pattern in patterns_of(step)):
+        if repeats_inside_repetition(pattern):
+            raise ValueError(f"its pattern {pattern!r:.60} repeats what repeats, which may take forever")
+
+
+def growth_of(step: Mapping[str, Any]) -> float:
+    """How many characters at most a step makes of one; of a sequence the product."""
+    if (inner := _inside(step)) is not None:
+        return float(prod(map(growth_of, inner)))
+    kind = step.get("type")
+    if kind == "Replace":
+        may_be_empty = "Regex" in step["pattern"] or not step["pattern"]["String"]
+        return max(1, len(step["content"])) + bool(step["content"] and may_be_empty)
+    if kind == "Prepend":
+        return 1.0 + len(step["prepend"])
+    return FORMS.get(str(kind), 18 if kind == "Precompiled" else 1)
+
+
+def patterns_of(step: Mapping[str, Any]) -> Iterator[str]:
+    """The regular expressions of a step and of those inside it."""
+    for inner in _inside(step) or ():
+        yield from patterns_of(inner)
+    pattern = step.get("pattern")
+    if isinstance(pattern, Mapping) and "Regex" in pattern:
+        yield pattern["Regex"]
+
+
+def repeats_inside_repetition(pattern: str) -> bool:
+    """Whether a group that repeats, chooses or refers to another is itself repeated without a bound, as `(a+)+` is.
+
+    Such a pattern may try every way to divide a text, whose number doubles with each character.
+    """
+    varies, before, place = [False], False, 0  # of each open group, and of the group just closed
+    while (part := _PART.search(pattern, place)) is not None:
+        before = before and part.start() == place
+        text, place = part.group(), part.end()
+        if text.startswith(("\\g", "\\k")):
+            return True
+        if text == "[":
+            place, before = _end_of_class(pattern, place), False
+        elif text == "(":
+            varies.append(False)
+        elif text == ")" and len(varies) > 1:
+            before = varies.pop()
+            varies[-1] |= before
+            continue
+        elif text == "|":
+            varies[-1] |= len(varies) > 1
+        elif text in "*+" or (text[0] == "{" and _has_no_bound(part)):
+            if before:
+                return True
+            varies[-1] = True
+        before = False
+    return False
+
+
+def _has_no_bound(repetition: re.Match[str]) -> bool:
+    low, comma, high = repetition.groups()
+    return int(high or (0 if comma else low) or 0) > MANY or bool(comma and not high)
+
+
+def _end_of_class(pattern: str, place: int) -> int:
+    """Where a class of characters ends, which may hold others."""
+    depth = 1
+    while depth and place < len(pattern):
+        skipped = 2 if pattern[place] == "\\" else 1
+        depth += {"[": 1, "]": -1}.get(pattern[place], 0)
+        place += skipped
+    return place
+
+
+def _inside(step: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
+    return next((step[key] for key in INNER if key in step), None)
