@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, NoReturn, TextIO
+from typing import Annotated, NoReturn, TextIO, cast
 
 import typer
 
@@ -33,9 +33,9 @@ from tfm.cli.commands.tokenize import tokenize
 from tfm.cli.commands.train import train
 from tfm.cli.commands.translate import translate
 from tfm.cli.options import IO_ERROR, argv
-from tfm.cli.streams import lead_nowhere
+from tfm.cli.streams import Screen, lead_nowhere, print_data, print_message
 from tfm.cli.torchrun_output import INTERRUPTED, first_speaks, has_no_part, stderr_of
-from tfm.pipeline.errors import Stopped, TfmError
+from tfm.pipeline.errors import MASK, Stopped, TfmError, mask_command
 
 GO_ON = ("train", "run", "search")
 """Commands that go on where they were stopped."""
@@ -81,9 +81,9 @@ class ErrorHandler:
     def _leave(self, text: str, exit_code: int, error: BaseException) -> NoReturn:
         with suppress(OSError):
             if self.debug:
-                traceback.print_exc()
+                print_message(traceback.format_exc().rstrip("\n"))
             if text:
-                print(text, file=stderr_of(error))
+                print_message(text, stderr_of(error))
         _flush(sys.stdout)
         _flush(sys.stderr)
         raise typer.Exit(exit_code)
@@ -91,7 +91,11 @@ class ErrorHandler:
 
 def _again() -> str:
     """The command to repeat; under torchrun that is torchrun's own, which is not known here."""
-    return "" if "WORLD_SIZE" in os.environ else f":\n  {shlex.join(argv())}"
+    if "WORLD_SIZE" in os.environ:
+        return ""
+    masked = mask_command(argv())
+    note = "" if masked == argv() else f" (with a credential, not printed, in place of {MASK})"
+    return f"{note}:\n  {shlex.join(masked)}"
 
 
 def _flush(stream: TextIO) -> None:
@@ -129,7 +133,7 @@ def _print_version(wanted: bool) -> None:
         from tfm.pipeline import distribution
 
         number = distribution.version()
-        print("tfm, not installed: running from its source" if number is None else f"tfm {number}")
+        print_data("tfm, not installed: running from its source" if number is None else f"tfm {number}")
         raise typer.Exit
 
 
@@ -162,6 +166,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     # Python looks through all objects at its end, a third of a second after torch was loaded; these it leaves out.
     atexit.register(gc.freeze)
+    sys.stderr = cast("TextIO", Screen(sys.stderr))
     with first_speaks():
         app(prog_name="tfm")
 

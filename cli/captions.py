@@ -1,7 +1,5 @@
 """`tfm translate` of models that read images: captions or labels of image files."""
 
-import json
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from tfm.cli.options import DeviceName, argv
+from tfm.cli.streams import print_data, print_json
 
 if TYPE_CHECKING:
     from tfm.pipeline.config import DecodingConfig
@@ -76,9 +75,7 @@ def print_hypotheses(
     from tfm.pipeline.inference.translation import as_json
 
     if jsonl:
-        lines = [json.dumps(as_json(source, found), ensure_ascii=False)]
-    elif config.n_best > 1:
-        lines = [f"{number}\t{each.score:.6f}\t{each.text}" for each in found]
-    else:
-        lines = [found[0].text]
-    sys.stdout.buffer.write("".join(line + "\n" for line in lines).encode("utf-8"))
+        print_json(as_json(source, found))
+        return
+    several = "\n".join(f"{number}\t{each.score:.6f}\t{each.text}" for each in found)
+    print_data(several if config.n_best > 1 else found[0].text)

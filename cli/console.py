@@ -1,6 +1,8 @@
-"""How a stage's messages are shown: live bars and tables on a terminal, plain lines in a log."""
+"""How a stage's messages are shown: live bars and tables on a terminal, plain lines in a log.
 
-import io
+Names and texts of users are in them: no reporter passes on a control character or a credential.
+"""
+
 import re
 import sys
 import time
@@ -13,7 +15,8 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from tfm.cli.streams import lead_nowhere
+from tfm.cli.streams import Screen, Talk, print_message
+from tfm.pipeline.errors import as_message, spell_controls
 from tfm.pipeline.runtime.progress import Bar, Reporter
 
 SECONDS_BETWEEN_LINES = 10.0
@@ -24,42 +27,12 @@ def reporter(*, tables_on_stdout: bool = False) -> Reporter:
 
     tables_on_stdout: for a command whose result is tables.
     """
-    stderr = cast("TextIO", Talk(sys.stderr))
+    # a screen would spell out the colours and movements that rich writes
+    stderr = cast("TextIO", Talk(sys.stderr.stream if isinstance(sys.stderr, Screen) else sys.stderr))
     talk = Terminal(Console(file=stderr)) if sys.stderr.isatty() else Plain(stderr)
     if not tables_on_stdout:
         return talk
     return TablesApart(talk, Terminal(Console()) if sys.stdout.isatty() else Plain(sys.stdout))
-
-
-class Talk(io.TextIOBase):
-    """A stream whose reader may close it, as in `2>&1 | head`, or whose terminal may be closed: then messages are
-    dropped, and the work continues."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    @property
-    def encoding(self) -> str:  # type: ignore[override]
-        return self._stream.encoding
-
-    def isatty(self) -> bool:
-        return self._stream.isatty()
-
-    def fileno(self) -> int:
-        return self._stream.fileno()
-
-    def write(self, text: str) -> int:
-        try:
-            self._stream.write(text)
-        except OSError:
-            lead_nowhere(self._stream)
-        return len(text)
-
-    def flush(self) -> None:
-        try:
-            self._stream.flush()
-        except OSError:
-            lead_nowhere(self._stream)
 
 
 def duration(seconds: float) -> str:
@@ -77,12 +50,18 @@ def cell(value: object) -> str:
         return f"{value:,}"
     if isinstance(value, float):
         return f"{value:,.2f}" if abs(value) >= 10 or value == 0 else f"{value:.4g}"
-    return str(value)
+    return one_line(str(value))
+
+
+def one_line(text: str) -> str:
+    """A text as a part of a line, such as a cell: the ends of lines and tabs in it are spelled out too."""
+    return spell_controls(as_message(text), keep="")
 
 
 def table_lines(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
     """The rows under their headings in aligned columns: numbers to the right, the rest to the left."""
     cells = [[cell(value) for value in row] for row in rows]
+    columns = [*map(one_line, columns)]
     widths = [max(len(text) for text in column) for column in zip(columns, *cells, strict=True)]
     right = _numeric(columns, rows)
 
@@ -123,7 +102,7 @@ class Meter:
             parts.append(f"{rate:,.0f} {self.unit}/s" if rate >= 10 else f"{rate:.2g} {self.unit}/s")
             if self.total is not None and self.total >= self.done:
                 parts.append(f"{duration((self.total - self.done) / rate)} left")
-        return ", ".join([*parts, self.note] if self.note else parts)
+        return one_line(", ".join([*parts, self.note] if self.note else parts))
 
 
 class Plain:
@@ -133,16 +112,17 @@ class Plain:
         self._stream, self._clock = stream, clock
 
     def line(self, text: str) -> None:
-        print(text, file=self._stream, flush=True)
+        print_message(text, self._stream)
 
     def warn(self, text: str) -> None:
         self.line(f"warning: {text}")
 
     def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        self.line("\n".join([title, *(f"  {line}" for line in table_lines(columns, rows))]))
+        self.line("\n".join([one_line(title), *(f"  {line}" for line in table_lines(columns, rows))]))
 
     @contextmanager
     def bar(self, label: str, total: int | None, unit: str, done: int = 0) -> Iterator[Bar]:
+        label = one_line(label)
         bar = _PlainBar(self, label, Meter(total, unit, done, self._clock), self._clock)
         yield bar
         self.line(f"{label}: {bar.meter.text(finished=True)}")
@@ -169,16 +149,16 @@ class Terminal:
         self._progress: Progress | None = None
 
     def line(self, text: str) -> None:
-        self._console.print(Text(text))
+        self._console.print(Text(as_message(text)))
 
     def warn(self, text: str) -> None:
-        self._console.print(Text(f"warning: {text}", style="yellow"))
+        self._console.print(Text(as_message(f"warning: {text}"), style="yellow"))
 
     def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        self._console.print(Text(title, style="bold"))  # a table's own title is wrapped to the table's width
+        self._console.print(Text(one_line(title), style="bold"))  # a table's own title is wrapped to the table's width
         table = Table(box=None, header_style="dim", pad_edge=False)
         for column, numeric in zip(columns, _numeric(columns, rows), strict=True):
-            table.add_column(Text(column), justify="right" if numeric else "left", overflow="fold")
+            table.add_column(Text(one_line(column)), justify="right" if numeric else "left", overflow="fold")
         for row in rows:
             table.add_row(*(Text(cell(value)) for value in row))
         self._console.print(table)
@@ -193,7 +173,7 @@ class Terminal:
             self._progress = Progress(*columns, status, console=self._console, transient=True)
             self._progress.start()
         progress = self._progress
-        meter = Meter(total, unit, done, self._clock)
+        label, meter = one_line(label), Meter(total, unit, done, self._clock)
         task = progress.add_task(label, total=total, completed=done, status=meter.text())
         try:
             yield _TerminalBar(progress, task, meter)

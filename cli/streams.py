@@ -1,9 +1,13 @@
 """The standard streams: the program at the other end may be slow, or close its end."""
 
+import io
+import json
 import os
 import stat
 import sys
 from typing import TYPE_CHECKING, TextIO
+
+from tfm.pipeline.errors import as_message, controls, spell_controls
 
 if TYPE_CHECKING:
     from tfm.data.live_input import Incoming
@@ -32,3 +36,68 @@ def lead_nowhere(stream: TextIO) -> None:
     """Redirect a standard stream that can no longer be written to /dev/null: otherwise Python would try once more at
     exit to flush it, print an error, and change the exit code."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+class Talk(io.TextIOBase):
+    """A stream whose reader may close it, as in `2>&1 | head`, or whose terminal may be closed: then messages are
+    dropped, and the work continues."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self.stream.encoding
+
+    def writable(self) -> bool:
+        return True
+
+    def isatty(self) -> bool:
+        return self.stream.isatty()
+
+    def fileno(self) -> int:
+        return self.stream.fileno()
+
+    def write(self, text: str) -> int:
+        try:
+            self.stream.write(text)
+        except OSError:
+            lead_nowhere(self.stream)
+        return len(text)
+
+    def flush(self) -> None:
+        try:
+            self.stream.flush()
+        except OSError:
+            lead_nowhere(self.stream)
+
+
+class Screen(Talk):
+    """A stream that gets messages alone, whoever writes them: usage errors, warnings and tracebacks too."""
+
+    def write(self, text: str) -> int:
+        super().write(as_message(text))
+        return len(text)
+
+
+def print_message(text: str, stream: TextIO | None = None) -> None:
+    """Print a message to stderr, or another stream."""
+    print(as_message(text), file=stream or sys.stderr, flush=True)
+
+
+def print_data(text: str, end: str = "\n") -> None:
+    """Print a result to stdout: byte for byte what it is, but to a terminal, which would obey its control characters.
+
+    It is not flushed: thousands of lines may follow.
+    """
+    whole = text + end
+    shown = spell_controls(whole) if sys.stdout.isatty() else whole
+    sys.stdout.buffer.write(shown.encode("utf-8", "backslashreplace"))
+
+
+def print_json(value: object, indent: int | None = None) -> None:
+    """Print a result as JSON, in which half a character, and for a terminal a control character, is an escape."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    if sys.stdout.isatty():
+        text = controls().sub(lambda found: found[0] if found[0] == "\n" else f"\\u{ord(found[0]):04x}", text)
+    print_data(text)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, suppress
 from typing import TextIO
 
+from tfm.cli.streams import print_message
 from tfm.pipeline.errors import Stopped, is_told_here
 from tfm.pipeline.runtime.torchrun import rank_and_size
 
@@ -34,7 +35,8 @@ def first_speaks() -> Iterator[None]:
         if end.code not in (None, 0, Stopped.exit_code, INTERRUPTED):
             with suppress(KeyboardInterrupt):
                 time.sleep(SECONDS_FOR_THE_FIRST)
-                print(said.getvalue(), end="", file=sys.stderr)
+                if text := said.getvalue().removesuffix("\n"):
+                    print_message(text)
         raise
 
 

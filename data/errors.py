@@ -5,22 +5,48 @@ TfmError
 (pipeline/errors.py adds those of recipes and artifacts.)
 """
 
+import re
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
+
+from tfm.data.credentials import mask
 
 
 class TfmError(Exception):
-    """An error of ours. The command line prints its text, in which nothing is invisible, and exits with `exit_code`."""
+    """An error of ours. The command line prints its text, and exits with `exit_code`.
+
+    In the text nothing is invisible, and credentials are masked.
+    """
 
     exit_code = 1
 
     def __init__(self, text: str) -> None:
-        super().__init__("\n".join(map(printable, text.split("\n"))))
+        super().__init__("\n".join(map(printable, mask(text).split("\n"))))
 
 
 def printable(text: str) -> str:
     """The text with every character that a terminal would not show, or would obey, spelled out."""
     return text if text.isprintable() else "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+
+
+@cache
+def controls() -> re.Pattern[str]:
+    """The characters that a terminal obeys instead of showing, that break a line, that turn the direction of the text
+    after them, or that are half a character. Joiners, marks and spaces, which languages need, are not among them."""
+    return re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def spell_controls(text: str, keep: str = "\n\t") -> str:
+    """The text with control characters spelled out, as in \\x1b, but for those to keep."""
+    if text.isprintable():
+        return text
+    return controls().sub(lambda found: found[0] if found[0] in keep else ascii(found[0])[1:-1], text)
+
+
+def as_message(text: str) -> str:
+    """A text as a terminal or a log may get it: control characters spelled out, credentials masked."""
+    return spell_controls(mask(text))
 
 
 def listed(names: Iterable[object], between: str = ", ", most: int = 200) -> str:

@@ -11,9 +11,13 @@ TfmError
 import os
 from typing import TypeVar
 
-from tfm.data.errors import DataError, TfmError, printable
+from tfm.data.credentials import MASK, mask_command
+from tfm.data.errors import DataError, TfmError, as_message, controls, printable, spell_controls
 
-__all__ = ["CannotWrite", "DataError", "RecipeError", "Stopped", "TfmError", "is_told_here", "printable", "told_here"]
+__all__ = [
+    "MASK", "CannotWrite", "DataError", "RecipeError", "Stopped", "TfmError", "as_message", "controls", "is_told_here",
+    "mask_command", "printable", "spell_controls", "told_here",
+]  # fmt: skip
 
 _TOLD_HERE = "this process alone has this error"
 _E = TypeVar("_E", bound=BaseException)

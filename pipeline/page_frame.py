@@ -7,11 +7,10 @@ import re
 from html import escape
 from string import Template
 
-from tfm.pipeline.errors import printable
+from tfm.pipeline.errors import printable, spell_controls
 
 # The policy makes a browser hold what a page promises: nothing is loaded, and at most the one script given runs.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-_CONTROLS = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _PAGE = Template("""<!doctype html>
 <html lang="en">
 <head>
@@ -75,7 +74,7 @@ def as_html(text: str) -> str:
 def text_as_html(text: str) -> str:
     """Text of a corpus as HTML. Joiners, marks and spaces of its language stay what they are; what controls a terminal,
     breaks a line or turns the direction of what comes after it is spelled out."""
-    return escape(_CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text))
+    return escape(spell_controls(text, keep="\t"))
 
 
 def inline_svg(svg: str) -> str:

@@ -55,6 +55,7 @@ FOLDERS = {
             "corpus_config",
             "image_config",
             "errors",
+            "credentials",
         ),
     ),
 }

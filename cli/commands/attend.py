@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tfm.cli.options import Device, From, Sets, To, part, refuse
+from tfm.cli.streams import print_data
 from tfm.pipeline.model_io.model_folder import model_folder
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def _print_json(read: "Reading | None", report: "HeadReport | None") -> None:
     found = {} if read is None else as_json(read)
     if report is not None:
         found["head_report"] = report.as_json()
-    print(json.dumps(found, allow_nan=False))
+    print_data(json.dumps(found, allow_nan=False))
 
 
 def _files(

@@ -1,6 +1,5 @@
 """`tfm compare`: trained models side by side, and whether they differ, in tables and one plot."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tfm.cli.options import refuse
+from tfm.cli.streams import print_data, print_json
 
 if TYPE_CHECKING:
     from tfm.pipeline.comparison.metric_tests import Outcome
@@ -81,9 +81,9 @@ def compare(
     talk = reporter()
     tested = run_tests(found, all_metrics(found) if as_json and not metric else metrics, talk, each_run=as_json)
     if as_json:
-        print(json.dumps(all_of(found, tested), ensure_ascii=False, indent=2))
+        print_json(all_of(found, tested), indent=2)
     elif latex:
-        print(in_latex(found, tested, metrics))
+        print_data(in_latex(found, tested, metrics))
     else:
         _print(found, tested, metrics, markdown=markdown)
     if html is not None:
@@ -107,7 +107,7 @@ def _print(found: "Comparison", tested: "Outcome", metrics: Sequence[str], *, ma
         tables[f"{tested.test}: {tested.num_segments:,} segments, differences from {found.baseline.name}"] = tests
     for number, (title, each) in enumerate(tables.items()):
         if markdown:
-            print("\n".join([""] * (number > 0) + in_markdown(each)))
+            print_data("\n".join([""] * (number > 0) + in_markdown(each)))
         else:
             cells = list(zip(*(map(str, column.cells) for column in each), strict=True))
             reporter(tables_on_stdout=True).table(title, [column.heading for column in each], cells)
@@ -127,6 +127,8 @@ def _write_page(found: "Comparison", tested: "Outcome", metrics: Sequence[str], 
 
 def in_markdown(columns: Sequence["Column"]) -> list[str]:
     """The lines of a table; figures are right-aligned."""
-    lines = [[each.heading for each in columns], ["---:" if each.numeric else "---" for each in columns]]
-    lines += map(list, zip(*([str(cell) for cell in each.cells] for each in columns), strict=True))
+    from tfm.cli.console import one_line
+
+    lines = [[one_line(each.heading) for each in columns], ["---:" if each.numeric else "---" for each in columns]]
+    lines += map(list, zip(*([one_line(str(cell)) for cell in each.cells] for each in columns), strict=True))
     return ["| " + " | ".join(each.replace("|", "\\|") for each in line) + " |" for line in lines]

@@ -1,6 +1,5 @@
 """`tfm embed`: the word vectors of a model, as a file, a list of neighbours or a picture."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from tfm.cli.options import Device, refuse
+from tfm.cli.streams import print_json
 from tfm.pipeline.model_io.model_folder import model_folder
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def embed(
     found = dict(_found(known, nearest or (), analogy, count or COUNT))
     files = list(_files(known, out, picture, words))
     if as_json:
-        print(json.dumps({title: [vars(each) for each in rows] for title, rows in found.items()}, ensure_ascii=False))
+        print_json({title: [vars(each) for each in rows] for title, rows in found.items()})
     else:
         for title, rows in found.items():
             talk.table(title, ("word", "cosine"), [(each.word, f"{each.cosine:.3f}") for each in rows])

@@ -24,6 +24,7 @@ from tfm.cli.options import (
     seed_of,
     stage_of_recipe,
 )
+from tfm.cli.streams import print_json
 from tfm.pipeline.model_io.model_folder import model_folder
 
 
@@ -169,7 +170,7 @@ def evaluate(
             translated = hypotheses, model, ensemble or [], source
             scores = _files(*translated, references, sets, flags, beam, as_json, about)
     if as_json:
-        print(json.dumps(scores, ensure_ascii=False, indent=2))
+        print_json(scores, indent=2)
 
 
 def _texts(

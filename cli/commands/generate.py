@@ -1,6 +1,5 @@
 """`tfm generate`: text from a trained language model, and the probability of given texts."""
 
-import json
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
@@ -23,7 +22,7 @@ from tfm.cli.options import (
     part,
     refuse,
 )
-from tfm.cli.streams import PROMPT
+from tfm.cli.streams import PROMPT, print_data, print_json, print_message
 from tfm.pipeline.model_io.model_folder import model_folder
 
 if TYPE_CHECKING:
@@ -115,7 +114,8 @@ def generate(
             continue
         texts = writer.texts(each, words)
         if jsonl:
-            _print(json.dumps({"prompt": each, "texts": [asdict(text) for text in texts]}, ensure_ascii=False))
+            print_json({"prompt": each, "texts": [asdict(text) for text in texts]})
+            sys.stdout.flush()
             continue
         for text in texts:
             if num_texts and writer.through_ends:
@@ -145,7 +145,8 @@ def _score(
     for prompt in prompts:
         found = score_continuations(loaded, prompt, choices, through_ends=through_ends)
         if jsonl:
-            _print(json.dumps({"prompt": prompt, "choices": [asdict(each) for each in found]}, ensure_ascii=False))
+            print_json({"prompt": prompt, "choices": [asdict(each) for each in found]})
+            sys.stdout.flush()
         else:
             _print("\n".join(f"{each.log_prob:.6f}\t{each.per_token:.6f}\t{each.text}" for each in found))
 
@@ -157,7 +158,7 @@ def _prompts(prompt: str | None) -> Iterable[str]:
     from tfm.data.lines import stream_lines
 
     if sys.stdin.isatty():
-        print(PROMPT, file=sys.stderr)
+        print_message(PROMPT)
     return stream_lines(sys.stdin.buffer, "stdin")
 
 
@@ -180,5 +181,5 @@ def _with_words(prompts: Iterable[str], file: Path | None) -> Iterator[tuple[str
 def _print(text: str, end: str = "\n") -> None:
     """Print and flush: a program at the other end of a pipe may wait for the answer before it writes the next
     prompt."""
-    sys.stdout.buffer.write((text + end).encode("utf-8"))
-    sys.stdout.buffer.flush()
+    print_data(text, end)
+    sys.stdout.flush()

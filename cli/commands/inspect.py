@@ -1,6 +1,5 @@
 """`tfm inspect`: verify an artifact, and show what it is and how it was made."""
 
-import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -8,6 +7,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from tfm.cli.streams import print_data, print_json
 
 SHOWN_OF_FINGERPRINT = 12
 MOST_SHOWN = 60
@@ -68,14 +69,13 @@ def _lines_of_run(report: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _print_json(report: Mapping[str, Any]) -> None:
-    text = json.dumps(report, ensure_ascii=False, indent=2)
-    print(text.encode(errors="backslashreplace").decode())  # JSON spells what is no character in the same way
+    print_json(report, indent=2)
 
 
 def _print(found: Iterator[str]) -> None:
     from tfm.pipeline.errors import printable
 
-    print("\n".join(printable(line) for line in found))
+    print_data("\n".join(printable(line) for line in found))
 
 
 def lines(report: Mapping[str, Any]) -> Iterator[str]:

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
+from tfm.pipeline.errors import as_message
 from tfm.pipeline.runtime.progress import Bar, Quiet
 
 LOGGER = logging.getLogger("tfm")
@@ -13,13 +14,13 @@ class Logged:
     """A reporter whose warnings and lines go to the logger `tfm`; Python shows its warnings where nothing is set up."""
 
     def line(self, text: str) -> None:
-        LOGGER.info(text)
+        LOGGER.info("%s", as_message(text))
 
     def warn(self, text: str) -> None:
-        LOGGER.warning(text)
+        LOGGER.warning("%s", as_message(text))
 
     def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        LOGGER.info("%s: %s", title, [dict(zip(columns, row, strict=True)) for row in rows])
+        LOGGER.info("%s: %s", as_message(title), [dict(zip(columns, row, strict=True)) for row in rows])
 
     def bar(self, label: str, total: int | None, unit: str, done: int = 0) -> AbstractContextManager[Bar]:
         return Quiet().bar(label, total, unit, done)

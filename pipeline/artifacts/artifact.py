@@ -32,7 +32,7 @@ from tfm.pipeline.artifacts.manifest import (
     was_ours,
 )
 from tfm.pipeline.artifacts.swap import clean, is_link_of_ours, litter, new_name, put, restore
-from tfm.pipeline.errors import CannotWrite, DataError
+from tfm.pipeline.errors import CannotWrite, DataError, mask_command
 from tfm.pipeline.runtime.progress import Reporter
 
 __all__ = [
@@ -202,7 +202,7 @@ def _seal(plan: Plan, draft: Draft, command: Sequence[str], began: float) -> Non
         "tfm_format": FORMAT,
         "stage": plan.stage,
         "fingerprint": fingerprint(plan.stage, config, plan.inputs, plan.seed, files),
-        "command": list(command),
+        "command": mask_command(command),
         "config": config,
         "inputs": {label: each.as_json() for label, each in plan.inputs.items()},
         "files": {name: {"size": entry.size, "sha256": entry.sha256} for name, entry in files.items()},

@@ -16,7 +16,7 @@ from tfm.data.json_documents import parse_json
 from tfm.data.safe_files import read_bounded
 from tfm.pipeline.artifacts.canonical_json import JSON, sha256_of_json
 from tfm.pipeline.artifacts.files import sha256_of, tree
-from tfm.pipeline.errors import DataError
+from tfm.pipeline.errors import DataError, mask_command
 
 FORMAT = 1
 NAME = "manifest.json"
@@ -238,7 +238,7 @@ def _parse(data: bytes, path: Path, folder: Path) -> Manifest:
         folder=folder,
         stage=_get(document, "stage", str),
         fingerprint=_get(document, "fingerprint", str),
-        command=[_is(each, str, "command") for each in _get(document, "command", list)],
+        command=mask_command([_is(each, str, "command") for each in _get(document, "command", list)]),
         config=_get(document, "config", dict),
         inputs={label: _input(each) for label, each in _get(document, "inputs", dict).items()},
         files={_safe(name): _entry(each) for name, each in _get(document, "files", dict).items()},

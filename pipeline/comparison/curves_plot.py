@@ -7,7 +7,7 @@ from pathlib import Path
 from tfm.pipeline.artifacts.files import beginning, replace_bytes
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.reports.run_summary import Trained
-from tfm.pipeline.reports.training_curves import STYLE
+from tfm.pipeline.reports.training_curves import STYLE, as_label
 
 FORMATS = ("svg", "png")
 LINES = ("-", "--", ":", "-.")  # ten colours, then the same dashed
@@ -41,7 +41,7 @@ def picture(runs: Sequence[Trained], kind: str) -> bytes:
             if curve is None:
                 continue
             look = {"color": f"C{number % 10}", "linestyle": LINES[number // 10 % len(LINES)]}
-            by_step.plot(curve.steps, curve.losses, marker=".", linewidth=1.3, label=name, **look)
+            by_step.plot(curve.steps, curve.losses, marker=".", linewidth=1.3, label=as_label(name), **look)
             by_second.plot(curve.seconds, curve.losses, marker=".", linewidth=1.3, **look)
         for axes, under in ((by_step, "updates"), (by_second, "seconds of updates")):
             axes.set_xlabel(under)

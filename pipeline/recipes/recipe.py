@@ -20,6 +20,7 @@ from tfm.model.config import ModelConfig
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig, too_far_apart
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.characters import check_characters
+from tfm.pipeline.recipes.credentials import credential_problem
 from tfm.pipeline.recipes.error_messages import Key, Origin, Origins, explain, model_of, place_of
 from tfm.pipeline.recipes.images import check_images
 from tfm.pipeline.recipes.label_defaults import add_names, check_names
@@ -209,12 +210,16 @@ def _resolved(
     content = content_with(settings)
     origins.update({setting.key: Origin(setting.label, COMMAND_LINE) for setting in settings})
     try:
-        return section.model_validate_json(_as_json(section, content), strict=True)
+        found = section.model_validate_json(_as_json(section, content), strict=True)
     except ValidationError as error:
         raise explain(error.errors(include_url=False), section, prefix, origins, to_blame) from None
     except ValueError:
         key = _endless(content, prefix)
         raise RecipeError(f"{place_of(key, origins) or file}: {'.'.join(key)} must be a finite number") from None
+    if (problem := credential_problem(found, prefix)) is not None:
+        key, reason = problem
+        raise RecipeError(f"{place_of(key, origins) or file}: {'.'.join(key)} {reason}")
+    return found
 
 
 def _has_error(section: type[BaseModel], content: Any, error: Any) -> bool:

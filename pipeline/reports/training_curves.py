@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfm.pipeline.artifacts.files import replace_text
+from tfm.pipeline.errors import spell_controls
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,6 +36,11 @@ STYLE = {
     "axes.spines.top": False,
     "axes.spines.right": False,
 }
+
+
+def as_label(text: str) -> str:
+    """A name as the label of a plot: nothing of it is an equation, or a character that an SVG cannot hold."""
+    return spell_controls(text, keep="").replace("$", r"\$")
 
 
 def read_metrics(file: Path) -> list[dict[str, object]]:

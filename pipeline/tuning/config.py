@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.recipes.credentials import credential_problem
 from tfm.pipeline.recipes.error_messages import explain
 from tfm.pipeline.recipes.recipe_files import parse_toml
 from tfm.pipeline.training_config import Metric
@@ -147,9 +148,12 @@ def load_search(path: Path) -> SearchConfig:
                 f'{path}: search.space: write "{meant}" in quotation marks: TOML reads its dots as tables'
             )
     try:
-        return SearchConfig.model_validate_json(json.dumps(raw, default=str), strict=True)
+        config = SearchConfig.model_validate_json(json.dumps(raw, default=str), strict=True)
     except ValidationError as error:
         raise explain(error.errors(include_url=False), SearchConfig, ("search",), {}, lambda _: str(path)) from None
+    if (credential := credential_problem(config, ("search",))) is not None:
+        raise RecipeError(f"{path}: {'.'.join(credential[0])} {credential[1]}")
+    return config
 
 
 def _dotted(key: str, value: object) -> str:

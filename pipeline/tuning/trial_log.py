@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO
 
+from tfm.pipeline.errors import as_message
 from tfm.pipeline.runtime.progress import Bar, Quiet
 
 
@@ -15,7 +16,7 @@ class TrialLog(Quiet):
         self.updates = 0
 
     def line(self, text: str) -> None:
-        self._file.write(text + "\n")
+        self._file.write(as_message(text) + "\n")
         self._file.flush()
 
     def warn(self, text: str) -> None:

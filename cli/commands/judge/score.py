@@ -1,11 +1,12 @@
 """`tfm judge score`: what the answers of a campaign say of the systems, of the judges, and of automatic metrics."""
 
-import json
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from tfm.cli.streams import print_json
 
 
 def score(
@@ -39,7 +40,6 @@ def score(
     """
     from tfm.cli.console import reporter
     from tfm.pipeline.config import EvaluationConfig
-    from tfm.pipeline.errors import printable
     from tfm.pipeline.judging.answer_files import read_answers
     from tfm.pipeline.judging.campaign import read_campaign
     from tfm.pipeline.judging.findings import find
@@ -63,10 +63,10 @@ def score(
         on_done = (lambda metric: bar.advance(1, metric)) if bar else (lambda metric: None)
         found = with_correlations(found, references, config, noted, on_done)
     if as_json:
-        print(json.dumps(found.as_json(), ensure_ascii=False, indent=2))
+        print_json(found.as_json(), indent=2)
     else:
         out = reporter(tables_on_stdout=True)
         for each in tables(found):
-            out.table(each.title, each.columns, [[printable(cell) for cell in row] for row in each.rows])
+            out.table(each.title, each.columns, each.rows)
     for note in (*found.notes, *notes):
-        talk.warn(printable(note))
+        talk.warn(note)

@@ -1,12 +1,12 @@
 """`tfm recipe`: a recipe with all its defaults, or the JSON schema of all recipes."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tfm.cli.options import Sets, refuse
+from tfm.cli.streams import print_json
 
 
 def recipe(
@@ -23,4 +23,4 @@ def recipe(
     from tfm.pipeline.recipes.recipe import schema as recipe_schema
 
     content = recipe_schema() if file is None else load_recipe(file, sets or ()).model_dump(mode="json")
-    print(json.dumps(content, ensure_ascii=False, indent=2))
+    print_json(content, indent=2)

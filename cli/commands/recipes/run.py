@@ -1,6 +1,5 @@
 """`tfm run`: the five stages of one or several recipes, or seeds of one, in one command; or cross-validation."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tfm.cli.options import IO_ERROR, Device, Sets, argv, refuse
+from tfm.cli.streams import print_json
 from tfm.pipeline.errors import TfmError
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _cross_validate(
     if rank_and_size()[0] == 0:
         found = [read_folds(name, each) for name, each in whole.items()]
         if as_json:
-            print(json.dumps([plain(each.as_json()) for each in found], ensure_ascii=False, indent=1))
+            print_json([plain(each.as_json()) for each in found], indent=1)
         else:
             for each in found:
                 reporter(tables_on_stdout=True).table(f"{each.name}: validation of {folds} folds", *table(each))

@@ -1,6 +1,6 @@
 """`tfm search`: settings of a recipe chosen by validation."""
 
-import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tfm.cli.options import Sets, argv
+from tfm.cli.streams import print_json
 from tfm.pipeline.distribution import install_command
 from tfm.pipeline.errors import RecipeError
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from tfm.pipeline.tuning.results import Results
 
 SHOWN = 10  # trials in the table on a terminal
+STORAGE = "TFM_STORAGE"
 
 
 def search(
@@ -41,7 +43,14 @@ def search(
     ] = None,
     storage: Annotated[
         str | None,
-        typer.Option("--storage", metavar="URL", help="A database for the trials; default: a file in the run."),
+        typer.Option(
+            "--storage",
+            metavar="URL",
+            envvar=STORAGE,
+            show_envvar=False,
+            help="A database for the trials; default: a file in the run. With a password: set TFM_STORAGE instead, as "
+            "anybody on the machine can list the options of a process.",
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all trials as JSON.")] = False,
     sets: Sets = None,
@@ -70,6 +79,8 @@ def search(
         if found.config.method == "grid":
             talk.line(f"grid: {len(found.trials.all()):,} configurations")
         if workers > 1:
+            if storage is not None:
+                os.environ[STORAGE] = storage
             work_together(job, workers, _of_one_worker(sys.argv[1:]))
         else:
             work(job)
@@ -77,19 +88,19 @@ def search(
         finish(found, argv(), talk, again=again)
     results = publish_results(found, argv(), talk)
     if as_json:
-        print(json.dumps(results.as_json(), ensure_ascii=False, indent=1))
+        print_json(results.as_json(), indent=1)
     else:
         columns, rows = table(results)
         talk.table(f"{found.config.name}: {len(results.trials)} trials, the best first", columns, rows)
 
 
 def _of_one_worker(arguments: list[str]) -> list[str]:
-    """The same command for one worker."""
+    """The same command for one worker, which has the storage from the environment: `ps` shows the arguments."""
     kept, skip = [], False
     for each in arguments:
-        if skip or each.startswith("--workers="):
+        if skip or each.startswith(("--workers=", "--storage=")):
             skip = False
-        elif each == "--workers":
+        elif each in ("--workers", "--storage"):
             skip = True
         else:
             kept.append(each)

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from tfm.data.credentials import mask
 from tfm.pipeline.artifacts.artifact import Input
 from tfm.pipeline.artifacts.canonical_json import sha256_of_json
 from tfm.pipeline.errors import printable
@@ -248,7 +249,7 @@ def _ended(code: int, errors: bytes) -> str:
         with suppress(ValueError):
             return f"was ended by {signal.Signals(-code).name}"
     said = [line.strip() for line in _shown(errors).splitlines() if line.strip()]
-    return f"ended with exit code {code}" + (f": {printable(said[-1][-LONGEST_REASON:])}" if said else "")
+    return f"ended with exit code {code}" + (f": {printable(mask(said[-1])[-LONGEST_REASON:])}" if said else "")
 
 
 def _shown(data: bytes) -> str:

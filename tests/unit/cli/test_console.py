@@ -154,3 +154,38 @@ def test_reporter_is_plain_when_stderr_is_no_terminal(capsys: pytest.CaptureFixt
     captured = capsys.readouterr()
     assert captured.err == "hello\n"
     assert captured.out == ""
+
+
+EVIL = "x\x1b[31m\x1b]0;t\x07\x9b2J\r\x08\u202e\u2066"
+KEPT = "می\u200cروم 👩\u200d👧 a\u00a0b"
+STEERING = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
+
+
+def say_everything(talk: Reporter) -> None:
+    talk.line(f"{EVIL} {KEPT} postgresql://user:hush@host/d")
+    talk.warn(f"{EVIL} --api-key=hush")
+    talk.table(EVIL, ("a", EVIL), [(EVIL, KEPT), ("one\ntwo", "https://host/?token=hush")])
+    with talk.bar(EVIL, 2, EVIL) as bar:
+        bar.advance(1, EVIL)
+
+
+def test_a_log_has_no_control_character_and_no_credential() -> None:
+    stream = io.StringIO()
+    say_everything(Plain(stream))
+    said = stream.getvalue()
+    assert not re.search(STEERING, said)
+    assert "\r" not in said
+    assert KEPT in said
+    assert "\\x1b[31m" in said
+    assert "one\\ntwo" in said
+    assert "hush" not in said
+
+
+def test_a_terminal_gets_no_control_characters_but_those_of_its_colours_and_bars() -> None:
+    stream = io.StringIO()
+    say_everything(Terminal(Console(file=stream, force_terminal=True, width=200)))
+    own = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")  # red is none of them
+    said = own.sub(lambda found: "" if found[0] != "\x1b[31m" else found[0], stream.getvalue())
+    assert not re.search(STEERING, said)
+    assert KEPT in said
+    assert "hush" not in said

@@ -1,14 +1,17 @@
 """Curves: every panel is drawn from its own figures, and the same figures give the same bytes."""
 
+import io
 import json
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
+import matplotlib
 import pytest
+from matplotlib.figure import Figure
 
 from tests.tiny_training import run, training, write_dataset
 from tfm.pipeline.reports import training_curves
-from tfm.pipeline.reports.training_curves import draw, read_metrics, svg
+from tfm.pipeline.reports.training_curves import STYLE, as_label, draw, read_metrics, svg
 
 TRAIN = {"event": "train", "epoch": 1, "tokens_per_second": 1e4, "gradient_norm": 1.0, "seconds": 1.0}
 VALID = {"event": "valid", "epoch": 1, "accuracy": 0.5, "seconds": 1.0}
@@ -68,3 +71,14 @@ def test_a_line_being_written_is_left_out(tmp_path: Path) -> None:
     whole = json.dumps(METRICS[0]) + "\n" + json.dumps(METRICS[1]) + "\n"
     file.write_text(whole + '{"event": "tra')
     assert read_metrics(file) == METRICS[:2]
+
+
+def test_a_label_is_no_equation_and_fits_into_an_svg() -> None:
+    name = "<img src=x onerror=alert(1)> $\\frac$ \x1b[31m\u202e"
+    with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
+        figure = Figure()
+        figure.subplots().set_xlabel(as_label(name))
+        buffer = io.StringIO()
+        figure.savefig(buffer, format="svg")
+    root = ElementTree.fromstring(buffer.getvalue())
+    assert "<img src=x onerror=alert(1)> $\\frac$ \\x1b[31m\\u202e" in [each.text for each in root.iter()]
