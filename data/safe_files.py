@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import urlsplit
@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 from tfm.data.errors import DataError
 
 MAX_BYTES = 16 * 2**20
+MAX_LOG_BYTES = 2**30
+MAX_LINE_BYTES = 2**16
 
 
 def open_regular(file: Path, *, shown: Path | None = None, follow_symlinks: bool = True) -> BinaryIO:
@@ -50,6 +52,25 @@ def read_bounded(
             problem = f"is larger than any file that tfm reads here ({size:,} bytes; {max_bytes:,} at most)"
             raise DataError(problem, file=shown or file)
     return data
+
+
+def read_log(file: Path, *, max_bytes: int = MAX_LOG_BYTES) -> Iterator[str]:
+    """The lines of a log that grows, as a training writes one, each with its end; a link is not followed.
+
+    Args:
+        file: the log, in UTF-8.
+        max_bytes: how large it may be. A line longer than any of ours comes in pieces, so that none fills the memory.
+
+    Raises:
+        DataError: it is larger, or `open_regular` refuses it.
+        OSError: it cannot be read.
+    """
+    with open_regular(file, follow_symlinks=False) as stream:
+        size = os.fstat(stream.fileno()).st_size
+        if size > max_bytes:
+            raise DataError(f"is larger than any log that tfm writes ({size:,} bytes)", file=file)
+        while line := stream.readline(MAX_LINE_BYTES):
+            yield line.decode("utf-8", "replace")
 
 
 def path_inside(folder: Path, name: object, *, file: Path, roots: Sequence[str] = ()) -> Path:

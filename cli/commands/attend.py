@@ -80,7 +80,7 @@ def attend(
         alone = {"--target": target, "--png": png, "--kind": kind, "--layer": layer, "--head": head}
         refuse(alone, "it applies to one sentence: give SENTENCE")
     from tfm.cli.console import reporter
-    from tfm.pipeline.artifacts.files import beginning, replace_bytes
+    from tfm.pipeline.artifacts.files import beginning, check_folder_of, replace_bytes
     from tfm.pipeline.attention_page.head_statistics import measure
     from tfm.pipeline.attention_page.image_reading import attend_to_image
     from tfm.pipeline.attention_page.picture import view_of
@@ -88,6 +88,10 @@ def attend(
     from tfm.pipeline.config import DecodingConfig
     from tfm.pipeline.model_io.loaded_model import load_model
 
+    if out is None and sentence is not None and png is None and not as_json:
+        out = PAGE
+    for file in filter(None, (out, png)):
+        check_folder_of(file)
     talk = reporter(tables_on_stdout=True)
     decoding = part(DecodingConfig, sets, {"decoding.beam": beam})
     loaded = load_model(model_folder(model), device or "auto").towards(to, source_language)
@@ -103,8 +107,6 @@ def attend(
     elif report is not None:
         for table in report.tables():
             talk.table(*table)
-    if out is None and read is not None and png is None and not as_json:
-        out = PAGE
     for file, content in _files(f"Attention of {model}", read, view, report, out, png):
         with beginning(file):
             replace_bytes(file, content)

@@ -66,12 +66,14 @@ def embed(
     if picture is None:
         refuse({"--words": words}, "it needs --picture FILE")
     from tfm.cli.console import reporter
-    from tfm.pipeline.artifacts.files import beginning, replace_bytes
+    from tfm.pipeline.artifacts.files import beginning, check_folder_of, replace_bytes
     from tfm.pipeline.inference.neighbours import PICTURES, Words
     from tfm.pipeline.model_io.loaded_model import load_model
 
     if picture is not None and picture.suffix not in PICTURES:
         raise typer.BadParameter(f"its name must end in {' or '.join(PICTURES)}", param_hint="--picture")
+    for file in filter(None, (out, picture)):
+        check_folder_of(file)
     talk = reporter(tables_on_stdout=True)
     known = Words.of(load_model(model_folder(model), device or "auto"), side or "target")
     found = dict(_found(known, nearest or (), analogy, count or COUNT))

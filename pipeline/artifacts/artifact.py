@@ -31,6 +31,7 @@ from tfm.pipeline.artifacts.manifest import (
     spell,
     was_ours,
 )
+from tfm.pipeline.artifacts.no_symlinks import folder_below
 from tfm.pipeline.artifacts.swap import clean, is_link_of_ours, litter, new_name, put, restore
 from tfm.pipeline.errors import CannotWrite, DataError, mask_command
 from tfm.pipeline.runtime.progress import Reporter
@@ -95,14 +96,23 @@ def is_fresh(plan: Plan, reporter: Reporter) -> bool:
     if reason is not None:
         reporter.line(f"{name}: {reason}")
         return False
-    with suppress(OSError):
-        os.utime(plan.folder / NAME)
+    with suppress(OSError, CannotWrite):
+        touch_manifest(plan.folder)
     with suppress(OSError, CannotWrite):  # whoever published it may have been killed before it could tidy up
         if litter(real_place(plan.folder)):
             with lock(plan.folder):
                 clean(real_place(plan.folder))
     reporter.line(f"{name}: up to date, nothing to do ({plan.folder})")
     return True
+
+
+def touch_manifest(folder: Path) -> None:
+    """Set the times of a manifest to now. Not through a link that tfm did not make: its artifact lies elsewhere."""
+    place = real_place(folder)
+    if place.is_symlink() and is_link_of_ours(place):
+        place = place.parent / os.readlink(place)
+    with folder_below(place.parent, place) as descriptor:
+        os.utime(NAME, dir_fd=descriptor, follow_symlinks=False)
 
 
 @contextmanager
@@ -143,10 +153,11 @@ def _place_for(plan: Plan) -> Iterator[tuple[Path, Path]]:
     _refuse_here(plan)
     with lock(plan.folder):
         place = real_place(plan.folder)
+        with beginning(plan.folder):
+            restore(place)
         _refuse_foreign(plan, place)
         version = new_name(place)
         with beginning(plan.folder):
-            restore(place)
             clean(place)
             version.mkdir()
         yield place, version

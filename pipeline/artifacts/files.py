@@ -3,7 +3,6 @@
 import errno
 import hashlib
 import os
-import shutil
 import stat
 import sys
 import time
@@ -12,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tfm.pipeline.artifacts import hash_cache
+from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks, open_below, remove_below, replace_below
 from tfm.pipeline.errors import CannotWrite, DataError
 
 # A file whose times are younger than this could be rewritten without its times changing (file systems
@@ -82,37 +82,48 @@ def exchange(one: Path, other: Path) -> bool:
 
 
 def check_folder_of(file: Path) -> None:
-    """Raise CannotWrite where the folder in which a file is to be written is missing, before any work."""
+    """Raise CannotWrite, before any work, if a file cannot be written: its folder is missing, or it is a link."""
     with beginning(file):
         os.scandir(file.parent).close()
+    check_no_symlinks(file.parent, file)
 
 
-def remove(folder: Path) -> None:
-    """Remove a folder and all in it; where that fails, the error names the folder."""
-    try:
-        shutil.rmtree(folder)
-    except OSError as error:
-        error.filename = os.fspath(folder)  # it had the bare name of what lies somewhere inside
-        raise
-
-
-def replace_text(file: Path, text: str) -> None:
+def replace_text(file: Path, text: str, *, root: Path | None = None) -> None:
     """Write a file anew, in UTF-8, as `replace_bytes` does."""
-    replace_bytes(file, text.encode("utf-8"))
+    replace_bytes(file, text.encode("utf-8"), root=root)
 
 
-def replace_bytes(file: Path, content: bytes) -> None:
-    """Write a file anew: at every moment it is whole, the old or the new. Only one process may do so at a time."""
+def replace_bytes(file: Path, content: bytes, *, root: Path | None = None) -> None:
+    """Write a file anew: at every moment it is whole, the old or the new. Only one process may do so at a time.
+
+    Args:
+        file: the file.
+        content: its bytes.
+        root: the folder that the user named, below which no link is followed; by default the file's own folder.
+
+    Raises:
+        CannotWrite: the file, or a folder between it and `root`, is a link or special file.
+        OSError: it cannot be written.
+    """
+    root = root or file.parent
     draft = file.with_name(f".{file.name}.draft")
+    check_no_symlinks(root, file)
     try:
-        with writing(file), open(draft, "wb") as stream:
+        _remove_draft(root, draft)  # of a process that was killed, or a link to somewhere else
+        with writing(file), open_below(root, draft, "xb") as stream:
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
-        os.replace(draft, file)
+        replace_below(root, draft, file)
     except OSError:
-        draft.unlink(missing_ok=True)
+        _remove_draft(root, draft)
         raise
+
+
+def _remove_draft(root: Path, draft: Path) -> None:
+    """Remove a draft, or a link or special file under its name; a folder there is not ours, and stays."""
+    if draft.is_symlink() or not draft.is_dir():
+        remove_below(root, draft)
 
 
 def sha256_of(path: Path) -> str:

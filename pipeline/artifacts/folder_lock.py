@@ -8,8 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tfm.data.safe_files import read_bounded
 from tfm.pipeline.artifacts.files import beginning, real_place
-from tfm.pipeline.errors import CannotWrite
+from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks
+from tfm.pipeline.errors import CannotWrite, DataError
+
+MAX_BYTES = 4096  # of a lock's file, which has the name of its holder
 
 _held: set[int] = set()
 
@@ -24,8 +28,9 @@ def lock(folder: Path) -> Iterator[None]:
     place = real_place(folder)
     with beginning(folder):
         place.parent.mkdir(parents=True, exist_ok=True)
-        file = place.parent / f".{place.name}.lock"
-        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+        file = _lock_file(place)
+        check_no_symlinks(place.parent, file)  # to open a device may already have an effect
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
     _held.add(descriptor)
     try:
         _take(descriptor, folder)
@@ -44,13 +49,18 @@ def writer(folder: Path) -> str | None:
     """The process that writes a folder, as it seems: one that has put its name into the lock, and lives."""
     place = real_place(folder)
     try:
-        name = (place.parent / f".{place.name}.lock").read_text(errors="replace")
-    except OSError:
+        name = read_bounded(_lock_file(place), max_bytes=MAX_BYTES).decode(errors="replace")
+    except (OSError, DataError):
         return None
     number, _, host = name.partition(" ")
     if not number.isdecimal() or (host == socket.gethostname() and not _alive(int(number))):
         return None
     return f"process {number}" if host == socket.gethostname() else f"process {number} on {host}"
+
+
+def _lock_file(place: Path) -> Path:
+    """The file beside a folder that its writer holds."""
+    return place.parent / f".{place.name}.lock"
 
 
 def _take(descriptor: int, folder: Path) -> None:

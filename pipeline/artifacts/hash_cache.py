@@ -10,9 +10,13 @@ writable, hashes are computed each time, without a message.
 import json
 import os
 import re
+import secrets
 import stat
 from contextlib import suppress
 from pathlib import Path
+
+from tfm.pipeline.artifacts.no_symlinks import open_below, remove_below, replace_below
+from tfm.pipeline.errors import CannotWrite
 
 LARGE = 8 * 2**20  # bytes; below, hashing is no slower than remembering
 MAX_ENTRIES = 1000
@@ -26,18 +30,19 @@ def recall(key: str) -> str | None:
 
 def remember(key: str, digest: str) -> None:
     """Remember the sha256 of the file with this key; the oldest of too many are forgotten."""
-    with suppress(OSError, RuntimeError):
+    with suppress(OSError, RuntimeError, CannotWrite):
         known = _read()
         known.pop(key, None)
         known[key] = digest
         place = _place()
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft = place.with_name(f"{place.name}.{os.getpid()}")
+        draft = place.with_name(f"{place.name}.{secrets.token_hex(8)}")  # a cache may be shared: nobody guesses it
         try:
-            draft.write_text(json.dumps(dict(list(known.items())[-MAX_ENTRIES:])), encoding="utf-8")
-            os.replace(draft, place)
+            with open_below(place.parent, draft, "x", encoding="utf-8") as file:
+                file.write(json.dumps(dict(list(known.items())[-MAX_ENTRIES:])))
+            replace_below(place.parent, draft, place)
         finally:
-            draft.unlink(missing_ok=True)
+            remove_below(place.parent, draft)
 
 
 def _place() -> Path:

@@ -15,7 +15,13 @@ from typing import IO, Any
 from tfm.pipeline.errors import CannotWrite
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
-_MODES = {"a": os.O_WRONLY | os.O_CREAT | os.O_APPEND, "w": os.O_WRONLY | os.O_CREAT, "r+": os.O_RDWR}
+_MODES = {
+    "a": os.O_WRONLY | os.O_CREAT | os.O_APPEND,
+    "w": os.O_WRONLY | os.O_CREAT,
+    "x": os.O_WRONLY | os.O_CREAT | os.O_EXCL,
+    "r+": os.O_RDWR,
+    "a+": os.O_RDWR | os.O_CREAT | os.O_APPEND,
+}
 REMEDY = "remove it, or choose another folder"
 
 
@@ -62,7 +68,7 @@ def open_below(root: Path, file: Path, mode: str, **options: Any) -> IO[Any]:
     Args:
         root: the folder that the user named.
         file: a path below it, whose folder exists.
-        mode: "a", "w" or "r+", with "b" for bytes.
+        mode: "a", "a+", "w", "x" or "r+", with "b" for bytes.
         options: further arguments of `open`, such as the encoding.
 
     Raises:
@@ -114,6 +120,22 @@ def remove_below(root: Path, path: Path) -> None:
                 os.unlink(path.name, dir_fd=parent)
     except OSError as error:
         error.filename = os.fspath(path)  # it had the bare name of what lies somewhere inside
+        raise
+
+
+def replace_below(root: Path, draft: Path, file: Path) -> None:
+    """Give a draft the name of the file beside it, whose content it takes the place of.
+
+    Raises:
+        CannotWrite: a part of the file's path is a link or special file.
+        OSError: the draft cannot be renamed.
+    """
+    check_no_symlinks(root, file)
+    try:
+        with folder_below(root, file.parent) as parent:
+            os.replace(draft.name, file.name, src_dir_fd=parent, dst_dir_fd=parent)
+    except OSError as error:
+        error.filename, error.filename2 = os.fspath(draft), os.fspath(file)
         raise
 
 

@@ -10,7 +10,8 @@ import re
 import secrets
 from pathlib import Path
 
-from tfm.pipeline.artifacts.files import exchange, real_place, remove, sync
+from tfm.pipeline.artifacts.files import exchange, real_place, sync
+from tfm.pipeline.artifacts.no_symlinks import remove_below
 
 ASIDE = ".aside"
 # What says that a name is not free for a folder: a folder that is not empty, or a link.
@@ -55,10 +56,12 @@ def _move_back(aside: Path, place: Path, error: BaseException) -> None:
 
 
 def restore(place: Path) -> None:
-    """Put back what a process had moved aside that was killed before the new version stood."""
+    """Put back what a process had moved aside that was killed before the new version stood; no link of others."""
     for name in os.listdir(place.parent):
         if name.endswith(ASIDE) and _is_version(place, name) and not os.path.lexists(place):
-            os.rename(place.parent / name, place)
+            aside = place.parent / name
+            if _is_version(place, os.readlink(aside)) if aside.is_symlink() else aside.is_dir():
+                os.rename(aside, place)
 
 
 def new_name(place: Path) -> Path:
@@ -80,7 +83,10 @@ def litter(place: Path) -> list[Path]:
     names = os.listdir(place.parent)
     hidden = [place.parent / name for name in names if _is_version(place, name)]
     others = [place.parent / name for name in names if not _is_version(place, name)] if hidden else []
-    given = {os.path.realpath(path) for path in others if path.is_symlink()}
+    links = [path for path in others if path.is_symlink()]
+    given = {os.path.realpath(path) for path in links} | {
+        os.path.join(place.parent, os.readlink(path)) for path in links
+    }
     return [path for path in hidden if str(path) not in given]
 
 
@@ -90,8 +96,6 @@ def left_behind(place: Path) -> list[Path]:
 
 
 def clean(place: Path) -> None:
+    """Remove it; of a link itself, not what it leads to."""
     for path in litter(place):
-        if path.is_symlink():
-            path.unlink(missing_ok=True)
-        else:
-            remove(path)
+        remove_below(place.parent, path)

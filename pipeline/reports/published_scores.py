@@ -43,11 +43,12 @@ def published_scores(
             _show_scores(evaluations, reporter)
         _tell(looks_at(evaluations, looker), reporter)
     else:
+        metrics = _training_metrics(training)  # before all work: it may be unreadable
         with publish(todo, command=command) as draft:
             evaluations = work(draft.folder)
             content = as_json(evaluations)
             seen = enter_looks(evaluations, looker, reporter)  # first: no kill hides a look whose scores are published
-            _write(draft, content, _page(todo, evaluations, training, seen))
+            _write(draft, content, _page(todo, evaluations, metrics, seen))
             write_segments(draft.folder / SEGMENTS, map(by_segment, evaluations))
         show(evaluations, reporter)
         _tell(seen, reporter)
@@ -127,9 +128,8 @@ def _write(draft: Draft, content: dict[str, Any], page: str) -> None:
         draft.figures[entry["split"]] = {name: score["score"] for name, score in entry["metrics"].items()}
 
 
-def _page(todo: Plan, evaluations: list[Evaluation], training: Path | None, seen: Mapping[str, str]) -> str:
+def _page(todo: Plan, evaluations: list[Evaluation], metrics: list[dict[str, object]], seen: Mapping[str, str]) -> str:
     """The report. A training without a metrics.jsonl (a model from elsewhere) has no curves."""
-    metrics = [] if training is None else _training_metrics(training / "metrics.jsonl")
     title = f"Evaluation: {evaluations[0].name}"
     return render(
         title,
@@ -141,8 +141,10 @@ def _page(todo: Plan, evaluations: list[Evaluation], training: Path | None, seen
     )
 
 
-def _training_metrics(file: Path) -> list[dict[str, object]]:
-    return read_metrics(file) if file.exists() else []
+def _training_metrics(training: Path | None) -> list[dict[str, object]]:
+    """The lines of the metrics.jsonl in the folder of a training, if there is one."""
+    file = None if training is None else training / "metrics.jsonl"
+    return read_metrics(file) if file is not None and file.exists() else []
 
 
 def _show_scores(evaluations: Sequence[Evaluation], reporter: Reporter) -> None:

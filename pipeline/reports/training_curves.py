@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tfm.data.safe_files import read_log
 from tfm.pipeline.artifacts.files import replace_text
 from tfm.pipeline.errors import spell_controls
 
@@ -44,9 +45,14 @@ def as_label(text: str) -> str:
 
 
 def read_metrics(file: Path) -> list[dict[str, object]]:
-    """The lines of a metrics.jsonl; one that is damaged or still being written is left out."""
+    """The lines of a metrics.jsonl; one that is damaged or still being written is left out.
+
+    Raises DataError if it is a link, a special file, or larger than any of ours.
+    """
     lines = []
-    for text in file.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]:  # the last has no end yet
+    for text in read_log(file):
+        if not text.endswith("\n"):  # the last, still being written, or a piece of what no training wrote
+            continue
         try:
             lines.append(json.loads(text))
         except (ValueError, RecursionError):
@@ -55,8 +61,8 @@ def read_metrics(file: Path) -> list[dict[str, object]]:
 
 
 def draw(metrics: Sequence[Mapping[str, object]], file: Path) -> None:
-    """Draws the curves of `metrics` (lines of metrics.jsonl) into `file`, which is whole at every moment."""
-    replace_text(file, svg(metrics))
+    """Draw the curves of `metrics` (lines of metrics.jsonl) into RUN/training/curves.svg, whole at every moment."""
+    replace_text(file, svg(metrics), root=file.parent.parent)
 
 
 def svg(metrics: Sequence[Mapping[str, object]]) -> str:

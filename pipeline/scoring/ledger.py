@@ -13,9 +13,11 @@ from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tfm.data.safe_files import read_log
 from tfm.pipeline.artifacts.canonical_json import sha256_of_json
 from tfm.pipeline.artifacts.manifest import Manifest, read_manifest
-from tfm.pipeline.errors import DataError
+from tfm.pipeline.artifacts.no_symlinks import open_below
+from tfm.pipeline.errors import CannotWrite, DataError
 from tfm.pipeline.runtime.progress import Reporter
 
 NAME = "ledger.jsonl"
@@ -91,15 +93,24 @@ def looker_of_models(models: Sequence[Manifest], chosen: str) -> Looker | None:
 
 
 def looker_of_files(models: Sequence[Manifest], hypotheses: Path | None) -> Looker | None:
-    """Who looks at a test set by its files: the model, or an ensemble; else the model that the hypotheses are of."""
+    """Who looks at a test set by its files: the model, or an ensemble; else the model that the hypotheses are of.
+
+    That is the model beside them, in the same run, if their manifest names its fingerprint. The path in that manifest
+    has no part in it: whoever sent the hypotheses would say where we write.
+    """
     if models:
         return looker_of_models(models, "files")
+    if hypotheses is None:
+        return None
+    folder = Path(os.path.abspath(hypotheses)).parent
+    model = folder.parent / "model"
     try:
-        made = None if hypotheses is None else read_manifest(hypotheses.parent, hypotheses.parent)
+        made, there = read_manifest(folder, folder), read_manifest(model, model)
     except (DataError, OSError):
-        return None  # not a file of an artifact
-    model = None if made is None else made.inputs.get("model")
-    return None if model is None or model.path is None else looker_of(Path(model.path), model.fingerprint, "files")
+        return None  # not a file of an artifact, or of no run
+    named = made.inputs.get("model")
+    is_its_model = named is not None and there.stage == "train" and named.fingerprint == there.fingerprint
+    return looker_of(model, there.fingerprint, "files") if is_its_model else None
 
 
 def enter(root: Path, entries: Sequence[Look], reporter: Reporter) -> None:
@@ -110,27 +121,24 @@ def enter(root: Path, entries: Sequence[Look], reporter: Reporter) -> None:
     """
     now = datetime.now(UTC).isoformat(timespec="seconds")
     try:
-        descriptor = os.open(root / NAME, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with open_below(root, root / NAME, "a+b", buffering=0) as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX)
             for look in entries:
-                _append(descriptor, _line({**asdict(look), "when": now}))
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        reporter.warn(f"{root / NAME}: this look at the test set could not be entered: {error.strerror or error}")
+                _append(stream.fileno(), _line({**asdict(look), "when": now}))
+            os.fsync(stream.fileno())
+    except (OSError, CannotWrite) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or error
+        reporter.warn(f"{root / NAME}: this look at the test set could not be entered: {reason}")
 
 
 def looks(root: Path) -> list[Look]:
-    """All looks in the ledger of `root`, in the order of their entries; none where there is no ledger.
+    """All looks in the ledger of `root`, in the order of their entries; none if there is no ledger that can be read.
 
     A line that a crash has left unfinished is passed over: its scores were never shown.
     """
     try:
-        with open(root / NAME, encoding="utf-8", errors="replace", newline="\n") as file:
-            return [look for line in file if (look := _look(line)) is not None]
-    except OSError:
+        return [look for line in read_log(root / NAME) if (look := _look(line)) is not None]
+    except (OSError, DataError):
         return []
 
 

@@ -7,9 +7,11 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
+from tfm.data.safe_files import read_log
 from tfm.pipeline.artifacts.files import beginning, replace_text, writing
+from tfm.pipeline.artifacts.no_symlinks import make_below, open_below
 from tfm.pipeline.distribution import install_command
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.training_curves import draw
@@ -25,26 +27,30 @@ class Mirror(Protocol):
 
 
 class MetricsLog:
-    """The lines of a metrics.jsonl, on disk and in `lines`; a figure that is not a number is null."""
+    """The lines of a metrics.jsonl, on disk and in `lines`; a figure that is not a number is null.
+
+    It lies in a folder of the run's; the run's own folder may be a link, nothing below it is followed.
+    """
 
     def __init__(self, file: Path, mirrors: Sequence[Mirror] = ()) -> None:
         self.file, self.mirrors = file, mirrors
+        self.run = file.parent.parent
         self.lines: list[Figures] = []
 
     def begin(self, *, step: int, validated: int) -> None:
         """Cut the file back to training up to `step` and validations up to `validated`: later ones come again."""
         self.lines = []
         if self.file.exists():
-            for text in self.file.read_text(encoding="utf-8", errors="replace").split("\n"):
+            for text in read_log(self.file):
                 try:
                     line = json.loads(text)
                     if line["step"] <= {"train": step, "valid": validated}[line["event"]]:
                         self.lines.append(line)
-                except (ValueError, KeyError, TypeError):
+                except (ValueError, KeyError, TypeError, RecursionError):
                     continue  # the rest of a line that a crash cut
         with beginning(self.file.parent):
-            self.file.parent.mkdir(parents=True, exist_ok=True)
-            replace_text(self.file, "".join(f"{json.dumps(line)}\n" for line in self.lines))
+            make_below(self.run, self.file.parent)
+            replace_text(self.file, "".join(f"{json.dumps(line)}\n" for line in self.lines), root=self.run)
 
     def append(self, line: Figures) -> None:
         """Add a line."""
@@ -52,7 +58,7 @@ class MetricsLog:
             key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in line.items()
         }
         self.lines.append(line)
-        with writing(self.file), self.file.open("a", encoding="utf-8") as stream:
+        with writing(self.file), self._open() as stream:
             stream.write(json.dumps(line) + "\n")
         for mirror in self.mirrors:
             mirror.append(line)
@@ -63,8 +69,11 @@ class MetricsLog:
 
     def sync(self) -> None:
         """Make sure that all lines are on the disk: before the checkpoint that counts on them."""
-        with writing(self.file), self.file.open("a", encoding="utf-8") as stream:
+        with writing(self.file), self._open() as stream:
             os.fsync(stream.fileno())
+
+    def _open(self) -> IO[str]:
+        return open_below(self.run, self.file, "a", encoding="utf-8")
 
 
 class TensorBoard:
@@ -77,6 +86,8 @@ class TensorBoard:
             raise RecipeError(
                 f"training.tensorboard needs a package that is not installed: {install_command('tensorboard')}"
             ) from error
+        with beginning(folder):
+            make_below(folder.parent.parent, folder)
         self._writer = SummaryWriter(str(folder), purge_step=step + 1)
 
     def append(self, line: Figures) -> None:

@@ -16,6 +16,7 @@ from tfm.model.config import ModelConfig
 from tfm.model.layers.lora import parted, with_adapters, with_merged_adapters
 from tfm.pipeline.artifacts.artifact import Manifest, Plan, check_place, lock, publish, read_artifact
 from tfm.pipeline.artifacts.files import beginning, replace_bytes
+from tfm.pipeline.artifacts.no_symlinks import check_tree, make_below, remove_below
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.model_io.adapter import AdapterSettings, save_adapter
 from tfm.pipeline.model_io.loaded_model import TOKENIZER_FILES, load_weights, save_model
@@ -26,7 +27,7 @@ from tfm.pipeline.runtime.out_of_memory import fits
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.runtime.stop_signal import listen
 from tfm.pipeline.training.assembly.assemble import assemble
-from tfm.pipeline.training.assembly.parts import Session
+from tfm.pipeline.training.assembly.parts import Session, training_folder
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
 from tfm.pipeline.training.checkpoints.resume import choose
 from tfm.pipeline.training.checkpoints.train_state import published_weights
@@ -52,8 +53,12 @@ def make_model(
     reporter: Reporter,
     heard: Heard = lambda validation, is_last: None,
 ) -> None:
-    """Train, from the newest checkpoint where there is one, and publish the model."""
+    """Train, from the newest checkpoint where there is one, and publish the model.
+
+    Raises CannotWrite, before any work, if anything in the folder of the training is a link or special file.
+    """
     with join(resolve_device(config.device)) as world, ExitStack() as held:
+        world.lead(lambda: check_tree(training_folder(todo)))
         data = read_artifact(dataset, lambda _: read_data(dataset), known=todo.inputs["dataset"])
         session = Session(todo, config, model, decoding, evaluation, data, reporter, world, heard)
         checkpoints = Checkpoints(session.folder / "checkpoints")
@@ -91,12 +96,12 @@ def keep_tokenizer(session: Session, dataset: Path) -> None:
         for name in TOKENIZER_FILES:
             wanted, there = ((each / name).read_bytes() if (each / name).exists() else None for each in (source, kept))
             if wanted is None:
-                (kept / name).unlink(missing_ok=True)
+                remove_below(session.run, kept / name)
             elif wanted != there:
-                replace_bytes(kept / name, wanted)
+                replace_bytes(kept / name, wanted, root=session.run)
 
     with beginning(session.folder):
-        kept.mkdir(parents=True, exist_ok=True)
+        make_below(session.run, kept)
     read_artifact(dataset, copy, known=session.todo.inputs["dataset"])
 
 

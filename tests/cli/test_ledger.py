@@ -42,7 +42,7 @@ def test_every_scoring_is_a_look_and_a_fresh_one_is_none(here: Path, corpora: Pa
         ("--model", "runs/tiny", *texts, "--metric", "bleu"),
         ("--model", "runs/tiny/model", *texts, "--metric", "chrf", "--out", "elsewhere"),
         ("--hypotheses", "runs/tiny/translations/main.txt", "--reference", corpora / "test.en"),
-        ("--hypotheses", "elsewhere/hypotheses.txt", "--reference", corpora / "test.en"),
+        ("--hypotheses", "elsewhere/hypotheses.txt", "--reference", corpora / "test.en", "--model", "runs/tiny"),
     )
     for number, words in enumerate(ways, 2):
         done = tfm("evaluate", *words)
@@ -85,6 +85,25 @@ def test_files_of_nobody_are_no_look(here: Path, corpora: Path) -> None:
         assert done.code == 0, done.err
         assert "looked at" not in done.err
     assert len(looks(here)) == 1
+
+
+def test_a_received_manifest_does_not_say_where_a_look_is_entered(here: Path, corpora: Path) -> None:
+    """Hypotheses count in the ledger of the runs in which they lie, never beside a path that their manifest names."""
+    (here / "ledger.jsonl").unlink()
+    shutil.copytree(here / "tiny" / "translations", "received/run/translations")
+    words = ("evaluate", "--hypotheses", "received/run/translations/main.txt", "--reference", corpora / "test.en")
+    done = tfm(*words)
+    assert done.code == 0, done.err
+    assert "looked at" not in done.err
+    assert not list(Path().rglob("ledger.jsonl"))
+
+    shutil.copytree(here / "tiny" / "model", "received/run/model")
+    assert "looked at once, by 1 model of this folder" in tfm(*words).err
+    assert list(Path().rglob("ledger.jsonl")) == [Path("received/ledger.jsonl")]
+
+    manifest = Path("received/run/model/manifest.json")
+    shutil.copyfile("received/run/translations/manifest.json", manifest)  # of another stage
+    assert "looked at" not in tfm(*words).err
 
 
 def test_models_and_ensembles_count_each_by_itself(here: Path, corpora: Path) -> None:

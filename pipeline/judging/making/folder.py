@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tfm.pipeline.artifacts.files import beginning, replace_text
+from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks
 from tfm.pipeline.errors import CannotWrite, DataError
 from tfm.pipeline.judging.campaign import KEY_FILE, Campaign, read_campaign, write_campaign
 from tfm.pipeline.judging.forms.instructions import as_text
@@ -15,15 +16,18 @@ from tfm.pipeline.judging.forms.spreadsheet import as_table
 def write_folder(campaign: Campaign, folder: Path) -> None:
     """Write all files of a campaign, the key first; files of others, such as answers, are left alone.
 
-    Raises CannotWrite where the folder holds the key of another campaign, whose answers could not be read without it.
+    Raises CannotWrite where the folder holds the key of another campaign, whose answers could not be read without it,
+    and if one of the files is a link or special file: then none is written.
     """
     with beginning(folder):
         folder.mkdir(parents=True, exist_ok=True)
+    files = [(folder / name, text) for name, text in forms(campaign)]
+    check_no_symlinks(folder, folder / KEY_FILE, *(file for file, _ in files))
     _refuse_another(campaign, folder)
     with beginning(folder):
         write_campaign(campaign, folder / KEY_FILE)
-        for name, text in forms(campaign):
-            replace_text(folder / name, text)
+        for file, text in files:
+            replace_text(file, text)
 
 
 def forms(campaign: Campaign) -> Iterator[tuple[str, str]]:

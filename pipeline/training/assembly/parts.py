@@ -18,6 +18,11 @@ from tfm.pipeline.training.early_stopping import Heard
 from tfm.pipeline.training_config import TrainingConfig
 
 
+def training_folder(todo: Plan) -> Path:
+    """Where the work in progress on a model lies."""
+    return todo.folder.parent / "training"
+
+
 @dataclass(frozen=True)
 class Session:
     """What one training is about, and the process it runs in."""
@@ -35,7 +40,12 @@ class Session:
     @property
     def folder(self) -> Path:
         """Where the work in progress lies."""
-        return self.todo.folder.parent / "training"
+        return training_folder(self.todo)
+
+    @property
+    def run(self) -> Path:
+        """The folder of the run, which may be a link; nothing below it is followed."""
+        return self.todo.folder.parent
 
     @property
     def seed(self) -> int:

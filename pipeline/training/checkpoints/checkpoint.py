@@ -8,9 +8,9 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import stat
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,14 @@ from torch import Tensor
 
 from tfm.data.errors import DataError
 from tfm.data.json_documents import read_json
-from tfm.pipeline.artifacts.files import remove, sync, writing
+from tfm.data.safe_files import open_regular
+from tfm.pipeline.artifacts.files import sync, writing
+from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks, make_below, open_below, remove_below
 from tfm.pipeline.runtime.progress import Reporter
 
 FORMAT = 1
 _NAME = re.compile(r"step-(\d{7,})")
+_LEFTOVER = re.compile(r"\.(draft|dropped)-\d{7,}")
 
 
 @dataclass(frozen=True)
@@ -47,10 +50,10 @@ class Checkpoint:
 
 
 class Checkpoints:
-    """The checkpoints in a folder."""
+    """The checkpoints in a folder, RUN/training/checkpoints: RUN may be a link, nothing below it is followed."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder, self._run = folder, folder.parent.parent
 
     def steps(self) -> list[int]:
         """Steps that have a folder here, whole or damaged, ascending."""
@@ -64,25 +67,25 @@ class Checkpoints:
 
     def write(self, step: int, tensors: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, Any]) -> None:
         """Save `<name>.safetensors` for each name, and the state; replaces a checkpoint of the same step."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_below(self._run, self.folder)
         draft = self.folder / f".draft-{step:07d}"
-        shutil.rmtree(draft, ignore_errors=True)
+        self._try_to_remove(draft)
         draft.mkdir()
         try:
             files = {}
             for name, group in tensors.items():
                 contents = safetensors.torch.save(dict(group))
                 files[f"{name}.safetensors"] = _fingerprint(contents)
-                _write(draft / f"{name}.safetensors", contents)
+                self._write(draft / f"{name}.safetensors", contents)
             document = {"format": FORMAT, "state": dict(state), "files": files}
             document["sha256"] = _seal(document)
-            _write(draft / "state.json", json.dumps(document, indent=1).encode())
+            self._write(draft / "state.json", json.dumps(document, indent=1).encode())
             sync(draft)
             self._drop(step)
             draft.rename(self.place(step))
             sync(self.folder)
         except BaseException:
-            shutil.rmtree(draft, ignore_errors=True)
+            self._try_to_remove(draft)
             raise
 
     def read(self, step: int) -> Checkpoint:
@@ -134,16 +137,30 @@ class Checkpoints:
 
     def sweep(self) -> None:
         """Remove what a killed process left half-written or half-removed."""
-        for leftover in self.folder.glob(".d*-*"):
-            shutil.rmtree(leftover, ignore_errors=True)
+        check_no_symlinks(self._run, self.folder)
+        if self.folder.is_dir():
+            for name in filter(_LEFTOVER.fullmatch, os.listdir(self.folder)):
+                self._try_to_remove(self.folder / name)
 
     def _drop(self, step: int) -> None:
         """Remove a checkpoint; its name is gone first, so that it is never half there."""
+        check_no_symlinks(self._run, self.place(step))
         if self.place(step).exists():
             dropped = self.folder / f".dropped-{step:07d}"
-            shutil.rmtree(dropped, ignore_errors=True)
+            self._try_to_remove(dropped)
             self.place(step).rename(dropped)
-            remove(dropped)
+            remove_below(self._run, dropped)
+
+    def _try_to_remove(self, leftover: Path) -> None:
+        """Remove what is in nobody's way if it stays."""
+        with suppress(OSError):
+            remove_below(self._run, leftover)
+
+    def _write(self, file: Path, contents: bytes) -> None:
+        with writing(file), open_below(self._run, file, "xb") as stream:
+            stream.write(contents)
+            stream.flush()
+            os.fsync(stream.fileno())
 
 
 def _fingerprint(contents: bytes) -> dict[str, Any]:
@@ -161,16 +178,12 @@ def _verified(file: Path, files: Mapping[str, Any]) -> bytes:
     try:
         status = file.lstat()
         ours = stat.S_ISREG(status.st_mode) and isinstance(wanted, dict) and status.st_size == wanted.get("size")
-        contents = file.read_bytes() if ours else b""
+        contents = b""
+        if ours:
+            with open_regular(file, follow_symlinks=False) as stream:
+                contents = stream.read()
     except OSError as error:
         raise DataError(f"checkpoint is damaged: {error.strerror}", file=file) from error
     if _fingerprint(contents) != wanted:
         raise DataError(f"checkpoint is damaged: size or sha256 is not that of {wanted!r:.120}", file=file)
     return contents
-
-
-def _write(file: Path, contents: bytes) -> None:
-    with writing(file), file.open("wb") as stream:
-        stream.write(contents)
-        stream.flush()
-        os.fsync(stream.fileno())

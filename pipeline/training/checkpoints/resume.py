@@ -1,5 +1,6 @@
 """Resuming a training: from the newest checkpoint of the same plan, with the settings it began with."""
 
+import os
 from pathlib import Path
 from typing import Any, Literal
 
@@ -87,7 +88,7 @@ def is_past(progress: Progress, config: TrainingConfig) -> bool:
 def _free_name(folder: Path) -> Path:
     """`<folder>.old-N` with the first N that is free."""
     number = 1
-    while (aside := folder.with_name(f"{folder.name}.old-{number}")).exists():
+    while os.path.lexists(aside := folder.with_name(f"{folder.name}.old-{number}")):
         number += 1
     return aside
 
