@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from tfm.data.formats.arrow_stream import packed_buffers
+from tfm.data.formats.row_sizes import check_unpacked
 from tfm.data.safe_files import open_regular
 
 MAGIC = b"ARROW1\0\0"
@@ -33,11 +34,14 @@ def read_arrow(path: Path, *, follow_symlinks: bool = True) -> Iterator[pa.Table
         for field in schema:
             check_plain(field.type)
         yield schema.empty_table()
+        num_bytes = 0
         for message in messages:
             if message.type != "record batch":
                 raise ValueError("it holds more than record batches")
             if (size := unpacked_size(message)) > MAX_BATCH_BYTES:
                 raise ValueError(f"a batch unpacks to {size:,} bytes, and at most {MAX_BATCH_BYTES:,} are read")
+            num_bytes += size
+            check_unpacked(num_bytes, mapped.size())
             yield pa.Table.from_batches([pa.ipc.read_record_batch(message, schema)])
 
 

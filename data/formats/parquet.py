@@ -4,6 +4,7 @@ A few hundred bytes may stand for gigabytes: a dictionary repeats a long text, a
 of items. So the headers of all pages are read first, and they decide how many rows are decoded at once.
 """
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tfm.data.formats.parquet_pages import DELTA_BYTE_ARRAY, Page, pages, row_groups
+from tfm.data.formats.row_sizes import check_unpacked, row_sizes
 
 BATCH_BYTES = 2**26
 MAX_PAGE_BYTES = 2**29
@@ -30,9 +32,11 @@ def read_parquet(stream: BinaryIO, columns_of: Callable[[Sequence[str]], Sequenc
         A table without rows, which has all columns, and those with rows, which have these columns.
 
     Raises:
-        ValueError: the file is damaged, or a page is larger than any that can be decoded here.
+        ValueError: the file is damaged, a page is larger than any that can be decoded here, or all of it unpacks to
+            more than `check_unpacked` allows.
         pyarrow.ArrowException: it is no Parquet file.
     """
+    file_bytes = stream.seek(0, os.SEEK_END)
     groups = row_groups(stream)
     file = pq.ParquetFile(stream)
     columns = list(columns_of(file.schema_arrow.names))
@@ -48,11 +52,13 @@ def read_parquet(stream: BinaryIO, columns_of: Callable[[Sequence[str]], Sequenc
     lists = [leaf for leaf in leaves.values() if leaf.max_repetition_level and leaf.path.split(".")[0] in columns]
     encoded = [leaf.path for leaf in lists if leaf.physical_type == "BYTE_ARRAY"]
     file = pq.ParquetFile(stream, metadata=file.metadata, read_dictionary=encoded, buffer_size=1 << 20)
-    num_rows = 0
+    num_rows = num_bytes = 0
     for number, num in enumerate(num_at_once):
         for batch in file.iter_batches(batch_size=num, row_groups=[number], columns=columns):
-            num_rows += len(batch)
-            yield pa.Table.from_batches([batch])
+            table = pa.Table.from_batches([batch])
+            num_rows, num_bytes = num_rows + len(table), num_bytes + int(row_sizes(table).sum())
+            check_unpacked(num_bytes, file_bytes)
+            yield table
     if num_rows != file.metadata.num_rows:
         raise ValueError(f"it has {num_rows} rows, but its metadata says {file.metadata.num_rows}")
 

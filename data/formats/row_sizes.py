@@ -14,6 +14,7 @@ from tfm.data.lines import MAX_LINE_BYTES
 Ints = NDArray[np.int64]
 PART_BYTES = 2**25
 ITEM_BYTES = 64  # of the object that a text in a list becomes
+MAX_UNPACKED_BYTES, MAX_RATIO = 2**29, 1000
 
 
 def parts_of(table: pa.Table, file: Path | str, first_row: int = 1) -> Iterator[pa.Table]:
@@ -38,6 +39,17 @@ def parts_of(table: pa.Table, file: Path | str, first_row: int = 1) -> Iterator[
         end = max(begin + 1, int(np.searchsorted(ends, before + PART_BYTES, "right")))
         yield table.slice(begin, end - begin)
         begin = end
+
+
+def check_unpacked(num_bytes: int, file_bytes: int) -> None:
+    """Raise ValueError if a file has unpacked to so many bytes that it stands for text that nobody wrote.
+
+    Args:
+        num_bytes: of its rows so far.
+        file_bytes: its size on disk. A thousand times as much is more than any corpus is compressed by.
+    """
+    if num_bytes > (limit := max(MAX_UNPACKED_BYTES, MAX_RATIO * file_bytes)):
+        raise ValueError(f"its {file_bytes:,} bytes unpack to more than {limit:,}, and no more are read")
 
 
 def row_sizes(table: pa.Table) -> Ints:

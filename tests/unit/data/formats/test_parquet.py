@@ -2,6 +2,7 @@
 
 import io
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -85,3 +86,16 @@ def test_rows_are_measured_as_texts_and_too_long_ones_named() -> None:
     long = pa.table({"a": ["x", "y" * (2**24 + 1)]})
     with pytest.raises(DataError, match=r"a\.parquet: row 11 holds more than 16,777,216 bytes"):
         list(parts_of(long, "a.parquet", 10))
+
+
+def test_a_few_bytes_that_stand_for_gigabytes_are_refused_with_the_limit(tmp_path: Path) -> None:
+    """12,000 rows of one text of a megabyte, by its dictionary: the first 512 MiB decide."""
+    texts = pa.DictionaryArray.from_arrays(pa.array([0] * 12_000, pa.int32()), pa.array(["a" * 1_000_000]))
+    pq.write_table(pa.table({"source": texts}), tmp_path / "bomb.parquet", compression="zstd")
+    size = (tmp_path / "bomb.parquet").stat().st_size
+    with (
+        open(tmp_path / "bomb.parquet", "rb") as stream,
+        pytest.raises(ValueError, match=f"its {size} bytes unpack to more than 536,870,912"),
+    ):
+        for _ in read_parquet(stream, lambda names: names):
+            pass
