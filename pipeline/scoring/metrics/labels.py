@@ -71,8 +71,7 @@ def accuracy(hypotheses: Sequence[str], references: Sequence[Sequence[str]], con
     """
     pairs = label_pairs(hypotheses, references[0], config)
     num_right = sum(given == wanted for given, wanted in pairs)
-    unit = "line" if config.labels == "line" else "label"
-    return Score(100 * num_right / max(len(pairs), 1), f"unit:{unit}|count:{len(pairs)}|stat:share*100")
+    return Score(100 * num_right / max(len(pairs), 1), f"unit:{_unit(config)}|count:{len(pairs)}|stat:share*100")
 
 
 def macro_f1(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
@@ -82,7 +81,12 @@ def macro_f1(hypotheses: Sequence[str], references: Sequence[Sequence[str]], con
     """
     found = label_scores(hypotheses, references, config).by_label
     mean = math.fsum(each.f1 for each in found.values()) / max(len(found), 1)
-    return Score(mean, f"labels:{len(found)}|of:hypotheses-and-references|stat:mean-f1*100")
+    return Score(mean, f"unit:{_unit(config)}|labels:{len(found)}|of:hypotheses-and-references|stat:mean-f1*100")
+
+
+def _unit(config: EvaluationConfig) -> str:
+    """What one label is, in a signature."""
+    return "line" if config.labels == "line" else "label"
 
 
 def line_accuracy(hypothesis: str, reference: str, config: EvaluationConfig) -> float:

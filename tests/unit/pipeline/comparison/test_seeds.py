@@ -85,6 +85,20 @@ def test_a_row_has_the_mean_of_its_runs_and_their_standard_deviation(tmp_path: P
     assert (row.mean("valid.loss"), row.deviation("valid.loss")) == (math.inf, None)
 
 
+def test_scores_of_several_definitions_have_no_mean_and_it_is_said(tmp_path: Path) -> None:
+    runs = [
+        add_scores(make_run(tmp_path / f"a-{seed}", seed=seed), 30.0 + seed, signature=f"nrefs:1|tok:{tok}")
+        for seed, tok in ((1, "13a"), (2, "13a"), (3, "zh"))
+    ]
+    (row,) = compare_runs(runs[:2]).rows
+    assert row.mean("test.bleu") == 31.5
+    found = compare_runs(runs)
+    (row,) = found.rows
+    assert (row.mean("test.bleu"), row.deviation("test.bleu")) == (None, None)
+    assert row.mean("valid.loss") is not None
+    assert "a: test.bleu: no mean, as a-3 has tok:zh instead of tok:13a of a-1" in found.notes
+
+
 def test_rows_are_sorted_by_their_means_and_beside_a_baseline_of_several_seeds(tmp_path: Path) -> None:
     runs = [
         make_run(tmp_path / f"{norm}-{seed}", seed=seed, loss=loss, model={"norm": norm})
