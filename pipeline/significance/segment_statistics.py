@@ -4,7 +4,7 @@ Resampling segments, swapping them between systems and leaving one out are then 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -36,12 +36,15 @@ class SegmentStatistics:
     """One system on one test set by one metric.
 
     rows: (segments, K). score: sums of rows (..., K) -> scores (...). sacrebleu: the metric, where it is sacrebleu's.
+    is_share: whether a segment is right or wrong, 1 or 0 of 1 (or of 0, if it does not count), and the score 100 times
+    the share that is right.
     """
 
     rows: Array
     score: Callable[[Array], Array]
     higher_is_better: bool = True
     sacrebleu: SacrebleuMetric | None = None
+    is_share: bool = False
 
     @property
     def value(self) -> float:
@@ -148,7 +151,8 @@ def _cider_d(
 def _exact_match(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
 ) -> SegmentStatistics:
-    return means([100.0 * equal for equal in exact_matches(hypotheses, references, config)])
+    right = exact_matches(hypotheses, references, config)
+    return replace(ratios(right, [1.0] * len(right), scale=100), is_share=True)
 
 
 def _accuracy(
@@ -156,7 +160,8 @@ def _accuracy(
 ) -> SegmentStatistics:
     lines = [label_pairs([one], [other], config) for one, other in zip(hypotheses, references[0], strict=True)]
     right = [sum(given == wanted for given, wanted in pairs) for pairs in lines]
-    return ratios(right, [len(pairs) for pairs in lines], scale=100)
+    counts = [len(pairs) for pairs in lines]
+    return replace(ratios(right, counts, scale=100), is_share=max(counts, default=0) == 1)
 
 
 BY_SEGMENT: Mapping[str, Callable[[Sequence[str], Sequence[Sequence[str]], EvaluationConfig], SegmentStatistics]] = {

@@ -46,16 +46,18 @@ def _spreads(found: Comparison, columns: Sequence[Column]) -> list[str]:
 def _tests(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[str]:
     """How it was tested: runs over segments, rows of several seeds over both."""
     sentences = []
-    for kind, by, family in (
-        (Difference, f"approximate randomisation ({TRIALS:,} trials)", tested.runs),
-        (SeedDifference, "a t-test over seeds and segments", tested.rows),
+    for kind, by in (
+        (Difference, f"approximate randomisation ({TRIALS:,} trials)"),
+        (SeedDifference, "a t-test over seeds and segments"),
     ):
         tests = [each.versus for metric in metrics for each in _of(tested, metric) if isinstance(each.versus, kind)]
         if not tests:
             continue
-        sizes = [sum(each.versus is not None for each in family.get(metric, {}).values()) for metric in metrics]
+        sizes = sorted({sum(isinstance(each.versus, kind) for each in _of(tested, metric)) for metric in metrics} - {0})
         begin = f"{STANDS}: differs" if any(each.stands for each in tests) else "none differs"
-        corrected = f", after Holm's correction over {max(sizes)} tests" if max(sizes) > 1 else ""
+        of_a_metric = " of a metric" if len(sizes) > 1 else ""
+        corrected = f", after Holm's correction over {' or '.join(map(str, sizes))} tests{of_a_metric}"
+        corrected = corrected if sizes[-1] > 1 else ""
         sentences.append(f"{begin} from {found.baseline.name} with p < {LEVEL:g} by {by}{corrected}")
     return sentences
 
