@@ -58,7 +58,8 @@ class Outcome:
     """What was found on the main test set, by metric ("bleu") and name of a run or row.
 
     test: its name, and that of `num_segments` segments; None where nothing was tested. systems: what the runs said, by
-    name. looked_at: how often the test set was. notes: what is not tested, and why.
+    name. looked_at: how often the test set was. notes: what is not tested, and why. without_interval: which scores
+    and differences have no interval, and why.
     """
 
     test: str | None = None
@@ -68,6 +69,7 @@ class Outcome:
     systems: Mapping[str, System] = field(default_factory=dict)
     looked_at: Sequence[LookedAt] = ()
     notes: Sequence[str] = ()
+    without_interval: Sequence[str] = ()
 
 
 def run_tests(found: Comparison, metrics: Sequence[str], reporter: Reporter, *, each_run: bool = True) -> Outcome:
@@ -84,7 +86,7 @@ def run_tests(found: Comparison, metrics: Sequence[str], reporter: Reporter, *, 
     runs = [base, *(run for run in found.runs if run is not base)]
     systems = {run.name: read_system(run.folder, run.name, found.test) for run in runs if run.folder is not None}
     each_run = each_run or any(len(row.runs) == 1 for row in found.rows)
-    remarks: list[Remark] = []
+    remarks, without_interval = list[Remark](), list[Remark]()
     by_run: dict[str, dict[str, Measured]] = {}
     by_row: dict[str, dict[str, Measured]] = {}
     num_segments = 0
@@ -96,13 +98,14 @@ def run_tests(found: Comparison, metrics: Sequence[str], reporter: Reporter, *, 
                 by_run[metric] = _by_run(counted, partial(bar.advance, 1, metric))
             by_row[metric], without = _by_row(found, metric, counted, by_run.get(metric, {}))
             remarks += [*without, *_contradictions(metric, by_row[metric])]
-            remarks += _without_interval(metric, by_row[metric])
+            without_interval += _without_interval(metric, by_row[metric])
             num_segments = num_segments or len(next(iter(counted.beside_baseline.values()), ()))
             bar.advance(len(runs) - each_run * counted.num_known, metric)
     notes = [f"{name}: {note}" for name, each in systems.items() for note in each.notes if note != NO_TRANSLATIONS]
     test = systems[base.name].main if num_segments else None
     looks = looked_at(runs, systems)
-    return Outcome(test, num_segments, by_run, by_row, systems, looks, [*notes, *_in_words(remarks)])
+    said = [*notes, *_in_words(remarks)], _in_words(without_interval)
+    return Outcome(test, num_segments, by_run, by_row, systems, looks, *said)
 
 
 def settings_of_tests() -> dict[str, int | float | None]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tfm.data.errors import listed
-from tfm.pipeline.comparison.seeds import Row, fold
+from tfm.pipeline.comparison.seeds import Row, fold, same_seed_reasons
 from tfm.pipeline.comparison.signatures import apart_in
 from tfm.pipeline.comparison.signatures import parts_that_matter as parts_that_matter
 from tfm.pipeline.errors import RecipeError
@@ -70,6 +70,7 @@ class Comparison:
         by_test = self.test != VALID and (self.order or "").startswith("test.")
         found = [SORTED_BY_TEST.format(self.order)] if by_test else []
         found += [f"{run.name}: {note}" for run in self.runs for note in run.notes]
+        found += same_seed_reasons(self.runs)
         for row in self.rows:
             without: dict[str, list[str]] = {}
             for name in dict.fromkeys(name for run in row.runs for name in run.figures):

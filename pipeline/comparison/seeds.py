@@ -80,6 +80,23 @@ def fold(runs: Sequence[Trained]) -> list[Row]:
     ]
 
 
+def same_seed_reasons(runs: Sequence[Trained]) -> list[str]:
+    """Why runs that differ in their seed share no row: some have the same seed."""
+    alike: dict[str, list[Trained]] = {}
+    for run in runs:
+        alike.setdefault(_but_for_the_seed(run), []).append(run)
+    reasons = []
+    for group in alike.values():
+        seeds = [run.model.seed for run in group]
+        twice = [run.name for run in group if seeds.count(run.model.seed) > 1]
+        if twice and len({*seeds}) > 1:
+            reasons.append(
+                f"{', '.join(twice)} have the same settings and the same seed, and are no two samples: all runs of "
+                "this recipe are shown apart, without a mean over seeds; leave out all but one"
+            )
+    return reasons
+
+
 def apart(runs: Sequence[Trained]) -> list[Row]:
     """Each run as a row of its own."""
     return [Row(run.name, [run]) for run in runs]

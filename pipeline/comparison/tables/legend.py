@@ -16,8 +16,9 @@ PEOPLE = f"people agree: how often people rank two systems as the metric does, w
 
 
 def legend(found: Comparison, tested: Outcome, metrics: Sequence[str], columns: Sequence[Column]) -> list[str]:
-    """A sentence, without full stop, for each kind of mark in some columns."""
-    return [*_spreads(found, columns), *_tests(found, tested, metrics), *_not_comparable(found, columns)]
+    """A sentence, without full stop, for each kind of mark in some columns, and for what has no interval."""
+    marks = [*_spreads(found, columns), *_tests(found, tested, metrics), *_not_comparable(found, columns)]
+    return [*marks, *tested.without_interval]
 
 
 def of_people(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[str]:

@@ -103,3 +103,19 @@ def label_pairs(
     if config.labels == "line":
         return [pair for given, wanted in lines if any(pair := (given.strip(), wanted.strip()))]
     return [pair for given, wanted in lines for pair in zip_longest(given.split(), wanted.split(), fillvalue=NONE)]
+
+
+def label_warnings(references: Sequence[str], config: EvaluationConfig) -> list[str]:
+    """What a user must know of the labels of a test set: lines without any, and one label alone."""
+    lines = [[text.strip()] if config.labels == "line" else text.split() for text in references]
+    names = {label for line in lines for label in line if label}
+    num_empty = sum(not any(line) for line in lines)
+    said = []
+    if num_empty:
+        said.append(f"{num_empty:,} of {len(lines):,} lines have no label, and what is said of them counts as wrong")
+    if len(names) == 1:
+        label = names.pop()
+        said.append(
+            f'"{label}" is the only label of all {len(lines):,} lines: a model that always gives it is 100 % right'
+        )
+    return said

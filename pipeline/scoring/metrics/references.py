@@ -40,3 +40,8 @@ def wordless_signature(references: Sequence[Sequence[str]], split: Callable[[str
     """The part of a signature that says in how many segments no reference has a token; empty where each has one."""
     count = sum(not any(split(text) for text in segment if text) for segment in zip(*references, strict=True))
     return f"|without-words:{count}|{BLANK_IS_RIGHT}" if count else ""
+
+
+def num_blank(references: Sequence[Sequence[str]]) -> int:
+    """How many segments have no reference that is not blank."""
+    return sum(not any(text.strip() for text in segment) for segment in zip(*references, strict=True))

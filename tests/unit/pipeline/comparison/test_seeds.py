@@ -43,6 +43,17 @@ def test_runs_that_differ_in_more_or_in_nothing_stay_apart(tmp_path: Path, other
     assert rows_of(runs) == [("a-1", ["a-1"]), ("a-2", ["a-2"])]
 
 
+def test_a_copy_of_one_seed_unfolds_all_and_that_is_said(tmp_path: Path) -> None:
+    runs = [make_run(tmp_path / name, seed=seed) for name, seed in (("a-1", 1), ("a-2", 2), ("copy", 2))]
+    found = compare_runs(runs)
+    assert len(found.rows) == 3
+    assert found.notes == [
+        "a-2, copy have the same settings and the same seed, and are no two samples: all runs of this recipe are shown "
+        "apart, without a mean over seeds; leave out all but one"
+    ]
+    assert compare_runs(runs[:2]).notes == []
+
+
 def test_a_run_that_is_not_scored_yet_stays_apart(tmp_path: Path) -> None:
     runs = [make_run(tmp_path / f"a-{seed}", seed=seed) for seed in (1, 2, 3)]
     for run in runs[:2]:
