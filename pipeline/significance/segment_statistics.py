@@ -37,7 +37,7 @@ class SegmentStatistics:
 
     rows: (segments, K). score: sums of rows (..., K) -> scores (...). sacrebleu: the metric, where it is sacrebleu's.
     is_share: whether a segment is right or wrong, 1 or 0 of 1 (or of 0, if it does not count), and the score 100 times
-    the share that is right.
+    the share that is right. rarest: of macro F1, in how many segments the rarest label is.
     """
 
     rows: Array
@@ -45,6 +45,7 @@ class SegmentStatistics:
     higher_is_better: bool = True
     sacrebleu: SacrebleuMetric | None = None
     is_share: bool = False
+    rarest: int | None = None
 
     @property
     def value(self) -> float:
@@ -199,7 +200,8 @@ def _macro_f1(
                     row[column[wanted] + 2] += 1
                 if given == wanted:
                     row[column[given]] += 1
-        found.append(SegmentStatistics(rows, _mean_f1))
+        in_segments = (rows[:, 1::3] + rows[:, 2::3] > 0).sum(0)
+        found.append(SegmentStatistics(rows, _mean_f1, rarest=int(in_segments[in_segments > 0].min(initial=len(rows)))))
     return found
 
 
