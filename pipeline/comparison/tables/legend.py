@@ -39,7 +39,7 @@ def _of(tested: Outcome, metric: str) -> list[Measured]:
 def _spreads(found: Comparison, columns: Sequence[Column]) -> list[str]:
     """What ± is, of one run and of several seeds."""
     shown = [len(row.runs) for place, row in enumerate(found.rows) if any(each.cells[place].spread for each in columns)]
-    interval = f"half of its 95 % interval over segments (bootstrap, {RESAMPLES:,} resamples)"
+    interval = f"half of its 95 % interval over segments (bootstrap, {RESAMPLES:,} resamples; of shares Wilson's)"
     sentences = [f"± of one run: {interval}"] if 1 in shown else []
     return [*sentences, *(["± of several seeds: their standard deviation"] if max(shown, default=1) > 1 else [])]
 
