@@ -207,7 +207,8 @@ def differences(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> l
     columns += [Column(kind, [Cell(_p(each.get(kind))) for each in p_values]) for kind in P_VALUES]
     people = [people_agree(metric, signature(found, metric), each.difference) for _, metric, each in lines]
     columns.append(Column("people agree", [Cell(NOTHING if each is None else str(each)) for each in people]))
-    return [column for column in columns if any(cell.text != NOTHING for cell in column.cells)]
+    shown_always = columns[:4] if lines else []  # an interval that is not given is seen not to be
+    return [column for column in columns if column in shown_always or any(c.text != NOTHING for c in column.cells)]
 
 
 def _p_values(versus: Difference | SeedDifference) -> dict[str, float]:
