@@ -12,12 +12,15 @@ NUM_COLUMNS = 10
 PLACES = {"form": 1, "lemma": 2, "upos": 3, "xpos": 4, "deprel": 7, "source": 1, "target": 3}
 COLUMNS = {**PLACES, "id": 0, "head": 6}
 """Columns that can be read; those of PLACES can also be a side of a corpus."""
+LABELS, UNSPECIFIED = ("upos", "xpos", "deprel", "target"), "_"
+"""Columns of labels, in which `_` says that a word has none."""
 
 
 def read_conllu(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """For each sentence its words' values in each of `columns`, joined by spaces.
 
-    Multiword tokens (1-2) and empty nodes (1.1) are no words. Raises DataError naming file and line.
+    Multiword tokens (1-2) and empty nodes (1.1) are no words. Raises DataError naming file and line; also of a word
+    without a label in the last column, the target, where no tree (head) is asked for.
     """
     words: list[list[str]] = []
     size = 0
@@ -53,6 +56,9 @@ def _word(line: str, columns: Sequence[str], path: Path, number: int) -> list[li
         raise DataError(f"{cells[0]:.40} is not a word number", file=path, line=number)
     values = [cells[COLUMNS[column]] for column in columns]
     for column, value in zip(columns, values, strict=True):
+        if value == UNSPECIFIED and column == columns[-1] and column in LABELS and "head" not in columns:
+            problem = f"its {column} is _, which says that the word has none: name a target column that every word has"
+            raise DataError(problem, file=path, line=number)
         if not value or any(character.isspace() for character in value):
             problem = f"its {column} is {value[:40]!r}: a word must not be empty or contain a space"
             raise DataError(problem, file=path, line=number)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tfm.pipeline.comparison.systems import System
 from tfm.pipeline.reports.run_summary import Trained
-from tfm.pipeline.scoring.ledger import Look, in_words, looks, of_texts
+from tfm.pipeline.scoring.ledger import Look, are_same_texts, in_words, looks, of_texts
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,9 @@ def looked_at(runs: Iterable[Trained], systems: dict[str, System]) -> list[Looke
     for run in runs:
         system = systems.get(run.name)
         if run.folder is not None and system is not None and system.main and system.known_by:
-            asked.setdefault((Path(os.path.abspath(run.folder)).parent, system.known_by), []).append(run)
+            root, texts = Path(os.path.abspath(run.folder)).parent, system.known_by
+            place = next((each for each in asked if each[0] == root and are_same_texts(each[1], texts)), (root, texts))
+            asked.setdefault(place, []).append(run)
     found = []
     for (root, texts), together in asked.items():
         if entries := tuple(of_texts(looks(root), texts)):

@@ -8,16 +8,19 @@ from tfm.pipeline.comparison.looks_at_tests import LookedAt, looked_at
 from tfm.pipeline.comparison.metric_statistics import Counted, Remark, count
 from tfm.pipeline.comparison.runs import Comparison
 from tfm.pipeline.comparison.systems import NO_TRANSLATIONS, System, read_system
-from tfm.pipeline.errors import DataError
 from tfm.pipeline.runtime.progress import Quiet, Reporter
-from tfm.pipeline.significance.holm import LEVEL
+from tfm.pipeline.significance.holm import LEVEL, holm
+from tfm.pipeline.significance.intervals import ALL_ALIKE
 from tfm.pipeline.significance.paired_tests import Difference, Result, compare_systems
 from tfm.pipeline.significance.resampling import RESAMPLES, TRIALS, seed_of_tests
-from tfm.pipeline.significance.seeds import RecipeResult, SeedDifference, compare_recipes
+from tfm.pipeline.significance.seeds import MIN_SEGMENTS, SEVERAL_SEEDS, RecipeResult, SeedDifference, compare_recipes
 
 MOST_SEGMENTS = 10_000
 """That sacrebleu's own tests get, which hold all draws in memory; of more, the same draws are made in blocks."""
 NOT_ALL_SEEDS = "not tested: not all of its seeds have this score"
+BASELINE_LACKS = "not tested: not all seeds of the baseline have this score"
+FEW_SEGMENTS = f"not tested: a test over seeds needs {MIN_SEGMENTS} segments"
+ONE_SEGMENT = "not tested: there is one segment alone"
 ONE_SEED = "not tested: with one seed nothing is known of how much seeds matter; `--each` tests each run"
 
 HOLDS_ZERO = "p is below 0.05, but the 95 % interval of the difference holds 0: take it for undecided"
@@ -28,22 +31,26 @@ class Measured:
     """A score of a row; of several seeds, their mean.
 
     spread: what is shown after ±, of one run half the width of its 95 % interval (`Result.half_width`), of several
-    seeds their standard deviation. low, high: the interval. versus: the test against the baseline.
+    seeds their standard deviation. low, high: the interval; None where there is a no_interval_reason. versus: the test
+    against the baseline.
     """
 
     value: float
     spread: float | None
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     versus: Difference | SeedDifference | None = None
+    no_interval_reason: str | None = None
 
     @classmethod
     def of_run(cls, result: Result) -> "Measured":
-        return cls(result.value, result.half_width, result.low, result.high, result.versus)
+        spread, reason = None if result.low is None else result.half_width, result.no_interval_reason
+        return cls(result.value, spread, result.low, result.high, result.versus, reason)
 
     @classmethod
     def of_seeds(cls, result: RecipeResult) -> "Measured":
-        return cls(result.mean, result.deviation, result.low, result.high, result.versus)
+        reason = result.no_interval_reason
+        return cls(result.mean, result.deviation, result.low, result.high, result.versus, reason)
 
 
 @dataclass(frozen=True)
@@ -51,7 +58,8 @@ class Outcome:
     """What was found on the main test set, by metric ("bleu") and name of a run or row.
 
     test: its name, and that of `num_segments` segments; None where nothing was tested. systems: what the runs said, by
-    name. looked_at: how often the test set was. notes: what is not tested, and why.
+    name. looked_at: how often the test set was. notes: what is not tested, and why. without_interval: which scores
+    and differences have no interval, and why.
     """
 
     test: str | None = None
@@ -61,6 +69,7 @@ class Outcome:
     systems: Mapping[str, System] = field(default_factory=dict)
     looked_at: Sequence[LookedAt] = ()
     notes: Sequence[str] = ()
+    without_interval: Sequence[str] = ()
 
 
 def run_tests(found: Comparison, metrics: Sequence[str], reporter: Reporter, *, each_run: bool = True) -> Outcome:
@@ -77,7 +86,7 @@ def run_tests(found: Comparison, metrics: Sequence[str], reporter: Reporter, *, 
     runs = [base, *(run for run in found.runs if run is not base)]
     systems = {run.name: read_system(run.folder, run.name, found.test) for run in runs if run.folder is not None}
     each_run = each_run or any(len(row.runs) == 1 for row in found.rows)
-    remarks: list[Remark] = []
+    remarks, without_interval = list[Remark](), list[Remark]()
     by_run: dict[str, dict[str, Measured]] = {}
     by_row: dict[str, dict[str, Measured]] = {}
     num_segments = 0
@@ -89,12 +98,14 @@ def run_tests(found: Comparison, metrics: Sequence[str], reporter: Reporter, *, 
                 by_run[metric] = _by_run(counted, partial(bar.advance, 1, metric))
             by_row[metric], without = _by_row(found, metric, counted, by_run.get(metric, {}))
             remarks += [*without, *_contradictions(metric, by_row[metric])]
+            without_interval += _without_interval(metric, by_row[metric])
             num_segments = num_segments or len(next(iter(counted.beside_baseline.values()), ()))
             bar.advance(len(runs) - each_run * counted.num_known, metric)
     notes = [f"{name}: {note}" for name, each in systems.items() for note in each.notes if note != NO_TRANSLATIONS]
     test = systems[base.name].main if num_segments else None
     looks = looked_at(runs, systems)
-    return Outcome(test, num_segments, by_run, by_row, systems, looks, [*notes, *_in_words(remarks)])
+    said = [*notes, *_in_words(remarks)], _in_words(without_interval)
+    return Outcome(test, num_segments, by_run, by_row, systems, looks, *said)
 
 
 def settings_of_tests() -> dict[str, int | float | None]:
@@ -120,25 +131,48 @@ def _by_row(
 
     A single run is tested as such, but against a baseline of several seeds not at all.
     """
-    known = counted.beside_baseline
+    known, base = counted.beside_baseline, found.baseline
     measured = {row.name: by_run[row.runs[0].name] for row in found.rows if row.runs[0].name in by_run}
     measured = {row.name: measured[row.name] for row in found.rows if row.name in measured and len(row.runs) == 1}
-    rows = [found.baseline, *(row for row in found.rows if row is not found.baseline)]
-    partly = [Remark(row.name, metric, NOT_ALL_SEEDS) for row in rows if row.lacking(f"test.{metric}")]
-    rows = [row for row in rows if all(run.name in known for run in row.runs)]
-    if found.baseline not in rows or all(len(row.runs) == 1 for row in rows):
-        return measured, partly
-    try:
-        results = compare_recipes([[known[run.name] for run in row.runs] for row in rows])
-    except DataError as error:  # a single segment
-        return measured, [*partly, *(Remark(row.name, metric, f"not tested: {error}") for row in rows)]
-    for row, result in zip(rows, results, strict=True):
-        if len(row.runs) > 1:
-            measured[row.name] = Measured.of_seeds(result)
-        elif len(found.baseline.runs) > 1:
-            measured[row.name] = replace(measured[row.name], versus=None)
-    untested = [row.name for row in rows[1:] if measured[row.name].versus is None]
-    return measured, [*partly, *(Remark(name, metric, ONE_SEED) for name in untested)]
+    if len(base.runs) > 1:  # what was tested is the difference from one of its seeds
+        measured = {name: replace(each, versus=None) for name, each in measured.items()}
+    rows = [base, *(row for row in found.rows if row is not base)]
+    remarks = [Remark(row.name, metric, NOT_ALL_SEEDS) for row in rows if row.lacking(f"test.{metric}")]
+    complete = [row for row in rows if all(run.name in known for run in row.runs)]
+    others = [row.name for row in complete if row is not base]
+    if any(len(each) == 1 for each in known.values()):
+        remarks += [Remark(name, metric, ONE_SEGMENT) for name in others]
+    elif base not in complete:
+        whole = [row for row in rows if row is not base and not row.lacking(f"test.{metric}")]
+        remarks += [Remark(row.name, metric, BASELINE_LACKS) for row in whole if base.lacking(f"test.{metric}")]
+    elif any(len(row.runs) > 1 for row in complete):
+        results = compare_recipes([[known[run.name] for run in row.runs] for row in complete])
+        for row, result in zip(complete, results, strict=True):
+            if len(row.runs) > 1:
+                measured[row.name] = Measured.of_seeds(result)
+        few = len(next(iter(known.values()))) < MIN_SEGMENTS
+        singles = {row.name for row in complete if len(row.runs) == 1 or len(base.runs) == 1}
+        why = {name: ONE_SEED if name in singles or not few else FEW_SEGMENTS for name in others}
+        remarks += [Remark(name, metric, why[name]) for name in others if measured[name].versus is None]
+    return _corrected({row.name: measured[row.name] for row in found.rows if row.name in measured}), remarks
+
+
+def _corrected(measured: Mapping[str, Measured]) -> dict[str, Measured]:
+    """The rows with Holm's correction over their own tests: those of single seeds, in no row, are none of them."""
+    tested = {name: each.versus for name, each in measured.items() if each.versus is not None}
+    p_values = dict(zip(tested, holm([each.p for each in tested.values()]), strict=True))
+    versus = {name: replace(each, p_holm=p_values[name]) for name, each in tested.items()}
+    return {name: replace(each, versus=versus.get(name)) for name, each in measured.items()}
+
+
+def _without_interval(metric: str, measured: Mapping[str, Measured]) -> list[Remark]:
+    """Why scores, and differences, have no interval."""
+    found = [(name, each.no_interval_reason, "no interval") for name, each in measured.items()]
+    found = [each for each in found if each[1] != SEVERAL_SEEDS]  # ± is their deviation, and no interval
+    for name, each in measured.items():
+        if each.versus is not None and each.versus.no_interval_reason not in (each.no_interval_reason, ALL_ALIKE):
+            found.append((name, each.versus.no_interval_reason, "no interval of the difference"))
+    return [Remark(name, metric, f"{what}: {reason}") for name, reason, what in found if reason is not None]
 
 
 def _contradictions(metric: str, measured: Mapping[str, Measured]) -> list[Remark]:
@@ -148,7 +182,12 @@ def _contradictions(metric: str, measured: Mapping[str, Measured]) -> list[Remar
     the other) that may be so though their scores are as good as the same.
     """
     tests = {name: each.versus for name, each in measured.items() if each.versus is not None and each.versus.stands}
-    return [Remark(name, metric, HOLDS_ZERO) for name, test in tests.items() if test.low <= 0 <= test.high]
+    ends = {name: (test.low, test.high) for name, test in tests.items()}
+    return [
+        Remark(name, metric, HOLDS_ZERO)
+        for name, (low, high) in ends.items()
+        if low is not None and high is not None and low <= 0 <= high
+    ]
 
 
 def _in_words(remarks: Sequence[Remark]) -> list[str]:

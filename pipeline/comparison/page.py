@@ -9,7 +9,7 @@ from tfm.pipeline.comparison.differences.html import as_list, cell, head, on_tes
 from tfm.pipeline.comparison.differences.overview import Differences, differences
 from tfm.pipeline.comparison.metric_tests import Outcome
 from tfm.pipeline.comparison.runs import Comparison
-from tfm.pipeline.comparison.tables.columns import Cell, Column, heading, name_of, shown_as
+from tfm.pipeline.comparison.tables.columns import Cell, Column, heading, interval, name_of, shown_as
 from tfm.pipeline.comparison.tables.columns import differences as differences_from_baseline
 from tfm.pipeline.comparison.tables.legend import legend, of_people
 from tfm.pipeline.page_frame import as_html, framed
@@ -87,7 +87,7 @@ def render(
 
 
 def scores(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[Column]:
-    """A row for each score of the main test set that has an interval, metric by metric; no columns where none has."""
+    """A row for each score of the main test set that is known by segment, by metric; no columns where none is."""
     rows = [
         (heading(found, metric), shown_as(found, metric), name_of(row), measured)
         for metric in metrics
@@ -98,7 +98,7 @@ def scores(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[C
         Column("run", [Cell(name) for _, _, name, _ in rows], numeric=False),
         Column("metric", [Cell(metric) for metric, *_ in rows], numeric=False),
         Column("score", [Cell(shown(each.value)) for _, shown, _, each in rows]),
-        Column("95 % interval", [Cell(f"{shown(each.low)} to {shown(each.high)}") for _, shown, _, each in rows]),
+        Column("95 % interval", [Cell(interval(each.low, each.high, shown)) for _, shown, _, each in rows]),
     ]
     return columns if rows else []
 

@@ -1,13 +1,32 @@
 """The chance that people agree with a difference of a metric, the name of an external one understood."""
 
+from collections.abc import Mapping, Sequence
+
 from tfm.pipeline.scoring.metrics.external import CUT
 from tfm.pipeline.significance.agreement_with_people import Agreement, agreement_with_people
 
 COMET22 = "wmt22-comet-da"
+OF_TABLE: Mapping[str, Mapping[str, Sequence[str]]] = {
+    "bleu": {
+        "nrefs": ("1",),
+        "case": ("mixed",),
+        "eff": ("no",),
+        "tok": ("13a", "zh", "ja-mecab", "ko-mecab"),
+        "smooth": ("exp",),
+    },
+    "chrf": {"nrefs": ("1",), "case": ("mixed",), "eff": ("yes",), "nc": ("6",), "nw": ("0",), "space": ("no",)},
+}
+"""The table's own definitions, by the key of a part of the signature: sacrebleu's settings, with its
+choice of tokenizers for the languages of the table, beside one reference."""
+OF_TEXTS = ("version", "source", "reference", "texts")
+"""Parts of a signature that say which texts, or by which program, but not what is computed."""
+OTHER_SOURCES = ("noise", "noise-seed")
+"""Of texts with typing errors the table knows nothing."""
 
 
 def people_agree(metric: str, signature: str, difference: float) -> Agreement | None:
-    """`agreement_with_people` of a metric of the test set; None where there is no difference to agree with.
+    """`agreement_with_people` of a metric of the test set; None where there is no difference to agree with, or the
+    table was made for another definition of the metric.
 
     COMET is known by its model, in its name or its command: docs/external/comet_scores.py takes that
     model where it is given no other. It prints 0..1, as COMET does.
@@ -16,8 +35,20 @@ def people_agree(metric: str, signature: str, difference: float) -> Agreement | 
         return None
     command = next((part for part in signature.split("|") if part.startswith("command:")), "")
     if not command:
-        return agreement_with_people(metric, difference)
+        return agreement_with_people(metric, difference) if _is_of_the_table(metric, signature) else None
+    if any(part.partition(":")[0] in OTHER_SOURCES for part in signature.split("|")):
+        return None
     usual = "comet_scores.py" in command and "--model" not in command and not command.endswith(CUT)
     if usual or COMET22 in f"{metric} {command}":
         return agreement_with_people("comet22", 100 * difference)
     return None
+
+
+def _is_of_the_table(metric: str, signature: str) -> bool:
+    """Whether a metric was computed as for the table: by sacrebleu's settings, of the text as it is."""
+    wanted = OF_TABLE.get(metric)
+    parts = [part.partition(":") for part in signature.split("|") if part.partition(":")[0] not in OF_TEXTS]
+    if wanted is None:
+        return False
+    mecab = ("ja-mecab-", "ko-mecab-")  # before their versions
+    return all(value in wanted.get(key, ()) or (key == "tok" and value.startswith(mecab)) for key, _, value in parts)

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tfm.data.errors import listed
-from tfm.pipeline.comparison.seeds import Row, fold
+from tfm.pipeline.comparison.seeds import Row, fold, same_seed_reasons
+from tfm.pipeline.comparison.signatures import apart_in
+from tfm.pipeline.comparison.signatures import parts_that_matter as parts_that_matter
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.run_summary import VALID, Trained, name_of, read_run
 from tfm.pipeline.scoring.ledger import NAME as LEDGER
@@ -19,12 +21,6 @@ from tfm.pipeline.tasks.abilities import ABILITIES
 
 COSTS = ("parameters", "updates", "seconds")
 """Figures that are no scores, of which the lower is the better."""
-OF_TEXT = ("bits_per_character", "word_perplexity")
-"""Figures by units of the text itself, so that models with other pieces compare: the first `unit` and `count` of their
-signature are the text's, the rest of these, and the vocabulary, are the pieces'."""
-OF_HYPOTHESES = {"accuracy": "count", "macro_f1": "labels"}
-"""What of a signature depends on what was said, so that figures compare in which it differs: labels that a system alone
-gives, or gives too many of."""
 SORTED_BY_TEST = "sorted by {}: a test set used to choose a model gives an optimistic score of the chosen one"
 
 
@@ -74,18 +70,21 @@ class Comparison:
         by_test = self.test != VALID and (self.order or "").startswith("test.")
         found = [SORTED_BY_TEST.format(self.order)] if by_test else []
         found += [f"{run.name}: {note}" for run in self.runs for note in run.notes]
+        found += same_seed_reasons(self.runs)
         for row in self.rows:
             without: dict[str, list[str]] = {}
             for name in dict.fromkeys(name for run in row.runs for name in run.figures):
                 if lacking := row.lacking(name):
                     without.setdefault(listed(lacking), []).append(name)
+                if (why := row.no_mean_reason(name)) is not None:
+                    found.append(f"{row.name}: {name}: {why}")
             found += [f"{row.name}: {', '.join(names)}: the mean is without {runs}" for runs, names in without.items()]
         for run in self.runs:
             reasons: dict[tuple[str, str], list[str]] = {}
             for name in run.figures:
                 if not self.compares(run, name):
                     other = self.beside[name]
-                    why = _apart(_matters(name, run), _matters(name, other))
+                    why = apart_in(_matters(name, run), _matters(name, other))
                     reasons.setdefault((other.name, why), []).append(name)
             found += [f"{run.name}: {', '.join(n)}: not comparable with {o}: {why}" for (o, why), n in reasons.items()]
         return found
@@ -171,25 +170,3 @@ def sorted_by(rows: Sequence[Row], name: str) -> list[Row]:
 
 def _matters(name: str, run: Trained) -> tuple[str, ...]:
     return parts_that_matter(name.partition(".")[2], run.figures[name].signature)
-
-
-def parts_that_matter(figure: str, signature: str) -> tuple[str, ...]:
-    """The parts of a figure's signature that must agree where it is compared."""
-    said = OF_HYPOTHESES.get(figure)
-    parts = tuple(part for part in signature.split("|") if part.partition(":")[0] != said)
-    if figure not in OF_TEXT:
-        return parts
-    by_key: dict[str, str] = {}
-    for part in parts:
-        by_key.setdefault(part.partition(":")[0], part)
-    by_key.pop("vocab", None)
-    return tuple(by_key.values())
-
-
-def _apart(mine: Sequence[str], theirs: Sequence[str]) -> str:
-    """In which parts two signatures differ."""
-    return f"{_listed(mine, theirs)} instead of {_listed(theirs, mine)}"
-
-
-def _listed(some: Sequence[str], others: Sequence[str]) -> str:
-    return ", ".join(part for part in some if part not in others) or "nothing"

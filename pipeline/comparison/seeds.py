@@ -6,7 +6,11 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from tfm.pipeline.artifacts.canonical_json import plain, sha256_of_json
+from tfm.pipeline.comparison.signatures import apart_in, parts_that_matter
 from tfm.pipeline.reports.run_summary import Trained
+
+SCORES = ("valid", "test")
+"""Before the dot in the name of a figure that is a score, and whose signature says by which definition."""
 
 
 @dataclass(frozen=True)
@@ -29,15 +33,27 @@ class Row:
         without = [run.name for run in self.runs if figure not in run.figures]
         return without if len(without) < len(self.runs) else []
 
+    def no_mean_reason(self, figure: str) -> str | None:
+        """Why a score has no mean over its runs: their signatures differ in what matters; None where it has one."""
+        part, _, name = figure.partition(".")
+        if part not in SCORES:
+            return None
+        known = [(run, run.figures[figure].signature) for run in self.runs if figure in run.figures]
+        for run, signature in known[1:]:
+            mine, first = (parts_that_matter(name, each) for each in (signature, known[0][1]))
+            if mine != first:
+                return f"no mean, as {run.name} has {apart_in(mine, first)} of {known[0][0].name}"
+        return None
+
     def mean(self, figure: str) -> float | None:
-        """The mean of a figure over its runs; None where no run has it."""
+        """The mean of a figure over its runs; None where no run has it, or there is a `no_mean_reason`."""
         values = self.values(figure)
-        return fmean(values) if values else None
+        return fmean(values) if values and self.no_mean_reason(figure) is None else None
 
     def deviation(self, figure: str) -> float | None:
         """The standard deviation of a figure over seeds, sqrt(sum (x - mean)^2 / (n - 1)); None of fewer than two, or
         where one is infinite."""
-        values = self.values(figure)
+        values = self.values(figure) if self.no_mean_reason(figure) is None else []
         return stdev(values) if len(values) > 1 and all(map(math.isfinite, values)) else None
 
 
@@ -62,6 +78,23 @@ def fold(runs: Sequence[Trained]) -> list[Row]:
         Row(stem if stem is not None and stems.count(stem) == 1 and stem not in taken else _all_names(group), group)
         for stem, group in zip(stems, groups, strict=True)
     ]
+
+
+def same_seed_reasons(runs: Sequence[Trained]) -> list[str]:
+    """Why runs that differ in their seed share no row: some have the same seed."""
+    alike: dict[str, list[Trained]] = {}
+    for run in runs:
+        alike.setdefault(_but_for_the_seed(run), []).append(run)
+    reasons = []
+    for group in alike.values():
+        seeds = [run.model.seed for run in group]
+        twice = [run.name for run in group if seeds.count(run.model.seed) > 1]
+        if twice and len({*seeds}) > 1:
+            reasons.append(
+                f"{', '.join(twice)} have the same settings and the same seed, and are no two samples: all runs of "
+                "this recipe are shown apart, without a mean over seeds; leave out all but one"
+            )
+    return reasons
 
 
 def apart(runs: Sequence[Trained]) -> list[Row]:

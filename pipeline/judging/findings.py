@@ -1,7 +1,7 @@
 """What the answers of a campaign say: every statistic of them, put together."""
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -24,7 +24,7 @@ from tfm.pipeline.judging.campaign import SCALES, Campaign
 from tfm.pipeline.judging.statistics.agreement import Alpha, Kappa, Level, alpha, kappas
 from tfm.pipeline.judging.statistics.careless import Verdict, verdicts
 from tfm.pipeline.judging.statistics.correlation import Correlation
-from tfm.pipeline.judging.statistics.differences import DifferenceTest, clusters, difference_tests
+from tfm.pipeline.judging.statistics.differences import DifferenceTest, difference_tests
 from tfm.pipeline.judging.statistics.preferences import (
     Preference,
     SignTest,
@@ -34,6 +34,7 @@ from tfm.pipeline.judging.statistics.preferences import (
     strengths,
     win_counts,
 )
+from tfm.pipeline.judging.statistics.ranks import contradictions, ranks, significant
 from tfm.pipeline.judging.statistics.ratings import (
     Estimate,
     Judgment,
@@ -46,13 +47,13 @@ LEVELS: Mapping[str, Level] = {"adequacy": "ordinal", "fluency": "ordinal", "sco
 """What the numbers of each scale are, for agreement."""
 LOWER_IS_BETTER = ("errors",)
 METHODS: Mapping[str, str] = {
-    "means": "of segments, each by the mean of its judges; intervals of 95 % by Student's t",
+    "means": "of segments, each by the mean of its judges; intervals of 95 % by Student's t, of 50 segments or more",
     "z": "(value - mean of the judge) / standard deviation of the judge",
     "differences": "of z; paired: approximate randomisation; unpaired: permutation test; 10,000 trials, two-sided",
-    "strengths": "Bradley and Terry, ties half a win, one tie added to each pair; intervals by 1,000 draws of segments",
+    "strengths": "Bradley and Terry, ties half a win, one tie added to each pair; intervals as those of alpha",
     "preferences": "sign test of the majority of each segment, exact, two-sided",
     "p_holm": "Holm's correction over all pairs of systems of a scale, level 0.05",
-    "alpha": "Krippendorff's; intervals by 1,000 draws of segments, percentiles",
+    "alpha": "Krippendorff's; intervals by 1,000 draws of 50 segments or more, expanded percentiles",
     "kappas": "Cohen's, of each two judges; weights quadratic, or none where the level is nominal; intervals likewise",
     "correlations": "Kendall's tau-b and Pearson's r with z or preferences; intervals by 1,000 draws of segments",
 }
@@ -191,6 +192,9 @@ def find(campaign: Campaign, answers: Sequence[Answer], without: Sequence[str] =
     preferred = None if scales else _choices(campaign, used)
     notes = [*_of_judges(judges, without), *_of_scales(scales)]
     if preferred is not None:
+        order, by = [each.strength.system for each in preferred.systems], "strength, from every answer"
+        tested = "the sign test, by the majority of each segment,"
+        notes += contradictions("preferences", order, significant(preferred.tests), by, tested)
         notes += _of_strengths(preferred, preferences(used, campaign.systems))
     return Findings(campaign, used, without, judges, scales, errors, preferred, notes)
 
@@ -210,14 +214,14 @@ def _compared_by(campaign: Campaign, answers: Sequence[Answer]) -> list[Judgment
 def _scale(name: str, given: Sequence[Judgment]) -> Scale:
     standardised, unvaried = z_scores(given)
     raw, z = means(given), means(standardised)
-    sign = -1 if name in LOWER_IS_BETTER else 1
+    sign = _sign(name)
     by = z if z.keys() == raw.keys() else raw
     order = sorted(raw, key=lambda system: -sign * by[system].value)
     tests = difference_tests(standardised, order)
-    ranks = clusters(order, standing(tests))
+    places = ranks(order, significant(tests, sign))
     rated = [
         Rated(system, rank, raw[system], z.get(system), sum(each.system == system for each in given))
-        for system, rank in zip(order, ranks, strict=True)
+        for system, rank in zip(order, places, strict=True)
     ]
     level = LEVELS[name]
     agreed = alpha(given, level), *kappas(given, level)
@@ -230,17 +234,11 @@ def _choices(campaign: Campaign, answers: Sequence[Answer]) -> Choices:
     found = strengths(given, met)
     order = [each.system for each in found]
     tests = sign_tests(given, order)
-    ranks = clusters(order, standing(tests))
+    places = ranks(order, significant(tests))
     chosen = choices(campaign.kind, answers, campaign.systems)
-    preferred = [Preferred(rank, each) for rank, each in zip(ranks, found, strict=True)]
+    preferred = [Preferred(rank, each) for rank, each in zip(places, found, strict=True)]
     pairs = of_pairs(preferences([answer for answer in answers if answer.shown], campaign.systems))
     return Choices(preferred, tests, alpha(chosen, "nominal"), *kappas(chosen, "nominal"), pairs)
-
-
-def standing(tests: Sequence[DifferenceTest] | Sequence[SignTest]) -> Callable[[str, str], bool]:
-    """Whether two systems, in either order, differ significantly after correction."""
-    found = {frozenset((test.first, test.second)) for test in tests if test.stands}
-    return lambda first, second: frozenset((first, second)) in found
 
 
 def _of_judges(judges: Sequence[Verdict], without: Sequence[str]) -> list[str]:
@@ -264,11 +262,21 @@ def _of_judges(judges: Sequence[Verdict], without: Sequence[str]) -> list[str]:
 
 
 def _of_scales(scales: Sequence[Scale]) -> list[str]:
-    return [
+    found = [
         f"{scale.name}: {judge} gave one value only, and has no z-score: not in z, tests and correlations"
         for scale in scales
         for judge in scale.without_z
     ]
+    for scale in scales:
+        order, better = [each.system for each in scale.systems], significant(scale.tests, _sign(scale.name))
+        by, tested = "its mean over all of its segments", "the test, of z on the segments that both have,"
+        found += contradictions(scale.name, order, better, by, tested)
+    return found
+
+
+def _sign(scale: str) -> int:
+    """1 where more is better, -1 where less is."""
+    return -1 if scale in LOWER_IS_BETTER else 1
 
 
 def _of_strengths(found: Choices, given: Sequence[Preference]) -> list[str]:

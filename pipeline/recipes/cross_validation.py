@@ -3,7 +3,7 @@
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +20,15 @@ FIGURES = ("loss", "perplexity", "accuracy", "bleu")
 
 @dataclass(frozen=True)
 class FoldResult:
-    """The model that a fold was kept from. examples: of the fold; figures: of validation on it, by name."""
+    """The model that a fold was kept from. examples: of the fold; figures: of validation on it, by name; signatures: of
+    those that have one."""
 
     number: int
     run: str
     examples: int
     updates: int
     figures: dict[str, float]
+    signatures: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -41,8 +43,23 @@ class CrossValidation:
         """The names of the figures that all folds have."""
         return [name for name in FIGURES if all(name in fold.figures for fold in self.folds)]
 
+    def signature(self, figure: str) -> str | None:
+        """The one signature that a figure has in all folds; None where it has none, or several."""
+        signatures = {fold.signatures.get(figure) for fold in self.folds}
+        return signatures.pop() if len(signatures) == 1 else None
+
+    def no_mean_reason(self, figure: str) -> str | None:
+        """Why a figure has no mean: its folds were scored by different definitions; None where it has one."""
+        first, *others = ((fold, fold.signatures.get(figure, "")) for fold in self.folds)
+        other = next((each for each in others if each[1] != first[1]), None)
+        if other is None:
+            return None
+        apart = " and ".join(f"{signature} in fold {fold.number}" for fold, signature in (first, other))
+        remedy = "; set evaluation.bleu_tokenize" if figure == "bleu" else ""
+        return f"{figure} has no mean, as it is {apart}{remedy}"
+
     def mean(self, figure: str) -> float:
-        """Over folds, each counted once."""
+        """Over folds, each counted once; of a figure without `no_mean_reason`."""
         return math.fsum(fold.figures[figure] for fold in self.folds) / len(self.folds)
 
     def deviation(self, figure: str) -> float:
@@ -52,8 +69,15 @@ class CrossValidation:
 
     def as_json(self) -> dict[str, Any]:
         """All of it; numbers without end as text, as manifests have them."""
-        summary = {name: {"mean": self.mean(name), "deviation": self.deviation(name)} for name in self.figures}
+        summary = {name: self._summary(name) for name in self.figures}
         return {"name": self.name, **summary, "folds": [asdict(fold) for fold in self.folds]}
+
+    def _summary(self, figure: str) -> dict[str, Any]:
+        if (why := self.no_mean_reason(figure)) is not None:
+            return {"mean": None, "deviation": None, "signature": None, "why": why}
+        signature = self.signature(figure)
+        signed = {} if signature is None else {"signature": signature}
+        return {"mean": self.mean(figure), "deviation": self.deviation(figure), **signed}
 
 
 def without_fold(recipe: Recipe, number: int, num_folds: int) -> Recipe:
@@ -93,4 +117,5 @@ def _read(recipe: Recipe, folder: Path) -> FoldResult:
     if not (isinstance(validation, Mapping) and isinstance(rows, Mapping)):
         raise DataError("its manifest has no figures of validation: train it again", file=folder / "model")
     figures = {key: float(validation[key]) for key in FIGURES if validation.get(key) is not None}
-    return FoldResult(fold.number, recipe.name, int(rows["valid"]), int(model.figures["updates"]), figures)
+    signatures = {key: str(text) for key in figures if (text := validation.get(f"{key}_signature")) is not None}
+    return FoldResult(fold.number, recipe.name, int(rows["valid"]), int(model.figures["updates"]), figures, signatures)

@@ -5,6 +5,7 @@ split alone, in scores-valid/; they choose, and the ledger knows whether the tes
 """
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -91,7 +92,7 @@ def score_finally(
         RecipeError: the scores of several runs do not compare, the tests were used so before, or the chosen run names
             a command or folder that the user did not.
     """
-    choice = choose([read_candidate(folder) for folder in dict.fromkeys(folders)], by)
+    choice = choose([read_candidate(folder) for folder in distinct(folders)], by)
     chosen, run = choice.run, Run(choice.run.folder)
     reporter.line(f"{chosen.folder}: chosen by {choice.words}")
     check_allowed(chosen.scores, chosen.evaluation, named, allow=allow_external, reporter=reporter)
@@ -104,6 +105,12 @@ def score_finally(
     texts = run.model, run.dataset, translations, run.training
     about["chosen"] = f"{ledger.FINAL}: {choice.words}"
     return evaluate.evaluate_tests(*texts, chosen.evaluation, run.scores, **about)
+
+
+def distinct(folders: Sequence[Path]) -> list[Path]:
+    """The folders, each once, by whatever names it was given."""
+    first_named = {os.path.realpath(folder): folder for folder in reversed(folders)}
+    return [folder for folder in dict.fromkeys(folders) if first_named[os.path.realpath(folder)] == folder]
 
 
 def validated(recipe: Recipe, *, command: Sequence[str], reporter: Reporter) -> Path:
@@ -163,7 +170,7 @@ def not_comparable(figure: str, candidates: Sequence[Candidate]) -> str | None:
         if figure not in each.validation.scores:
             return f"{each.folder} has no {figure} of its validation split; it has {', '.join(each.validation.scores)}"
         mine, theirs = (parts_that_matter(figure, one.validation.scores[figure].signature) for one in (each, first))
-        if each.validation.texts != first.validation.texts:
+        if not ledger.are_same_texts(each.validation.texts, first.validation.texts):
             return f"{first.folder} and {each.folder} have other validation texts"
         if mine != theirs:
             return f"{figure} of {first.folder} is {'|'.join(theirs)}, that of {each.folder} is {'|'.join(mine)}"

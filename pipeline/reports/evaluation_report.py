@@ -158,9 +158,10 @@ def _lengths(evaluation: Evaluation) -> str:
     heads = [_head(name, evaluation) for name in names]
     columns = "".join(f'<th class="number">{as_html(head)}</th>' for head in heads)
     bar = f"{as_html(heads[0])} of 100" if heads else ""
+    unit = as_html(evaluation.lengths[0].unit) if evaluation.lengths else "words"
     return (
         f"<h2>Quality by {as_html(evaluation.length_of)} length on {as_html(evaluation.name)}</h2>\n"
-        f'<table><tr><th class="number">words</th><th class="number">segments</th>{columns}<th>{bar}</th></tr>'
+        f'<table><tr><th class="number">{unit}</th><th class="number">segments</th>{columns}<th>{bar}</th></tr>'
         f"{rows}</table>"
     )
 

@@ -37,13 +37,23 @@ class Scored:
 class Told:
     """What a user must know of how items were read.
 
-    cut: items whose context is longer than the model reads. unknown: items with an unknown piece in a text. glued:
-    where a text goes on within the last word of its context, an example of it for each item.
+    cut_lines: of items whose context is longer than the model reads. unknown_lines: of items with an unknown piece in a
+    text. glued: where a text goes on within the last word of its context, an example of it for each item.
     """
 
-    cut: int = 0
-    unknown: int = 0
+    cut_lines: set[int] = field(default_factory=set)
+    unknown_lines: set[int] = field(default_factory=set)
     glued: list[str] = field(default_factory=list)
+
+    @property
+    def cut(self) -> int:
+        """How many contexts were cut."""
+        return len(self.cut_lines)
+
+    @property
+    def unknown(self) -> int:
+        """How many items have an unknown piece."""
+        return len(self.unknown_lines)
 
 
 RULES: Mapping[str, Callable[[Scored], Sequence[float]]] = {
@@ -83,17 +93,15 @@ def wilson(successes: float, count: int, level: float = LEVEL) -> tuple[float, f
 def as_json(of: AlternativeSet, kind: Kind, scored: Sequence[Scored], told: Told) -> dict[str, Any]:
     """All that is known of a set: shares in percent by rule, the same by category, and what was missed by the sum."""
     rules = _rules(kind, scored)
-    about = f"cut:{told.cut}|" if told.cut else ""
-    about += f"unknown:{told.unknown}|" if told.unknown else ""
     categories = sorted({each.item.category for each in scored if each.item.category is not None})
     by_category = {name: [each for each in scored if each.item.category == name] for name in categories}
     return {
         "name": of.name,
-        **_part(scored, rules, kind, about),
+        **_part(scored, rules, kind, told),
         "missing": {} if kind == "contrast" or "difference" in rules else {"difference": NOT_ALONE},
         "cut": told.cut,
         "unknown": told.unknown,
-        "categories": {name: _part(each, rules, kind, "") for name, each in by_category.items()},
+        "categories": {name: _part(each, rules, kind, told) for name, each in by_category.items()},
         "failures": [_failure(each) for each in scored if credit(RULES["sum"](each), each.item.answer) < 1],
     }
 
@@ -105,9 +113,13 @@ def _rules(kind: Kind, scored: Sequence[Scored]) -> list[str]:
     return ["sum", "mean"] if scored[0].alone is None else list(RULES)
 
 
-def _part(scored: Sequence[Scored], rules: Sequence[str], kind: Kind, about: str) -> dict[str, Any]:
+def _part(scored: Sequence[Scored], rules: Sequence[str], kind: Kind, told: Told) -> dict[str, Any]:
+    """The shares of some items by each rule; their signature counts what of these items was read otherwise."""
     chance = 100 * mean(1 / len(each.item.alternatives) for each in scored)
     read = "end:no|pieces:of-joined-text" if scored[0].alone is not None else "end:counted"
+    lines = {each.item.line for each in scored}
+    read_otherwise = {"cut": len(lines & told.cut_lines), "unknown": len(lines & told.unknown_lines)}
+    about = "".join(f"{name}:{count}|" for name, count in read_otherwise.items() if count)
     shared = f"{read}|count:{len(scored)}|chance:{chance:.4g}|{about}ties:shared|stat:share*100|interval:wilson-95"
     shares = {}
     for name in rules:

@@ -96,8 +96,7 @@ class _Translations:
             raise _error("a translation model needs a source, and this one has no pieces", self._name, item)
         targets = self._loaded.target_tokenizer.encode_batch(item.alternatives)
         _check(item, self._name, targets, limit)
-        self._told.cut += len(source) > limit
-        self._told.unknown += any(UNK_ID in target for target in targets)
+        _note(self._told, item, cut=len(source) > limit, texts=targets)
         return [(tuple(source[:limit]), (*target, EOS_ID)) for target in targets]
 
 
@@ -114,7 +113,7 @@ class _Texts:
             raise _error(problem, self._name, item)
         texts = [self._reader.encode(text) for text in item.alternatives]
         _check(item, self._name, texts, self._reader.context - 1)
-        self._told.unknown += any(UNK_ID in text for text in texts)
+        _note(self._told, item, cut=False, texts=texts)
         return [((), (*text, EOS_ID)) for text in texts]
 
     def after_context(self, item: Item) -> list[Request]:
@@ -127,12 +126,17 @@ class _Texts:
         for texts in (added, alone):
             _check(item, self._name, texts, self._reader.context)
         too_many = max(0, max(map(len, wholes)) - self._reader.context)
-        self._told.cut += too_many > 0
-        self._told.unknown += any(UNK_ID in each for each in added)
+        _note(self._told, item, cut=too_many > 0, texts=added)
         if (glued := _glued(item)) is not None:
             self._told.glued.append(glued)
         shown = tuple(own[too_many:start])
         return [(shown, tuple(each)) for each in added] + [((), tuple(each)) for each in alone]
+
+
+def _note(told: Told, item: Item, *, cut: bool, texts: Sequence[Sequence[int]]) -> None:
+    """Note whether the context of an item was cut, and whether one of its texts has an unknown piece."""
+    told.cut_lines |= {item.line} if cut else set()
+    told.unknown_lines |= {item.line} if any(UNK_ID in text for text in texts) else set()
 
 
 def _check(item: Item, name: str, texts: Sequence[Sequence[int]], limit: int) -> None:

@@ -1,6 +1,7 @@
 """Quality by length, and samples to look at: the worst, and some at random."""
 
 import random
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,12 +17,13 @@ BY_LENGTH: Mapping[str, Metric] = {"accuracy": accuracy, "bleu": bleu_of_few, "c
 
 @dataclass(frozen=True)
 class LengthBin:
-    """The segments whose length lies in `shortest..longest` (words, both included), and their scores."""
+    """The segments whose length lies in `shortest..longest` (both included), and their scores. unit: of the length."""
 
     shortest: int
     longest: int
     num_segments: int
     scores: Mapping[str, Score]
+    unit: str = "words"
 
 
 @dataclass(frozen=True)
@@ -54,11 +56,12 @@ def by_length(
 ) -> list[LengthBin]:
     """BLEU and chrF by the number of words of `texts` (the sources), in up to `num_bins` bins of about equal size.
 
+    Where one number of words has more than three quarters of the segments, as of single words, it is by characters.
     BLEU is of effective order (n-grams as long as the hypotheses have), as a bin may hold nothing of four words. Where
     labels are scored: their accuracy. Metrics in `without` are left out, and both in a bin without a reference.
     Segments of one length share a bin, so a corpus of few lengths has fewer bins.
     """
-    lengths = [num_words(text) for text in texts]
+    unit, lengths = _lengths(texts)
     names = [name for name in (("accuracy",) if scores_labels(config) else ("bleu", "chrf")) if name not in without]
     config = resolved(config, references)
     bins = []
@@ -67,8 +70,16 @@ def by_length(
         segments = [hypotheses[row] for row in rows], [[reference[row] for row in rows] for reference in references]
         has_words = any(text.strip() for column in segments[1] for text in column)
         scores = {name: BY_LENGTH[name](*segments, config) for name in names if has_words}
-        bins.append(LengthBin(shortest, longest, len(rows), scores))
+        bins.append(LengthBin(shortest, longest, len(rows), scores, unit))
     return bins
+
+
+def _lengths(texts: Sequence[str]) -> tuple[str, list[int]]:
+    """The unit and the lengths of texts: words, or where most have as many, characters if these spread further."""
+    words, characters = [num_words(text) for text in texts], [len(text.strip()) for text in texts]
+    commonest = [max(Counter(lengths).values(), default=0) for lengths in (words, characters)]
+    by_characters = commonest[0] > 0.75 * len(texts) and commonest[1] < commonest[0]
+    return ("characters", characters) if by_characters else ("words", words)
 
 
 def _ranges(lengths: Sequence[int], num_bins: int) -> list[tuple[int, int]]:

@@ -22,6 +22,7 @@ from tfm.pipeline.runtime.progress import Reporter
 
 NAME = "ledger.jsonl"
 FINAL = "final"  # how a model was chosen begins so where validation chose it and the tests are scored once
+JOINT = "+"  # between the digests of a fingerprint
 LONGEST = 200  # characters of a name: a line stays below 4 KiB, which every file system appends in one piece
 _KEPT_BESIDE = ("training", "dataset", "scores", "translations")
 
@@ -58,14 +59,19 @@ class Looker:
 
 
 def fingerprint(texts: Iterable[str]) -> str:
-    """sha256, in hex, of the (first) references of a test set, whatever white space surrounds their words.
+    """Two sha256, in hex, of the (first) references of a test set, whatever white space surrounds their words: of the
+    lines as they are, and of the lines sorted, since in another order they are the same test set.
 
-    Sources have no part in it: they are not always known, and it is the answers that are used up.
+    Sources have no part in it: they are not always known, and it is the answers that are used up. Entries of former
+    times have the first alone; `are_same_texts` knows both.
     """
-    digest = hashlib.sha256()
-    for text in texts:
-        digest.update(" ".join(text.split()).encode("utf-8", "surrogatepass") + b"\n")
-    return digest.hexdigest()
+    lines = [" ".join(text.split()).encode("utf-8", "surrogatepass") + b"\n" for text in texts]
+    return JOINT.join(hashlib.sha256(b"".join(each)).hexdigest() for each in (lines, sorted(lines)))
+
+
+def are_same_texts(one: str | None, other: str | None) -> bool:
+    """Whether two fingerprints are of the same lines, in whatever order where both say it."""
+    return one == other or bool({*(one or "").split(JOINT)} & {*(other or "").split(JOINT)} - {""})
 
 
 def fingerprint_of_pairs(sources: Sequence[str], targets: Sequence[str]) -> str:
@@ -144,7 +150,7 @@ def looks(root: Path) -> list[Look]:
 
 def of_texts(entries: Iterable[Look], texts: str) -> list[Look]:
     """The looks at just these test texts."""
-    return [look for look in entries if look.texts == texts]
+    return [look for look in entries if are_same_texts(look.texts, texts)]
 
 
 def num_looks(entries: Sequence[Look]) -> int:

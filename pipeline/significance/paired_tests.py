@@ -7,12 +7,12 @@ import numpy as np
 
 from tfm.data.errors import DataError
 from tfm.pipeline.significance.holm import LEVEL, holm
+from tfm.pipeline.significance.intervals import difference_interval, score_interval
 from tfm.pipeline.significance.resampling import (
     RESAMPLES,
     TRIALS,
     bootstrap,
     bootstrap_p,
-    interval,
     randomisation_p,
     seed_of_tests,
 )
@@ -24,7 +24,8 @@ from tfm.pipeline.significance.segment_statistics import Array, SegmentStatistic
 class Difference:
     """A system's score less the baseline's, in the units of the metric.
 
-    low, high: the 95 % interval of the difference, percentiles of the bootstrap. p_bootstrap, p_randomisation: of
+    low, high: the 95 % interval of the difference, percentiles of the bootstrap, of two shares Newcombe's; None where
+    there is a no_interval_reason. p_bootstrap, p_randomisation: of
     BLEU, chrF and TER what `sacrebleu --paired-bs` and `--paired-ar` say. p: what decides, by randomisation with ties
     counted (`randomisation_p`); of BLEU, chrF and TER that differs from p_randomisation where few segments do. p_holm:
     that p after Holm's correction over all systems given for this metric. num_apart: segments in which the systems
@@ -32,14 +33,15 @@ class Difference:
     """
 
     difference: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     p_bootstrap: float
     p_randomisation: float
     num_apart: int
     p: float
     p_holm: float
     better: bool | None
+    no_interval_reason: str | None = None
 
     @property
     def stands(self) -> bool:
@@ -51,17 +53,19 @@ class Difference:
 class Result:
     """A system's score by one metric.
 
-    low, high: its 95 % interval, the 2.5th and 97.5th percentile of the bootstrap. mean, half_width: what sacrebleu
-    prints as "μ = mean ± half_width": the mean of the resamples and half the distance from low to high; the score need
-    not lie in the middle. versus: against the baseline; None of the baseline.
+    low, high: its 95 % interval, the 2.5th and 97.5th percentile of the bootstrap, of a share Wilson's; None where
+    there is a no_interval_reason. mean, half_width: of sacrebleu's metrics what it prints as "μ = mean ± half_width",
+    of others likewise the mean of the resamples and half the distance from low to high; the score need not lie in the
+    middle. versus: against the baseline; None of the baseline, and of a single segment.
     """
 
     value: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     mean: float
-    half_width: float
+    half_width: float | None
     versus: Difference | None = None
+    no_interval_reason: str | None = None
 
 
 def compare_systems(
@@ -79,7 +83,8 @@ def compare_systems(
     on_done: called after each system. Raises DataError where the numbers of segments differ or are 0, RecipeError for
     a wrong SACREBLEU_SEED.
 
-    Two systems that are the same in every segment have p-values of 1, where sacrebleu gives its least one.
+    Two systems that are the same in every segment have p-values of 1, where sacrebleu gives its least one. There is no
+    test of a single segment: there is but one draw of it.
     """
     lengths = sorted({len(system) for system in systems})
     if len(lengths) != 1 or not lengths[0]:
@@ -91,21 +96,26 @@ def compare_systems(
     results = []
     for place, (system, drawn) in enumerate(zip(systems, scores, strict=True)):
         with np.errstate(invalid="ignore"):  # two infinite perplexities
-            (low, high), apart = interval(drawn), drawn - scores[0]
-            mean, half_width, p_bootstrap = (
-                float(drawn.mean()),
-                0.5 * (high - low),
-                bootstrap_p(baseline, system, apart),
-            )
+            apart, p_bootstrap = drawn - scores[0], bootstrap_p(baseline, system, drawn - scores[0])
+        result = _score(system, drawn)
         if baseline.sacrebleu is not None:
             mean, half_width, p_bootstrap = sacrebleu_bootstrap(baseline, system, resamples)
-        result = Result(system.value, low, high, mean, half_width)
-        if place:
+            result = replace(result, mean=mean, half_width=half_width)
+        if place and len(system) > 1:
             result = replace(result, versus=_difference(baseline, system, apart, p_bootstrap, trials, seed))
         results.append(result)
         if on_done is not None:
             on_done()
     return _corrected(results)
+
+
+def _score(system: SegmentStatistics, drawn: Array) -> Result:
+    """The score of a system and its interval, where it has one."""
+    reason, low, high = score_interval(system, drawn)
+    with np.errstate(invalid="ignore"):  # infinite perplexities
+        mean = float(drawn.mean())
+    half_width = None if low is None or high is None else 0.5 * (high - low)
+    return Result(system.value, low, high, mean, half_width, no_interval_reason=reason)
 
 
 def _difference(
@@ -124,18 +134,14 @@ def _difference(
     elif baseline.sacrebleu is not None:
         p_randomisation = sacrebleu_randomisation(baseline, system, trials)
     better = None if not difference or np.isnan(difference) else (difference > 0) == system.higher_is_better
-    return Difference(difference, *interval(drawn), p_bootstrap, p_randomisation, num_apart, p, p, better)
+    reason, low, high = difference_interval(baseline, system, drawn)
+    return Difference(difference, low, high, p_bootstrap, p_randomisation, num_apart, p, p, better, reason)
 
 
 def _corrected(results: Sequence[Result]) -> list[Result]:
-    """The results with Holm's correction over all systems but the baseline."""
-    baseline, *others = results
-    tested = [other.versus for other in others if other.versus is not None]
-    corrected = holm([versus.p for versus in tested])
+    """The results with Holm's correction over all systems that were tested."""
+    corrected = iter(holm([result.versus.p for result in results if result.versus is not None]))
     return [
-        baseline,
-        *(
-            replace(other, versus=replace(versus, p_holm=p))
-            for other, versus, p in zip(others, tested, corrected, strict=True)
-        ),
+        result if result.versus is None else replace(result, versus=replace(result.versus, p_holm=next(corrected)))
+        for result in results
     ]

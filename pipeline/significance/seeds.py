@@ -19,6 +19,9 @@ from tfm.data.errors import DataError
 from tfm.pipeline.significance.holm import LEVEL, holm
 from tfm.pipeline.significance.segment_statistics import Array, SegmentStatistics
 
+MIN_SEGMENTS = 20
+"""Fewest segments of a test over seeds: of 10 it calls recipes that are the same different in up to 8 of 100 cases."""
+SEVERAL_SEEDS = "of the mean of several seeds it would hold too little where seeds and segments matter"
 _ROUNDING = 1e-12
 
 
@@ -31,13 +34,14 @@ class SeedDifference:
     """
 
     difference: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     p: float
     p_holm: float
     degrees_of_freedom: float
     share_of_seeds: float
     better: bool | None
+    no_interval_reason: str | None = None
 
     @property
     def stands(self) -> bool:
@@ -49,17 +53,19 @@ class SeedDifference:
 class RecipeResult:
     """A recipe's score by one metric over its seeds.
 
-    values: of each seed. deviation: their standard deviation (n - 1); None of one seed. low, high: 95 % interval of
-    the mean over seeds and segments, of one seed over segments alone. versus: None of the baseline, and where the
-    recipe or the baseline has one seed, which says nothing of how much seeds matter.
+    values: of each seed. deviation: their standard deviation (n - 1); None of one seed. low, high: 95 % interval of one
+    seed over segments; None where there is a no_interval_reason: of several seeds it holds the mean in as few as 90 of
+    100 cases. versus: None of the baseline, where the recipe or the baseline has one seed, which says nothing of how
+    much seeds matter, and of fewer than MIN_SEGMENTS.
     """
 
     values: tuple[float, ...]
     mean: float
     deviation: float | None
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     versus: SeedDifference | None = None
+    no_interval_reason: str | None = None
 
 
 def compare_recipes(recipes: Sequence[Sequence[SegmentStatistics]]) -> list[RecipeResult]:
@@ -78,7 +84,7 @@ def compare_recipes(recipes: Sequence[Sequence[SegmentStatistics]]) -> list[Reci
         pseudo = [np.stack([pseudo_values(run) for run in runs]) for runs in recipes]
         results = [_result(runs, each) for runs, each in zip(recipes, pseudo, strict=True)]
         for place in range(1, len(results)):
-            if min(len(recipes[0]), len(recipes[place])) > 1:
+            if min(len(recipes[0]), len(recipes[place])) > 1 and lengths[0] >= MIN_SEGMENTS:
                 difference = results[place].mean - results[0].mean
                 variance = _variance([pseudo[0], pseudo[place]])
                 versus = _tested(difference, variance, lengths[0], recipes[0][0].higher_is_better)
@@ -97,8 +103,16 @@ def pseudo_values(statistics: SegmentStatistics) -> Array:
 def _result(runs: Sequence[SegmentStatistics], pseudo: Array) -> RecipeResult:
     values = np.array([run.value for run in runs])
     deviation = float(values.std(ddof=1)) if len(values) > 1 else None
-    low, high = _around(values.mean(), _variance([pseudo]))
-    return RecipeResult(tuple(map(float, values)), float(values.mean()), deviation, low, high)
+    variance = _variance([pseudo])
+    reason = SEVERAL_SEEDS if len(runs) > 1 else _interval_reason(variance)
+    low, high = _around(values.mean(), variance) if reason is None else (None, None)
+    mean = float(values.mean())
+    return RecipeResult(tuple(map(float, values)), mean, deviation, low, high, no_interval_reason=reason)
+
+
+def _interval_reason(variance: "_Variance") -> str | None:
+    """Why there is no interval; None where there is one."""
+    return None if 0 < variance.whole < np.inf else "seeds and segments all give the same"
 
 
 @dataclass(frozen=True)
@@ -151,10 +165,11 @@ def _tested(difference: float, variance: _Variance, num_segments: int, higher_is
         p = float(2 * stats.t.sf(ratio, variance.degrees_of_freedom))
         if not variance.whole:  # all segments differ by the same: of 2^n ways to exchange the two, 2 are as extreme
             p = 2.0 ** (1 - min(num_segments, 1000))
-    low, high = _around(difference, variance)
+    reason = _interval_reason(variance)
+    low, high = _around(difference, variance) if reason is None else (None, None)
     better = None if not difference or np.isnan(difference) else (difference > 0) == higher_is_better
     share = variance.of_seeds / variance.whole if variance.whole else 0.0
-    return SeedDifference(difference, low, high, p, p, variance.degrees_of_freedom, share, better)
+    return SeedDifference(difference, low, high, p, p, variance.degrees_of_freedom, share, better, reason)
 
 
 def _around(mean: float, variance: _Variance) -> tuple[float, float]:

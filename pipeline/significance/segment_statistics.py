@@ -4,7 +4,7 @@ Resampling segments, swapping them between systems and leaving one out are then 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -36,12 +36,16 @@ class SegmentStatistics:
     """One system on one test set by one metric.
 
     rows: (segments, K). score: sums of rows (..., K) -> scores (...). sacrebleu: the metric, where it is sacrebleu's.
+    is_share: whether a segment is right or wrong, 1 or 0 of 1 (or of 0, if it does not count), and the score 100 times
+    the share that is right. rarest: of macro F1, in how many segments the rarest label is.
     """
 
     rows: Array
     score: Callable[[Array], Array]
     higher_is_better: bool = True
     sacrebleu: SacrebleuMetric | None = None
+    is_share: bool = False
+    rarest: int | None = None
 
     @property
     def value(self) -> float:
@@ -148,7 +152,8 @@ def _cider_d(
 def _exact_match(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
 ) -> SegmentStatistics:
-    return means([100.0 * equal for equal in exact_matches(hypotheses, references, config)])
+    right = exact_matches(hypotheses, references, config)
+    return replace(ratios(right, [1.0] * len(right), scale=100), is_share=True)
 
 
 def _accuracy(
@@ -156,7 +161,8 @@ def _accuracy(
 ) -> SegmentStatistics:
     lines = [label_pairs([one], [other], config) for one, other in zip(hypotheses, references[0], strict=True)]
     right = [sum(given == wanted for given, wanted in pairs) for pairs in lines]
-    return ratios(right, [len(pairs) for pairs in lines], scale=100)
+    counts = [len(pairs) for pairs in lines]
+    return replace(ratios(right, counts, scale=100), is_share=max(counts, default=0) == 1)
 
 
 BY_SEGMENT: Mapping[str, Callable[[Sequence[str], Sequence[Sequence[str]], EvaluationConfig], SegmentStatistics]] = {
@@ -194,7 +200,8 @@ def _macro_f1(
                     row[column[wanted] + 2] += 1
                 if given == wanted:
                     row[column[given]] += 1
-        found.append(SegmentStatistics(rows, _mean_f1))
+        in_segments = (rows[:, 1::3] + rows[:, 2::3] > 0).sum(0)
+        found.append(SegmentStatistics(rows, _mean_f1, rarest=int(in_segments[in_segments > 0].min(initial=len(rows)))))
     return found
 
 

@@ -9,7 +9,7 @@ from tfm.data.json_documents import parse_json
 from tfm.data.safe_files import read_bounded
 from tfm.data.synthetic import registry
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, open_artifact, publish
-from tfm.pipeline.artifacts.canonical_json import JSON
+from tfm.pipeline.artifacts.canonical_json import JSON, plain, sha256_of_json
 from tfm.pipeline.config import Device
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.alternative_files import (
@@ -55,7 +55,9 @@ def evaluate_alternatives(
     def work() -> tuple[dict[str, Any], list[dict[str, Any]]]:
         found, lines = _scored(kind, sets, [model, *ensemble], device, (to, source_language), reporter)
         if looker is not None:
-            enter(looker.root, [looker.look(each.name, _texts(each, kind)) for each in sets], reporter)
+            seen = [sha256_of_json(plain(each)) for each in found["sets"]]
+            entries = [looker.look(each.name, _texts(each, kind), of) for each, of in zip(sets, seen, strict=True)]
+            enter(looker.root, entries, reporter)
         return found, lines
 
     if out is None:

@@ -55,7 +55,7 @@ def test_json_has_everything(tmp_path: Path) -> None:
     assert [each["judge"] for each in found["judges"]] == ["judge-1", "judge-2", "judge-3"]
     assert found["judges"][2]["seems_careless"]
     for each in (found["preferences"]["alpha"], found["preferences"]["mean_kappa"]):
-        assert each["low"] <= each["value"] <= each["high"]
+        assert (each["low"], each["high"]) == (None, None), "of so few segments there is no interval"
     systems = found["preferences"]["systems"]
     assert {each["system"] for each in systems} == {*panel.WRONG}
     # every pair of a judge's 20 is a win and a loss, or two ties

@@ -60,8 +60,8 @@ def test_a_contrast_set_of_the_references_is_the_same_test_set(here: Path, corpo
     Path("contrast.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     words = ("evaluate", "--model", "runs/tiny", "--contrast", "contrast.jsonl")
     assert "looked at 2 times, by 1 model of this folder" in tfm(*words).err
-    assert "looked at 3 times, by 1 model of this folder" in tfm(*words, "--out", "out").err
-    assert "looked at 3 times, by 1 model of this folder" in tfm(*words, "--out", "out").err
+    for _ in range(2):  # the same figures once more are nothing new, published or not
+        assert "looked at 2 times, by 1 model of this folder" in tfm(*words, "--out", "out").err
     questions = [{"context": row["source"], "choices": [row["right"], row["wrong"]], "answer": 0} for row in rows]
     Path("questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in questions), encoding="utf-8")
     assert "looked at once" in tfm("evaluate", "--model", "runs/tiny", "--choices", "questions.jsonl").err

@@ -110,9 +110,13 @@ def rouge(order: int | None, hypotheses: Sequence[Tokens], references: Sequence[
 def rouge_parts(
     order: int | None, hypotheses: Sequence[Tokens], references: Sequence[Tokens]
 ) -> tuple[float, float, float]:
-    """The means of F1, of recall (the share of the reference's) and of precision (the share of the hypothesis's)."""
+    """The means of F1, of recall (the share of the reference's) and of precision (the share of the hypothesis's); of
+    no token where none is wanted all three are 100."""
     f1, recall, precision = 0.0, 0.0, 0.0
     for hypothesis, reference in zip(hypotheses, references, strict=True):
+        if not hypothesis and not reference:
+            f1, recall, precision = f1 + 1, recall + 1, precision + 1
+            continue
         if order is None:
             both, mine, wanted = longest_common(hypothesis, reference), len(hypothesis), len(reference)
         else:
@@ -128,14 +132,15 @@ def rouge_parts(
 def cider_d(hypotheses: Sequence[Tokens], segments: Sequence[Sequence[Tokens]]) -> list[float]:
     """CIDEr-D of Vedantam et al. 2015 of each segment; a reference without tokens is none.
 
-    Raw counts, ln(documents / documents with it), σ = 6; what would be 0 / 0 is 0.
+    Raw counts, ln(documents / documents with it), σ = 6; what would be 0 / 0 is 0. Nothing is right where nothing is
+    wanted.
     """
     documents = [[each for each in references if each] for references in segments]
     num_documents = len([1 for references in documents if references])
     runs = [{run for each in texts for order in range(1, 5) for run in ngrams(each, order)} for texts in documents]
     values = []
     for hypothesis, references in zip(hypotheses, documents, strict=True):
-        sum_of_orders = 0.0
+        sum_of_orders = 0.0 if references or hypothesis else 4.0
         for order in range(1, 5):
             for reference in references:
                 mine, wanted = ngrams(hypothesis, order), ngrams(reference, order)

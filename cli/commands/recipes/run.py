@@ -91,6 +91,8 @@ def _cross_validate(
         else:
             for each in found:
                 reporter(tables_on_stdout=True).table(f"{each.name}: validation of {folds} folds", *table(each))
+        for each in found:
+            _say_definitions(each)
     _raise(failed, len(every))
 
 
@@ -105,5 +107,19 @@ def table(found: "CrossValidation") -> tuple[list[str], list[list[str]]]:
         ]
         for fold in found.folds
     ]
-    means = [f"{found.mean(name):.4f} ± {found.deviation(name):.4f}" for name in found.figures]
+    means = [
+        f"{found.mean(name):.4f} ± {found.deviation(name):.4f}" if found.no_mean_reason(name) is None else "–"
+        for name in found.figures
+    ]
     return ["fold", "examples", "updates", *found.figures], [*rows, ["mean", "", "", *means]]
+
+
+def _say_definitions(found: "CrossValidation") -> None:
+    """The signatures of the means; and which figure has none, as its folds do not compare."""
+    from tfm.cli.console import reporter
+
+    for name in found.figures:
+        if (why := found.no_mean_reason(name)) is not None:
+            reporter().warn(f"{found.name}: {why}")
+        elif (signature := found.signature(name)) is not None:
+            reporter().line(f"  {name}: {signature}")

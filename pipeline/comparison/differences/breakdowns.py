@@ -56,9 +56,9 @@ def by_source_length(
     without: Collection[str] = (),
     on_done: Callable[[], None] = lambda: None,
 ) -> list[Breakdown]:
-    """BLEU (of effective order) and chrF, or of labels their accuracy, by words of the source, or of the reference
-    where there is no source. The systems were given the same texts. without: metrics that are left out. on_done: called
-    after each system.
+    """BLEU (of effective order) and chrF, or of labels their accuracy, by length of the source, or of the reference
+    where there is no source, in the unit of `by_length`. The systems were given the same texts. without: metrics that
+    are left out. on_done: called after each system.
     """
     first = systems[0]
     sources = first.source_texts
@@ -77,7 +77,8 @@ def by_source_length(
             values = [None if each is None else each.score for each in scores]
             rows.append(Row(f"{least}" if least == most else f"{least}–{most}", bins[0].num_segments, values))
         figure = label(name) + (" (effective order)" if name == "bleu" else "")
-        tables.append(Breakdown(f"{figure} by length of the {rows_are}", "words", "segments", rows))
+        unit = found[0][0].unit
+        tables.append(Breakdown(f"{figure} by length of the {rows_are}", unit, "segments", rows))
     return tables
 
 

@@ -39,7 +39,7 @@ def as_json(found: Comparison, tested: Outcome) -> dict[str, Any]:
         ],
         "runs": [_run(found, tested, run) for run in found.runs],
         "rows": [_row(found, tested, row) for row in found.rows],
-        "notes": [*found.notes, *tested.notes],
+        "notes": [*found.notes, *tested.notes, *tested.without_interval],
     }
 
 

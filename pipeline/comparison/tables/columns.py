@@ -148,6 +148,11 @@ def figures(found: Comparison, tested: Outcome, name: str, shown: Shown) -> list
     return [replace(cell, best=mean == best) for cell, mean in zip(cells, means, strict=True)]
 
 
+def interval(low: float | None, high: float | None, shown: Shown) -> str:
+    """The ends of an interval, where there is one."""
+    return NOTHING if low is None or high is None else f"{shown(low)} to {shown(high)}"
+
+
 def name_of(row: Row) -> str:
     """The name of a row, with the number of its seeds."""
     return row.name if len(row.runs) == 1 else f"{row.name} ({len(row.runs)} seeds)"
@@ -196,13 +201,14 @@ def differences(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> l
         Column("run", [Cell(name_of(row)) for row, _, _ in lines], numeric=False),
         Column("metric", [Cell(heading(found, metric)) for _, metric, _ in lines], numeric=False),
         Column("difference", [Cell(shown(each.difference), stands=each.stands) for shown, each in signed]),
-        Column("95 % interval", [Cell(f"{shown(each.low)} to {shown(each.high)}") for shown, each in signed]),
+        Column("95 % interval", [Cell(interval(each.low, each.high, shown)) for shown, each in signed]),
     ]
     p_values = [_p_values(each) for _, _, each in lines]
     columns += [Column(kind, [Cell(_p(each.get(kind))) for each in p_values]) for kind in P_VALUES]
     people = [people_agree(metric, signature(found, metric), each.difference) for _, metric, each in lines]
     columns.append(Column("people agree", [Cell(NOTHING if each is None else str(each)) for each in people]))
-    return [column for column in columns if any(cell.text != NOTHING for cell in column.cells)]
+    shown_always = columns[:4] if lines else []  # an interval that is not given is seen not to be
+    return [column for column in columns if column in shown_always or any(c.text != NOTHING for c in column.cells)]
 
 
 def _p_values(versus: Difference | SeedDifference) -> dict[str, float]:

@@ -16,8 +16,9 @@ PEOPLE = f"people agree: how often people rank two systems as the metric does, w
 
 
 def legend(found: Comparison, tested: Outcome, metrics: Sequence[str], columns: Sequence[Column]) -> list[str]:
-    """A sentence, without full stop, for each kind of mark in some columns."""
-    return [*_spreads(found, columns), *_tests(found, tested, metrics), *_not_comparable(found, columns)]
+    """A sentence, without full stop, for each kind of mark in some columns, and for what has no interval."""
+    marks = [*_spreads(found, columns), *_tests(found, tested, metrics), *_not_comparable(found, columns)]
+    return [*marks, *tested.without_interval]
 
 
 def of_people(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[str]:
@@ -38,7 +39,7 @@ def _of(tested: Outcome, metric: str) -> list[Measured]:
 def _spreads(found: Comparison, columns: Sequence[Column]) -> list[str]:
     """What ± is, of one run and of several seeds."""
     shown = [len(row.runs) for place, row in enumerate(found.rows) if any(each.cells[place].spread for each in columns)]
-    interval = f"half of its 95 % interval over segments (bootstrap, {RESAMPLES:,} resamples)"
+    interval = f"half of its 95 % interval over segments (bootstrap, {RESAMPLES:,} resamples; of shares Wilson's)"
     sentences = [f"± of one run: {interval}"] if 1 in shown else []
     return [*sentences, *(["± of several seeds: their standard deviation"] if max(shown, default=1) > 1 else [])]
 
@@ -46,16 +47,18 @@ def _spreads(found: Comparison, columns: Sequence[Column]) -> list[str]:
 def _tests(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[str]:
     """How it was tested: runs over segments, rows of several seeds over both."""
     sentences = []
-    for kind, by, family in (
-        (Difference, f"approximate randomisation ({TRIALS:,} trials)", tested.runs),
-        (SeedDifference, "a t-test over seeds and segments", tested.rows),
+    for kind, by in (
+        (Difference, f"approximate randomisation ({TRIALS:,} trials)"),
+        (SeedDifference, "a t-test over seeds and segments"),
     ):
         tests = [each.versus for metric in metrics for each in _of(tested, metric) if isinstance(each.versus, kind)]
         if not tests:
             continue
-        sizes = [sum(each.versus is not None for each in family.get(metric, {}).values()) for metric in metrics]
+        sizes = sorted({sum(isinstance(each.versus, kind) for each in _of(tested, metric)) for metric in metrics} - {0})
         begin = f"{STANDS}: differs" if any(each.stands for each in tests) else "none differs"
-        corrected = f", after Holm's correction over {max(sizes)} tests" if max(sizes) > 1 else ""
+        of_a_metric = " of a metric" if len(sizes) > 1 else ""
+        corrected = f", after Holm's correction over {' or '.join(map(str, sizes))} tests{of_a_metric}"
+        corrected = corrected if sizes[-1] > 1 else ""
         sentences.append(f"{begin} from {found.baseline.name} with p < {LEVEL:g} by {by}{corrected}")
     return sentences
 

@@ -94,7 +94,7 @@ def _lowest(table: Mapping[str, Mapping[Unit, float]], judges: Sequence[str]) ->
     r, num = found[judge], len(pairs[judge][0])
     # Fisher's z: atanh r is normal with deviation 1 / √(n − 3)
     above = float(norm.ppf(1 - LEVEL / len(found))) / math.sqrt(num - 3)
-    high = math.tanh(math.atanh(max(r, -1 + 1e-12)) + above)
+    high = math.tanh(math.atanh(min(max(r, -1 + 1e-12), 1 - 1e-12)) + above)
     if typical <= 0 or r >= typical / 2 or high >= typical:
         return None
     return judge, f"correlation {r:.2f} with the other judges (median {typical:.2f})"

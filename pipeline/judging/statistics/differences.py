@@ -9,7 +9,7 @@ from statistics import fmean
 import numpy as np
 from scipy.stats import ttest_ind
 
-from tfm.pipeline.judging.statistics.ratings import CONFIDENCE, Judgment, by_segment, mean_of
+from tfm.pipeline.judging.statistics.ratings import CONFIDENCE, MIN_DIFFERENCES, Judgment, by_segment, mean_of, vary
 from tfm.pipeline.significance.holm import LEVEL, holm
 from tfm.pipeline.significance.paired_tests import compare_systems
 from tfm.pipeline.significance.segment_statistics import means as statistics_of
@@ -63,11 +63,9 @@ def paired_test(first: str, mine: Mapping[str, float], second: str, theirs: Mapp
     both = [segment for segment in mine if segment in theirs]
     a, b = [mine[segment] for segment in both], [theirs[segment] for segment in both]
     versus = compare_systems([statistics_of(b), statistics_of(a)])[1].versus
-    assert versus is not None
-    found = mean_of([x - y for x, y in zip(a, b, strict=True)])
-    return DifferenceTest(
-        first, second, True, found.value, found.low, found.high, len(both), len(both), versus.p, versus.p
-    )
+    p = 1.0 if versus is None else versus.p  # None of one segment: to swap it changes nothing
+    found = mean_of([x - y for x, y in zip(a, b, strict=True)], MIN_DIFFERENCES)
+    return DifferenceTest(first, second, True, found.value, found.low, found.high, len(both), len(both), p, p)
 
 
 def unpaired_test(first: str, mine: Mapping[str, float], second: str, theirs: Mapping[str, float]) -> DifferenceTest:
@@ -77,10 +75,8 @@ def unpaired_test(first: str, mine: Mapping[str, float], second: str, theirs: Ma
     """
     a, b = list(mine.values()), list(theirs.values())
     low = high = None
-    if len(a) > 1 and len(b) > 1:
-        low, high = fmean(a) - fmean(b), fmean(a) - fmean(b)
-        if len({*a}) > 1 or len({*b}) > 1:
-            low, high = map(float, ttest_ind(a, b, equal_var=False).confidence_interval(CONFIDENCE))
+    if min(len(a), len(b)) >= MIN_DIFFERENCES and (vary(a) or vary(b)):
+        low, high = map(float, ttest_ind(a, b, equal_var=False).confidence_interval(CONFIDENCE))
     p = permutation_p(a, b)
     return DifferenceTest(first, second, False, fmean(a) - fmean(b), low, high, len(a), len(b), p, p)
 
@@ -97,14 +93,14 @@ def permutation_p(a: Sequence[float], b: Sequence[float]) -> float:
     return (count + 1) / (TRIALS + 1)
 
 
-def clusters(systems: Sequence[str], differ: Callable[[str, str], bool]) -> list[int]:
+def clusters(systems: Sequence[str], is_better: Callable[[str, str], bool]) -> list[int]:
     """The rank cluster of each system, from 1; `systems` has the best first.
 
-    A new cluster begins where every system so far differs significantly from every system still to come, as at WMT.
+    A new cluster begins where every system so far is significantly better than every system still to come, as at WMT.
     """
     found, cluster = [], 1
     for place in range(len(systems)):
-        if place and all(differ(before, after) for before in systems[:place] for after in systems[place:]):
+        if place and all(is_better(before, after) for before in systems[:place] for after in systems[place:]):
             cluster += 1
         found.append(cluster)
     return found

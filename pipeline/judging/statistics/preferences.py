@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import binomtest
 
-from tfm.pipeline.judging.statistics.ratings import NUM_DRAWS, drawn_segments
+from tfm.pipeline.judging.statistics.ratings import MIN_SEGMENTS, NUM_DRAWS, drawn_segments, percentiles
 from tfm.pipeline.significance.holm import LEVEL, holm
 
 Floats = npt.NDArray[np.float64]
@@ -36,7 +36,8 @@ class Preference:
 class Strength:
     """A system's strength as a logarithm, the mean of all systems being 0, with its interval; and its comparisons.
 
-    Without an interval where the prior alone bounds the strengths: every draw of such data would say the same.
+    Without an interval where the prior alone bounds the strengths (every draw of such data would say the same), and of
+    fewer than MIN_SEGMENTS segments.
     """
 
     system: str
@@ -117,9 +118,10 @@ def strengths(preferences: Sequence[Preference], systems: Sequence[str]) -> list
     segments, counts = win_counts(preferences, systems)
     values = bradley_terry(counts.sum(0))
     low, high = [None] * len(systems), [None] * len(systems)
-    if len(groups(counts.sum(0), systems, "strong")) == 1:
+    if len(systems) > 1 and len(segments) >= MIN_SEGMENTS and len(groups(counts.sum(0), systems, "strong")) == 1:
         drawn = drawn_segments(len(segments), NUM_DRAWS)
-        low, high = np.percentile(bradley_terry(np.tensordot(drawn, counts, 1)), (2.5, 97.5), axis=0).tolist()
+        again = bradley_terry(np.tensordot(drawn, counts, 1))
+        low, high = np.percentile(again, percentiles(len(segments)), axis=0).tolist()
     found = []
     for i, system in enumerate(systems):
         own = [each.wins if each.first == system else 1 - each.wins for each in preferences if _has(each, system)]

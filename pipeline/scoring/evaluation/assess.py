@@ -14,8 +14,9 @@ from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.ledger import fingerprint
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import choose_tokenizer
-from tfm.pipeline.scoring.metrics.labels import label_scores
+from tfm.pipeline.scoring.metrics.labels import label_scores, label_warnings
 from tfm.pipeline.scoring.metrics.left_out import left_out
+from tfm.pipeline.scoring.metrics.references import num_blank
 from tfm.pipeline.scoring.metrics.registry import METRICS, Score, looks_tokenized, score_texts
 from tfm.pipeline.scoring.segment_scores import Likelihoods
 
@@ -42,6 +43,8 @@ def assess(
             f'{segments.name}: 100 or more hypotheses end in " .", as tokenised text does; '
             "detokenise them, or the scores are not comparable with others"
         )
+    for warning in _warnings(references, config):
+        reporter.warn(f"{segments.name}: {warning}")
     names = [name for name in config.metrics if name in METRICS and name not in without]
     with reporter.bar(f"scoring {segments.name}", len(names) + 2, "parts") as bar:
         scores = score_texts(hypotheses, references, config, lambda name: bar.advance(1, name))
@@ -66,6 +69,16 @@ def assess(
         likelihoods=likelihoods,
         external=external or {},
     )
+
+
+def _warnings(references: Sequence[Sequence[str]], config: EvaluationConfig) -> list[str]:
+    """What a user must know of the references: labels that say little, blank texts that an output must not fill."""
+    if scores_labels(config):
+        return label_warnings(references[0], config)
+    if not (count := num_blank(references)):
+        return []
+    said = f"{count:,} of {len(references[0]):,} segments have a blank reference, of which only a blank output is right"
+    return [f"{said}; remove those whose reference is missing"]
 
 
 def _with_tokenizer(config: EvaluationConfig, segments: Segments, reporter: Reporter) -> EvaluationConfig:

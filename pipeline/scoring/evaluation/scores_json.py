@@ -33,6 +33,7 @@ def entry_of(found: Evaluation) -> dict[str, Any]:
             "longest": group.longest,
             "num_segments": group.num_segments,
             "metrics": _metrics_json(group.scores),
+            **({} if group.unit == "words" else {"unit": group.unit}),
         }
         for group in found.lengths
     ]
@@ -78,7 +79,13 @@ def _evaluation(entry: Mapping[str, Any]) -> Evaluation:
         for kind in ("worst", "random", "shown")
     }
     lengths = [
-        LengthBin(group["shortest"], group["longest"], group["num_segments"], _scores(group["metrics"]))
+        LengthBin(
+            group["shortest"],
+            group["longest"],
+            group["num_segments"],
+            _scores(group["metrics"]),
+            group.get("unit", "words"),
+        )
         for group in entry["lengths"]
     ]
     return Evaluation(

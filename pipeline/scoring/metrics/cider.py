@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from tfm.pipeline.artifacts.canonical_json import sha256_of_json
 from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.scoring.metrics.references import num_references, wordless_signature
 from tfm.pipeline.scoring.metrics.score import Score
 from tfm.pipeline.scoring.metrics.tokenization import UnicodeWords
 
@@ -45,17 +46,18 @@ def cider_d(hypotheses: Sequence[str], references: Sequence[Sequence[str]], conf
     """Mean CIDEr-D of the segments in 0..10; with several references, the mean over those of each segment.
 
     Tokens are ROUGE's `unicode` ones. The authors' program takes those of the Penn Treebank in lower case, without
-    punctuation, so that contractions and numbers differ. A segment whose references have no words scores 0; the
-    signature says how many there are. Where all weights are 0, as of a single segment, see `without_weights`.
+    punctuation, so that contractions and numbers differ. A segment whose references have no words scores 10 where the
+    hypothesis has none either, else 0; the signature says how many there are. Where all weights are 0, as of a single
+    segment, see `without_weights`.
     """
     segments = references_of_segments(references)
     frequencies = document_frequencies(segments)
     values = cider_d_of_segments(hypotheses, segments, frequencies)
-    wordless = len(segments) - frequencies.num_documents
+    num, wordless = num_references(references), wordless_signature(references, UnicodeWords().tokenize)
     signature = (
-        f"nrefs:{len(references)}{'|refs:mean' if len(references) > 1 else ''}|case:lc|tok:unicode-words|norm:nfc"
+        f"nrefs:{num}{'' if num == '1' else '|refs:mean'}|case:lc|tok:unicode-words|norm:nfc"
         f"|n:{max(ORDERS)}|sigma:{SIGMA:g}|df:references|documents:{frequencies.num_documents}"
-        f"|df-sha256:{frequencies.digest()}{f'|without-words:{wordless}' if wordless else ''}|stat:mean*{SCALE:g}"
+        f"|df-sha256:{frequencies.digest()}{wordless}|stat:mean*{SCALE:g}"
     )
     return Score(math.fsum(values) / len(values), signature)
 
@@ -75,10 +77,11 @@ def cider_d_of_segment(hypothesis: Tokens, references: Sequence[Tokens], frequen
     """CIDEr-D = 1/4 Σ_n 10/m Σ_j exp(-(l(c) - l(s_j))² / (2 σ²)) · min(gⁿ(c), gⁿ(s_j)) · gⁿ(s_j) / (‖gⁿ(c)‖ ‖gⁿ(s_j)‖).
 
     c is the hypothesis, s_j one of its m references, l the number of tokens, gⁿ a vector of `tf_idf`. The authors'
-    program counts pairs of tokens for l, of which the difference is the same.
+    program counts pairs of tokens for l, of which the difference is the same. Without references an empty hypothesis is
+    right.
     """
     if not references:
-        return 0.0
+        return 0.0 if hypothesis else SCALE
     total = 0.0
     for order in ORDERS:
         vector = tf_idf(hypothesis, order, frequencies)

@@ -71,8 +71,7 @@ def accuracy(hypotheses: Sequence[str], references: Sequence[Sequence[str]], con
     """
     pairs = label_pairs(hypotheses, references[0], config)
     num_right = sum(given == wanted for given, wanted in pairs)
-    unit = "line" if config.labels == "line" else "label"
-    return Score(100 * num_right / max(len(pairs), 1), f"unit:{unit}|count:{len(pairs)}|stat:share*100")
+    return Score(100 * num_right / max(len(pairs), 1), f"unit:{_unit(config)}|count:{len(pairs)}|stat:share*100")
 
 
 def macro_f1(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
@@ -82,7 +81,12 @@ def macro_f1(hypotheses: Sequence[str], references: Sequence[Sequence[str]], con
     """
     found = label_scores(hypotheses, references, config).by_label
     mean = math.fsum(each.f1 for each in found.values()) / max(len(found), 1)
-    return Score(mean, f"labels:{len(found)}|of:hypotheses-and-references|stat:mean-f1*100")
+    return Score(mean, f"unit:{_unit(config)}|labels:{len(found)}|of:hypotheses-and-references|stat:mean-f1*100")
+
+
+def _unit(config: EvaluationConfig) -> str:
+    """What one label is, in a signature."""
+    return "line" if config.labels == "line" else "label"
 
 
 def line_accuracy(hypothesis: str, reference: str, config: EvaluationConfig) -> float:
@@ -99,3 +103,19 @@ def label_pairs(
     if config.labels == "line":
         return [pair for given, wanted in lines if any(pair := (given.strip(), wanted.strip()))]
     return [pair for given, wanted in lines for pair in zip_longest(given.split(), wanted.split(), fillvalue=NONE)]
+
+
+def label_warnings(references: Sequence[str], config: EvaluationConfig) -> list[str]:
+    """What a user must know of the labels of a test set: lines without any, and one label alone."""
+    lines = [[text.strip()] if config.labels == "line" else text.split() for text in references]
+    names = {label for line in lines for label in line if label}
+    num_empty = sum(not any(line) for line in lines)
+    said = []
+    if num_empty:
+        said.append(f"{num_empty:,} of {len(lines):,} lines have no label, and what is said of them counts as wrong")
+    if len(names) == 1:
+        label = names.pop()
+        said.append(
+            f'"{label}" is the only label of all {len(lines):,} lines: a model that always gives it is 100 % right'
+        )
+    return said

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.scoring.metrics.references import is_rightly_wordless, num_references, present, wordless_signature
 from tfm.pipeline.scoring.metrics.score import Score
 from tfm.pipeline.scoring.metrics.tokenization import UnicodeWords
 from tfm.pipeline.scoring.metrics.wordnet import open_wordnet
@@ -23,15 +24,18 @@ NO_WORDNET = SimpleNamespace(synsets=lambda word: [])
 def meteor(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
     """Mean METEOR of the segments in 0..100; with several references, the best one of each segment.
 
-    Tokens are ROUGE's `unicode` ones. Stems (Porter) and synonyms (`config.wordnet`) are those of English. Raises
+    Tokens are ROUGE's `unicode` ones. Stems (Porter) and synonyms (`config.wordnet`) are those of English. Where
+    neither side has a token, METEOR is 100: the signature says in how many segments the references have none. Raises
     DataError where `config.wordnet` holds no WordNet.
     """
     values = meteor_of_segments(hypotheses, references, config)
     _, modules = _synonyms(config.wordnet)
-    of_several = "|refs:best" if len(references) > 1 else ""
+    num = num_references(references)
+    of_several = "" if num == "1" else "|refs:best"
+    wordless = wordless_signature(references, UnicodeWords().tokenize)
     signature = (
-        f"nrefs:{len(references)}{of_several}|case:lc|tok:unicode-words|norm:nfc|{modules}stem:porter"
-        f"|alpha:{ALPHA:g}|beta:{BETA:g}|gamma:{GAMMA:g}|stat:mean*100|version:nltk-{version('nltk')}"
+        f"nrefs:{num}{of_several}|case:lc|tok:unicode-words|norm:nfc|{modules}stem:porter"
+        f"|alpha:{ALPHA:g}|beta:{BETA:g}|gamma:{GAMMA:g}{wordless}|stat:mean*100|version:nltk-{version('nltk')}"
     )
     return Score(100 * math.fsum(values) / len(values), signature)
 
@@ -45,18 +49,14 @@ def meteor_of_segments(
 
     synonyms, _ = _synonyms(config.wordnet)
     tokenize = UnicodeWords().tokenize
-    return [
-        meteor_score(
-            list(map(tokenize, segment)),
-            tokenize(hypothesis),
-            stemmer=_stemmer(),
-            wordnet=synonyms,
-            alpha=ALPHA,
-            beta=BETA,
-            gamma=GAMMA,
-        )
-        for hypothesis, *segment in zip(hypotheses, *references, strict=True)
-    ]
+
+    def of_segment(hypothesis: str, segment: Sequence[str]) -> float:
+        if is_rightly_wordless(hypothesis, segment, tokenize):
+            return 1.0
+        wanted, constants = list(map(tokenize, present(segment))), {"alpha": ALPHA, "beta": BETA, "gamma": GAMMA}
+        return float(meteor_score(wanted, tokenize(hypothesis), stemmer=_stemmer(), wordnet=synonyms, **constants))
+
+    return [of_segment(hypothesis, segment) for hypothesis, *segment in zip(hypotheses, *references, strict=True)]
 
 
 def _synonyms(folder: str | None) -> tuple[Any, str]:

@@ -3,7 +3,11 @@
 Which of the files has the blank line changes no score.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+BLANK_IS_RIGHT = "blank:right"
+"""In the signature of a mean over segments of which some want no word: an output without words is right there, and gets
+the full score. The packages that compute the metrics give it 0."""
 
 
 def present(segment: Sequence[str]) -> list[str]:
@@ -19,3 +23,25 @@ def references_for_sacrebleu(references: Sequence[Sequence[str]]) -> list[list[s
     segments = [present(segment) for segment in zip(*references, strict=True)]
     most = max(map(len, segments), default=1)
     return [[segment[place] if place < len(segment) else None for segment in segments] for place in range(most)]
+
+
+def num_references(references: Sequence[Sequence[str]]) -> str:
+    """How many references the segments have, as sacrebleu's signatures say it: "var" where that differs."""
+    counts = {len(present(segment)) for segment in zip(*references, strict=True)}
+    return str(counts.pop()) if len(counts) == 1 else "var"
+
+
+def is_rightly_wordless(hypothesis: str, segment: Sequence[str], split: Callable[[str], Sequence[str]]) -> bool:
+    """Whether a metric, by its tokens, reads nothing in a hypothesis, nor in any reference of its segment."""
+    return not split(hypothesis) and not any(split(text) for text in segment)
+
+
+def wordless_signature(references: Sequence[Sequence[str]], split: Callable[[str], Sequence[str]]) -> str:
+    """The part of a signature that says in how many segments no reference has a token; empty where each has one."""
+    count = sum(not any(split(text) for text in segment if text) for segment in zip(*references, strict=True))
+    return f"|without-words:{count}|{BLANK_IS_RIGHT}" if count else ""
+
+
+def num_blank(references: Sequence[Sequence[str]]) -> int:
+    """How many segments have no reference that is not blank."""
+    return sum(not any(text.strip() for text in segment) for segment in zip(*references, strict=True))

@@ -18,7 +18,7 @@ from tfm.pipeline.scoring.metrics.cider import cider_d
 from tfm.pipeline.scoring.metrics.labels import accuracy, macro_f1
 from tfm.pipeline.scoring.metrics.left_out import LONGEST, left_out
 from tfm.pipeline.scoring.metrics.meteor import meteor
-from tfm.pipeline.scoring.metrics.references import present, references_for_sacrebleu
+from tfm.pipeline.scoring.metrics.references import num_references, present, references_for_sacrebleu
 from tfm.pipeline.scoring.metrics.rouge import rouge
 from tfm.pipeline.scoring.metrics.score import Score as Score
 from tfm.pipeline.scoring.metrics.tokenization import make_bleu, make_ter
@@ -75,7 +75,7 @@ def exact_match(hypotheses: Sequence[str], references: Sequence[Sequence[str]], 
     """Percentage of hypotheses that equal one of their references, but for white space at both ends."""
     num_equal = sum(exact_matches(hypotheses, references, config))
     case = "lc" if config.lowercase else "mixed"
-    signature = f"nrefs:{len(references)}|case:{case}|space:stripped|stat:share*100"
+    signature = f"nrefs:{num_references(references)}|case:{case}|space:stripped|stat:share*100"
     return Score(100 * num_equal / len(hypotheses), signature)
 
 
@@ -143,8 +143,11 @@ def score_texts(
 def sentence_chrf(hypothesis: str, references: Sequence[str], config: EvaluationConfig) -> float:
     """chrF2 of one segment in 0..100, by which the report ranks samples (BLEU says little about one sentence).
 
-    Of longer texts than chrF compares, their beginnings count.
+    Of longer texts than chrF compares, their beginnings count. A blank text is right where one is wanted; sacrebleu,
+    which counts n-grams, gives it 0.
     """
+    if not hypothesis.strip() and not any(text.strip() for text in references):
+        return 100.0
     limit = LONGEST["chrf"]
     metric = CHRF(lowercase=config.lowercase)
     return float(metric.sentence_score(hypothesis[:limit], [text[:limit] for text in references]).score)

@@ -7,6 +7,7 @@ from importlib.metadata import version
 from typing import Any
 
 from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.scoring.metrics.references import is_rightly_wordless, num_references, present, wordless_signature
 from tfm.pipeline.scoring.metrics.score import Score
 from tfm.pipeline.scoring.metrics.tokenization import ROUGE_TOKENIZERS
 
@@ -17,14 +18,17 @@ SIGNED = {"unicode": "unicode-words|norm:nfc", "rouge-score": "[a-z0-9]+"}
 def rouge(kind: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
     """Mean F1 of a ROUGE over the segments in 0..100, and the means of recall and precision.
 
-    With several references all three are of the one with the best F1 of each segment.
+    With several references all three are of the one with the best F1 of each segment. Where neither side has a token,
+    all three are 100: the signature says in how many segments the references have none.
     """
     triples = rouge_of_segments(kind, hypotheses, references, config)
     f1, recall, precision = (100 * math.fsum(column) / len(triples) for column in zip(*triples, strict=True))
-    of_several = "|refs:best-f1" if len(references) > 1 else ""
+    num = num_references(references)
+    of_several = "" if num == "1" else "|refs:best-f1"
+    wordless = wordless_signature(references, ROUGE_TOKENIZERS[config.rouge_tokenize].tokenize)
     signature = (
-        f"nrefs:{len(references)}{of_several}|case:lc|tok:{SIGNED[config.rouge_tokenize]}|stem:no|split:newline"
-        f"|stat:mean-f1*100|version:rouge-score-{_version()}"
+        f"nrefs:{num}{of_several}|case:lc|tok:{SIGNED[config.rouge_tokenize]}|stem:no|split:newline"
+        f"{wordless}|stat:mean-f1*100|version:rouge-score-{_version()}"
     )
     return Score(f1, signature, recall, precision)
 
@@ -33,8 +37,13 @@ def rouge_of_segments(
     kind: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
 ) -> list[tuple[float, float, float]]:
     """F1, recall and precision of each segment in 0..1, held against the reference that gives the best F1."""
+    split = ROUGE_TOKENIZERS[config.rouge_tokenize].tokenize
     return [
-        max((_score(kind, config.rouge_tokenize, reference, hypothesis) for reference in segment), key=_f1)
+        (1.0, 1.0, 1.0)
+        if is_rightly_wordless(hypothesis, segment, split)
+        else max(
+            (_score(kind, config.rouge_tokenize, reference, hypothesis) for reference in present(segment)), key=_f1
+        )
         for hypothesis, *segment in zip(hypotheses, *references, strict=True)
     ]
 

@@ -101,3 +101,13 @@ def test_preflight_reads_it_through(tmp_path: Path, file: Path) -> None:
     file.write_bytes(file.read_bytes() + b"1\t\xff")
     with pytest.raises(DataError, match=r"line 11, byte 3: not UTF-8"):
         preflight(Splits((corpus,), (corpus,), {}))
+
+
+@pytest.mark.parametrize("column", ["upos", "xpos", "deprel"])
+def test_what_says_that_there_is_none_is_no_label(tmp_path: Path, column: str) -> None:
+    lines = [word("1", "_", "_", "PUNCT", "P", "root"), word("2", "x", **{"upos": "X", "xpos": "X", column: "_"})]
+    file = write(tmp_path, lines)
+    with pytest.raises(DataError, match=f"its {column} is _, which says that the word has none") as problem:
+        read(file, source="form", target=column)
+    assert "name a target column that every word has" in str(problem.value)
+    assert read(file, source=column, target="form")[0][1] == "_ x", "a word may be an underscore, and a source anything"

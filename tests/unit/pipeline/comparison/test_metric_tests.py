@@ -1,5 +1,6 @@
 """Scores with intervals, and tests against the baseline: what is tested with what, and what is not and why."""
 
+import json
 import math
 import random
 from collections.abc import Mapping, Sequence
@@ -13,13 +14,17 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.significance import PairedTest
 from scipy import stats
 
-from tests.tiny_artifact import rewritten
+from tests.tiny_artifact import rewritten, signed
 from tests.tiny_runs import add_texts, make_run
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.comparison import metric_tests
 from tfm.pipeline.comparison.metric_tests import Outcome, run_tests
 from tfm.pipeline.comparison.runs import compare_runs
 from tfm.pipeline.comparison.seeds import apart, fold
+from tfm.pipeline.comparison.tables.as_json import as_json
+from tfm.pipeline.comparison.tables.columns import table
+from tfm.pipeline.comparison.tables.latex import latex
+from tfm.pipeline.comparison.tables.legend import legend
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.scoring.evaluation.segments import Segments
@@ -31,7 +36,7 @@ from tfm.pipeline.significance.segment_statistics import SegmentStatistics
 
 WORDS = "der hund läuft über die straße und ein kind sieht ihn ÄPFEL كلب 狗 schnell".split()
 DRAW = random.Random(1)
-REFERENCES = [" ".join(DRAW.choices(WORDS, k=DRAW.randint(4, 9))) for _ in range(59)] + [""]
+REFERENCES = [" ".join(DRAW.choices(WORDS, k=DRAW.randint(4, 9))) for _ in range(119)] + [""]
 
 
 def said(share: float, seed: int = 1) -> list[str]:
@@ -71,7 +76,7 @@ def test_chrf_is_tested_as_sacrebleu_tests_it_and_of_many_segments_in_blocks(
     systems = {"base": said(0.6), "good": said(0.2)}
     runs = [run_of(tmp_path / name, texts, ["chrf"]) for name, texts in systems.items()]
     found = outcome(runs, ["chrf"])
-    assert (found.test, found.num_segments, found.notes) == ("test", 60, [])
+    assert (found.test, found.num_segments, found.notes) == ("test", 120, [])
     theirs: dict[str, list[Any]] = {}
     for kind in ("bs", "ar"):
         _, scores = PairedTest(list(systems.items()), {"chrf": CHRF()}, [REFERENCES], test_type=kind)()
@@ -130,7 +135,7 @@ def test_an_interval_is_there_for_each_score_whether_it_compares_or_not(tmp_path
     for measured in found.rows["exact_match"].values():
         # of a share of right lines the bootstrap is close to the binomial's normal interval
         share = measured.value / 100
-        assert measured.spread == pytest.approx(196 * math.sqrt(share * (1 - share) / 60), rel=0.15)
+        assert measured.spread == pytest.approx(196 * math.sqrt(share * (1 - share) / 120), rel=0.15)
     assert found.notes == []
 
 
@@ -167,6 +172,82 @@ def test_one_seed_beside_several_is_not_tested_and_that_is_said(tmp_path: Path) 
     beside_one = outcome([runs[2], *runs[:2], runs[3]])
     assert list(versus_of(beside_one.rows["exact_match"])) == ["c"]
     assert beside_one.notes == [f"a: exact_match: {metric_tests.ONE_SEED}"]
+
+
+@pytest.mark.parametrize("lacking", ["a-2", "a-1"])
+def test_where_a_seed_of_the_baseline_lacks_the_score_no_run_is_tested(tmp_path: Path, lacking: str) -> None:
+    """Nor starred, in any form: what was tested is the difference from the baseline's first seed."""
+    runs = []
+    for seed in (1, 2):
+        run = run_of(tmp_path / f"a-{seed}", said(0.9, seed), seed=seed)
+        if run.name == lacking:
+            content = json.loads((run / "scores" / "scores.json").read_text("utf-8"))
+            del content["metrics"]["exact_match"]
+            (run / "scores" / "scores.json").write_text(json.dumps(content), "utf-8")
+            signed(run / "scores")
+        runs.append(run)
+    runs.append(run_of(tmp_path / "b", said(0.1), norm="post"))
+    compared = compare_runs(runs)
+    assert [row.name for row in compared.rows] == ["a", "b"]
+    tested = run_tests(compared, ["exact_match"], Quiet())
+    assert versus_of(tested.rows["exact_match"]) == {}
+    assert f"a: exact_match: {metric_tests.NOT_ALL_SEEDS}" in tested.notes
+    assert any(note.startswith("b: exact_match: not tested: ") for note in tested.notes)
+    assert not any(
+        cell.stands for column in table(compared, tested, ["exact_match"], duration=str) for cell in column.cells
+    )
+    assert "^{*}" not in latex(compared, tested, ["exact_match"])
+    rows = {row["name"]: row["figures"]["test.exact_match"] for row in as_json(compared, tested)["rows"]}
+    assert "versus" not in rows["b"]
+
+
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_one_segment_is_not_tested_and_has_no_interval(tmp_path: Path, seeds: int) -> None:
+    runs = [
+        run_of(
+            tmp_path / f"{norm}-{seed}",
+            [text],
+            references=["a b c d e"],
+            norm=norm,
+            seed=seed,
+            metrics=["chrf", "exact_match"],
+        )
+        for norm, text in (("pre", "a b c d"), ("post", "a b c d e"))
+        for seed in range(1, seeds + 1)
+    ]
+    for found in (outcome(runs, ["chrf", "exact_match"]), outcome(runs, ["chrf", "exact_match"], each=True)):
+        for rows in (*found.rows.values(), *found.runs.values()):
+            for measured in rows.values():
+                assert (measured.low, measured.high, measured.versus) == (None, None, None)
+        assert any(metric_tests.ONE_SEGMENT in note for note in found.notes)
+    compared = compare_runs(runs)
+    text = latex(compared, outcome(runs, ["chrf"]), ["chrf"])
+    assert seeds > 1 or r"\pm" not in text
+    assert "Holm" not in text
+
+
+def test_a_share_that_is_all_right_has_an_interval(tmp_path: Path) -> None:
+    """Each draw of 20 right lines has 20 right ones: Wilson's interval knows that there could be wrong ones."""
+    runs = [run_of(tmp_path / name, REFERENCES[:20], references=REFERENCES[:20], norm=name) for name in ("pre", "post")]
+    for measured in outcome(runs).rows["exact_match"].values():
+        assert (measured.low, measured.high) == (pytest.approx(83.8875, abs=1e-3), pytest.approx(100))
+        assert measured.spread == pytest.approx((100 - 83.8875) / 2, abs=1e-3)
+
+
+def test_the_correction_of_rows_is_over_the_tests_of_rows_as_the_legend_says(tmp_path: Path) -> None:
+    """Seeds that share a row are not tested beside a baseline of one seed, and are none of its tests."""
+    runs = [run_of(tmp_path / "base", said(0.5)), run_of(tmp_path / "y", said(0.3, 2), norm="post")]
+    runs += [run_of(tmp_path / f"x-{seed}", said(0.45, seed + 3), norm="other", seed=seed) for seed in (1, 2)]
+    runs += [run_of(tmp_path / "z", said(0.4, 9), norm="third")]
+    compared = compare_runs(runs)
+    tested = run_tests(compared, ["exact_match"], Quiet())
+    tests = versus_of(tested.rows["exact_match"])
+    assert list(tests) == ["y", "z"]
+    assert len(versus_of(tested.runs["exact_match"])) == 4
+    first, second = sorted(tests.values(), key=lambda each: each.p)
+    assert (first.p_holm, second.p_holm) == (min(1, 2 * first.p), max(2 * first.p, second.p))
+    (sentence,) = [each for each in legend(compared, tested, ["exact_match"], []) if "Holm" in each]
+    assert sentence.endswith("after Holm's correction over 2 tests")
 
 
 def noted(log_probs: Sequence[float | None], external: Sequence[float] = ()) -> list[dict[str, Any]]:
@@ -208,9 +289,9 @@ def test_perplexity_is_tested_by_what_was_noted_of_each_segment(tmp_path: Path) 
 
 def test_an_external_metric_is_tested_by_its_numbers_and_its_signature_says_which_is_better(tmp_path: Path) -> None:
     runs = []
-    for name, numbers in (("base", [0.5] * 60), ("more", [0.5 + (place % 3) / 10 for place in range(60)])):
+    for name, numbers in (("base", [0.5] * 120), ("more", [0.5 + (place % 3) / 10 for place in range(120)])):
         extra = {"länge": Score(float(np.mean(numbers)), "external:länge|better:lower|stat:mean")}
-        runs.append(run_of(tmp_path / name, REFERENCES, noted=noted([None] * 60, numbers), extra=extra))
+        runs.append(run_of(tmp_path / name, REFERENCES, noted=noted([None] * 120, numbers), extra=extra))
     versus = outcome(runs, ["länge"]).rows["länge"]["more"].versus
     assert versus is not None
     assert (versus.stands, versus.better) == (True, False)
@@ -223,10 +304,10 @@ def test_an_external_metric_is_tested_by_its_numbers_and_its_signature_says_whic
     ("extra", "lines", "why"),
     [
         ({"perplexity": Score(2.0, "unit:token")}, None, "scores/ have no figures of each segment"),
-        ({"perplexity": Score(2.0, "unit:token")}, noted([-1.0] * 60), "2.0000 in scores/, but 1.1"),
-        ({"bits_per_character": Score(2.0, "unit:code-point")}, noted([-1.0] * 60), "not known of each segment"),
-        ({"perplexity": Score(2.0, "unit:token")}, noted([None] * 60), "not known of each segment"),
-        ({"token_accuracy": Score(2.0, "unit:token")}, noted([-1.0] * 60), "not known of each segment"),
+        ({"perplexity": Score(2.0, "unit:token")}, noted([-1.0] * 120), "2.0000 in scores/, but 1.1"),
+        ({"bits_per_character": Score(2.0, "unit:code-point")}, noted([-1.0] * 120), "not known of each segment"),
+        ({"perplexity": Score(2.0, "unit:token")}, noted([None] * 120), "not known of each segment"),
+        ({"token_accuracy": Score(2.0, "unit:token")}, noted([-1.0] * 120), "not known of each segment"),
     ],
 )
 def test_what_cannot_be_tested_is_said_with_the_reason(
@@ -289,11 +370,11 @@ def test_another_test_set_and_the_validation_split_are_tested_when_asked_for(tmp
         runs.append(add_texts(run, {"valid": valid}, metrics=["exact_match"], ending="-valid"))
     main, hard, valid_ = (outcome(runs, test=test) for test in (None, "هارد 2", "valid"))
     assert [(each.test, each.num_segments) for each in (main, hard, valid_)] == [
-        ("test", 60),
-        ("هارد 2", 60),
+        ("test", 120),
+        ("هارد 2", 120),
         ("valid", 20),
     ]
-    for found, shares, size in ((main, (0.5, 0.4), 60), (hard, (0.2, 0.9), 60), (valid_, (0.2, 0.9), 20)):
+    for found, shares, size in ((main, (0.5, 0.4), 120), (hard, (0.2, 0.9), 120), (valid_, (0.2, 0.9), 20)):
         equal = [np.array(said(share)[:size]) == np.array(REFERENCES[:size]) for share in shares]
         values = [measured.value for measured in found.rows["exact_match"].values()]
         assert values == pytest.approx([100 * each.mean() for each in equal], abs=1e-9)

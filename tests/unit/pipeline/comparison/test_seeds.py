@@ -43,6 +43,17 @@ def test_runs_that_differ_in_more_or_in_nothing_stay_apart(tmp_path: Path, other
     assert rows_of(runs) == [("a-1", ["a-1"]), ("a-2", ["a-2"])]
 
 
+def test_a_copy_of_one_seed_unfolds_all_and_that_is_said(tmp_path: Path) -> None:
+    runs = [make_run(tmp_path / name, seed=seed) for name, seed in (("a-1", 1), ("a-2", 2), ("copy", 2))]
+    found = compare_runs(runs)
+    assert len(found.rows) == 3
+    assert found.notes == [
+        "a-2, copy have the same settings and the same seed, and are no two samples: all runs of this recipe are shown "
+        "apart, without a mean over seeds; leave out all but one"
+    ]
+    assert compare_runs(runs[:2]).notes == []
+
+
 def test_a_run_that_is_not_scored_yet_stays_apart(tmp_path: Path) -> None:
     runs = [make_run(tmp_path / f"a-{seed}", seed=seed) for seed in (1, 2, 3)]
     for run in runs[:2]:
@@ -83,6 +94,20 @@ def test_a_row_has_the_mean_of_its_runs_and_their_standard_deviation(tmp_path: P
     endless = [*runs[:2], make_run(tmp_path / "a-4", seed=4, figures={"validation": {"loss": "inf"}})]
     (row,) = compare_runs(endless).rows
     assert (row.mean("valid.loss"), row.deviation("valid.loss")) == (math.inf, None)
+
+
+def test_scores_of_several_definitions_have_no_mean_and_it_is_said(tmp_path: Path) -> None:
+    runs = [
+        add_scores(make_run(tmp_path / f"a-{seed}", seed=seed), 30.0 + seed, signature=f"nrefs:1|tok:{tok}")
+        for seed, tok in ((1, "13a"), (2, "13a"), (3, "zh"))
+    ]
+    (row,) = compare_runs(runs[:2]).rows
+    assert row.mean("test.bleu") == 31.5
+    found = compare_runs(runs)
+    (row,) = found.rows
+    assert (row.mean("test.bleu"), row.deviation("test.bleu")) == (None, None)
+    assert row.mean("valid.loss") is not None
+    assert "a: test.bleu: no mean, as a-3 has tok:zh instead of tok:13a of a-1" in found.notes
 
 
 def test_rows_are_sorted_by_their_means_and_beside_a_baseline_of_several_seeds(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.recipes.final_scores import Candidate, choose, read_candidate
+from tfm.pipeline.recipes.final_scores import Candidate, choose, distinct, read_candidate
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.metrics.score import LOWER, Score
 
@@ -62,3 +62,13 @@ def test_what_does_not_compare_is_refused_with_the_reason() -> None:
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"nowhere: there is no such folder$"):
         read_candidate(tmp_path / "nowhere")
+
+
+def test_a_run_by_two_names_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in "ab":
+        Path(name).mkdir()
+    Path("link").symlink_to("a")
+    given = [Path("a"), Path("b/../a"), Path("link"), Path("b"), Path("a")]
+    assert distinct(given) == [Path("a"), Path("b")]
+    assert distinct(given[2:]) == [Path("link"), Path("b")]

@@ -324,6 +324,17 @@ def test_shares_chance_categories_and_failures() -> None:
     assert [row[0] for row in rows(found)[2:4]] == ["sum: Ж", "mean a piece: Ж"]
 
 
+def test_a_category_says_what_of_its_own_items_was_cut_or_unknown() -> None:
+    items = (item(0, 2, "a", 1), item(0, 2, "a", 2), item(0, 2, "b", 3), item(0, 2, "c", 4))
+    scored = [Scored(each, (-1.0, -2.0), (1, 1)) for each in items]
+    found = as_json(AlternativeSet("some", items), "choices", scored, Told(cut_lines={2, 3}, unknown_lines={2}))
+    assert "|cut:2|unknown:1|" in found["accuracy"]["mean"]["signature"]
+    signatures = {name: part["accuracy"]["sum"]["signature"] for name, part in found["categories"].items()}
+    assert "|cut:1|unknown:1|" in signatures["a"]
+    assert "|cut:1|ties" in signatures["b"]
+    assert "|chance:50|ties" in signatures["c"]
+
+
 # ---- Files ------------------------------------------------------------------------------------------
 
 QUESTION = {"context": "天は", "choices": ["青い", "重い"], "answer": 0}

@@ -14,7 +14,7 @@ from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.evaluation.scores_json import as_json, from_json
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.label_tables import label_tables
-from tfm.pipeline.scoring.metrics.labels import accuracy, label_scores, macro_f1
+from tfm.pipeline.scoring.metrics.labels import accuracy, label_scores, label_warnings, macro_f1
 from tfm.pipeline.tasks.abilities import evaluation_of
 
 CONFIG = EvaluationConfig()
@@ -146,3 +146,15 @@ def test_many_labels_have_the_commonest_confusions_instead_of_a_matrix() -> None
     assert confusions[2][0] == ["label4", "label5", "2"]
     assert "commonest confusions".capitalize() in render("t", [evaluation], curves=None, inputs={})
     assert found(["A"], ["A"]).labels is not None
+
+
+def test_labels_that_say_little_are_said() -> None:
+    line, word = EvaluationConfig(labels="line"), EvaluationConfig(labels="word")
+    assert label_warnings(["a", "b"], line) == label_warnings(["a b", "b a"], word) == []
+    assert label_warnings(["a b", "a b"], line) == [
+        '"a b" is the only label of all 2 lines: a model that always gives it is 100 % right'
+    ]
+    assert len(label_warnings(["a a", "a"], word)) == 1
+    assert label_warnings(["a", " ", "b", ""], line) == [
+        "2 of 4 lines have no label, and what is said of them counts as wrong"
+    ]

@@ -1,18 +1,31 @@
 """The ledger: what is entered stays, however many write, whoever is killed, whatever a name looks like."""
 
+import hashlib
 import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.scoring import ledger
-from tfm.pipeline.scoring.ledger import Look, Looker, enter, fingerprint, in_words, looker_of, looks, of_texts
+from tfm.pipeline.scoring.ledger import (
+    Look,
+    Looker,
+    are_same_texts,
+    enter,
+    fingerprint,
+    in_words,
+    looker_of,
+    looks,
+    num_looks,
+    of_texts,
+)
 
 ROOT = Path(__file__).parents[4]
 LOOK = Look(texts="t" * 64, test="main", model="m" * 64, run="demo", chosen="recipe")
@@ -161,3 +174,23 @@ def test_the_ledger_of_a_run_lies_beside_it(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.chdir(run)
     assert looker_of(Path("model"), "m", "files") == Looker(tmp_path / "runs", "m", "demo", "files")
     assert looker_of(Path("training"), "m", "files") is None
+
+
+def test_the_same_lines_in_another_order_are_the_same_test_set_and_former_entries_count(tmp_path: Path) -> None:
+    lines = ["ein Hund", "كلب", "狗", "ein Hund"]
+    whole, turned, other = fingerprint(lines), fingerprint(lines[::-1]), fingerprint([*lines[:3], "eine Katze"])
+    former = hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
+    assert whole != turned
+    assert are_same_texts(whole, turned)
+    assert are_same_texts(whole, former)
+    assert not are_same_texts(turned, former), "an entry of former times does not know the lines"
+    assert not are_same_texts(whole, other)
+    assert not are_same_texts(whole, fingerprint(lines[:3]))
+    assert are_same_texts(None, None)
+    assert not are_same_texts(None, whole)
+    entries = [
+        replace(LOOK, texts=each, seen=str(number)) for number, each in enumerate((former, turned, whole, other))
+    ]
+    enter(tmp_path, entries, Quiet())
+    assert num_looks(of_texts(looks(tmp_path), whole)) == 3
+    assert (tmp_path / ledger.NAME).read_text("utf-8").count("…") == 0, "no fingerprint is cut"

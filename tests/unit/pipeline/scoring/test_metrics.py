@@ -301,3 +301,19 @@ def test_worst_samples_ignore_case_where_scores_do() -> None:
     for lowercase, worst in ((False, 1), (True, 2)):
         (sample,) = worst_samples(None, hypotheses, references, 1, config=EvaluationConfig(lowercase=lowercase))
         assert sample.line == worst
+
+
+@pytest.mark.parametrize(
+    ("texts", "unit"),
+    [
+        (["x" * n for n in (2, 5, 9, 14)] * 5, "characters"),
+        (["a b", "a b c"] * 5 + ["a b c d"], "words"),
+        ([*["ab"] * 6, "a b c"], "words"),  # characters spread no further
+        (["狗" * n for n in (2, 5, 9, 14)], "words"),  # each letter of these scripts is one
+    ],
+)
+def test_lengths_are_of_characters_where_most_texts_have_as_many_words(texts: list[str], unit: str) -> None:
+    bins = by_length(texts, texts, [texts], EvaluationConfig())
+    assert {each.unit for each in bins} == {unit}
+    assert sum(each.num_segments for each in bins) == len(texts)
+    assert len(bins) > 1

@@ -126,20 +126,22 @@ def test_statistics_counted_before_give_what_sacrebleu_finds_in_the_texts(metric
 @pytest.mark.parametrize("metric", ["bleu", "chrf", "ter"])
 def test_our_draws_on_sacrebleus_statistics_give_its_figures(metric: str) -> None:
     """The same tests written twice: sacrebleu's, one draw at a time in float32, and ours, matrices in float64."""
-    systems, reference = corpus(70, (0.8, 0.82))
+    systems, reference = corpus(100, (0.8, 0.82))
     statistics = segment_statistics(metric, systems, [reference], CONFIG)
     theirs = compare_systems(statistics, resamples=200, trials=500)
     ours = compare_systems([replace(each, sacrebleu=None) for each in statistics], resamples=200, trials=500)
     assert versus(ours[1]).p_bootstrap == versus(theirs[1]).p_bootstrap
     assert versus(ours[1]).p == versus(ours[1]).p_randomisation == versus(theirs[1]).p
     if metric == "ter":  # edits are whole numbers, so that there are ties, which sacrebleu does not count
-        assert versus(theirs[1]).p_randomisation < versus(theirs[1]).p < versus(theirs[1]).p_randomisation + 0.05
+        assert versus(theirs[1]).p_randomisation < versus(theirs[1]).p < versus(theirs[1]).p_randomisation + 0.1
     else:
         assert versus(ours[1]).p == versus(theirs[1]).p_randomisation
     assert 0.01 < versus(ours[1]).p_bootstrap < 0.9
     for mine, their in zip(ours, theirs, strict=True):
         assert (mine.mean, mine.half_width) == pytest.approx((their.mean, their.half_width), abs=1e-4)
         assert (mine.low, mine.high) == (their.low, their.high)
+        assert their.low is not None
+        assert their.high is not None
         assert (their.high - their.low) / 2 == pytest.approx(their.half_width, abs=1e-4)
 
 
@@ -207,7 +209,7 @@ def test_a_system_is_not_better_than_itself(metric: str) -> None:
     systems, reference = corpus(20, (0.8,))
     same = compare_systems(segment_statistics(metric, systems * 2, [reference], CONFIG), resamples=50, trials=50)[1]
     found = versus(same)
-    assert (found.difference, found.low, found.high, found.num_apart) == (0, 0, 0, 0)
+    assert (found.difference, found.low, found.high, found.num_apart) == (0, None, None, 0)
     assert (found.p_bootstrap, found.p_randomisation, found.p, found.better, found.stands) == (1, 1, 1, None, False)
 
 
@@ -228,7 +230,7 @@ def test_higher_or_lower_is_better() -> None:
     for higher in (True, False):
         systems = [means(values, higher_is_better=higher) for values in (baseline, [value + 1 for value in baseline])]
         found = versus(compare_systems(systems)[1])
-        assert (found.difference, found.low, found.high, found.better) == (1, 1, 1, higher)
+        assert (found.difference, found.low, found.high, found.better) == (1, None, None, higher)
         assert found.stands
 
 
@@ -259,8 +261,10 @@ def test_numbers_that_are_none_are_refused() -> None:
 
 
 def test_the_baseline_alone_has_an_interval() -> None:
-    systems, reference = corpus(30, (0.8,))
+    systems, reference = corpus(100, (0.8,))
     (found,) = compare_systems(segment_statistics("bleu", systems, [reference], CONFIG), resamples=100)
+    assert found.low is not None
+    assert found.high is not None
     assert found.low < found.value < found.high
     assert found.versus is None
 

@@ -106,7 +106,7 @@ def test_what_is_told_of_a_recipe() -> None:
         pytest.approx(np.mean(scores(runs))),
         pytest.approx(stats.tstd(scores(runs))),
     )
-    assert found.low < found.mean < found.high
+    assert (found.low, found.high) == (None, None), "it would hold the mean too seldom"
 
 
 def test_holm_is_over_all_recipes() -> None:
@@ -119,20 +119,22 @@ def test_holm_is_over_all_recipes() -> None:
 
 
 def test_higher_or_lower_is_better() -> None:
-    for values, higher in (([1.0, 2, 3], True), ([1.0, 2, 3], False)):
+    for values, higher in (([1.0, 2, 3, 4, 5] * 4, True), ([1.0, 2, 3, 4, 5] * 4, False)):
         one, other = ([means([value + shift for value in values], higher_is_better=higher)] * 2 for shift in (0, 1))
         found = versus(compare_recipes([one, other])[1])
         assert (found.difference, found.better) == (1, higher)
-        assert found.p == 2 / 2**3, "as by all exchanges of three segments"
+        assert found.p == 2 / 2**20, "as by all exchanges of twenty segments"
         same = versus(compare_recipes([one, one])[1])
         assert (same.difference, same.p, same.better) == (0, 1, None)
 
 
 def test_seeds_that_score_alike_by_chance_are_no_proof() -> None:
     """Exact match of few segments: two seeds with the same count, on other segments."""
-    one = [means([1, 0, 0, 1, 0, 0, 0, 1]), means([0, 1, 1, 0, 0, 1, 0, 0])]
-    other = [means([1, 1, 0, 1, 0, 0, 0, 1]), means([0, 1, 1, 0, 0, 1, 0, 1])]
+    one = [means([1, 0, 0, 1, 0, 0, 0, 1, *[0] * 12]), means([0, 1, 1, 0, 0, 1, 0, 0, *[0] * 12])]
+    other = [means([1, 1, 0, 1, 0, 0, 0, 1, *[0] * 12]), means([0, 1, 1, 0, 0, 1, 0, 1, *[0] * 12])]
     found = versus(compare_recipes([one, other])[1])
+    assert found.low is not None
+    assert found.high is not None
     assert found.low < 0 < found.high
     assert found.p > 0.05
 
@@ -160,7 +162,7 @@ def test_pseudo_values_are_what_a_score_loses_without_the_segment(metric: str) -
 
 
 def test_perplexities_beyond_floats_are_not_compared() -> None:
-    one, other = ([perplexities([log_p, log_p], [1, 1])] * 2 for log_p in (-1.0, -1e6))
+    one, other = ([perplexities([log_p] * 20, [1] * 20)] * 2 for log_p in (-1.0, -1e6))
     for pair in ([one, other], [other, one]):
         assert versus(compare_recipes(pair)[1]).p == 1
 

@@ -277,3 +277,28 @@ def test_every_character_that_latex_obeys_is_escaped() -> None:
 def test_a_cell_shows_its_marks_behind_its_spread() -> None:
     assert str(Cell("3.00", "0.10", stands=True)) == "3.00 ± 0.10*"
     assert str(Cell("3.00", comparable=False)) == "3.00†"
+
+
+BLEU = "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"
+
+
+@pytest.mark.parametrize(
+    ("metric", "signature", "known"),
+    [
+        ("bleu", f"{BLEU}|source:1f|reference:2e", True),
+        ("bleu", BLEU.replace("13a", "ja-mecab-0.996-IPA"), True),
+        ("bleu", BLEU.replace("13a", "zh"), True),
+        ("bleu", BLEU.replace("13a", "char"), False),
+        ("bleu", BLEU.replace("13a", "flores200"), False),
+        ("bleu", BLEU.replace("mixed", "lc"), False),
+        ("bleu", BLEU.replace("nrefs:1", "nrefs:var"), False),
+        ("bleu", BLEU.replace("nrefs:1", "nrefs:12"), False),
+        ("bleu", BLEU.replace("eff:no", "eff:yes"), False),
+        ("bleu", f"{BLEU}|noise:0.1|noise-seed:1", False),
+        ("chrf", "nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:2.6.0", True),
+        ("chrf", "nrefs:1|case:lc|eff:yes|nc:6|nw:0|space:no|version:2.6.0", False),
+        ("chrf", "nrefs:2|case:mixed|eff:yes|nc:6|nw:0|space:no|version:2.6.0", False),
+    ],
+)
+def test_people_agree_is_for_the_definitions_of_the_table_alone(metric: str, signature: str, known: bool) -> None:
+    assert people_agree(metric, signature, 1.0) == (agreement_with_people(metric, 1.0) if known else None)

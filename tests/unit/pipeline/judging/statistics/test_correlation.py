@@ -68,7 +68,7 @@ def test_draws_are_those_of_the_values_drawn(
 def test_intervals_are_drawn_by_segment() -> None:
     """Ten copies of each segment's unit add nothing: the interval is as wide as that of single units."""
     random = np.random.default_rng(1)
-    x = {str(line): float(random.normal()) for line in range(40)}
+    x = {str(line): float(random.normal()) for line in range(60)}
     y = {line: value + float(random.normal()) for line, value in x.items()}
     single = over_segments(PEARSON, {(s, "a"): v for s, v in x.items()}, {(s, "a"): v for s, v in y.items()}, 500)
     copies = over_segments(
@@ -83,8 +83,8 @@ def test_intervals_are_drawn_by_segment() -> None:
     assert single.low is not None
     assert single.high is not None
     # Fisher's interval, another way, is near
-    assert math.tanh(math.atanh(single.value) - 1.96 / math.sqrt(37)) == pytest.approx(single.low, abs=0.12)
-    assert math.tanh(math.atanh(single.value) + 1.96 / math.sqrt(37)) == pytest.approx(single.high, abs=0.12)
+    assert math.tanh(math.atanh(single.value) - 1.96 / math.sqrt(57)) == pytest.approx(single.low, abs=0.12)
+    assert math.tanh(math.atanh(single.value) + 1.96 / math.sqrt(57)) == pytest.approx(single.high, abs=0.12)
 
 
 TEXTS = {
@@ -141,7 +141,7 @@ def test_cider_d_has_the_document_frequencies_of_all_segments_for_each_system() 
         assert {s: value for (s, name), value in scores.by_unit.items() if name == system} == pytest.approx(own)
         assert scores.by_system[system] == pytest.approx(sum(own.values()) / len(own))
     assert scores.by_unit["t:3", "c"] > 0
-    assert "|nrefs:2" in f"|{scores.signature}"
+    assert "|nrefs:var" in f"|{scores.signature}"
     assert "|documents:3|" in scores.signature
 
 

@@ -1,0 +1,32 @@
+"""Signatures of figures: which of their parts must agree where figures are compared, or a mean is taken of them."""
+
+from collections.abc import Sequence
+
+OF_TEXT = ("bits_per_character", "word_perplexity")
+"""Figures by units of the text itself, so that models with other pieces compare: the first `unit` and `count` of their
+signature are the text's, the rest of these, and the vocabulary, are the pieces'."""
+OF_HYPOTHESES = {"accuracy": "count", "macro_f1": "labels"}
+"""What of a signature depends on what was said, so that figures compare in which it differs: labels that a system alone
+gives, or gives too many of."""
+
+
+def parts_that_matter(figure: str, signature: str) -> tuple[str, ...]:
+    """The parts of a figure's signature that must agree where it is compared."""
+    said = OF_HYPOTHESES.get(figure)
+    parts = tuple(part for part in signature.split("|") if part.partition(":")[0] != said)
+    if figure not in OF_TEXT:
+        return parts
+    by_key: dict[str, str] = {}
+    for part in parts:
+        by_key.setdefault(part.partition(":")[0], part)
+    by_key.pop("vocab", None)
+    return tuple(by_key.values())
+
+
+def apart_in(mine: Sequence[str], theirs: Sequence[str]) -> str:
+    """In which parts two signatures differ."""
+    return f"{_listed(mine, theirs)} instead of {_listed(theirs, mine)}"
+
+
+def _listed(some: Sequence[str], others: Sequence[str]) -> str:
+    return ", ".join(part for part in some if part not in others) or "nothing"

@@ -1,0 +1,37 @@
+"""Ranks of systems by their tests, and what is said where the order of two systems and their test disagree.
+
+An order is by all answers, a test by the segments that two systems share, each counted once: they may differ.
+"""
+
+from collections.abc import Sequence
+
+from tfm.pipeline.judging.statistics.differences import DifferenceTest, clusters
+from tfm.pipeline.judging.statistics.preferences import SignTest
+
+
+def significant(tests: Sequence[DifferenceTest] | Sequence[SignTest], sign: int = 1) -> list[tuple[str, str]]:
+    """The better and the worse system of each test that is significant after correction.
+
+    sign: -1 on a scale of which the lower is the better.
+    """
+    found = []
+    for test in tests:
+        ahead = sign * test.difference if isinstance(test, DifferenceTest) else test.won - test.lost
+        if test.stands and ahead:
+            found.append((test.first, test.second) if ahead > 0 else (test.second, test.first))
+    return found
+
+
+def ranks(order: Sequence[str], better: Sequence[tuple[str, str]]) -> list[int]:
+    """The rank cluster of each system, from 1: `order` has the best first, `better` is of `significant`."""
+    return clusters(order, lambda before, after: (before, after) in better)
+
+
+def contradictions(name: str, order: Sequence[str], better: Sequence[tuple[str, str]], by: str, test: str) -> list[str]:
+    """Where a significant test says the opposite of the order of two systems, which then share a rank."""
+    return [
+        f"{name}: {worse} stands before {one} by {by}, but {test} says that {one} is significantly better: "
+        "take the order of these two for undecided"
+        for one, worse in better
+        if order.index(worse) < order.index(one)
+    ]
