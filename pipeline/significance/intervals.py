@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tfm.pipeline.scoring.alternative_scores import wilson
+from tfm.pipeline.scoring.alternative_scores import share_interval
 from tfm.pipeline.significance.resampling import interval
 from tfm.pipeline.significance.segment_statistics import Array, SegmentStatistics
 from tfm.pipeline.significance.shares import MIN_SHARED, newcombe
@@ -30,14 +30,14 @@ Interval: TypeAlias = tuple[str | None, float | None, float | None]
 
 
 def score_interval(system: SegmentStatistics, drawn: Array) -> Interval:
-    """The interval of a score, of which there are draws: of a share Wilson's, else percentiles."""
+    """The interval of a score, of which there are draws: of a share `share_interval`, else percentiles."""
     if len(system) == 1:
         return ONE_SEGMENT, None, None
     if system.is_share:
         right, count = (int(each) for each in system.rows.sum(0))
         if count < MIN_SHARED:
             return NOT_ENOUGH.format(count, MIN_SHARED), None, None
-        low, high = wilson(right, count)
+        low, high = share_interval(right, count)
         return None, 100 * low, 100 * high
     if system.rarest is not None and system.rarest < MIN_OF_LABEL:
         return RARE_LABEL.format(system.rarest, MIN_OF_LABEL), None, None

@@ -5,8 +5,7 @@ import math
 from tfm.pipeline.scoring.alternative_scores import wilson
 
 MIN_SHARED = 5
-"""Fewest segments of which a share has an interval: from here on Wilson's holds it in 88 of 100 cases or more, wherever
-the share lies between 1/20 and 19/20, and in 95 on average."""
+"""Fewest segments of which a share has an interval in a comparison."""
 
 
 def newcombe(both: int, first: int, second: int, neither: int) -> tuple[float, float]:

@@ -58,7 +58,7 @@ def test_the_table_is_on_stdout_and_out_publishes(stages: Stages, contrast: Path
     assert first.code == 0, first.err
     assert f"{contrast}: 3 contrasts" in first.out
     assert "sum: order" in first.out
-    assert "interval:wilson-95" in first.out
+    assert "interval:exact-95" in first.out
     rows = [json.loads(line) for line in (tmp_path / "scores" / "items.jsonl").read_text("utf-8").splitlines()]
     assert [len(row["log_probs"]) for row in rows] == [3, 2, 2]
     assert rows[1]["id"] == "WORD"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from scipy.stats import binomtest
+from scipy.stats import binomtest, chi2
 
 from tests.tiny_model import tiny_model
 from tfm.data.errors import DataError
@@ -36,6 +36,7 @@ from tfm.pipeline.scoring.alternative_scores import (
     credit,
     line_of,
     rows,
+    share_interval,
     warnings,
     wilson,
 )
@@ -302,6 +303,18 @@ def test_the_interval_is_wilsons(right: int, count: int) -> None:
     assert wilson(right, count) == pytest.approx((expected.low, expected.high), abs=1e-12)
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 50, 51, 400])
+def test_the_interval_of_a_share_is_exact_or_wilsons_but_at_its_ends(count: int) -> None:
+    for right in range(count + 1):
+        low, high = share_interval(right, count)
+        method = "exact" if count < 5 else "wilson"
+        expected = binomtest(right, count).proportion_ci(0.95, method=method)
+        few = 0 if count < 5 else 2 if count <= 50 else 3
+        poisson_low, poisson_high = (chi2.ppf(0.05, 2 * each) / (2 * count) for each in (right, count - right))
+        assert low == pytest.approx(poisson_low if 0 < right <= few else expected.low, abs=1e-9)
+        assert high == pytest.approx(1 - poisson_high if 0 < count - right <= few else expected.high, abs=1e-9)
+
+
 def test_shares_chance_categories_and_failures() -> None:
     """Counted by hand: 2.5 of 4 right; chance (1/2 + 1/2 + 1/4 + 1/2) / 4."""
     items = (item(0, 2, "א", 1), item(1, 2, "א", 2), item(3, 4, "Ж", 5), item(0, 2, None, 6))
@@ -310,7 +323,7 @@ def test_shares_chance_categories_and_failures() -> None:
     found = as_json(AlternativeSet("some", items), "choices", scored, Told())
     share = found["accuracy"]["sum"]
     assert (found["count"], found["chance"], share["score"]) == (4, 43.75, 62.5)
-    assert (share["low"] / 100, share["high"] / 100) == pytest.approx(wilson(2.5, 4))
+    assert (share["low"] / 100, share["high"] / 100) == pytest.approx(share_interval(2.5, 4))
     assert "|count:4|chance:43.75|" in share["signature"]
     assert list(found["accuracy"]) == ["sum", "mean"]
     assert found["missing"].keys() == {"difference"}
