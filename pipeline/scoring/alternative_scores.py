@@ -95,8 +95,8 @@ def share_interval(successes: float, count: int) -> tuple[float, float]:
     """The limits of a share that hold it in 88 of 100 cases or more, whatever it is, and in 95 to 97 on average.
 
     From a count of 5 on Wilson's, whose lower limit for 1 to 3 successes (2 up to a count of 50) is that of a Poisson
-    variable, and likewise at the other end (Brown, Cai and DasGupta 2001, section 4.1.1): Wilson's own holds shares near
-    0 and 1 in 83 of 100 cases. Below 5 Clopper's and Pearson's exact one (1934), which is wide.
+    variable, and likewise at the other end (Brown, Cai and DasGupta 2001, section 4.1.1): Wilson's own holds shares
+    near 0 and 1 in 83 of 100 cases. Below 5 Clopper's and Pearson's exact one (1934), which is wide.
     """
     from scipy.special import betaincinv, gammaincinv
 
