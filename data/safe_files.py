@@ -2,6 +2,7 @@
 
 import os
 import stat
+import time
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import urlsplit
@@ -9,6 +10,7 @@ from urllib.parse import urlsplit
 from tfm.data.errors import DataError
 
 MAX_BYTES = 16 * 2**20
+SETTLED_NS = 2_000_000_000
 
 
 def open_regular(file: Path, *, shown: Path | None = None, follow_symlinks: bool = True) -> BinaryIO:
@@ -48,6 +50,17 @@ def read_bounded(
             size = os.fstat(stream.fileno()).st_size
             raise DataError(f"is larger than any file that tfm reads here ({size:,} bytes)", file=shown or file)
     return data
+
+
+def settled_stamp(status: os.stat_result) -> tuple[int, ...] | None:
+    """What changes whenever a file is changed, also if size and modification time are kept: nobody can set its ctime.
+
+    None if it was changed less than two seconds ago: file systems stamp coarsely, so that a further change might go
+    unnoticed.
+    """
+    if time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) <= SETTLED_NS:
+        return None
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size
 
 
 def path_inside(folder: Path, name: object, *, file: Path) -> Path:
