@@ -56,10 +56,10 @@ class CorpusConfig(BaseModel):
     merge_references: bool | None = Field(
         None, description="test sets: merge pairs with the same source, their targets being its references"
     )
-    lists: Literal["join", "references"] | None = Field(
+    lists: Literal["join", "words", "references"] | None = Field(
         None,
-        description="jsonl, parquet, huggingface: a list of texts is one text with spaces between or, as target of a "
-        "test set, its references; none: refused",
+        description="jsonl, parquet, huggingface: a list of texts is one text with spaces between (words: none of them "
+        "may be empty or contain a space) or, as target of a test set, its references; none: refused",
     )
     split: str | None = None
     size: int | None = Field(None, ge=1, description="maximum number of pairs, from the beginning")

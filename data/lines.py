@@ -3,6 +3,7 @@
 import errno
 import gzip
 import os
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -94,8 +95,11 @@ def evened(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """A cell's text on one line, as everything after this expects: line breaks within it become spaces."""
-    return text.replace("\n", " ") if "\n" in text else text
+    """A cell's text on one line, as everything after this expects: line breaks within it become spaces.
+
+    A line break is "\\n" or "\\r\\n", whichever format the cell is of.
+    """
+    return re.sub(r"\r*\n", " ", text) if "\n" in text else text
 
 
 def portions(rows: Iterable[Row], most_rows: int, ready: Callable[[], bool] | None = None) -> Iterator[list[Row]]:

@@ -2,6 +2,7 @@
 
 import os
 import stat
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -12,6 +13,7 @@ from tfm.data.errors import DataError
 MAX_BYTES = 16 * 2**20
 MAX_LOG_BYTES = 2**30
 MAX_LINE_BYTES = 2**16
+SETTLED_NS = 2_000_000_000
 
 
 def open_regular(file: Path, *, shown: Path | None = None, follow_symlinks: bool = True) -> BinaryIO:
@@ -52,6 +54,17 @@ def read_bounded(
             problem = f"is larger than any file that tfm reads here ({size:,} bytes; {max_bytes:,} at most)"
             raise DataError(problem, file=shown or file)
     return data
+
+
+def settled_stamp(status: os.stat_result) -> tuple[int, ...] | None:
+    """What changes whenever a file is changed, also if size and modification time are kept: nobody can set its ctime.
+
+    None if it was changed less than two seconds ago: file systems stamp coarsely, so that a further change might go
+    unnoticed.
+    """
+    if time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) <= SETTLED_NS:
+        return None
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size
 
 
 def read_log(file: Path, *, max_bytes: int = MAX_LOG_BYTES) -> Iterator[str]:

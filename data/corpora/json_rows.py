@@ -18,7 +18,18 @@ READ_AT_ONCE = 1 << 20
 _BETWEEN = re.compile(r"[\s,]*")
 
 
-def read_jsonl(path: Path, corpus: CorpusConfig) -> Iterator[Row]:
+def read_json(path: Path, corpus: CorpusConfig) -> Iterator[Row]:
+    """The rows of a file that is an array of objects, or has one a line; objects in an array count as lines."""
+    with opened(path) as stream:
+        is_array = stream.read(4096).removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
+    if not is_array:
+        yield from _read_lines(path, corpus)
+        return
+    for number, row in enumerate(_array_items(path), 1):
+        yield _row(row, corpus, path, number)
+
+
+def _read_lines(path: Path, corpus: CorpusConfig) -> Iterator[Row]:
     """The rows of a file with a JSON object a line; blank lines are none."""
     for number, line in enumerate(open_lines(path), 1):
         if line.strip():
@@ -27,17 +38,6 @@ def read_jsonl(path: Path, corpus: CorpusConfig) -> Iterator[Row]:
             except (ValueError, RecursionError) as error:
                 raise DataError(f"not JSON: {error}", file=path, line=number) from None
             yield _row(row, corpus, path, number)
-
-
-def read_json(path: Path, corpus: CorpusConfig) -> Iterator[Row]:
-    """The rows of a file that is an array of objects, or has one a line; objects in an array count as lines."""
-    with opened(path) as stream:
-        is_array = stream.read(4096).removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
-    if not is_array:
-        yield from read_jsonl(path, corpus)
-        return
-    for number, row in enumerate(_array_items(path), 1):
-        yield _row(row, corpus, path, number)
 
 
 def _array_items(path: Path) -> Iterator[object]:
@@ -70,8 +70,13 @@ def _array_items(path: Path) -> Iterator[object]:
                 number += 1
             if place < len(text) and text[place] != "{":
                 break
-    if text[place : place + 1] != "]":
-        raise DataError(f"item {number} is not a JSON object, or the array has no end", file=path)
+        if text[place : place + 1] != "]":
+            raise DataError(f"item {number} is not a JSON object, or the array has no end", file=path)
+        rest = text[place + 1 :].encode() + stream.read(READ_AT_ONCE)
+        while rest:
+            if rest.strip():
+                raise DataError("the array has an end, and more follows: make it one array", file=path)
+            rest = stream.read(READ_AT_ONCE)
 
 
 def _end_of_separators(text: str, place: int) -> int:
@@ -94,14 +99,14 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique)
 
 def _row(row: object, corpus: CorpusConfig, path: Path, number: int) -> Row:
     source, *targets = sides_of(corpus)
-    first = "" if source is None else one_of(_value(row, source, path, number), source, corpus, path)
+    first = "" if source is None else one_of(_value(row, source, path, number), source, corpus, path, number)
     return (
         first,
         *[
             text
             for each in targets
             if each is not None
-            for text in all_of(_value(row, each, path, number), each, corpus, path)
+            for text in all_of(_value(row, each, path, number), each, corpus, path, number)
         ],
     )
 

@@ -4,6 +4,7 @@ import glob
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import BinaryIO, TypeAlias, cast
 
 from tfm.data.corpora import image_sources
 from tfm.data.corpora.delimited import read_csv, read_tsv
-from tfm.data.corpora.json_rows import read_json, read_jsonl
+from tfm.data.corpora.json_rows import read_json
 from tfm.data.corpora.portions import Corpus, Portion
 from tfm.data.corpora.references import Row, merged
 from tfm.data.corpora.splits import Splits, resolve
@@ -28,7 +29,7 @@ from tfm.data.lines import check_lines, check_no_pipe, open_lines, opened
 from tfm.data.synthetic import registry
 
 __all__ = [
-    "READERS", "Splits", "describe", "files", "identity", "open_lines", "pairs", "resolve", "rows",
+    "READERS", "Splits", "by_words", "describe", "files", "identity", "open_lines", "pairs", "resolve", "rows",
 ]  # fmt: skip
 
 Pairs: TypeAlias = Iterator[tuple[str, str]]
@@ -74,10 +75,18 @@ def identity(corpus: Corpus, *, online: bool = False) -> list[tuple[str, Path | 
     if corpus.format == "huggingface":
         split = huggingface.open_split(_path(corpus), corpus.split, online=online)
         if isinstance(split, DataFiles):
-            return [(str(path), path, _sha256(path)) for path in split.files]
+            contents = [(str(path), path, _sha256(path)) for path in split.files]
+            return contents + [(f"separator of {_path(corpus)}", None, mark) for mark in split.separator]
         with huggingface.damage_told(_path(corpus), "whole dataset"):
             return [(describe(corpus), None, huggingface.digest(split, top_columns(corpus, split.column_names)))]
     return [(str(path), path, _sha256(path)) for path in files(corpus)]
+
+
+def by_words(corpus: Corpus) -> Corpus:
+    """The same corpus; if lists are joined, their texts must be words, so that each keeps its tag."""
+    if isinstance(corpus, Portion):
+        return replace(corpus, corpora=tuple(map(by_words, corpus.corpora)))
+    return corpus.model_copy(update={"lists": "words"}) if corpus.lists == "join" else corpus
 
 
 def describe(corpus: Corpus) -> str:
@@ -161,7 +170,7 @@ def _huggingface(corpus: CorpusConfig, online: bool) -> Rows:
     path = _path(corpus)
     split = huggingface.open_split(path, corpus.split, online=online)
     if isinstance(split, DataFiles):
-        read = partial(read_csv, separator=split.separator) if split.kind in ("csv", "tsv") else OF_FILES[split.kind]
+        read = partial(read_csv, separator=split.separator) if split.separator else OF_FILES[split.kind]
         for file in split.files:
             yield from read(file, corpus)
         return
@@ -197,6 +206,8 @@ def _sha256(path: Path) -> str:
 
 
 OF_FILES: Mapping[str, Callable[[Path, CorpusConfig], Rows]] = {
+    "tsv": read_tsv,
+    "csv": read_csv,
     "jsonl": read_json,
     "parquet": _parquet,
     "arrow": _arrow,
@@ -206,7 +217,7 @@ READERS: Mapping[str, Callable[[CorpusConfig, bool], Rows]] = {
     "text": _text,
     "tsv": partial(_of_files, read_tsv),
     "csv": partial(_of_files, read_csv),
-    "jsonl": partial(_of_files, read_jsonl),
+    "jsonl": partial(_of_files, read_json),
     "parquet": partial(_of_files, _parquet),
     "labelled": partial(_columns, read_labelled),
     "conllu": partial(_columns, read_conllu),

@@ -19,22 +19,27 @@ def sides_of(corpus: CorpusConfig) -> list[str | None]:
     return [corpus.source, corpus.target, *(corpus.references or ())]
 
 
-def one_of(value: str | list[str], column: str, corpus: CorpusConfig, path: Path | str) -> str:
-    """The text of a cell; a list where lists are joined."""
+def one_of(value: str | list[str], column: str, corpus: CorpusConfig, path: Path | str, line: int) -> str:
+    """The text of a cell; a list where lists are joined. line: of the cell, or its row, from 1."""
     if isinstance(value, str):
         return value
-    if corpus.lists != "join":
+    if corpus.lists == "words":
+        if wrong := [word for word in value if word.split() != [word]]:
+            what = f"the word {wrong[0][:40]!r}" if wrong[0] else "an empty word"
+            problem = f"column {column!r} holds {what}: without a space, each has one tag; write for example _ instead"
+            raise DataError(problem, file=path, line=line)
+    elif corpus.lists != "join":
         problem = f'column {column!r} holds lists; say lists = "join" for their texts with spaces between'
         of_tests = ' or, of a test set\'s target, lists = "references"'
-        raise DataError(problem + (of_tests if column != corpus.source else ""), file=path)
+        raise DataError(problem + (of_tests if column != corpus.source else ""), file=path, line=line)
     return " ".join(value)
 
 
-def all_of(value: str | list[str], column: str, corpus: CorpusConfig, path: Path | str) -> list[str]:
+def all_of(value: str | list[str], column: str, corpus: CorpusConfig, path: Path | str, line: int) -> list[str]:
     """The references in a cell."""
     if isinstance(value, list) and corpus.lists == "references":
         return value or [""]
-    return [one_of(value, column, corpus, path)]
+    return [one_of(value, column, corpus, path, line)]
 
 
 def top_columns(corpus: CorpusConfig, names: Sequence[str]) -> list[str]:
@@ -56,22 +61,25 @@ def rows_of_tables(tables: Iterable[pa.Table], corpus: CorpusConfig, path: str) 
         columns = [_table_column(table, name, path) for name in names]
         texts = pa.Table.from_arrays(columns, [str(number) for number in range(len(columns))])
         for part in parts_of(texts, path, first_row):
-            yield from _rows(part, corpus, path)
-        first_row += len(table)
+            yield from _rows(part, corpus, path, first_row)
+            first_row += len(part)
 
 
-def _rows(part: pa.Table, corpus: CorpusConfig, path: str) -> Iterator[Row]:
+def _rows(part: pa.Table, corpus: CorpusConfig, path: str, first_row: int) -> Iterator[Row]:
     names = sides_of(corpus)
     values = map(_values, part.columns)
     columns = [[""] * len(part) if name is None else next(values) for name in names]
     if len(columns) == 2 and not any(isinstance(cell, list) for column in columns for cell in column[:1]):
         return cast(Iterator[Row], zip(*columns, strict=True))
-    return (_row(cells, names, corpus, path) for cells in zip(*columns, strict=True))
+    cells_of = enumerate(zip(*columns, strict=True), first_row)
+    return (_row(cells, names, corpus, path, number) for number, cells in cells_of)
 
 
-def _row(cells: Sequence[str | list[str]], names: Sequence[str | None], corpus: CorpusConfig, path: str) -> Row:
-    texts = [all_of(cell, str(name), corpus, path) for cell, name in zip(cells[1:], names[1:], strict=True)]
-    return one_of(cells[0], str(names[0]), corpus, path), *chain.from_iterable(texts)
+def _row(
+    cells: Sequence[str | list[str]], names: Sequence[str | None], corpus: CorpusConfig, path: str, number: int
+) -> Row:
+    texts = [all_of(cell, str(name), corpus, path, number) for cell, name in zip(cells[1:], names[1:], strict=True)]
+    return one_of(cells[0], str(names[0]), corpus, path, number), *chain.from_iterable(texts)
 
 
 def _table_column(table: pa.Table, name: str, path: str) -> pa.ChunkedArray:
@@ -82,6 +90,8 @@ def _table_column(table: pa.Table, name: str, path: str) -> pa.ChunkedArray:
     found = next((each for each in (name, f"translation.{name}") if each in table.column_names), None)
     if found is None:
         raise DataError(f"there is no column {name!r}; it has {listed(table.column_names)}", file=path)
+    if table.column_names.count(found) > 1:
+        raise DataError(f"has column {name!r} twice: rename one of them", file=path)
     column = table.column(found)
     of = column.type.value_type if _is_list(column.type) else column.type
     of = of.value_type if pa.types.is_dictionary(of) else of

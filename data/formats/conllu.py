@@ -1,4 +1,7 @@
-"""CoNLL-U files: sentences as words and tags from their columns (universaldependencies.org/format.html)."""
+"""CoNLL-U files: sentences as words and tags from their columns (universaldependencies.org/format.html).
+
+Spaces within a form or its lemma (5 000), which the format allows, become `_`, so that each word keeps its tag.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -47,6 +50,7 @@ def _joined(words: list[list[str]]) -> tuple[str, ...]:
 def _word(line: str, columns: Sequence[str], path: Path, number: int) -> list[list[str]]:
     """The values of the one word of a line; none of a line that is no word."""
     cells = line.split("\t")
+    cells[1:3] = ["_".join(cell.split()) or cell for cell in cells[1:3]]
     if len(cells) != NUM_COLUMNS:
         problem = f"has {len(cells)} columns; CoNLL-U has {NUM_COLUMNS}, with a tab between them"
         raise DataError(problem, file=path, line=number)

@@ -39,11 +39,15 @@ KNOWN_KEYS = {"config_name", "data_files", "data_dir", "default", "version", "de
 
 @dataclass(frozen=True)
 class DataFiles:
-    """The files of one split. kind: how they are read, one of KINDS; separator: of the columns of csv and tsv."""
+    """The files of one split.
+
+    kind: how they are read, one of KINDS. separator: of the columns of csv and tsv, if the card says one; the files are
+    then csv with it.
+    """
 
     kind: str
     files: tuple[Path, ...]
-    separator: str = ","
+    separator: str = ""
 
 
 def splits_of_folder(folder: Path, configuration: str | None = None) -> dict[str, DataFiles]:
@@ -235,7 +239,7 @@ def _of_one_kind(folder: Path, named: Mapping[str, Sequence[str]], separator: st
         files = tuple(_checked(folder, name) for name in names if _kind_of(name) == kind)
         if not files:
             raise DataError(f"its split {split!r:.80} has no .{kind} file, and others have", file=folder)
-        found[split] = DataFiles(kind, files, separator or {"tsv": "\t"}.get(kind, ","))
+        found[split] = DataFiles(kind, files, separator)
     return found
 
 

@@ -41,22 +41,28 @@ def open_splits(path: str, *, online: bool = False) -> Mapping[str, Split]:
     """
     name, _, configuration = (path, "", "") if os.path.exists(path) else path.partition(":")
     folder = Path(name)
-    if os.path.isdir(folder) and splits_of_saved(folder) is None:
+    if not os.path.isdir(folder):
+        return _of_name(path, online)
+    if (saved := splits_of_saved(folder)) is None:
         return splits_of_folder(folder, configuration or None)
-    return _open_splits(path, online, _stamp(folder))
-
-
-def _stamp(folder: Path) -> tuple[object, ...]:
-    """What changes when a file in a folder does: each one's name, times, size and inode."""
-    found = ((str(file), file.lstat()) for file in sorted(folder.rglob("*"))) if os.path.isdir(folder) else ()
-    return tuple((name, now.st_mtime_ns, now.st_size, now.st_ino) for name, now in found)
+    if configuration:
+        raise DataError(f"was written by save_to_disk and has no configurations: omit :{configuration:.80}", file=name)
+    # Never cached: a file may be replaced by one of the same size and time.
+    with _opening(path, online=False) as datasets:
+        return _load(datasets, saved)
 
 
 @lru_cache(maxsize=8)
-def _open_splits(path: str, online: bool, stamp: tuple[object, ...]) -> Mapping[str, Split]:
-    saved = splits_of_saved(Path(path)) if os.path.isdir(path) else None
-    if saved is None:
-        _check_name(path)
+def _of_name(path: str, online: bool) -> Mapping[str, Split]:
+    _check_name(path)
+    with _opening(path, online=online) as datasets:
+        return _open_name(datasets, path, online=online)
+
+
+@contextmanager
+def _opening(path: str, *, online: bool) -> Iterator[Any]:
+    """The library `datasets`, within without progress bars and, unless allowed, the network; what it raises is a
+    DataError."""
     # Imported here, because it takes a second and only this kind of corpus needs it.
     import datasets
 
@@ -64,7 +70,7 @@ def _open_splits(path: str, online: bool, stamp: tuple[object, ...]) -> Mapping[
         bars = datasets.are_progress_bars_disabled()
         datasets.disable_progress_bars()
         try:
-            return _open_name(datasets, path, online=online) if saved is None else _load(datasets, saved)
+            yield datasets
         except DataError:
             raise
         except (*DAMAGE, datasets.exceptions.DatasetsError) as error:

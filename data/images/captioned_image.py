@@ -10,7 +10,7 @@ from typing import cast
 import numpy as np
 
 from tfm.data.images.decoding import Pixels
-from tfm.data.safe_files import open_regular
+from tfm.data.safe_files import open_regular, settled_stamp
 
 
 @dataclass(frozen=True)
@@ -30,16 +30,24 @@ class CaptionedImage:
     def key(self) -> str:
         """sha256, in hex, of the bytes of the image: the same for copies of it. Raises OSError as reading does."""
         if isinstance(self.content, Path):
-            now = self.content.stat()
-            return _of_file(self.content, (now.st_mtime_ns, now.st_size, now.st_ino))
+            return _of_file(self.content)
         if isinstance(self.content, bytes):
             return hashlib.sha256(self.content).hexdigest()
         shape = repr(self.content.shape).encode()
         return hashlib.sha256(shape + np.ascontiguousarray(self.content).tobytes()).hexdigest()
 
 
+def _of_file(file: Path) -> str:
+    """sha256, in hex, of a file; cached, as several splits and stages ask for it."""
+    stamp = settled_stamp(file.stat())
+    return _hash(file) if stamp is None else _cached(file, stamp)
+
+
 @lru_cache(maxsize=1 << 18)
-def _of_file(file: Path, stamp: tuple[int, ...]) -> str:
-    """sha256, in hex, of a file, of which several splits and stages ask. stamp: what changes when the file does."""
+def _cached(file: Path, stamp: tuple[int, ...]) -> str:
+    return _hash(file)
+
+
+def _hash(file: Path) -> str:
     with open_regular(file) as stream:
         return hashlib.file_digest(cast(BufferedReader, stream), "sha256").hexdigest()

@@ -14,10 +14,11 @@ from tfm.data.config import DataConfig
 from tfm.data.corpora.image_sources import images
 from tfm.data.corpora.portions import Corpus, Portion, apart
 from tfm.data.corpora.preflight import over_budget, preflight
-from tfm.data.corpora.sources import describe, resolve, rows
+from tfm.data.corpora.sources import by_words, describe, resolve, rows
 from tfm.data.corpora.splits import unused_note
 from tfm.data.dataset.directions import Direction, Directions, factors
 from tfm.data.dataset.duplicate_keys import Keys
+from tfm.data.dataset.empty_texts import EmptyTexts
 from tfm.data.dataset.examples import Chunk, PairFilter, encode
 from tfm.data.dataset.image_examples import encode_images
 from tfm.data.dataset.split_files import write_files
@@ -75,9 +76,10 @@ def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequenc
                 "data.limits.cut_sources: each word of a sentence has a tag, so sentences cannot be truncated"
             )
         total = None if None in sizes else sum(size or 0 for size in sizes)
+        empty = {name: EmptyTexts() for name in splits.all() if name != "train"}
         with reporter.bar("encoding", total, "pairs") as bar:
             counts = {
-                name: _encode(name, corpora, data, tokenizers, draft.folder / name, bar, files)
+                name: _encode(name, corpora, data, tokenizers, draft.folder / name, bar, files, empty.get(name))
                 for name, corpora in splits.all().items()
             }
         of_train = counts["train"].corpora
@@ -114,8 +116,9 @@ def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequenc
     if cut := {name: count.cut for name, count in counts.items() if count.cut}:
         found = ", ".join(f"{number:,} of {name}" for name, number in cut.items())
         reporter.line(f"sources cut to data.limits.max_length = {data.limits.max_length} pieces: {found}")
-    for warning in unknown:
-        reporter.warn(warning)
+    for warning in (*unknown, *(each.in_words(name) for name, each in empty.items())):
+        if warning is not None:
+            reporter.warn(warning)
     reporter.line(f"dataset: {out}")
 
 
@@ -127,6 +130,7 @@ def _encode(
     folder: Path,
     bar: Bar,
     files: ExitStack,
+    empty: EmptyTexts | None,
 ) -> SplitCount:
     """Encode and write one split. Only training data and a fold of it are sieved; only the others keep their texts.
 
@@ -159,6 +163,8 @@ def _encode(
                     _check_budget(chunk, corpus, data.batch_tokens)
                 _check_tags(chunk, corpus)
                 count.add(chunk)
+                if empty is not None:
+                    empty.add(chunk, corpus)
                 written.write(chunk, weight=corpus.weight if training else None)
             count.corpora[-1].read += written.num_refused - refused
         count.images = written.image_report()
@@ -188,6 +194,8 @@ def _chunks(
         found = images(corpus, rows, online=data.online, left_out=pictures.report.leave_out)
         yield from encode_images(pictures.decode(found, drop=drop), tokenizers[1], several=is_test)
         return
+    if tokenizers[1].names == "tags":
+        corpus = by_words(corpus)
     several = not isinstance(corpus, Portion) and corpus.has_references
     encoders = _towards(corpus, tokenizers[0]), tokenizers[1]
     yield from encode(rows(corpus, online=data.online), *encoders, several=several)

@@ -20,7 +20,6 @@ from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.corpora.sources import identity, pairs
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.dataset.store import load_split, read_about
-from tfm.data.formats import huggingface
 from tfm.data.lines import check_lines, open_lines
 from tfm.pipeline.artifacts.manifest import read_manifest
 from tfm.pipeline.errors import DataError, RecipeError
@@ -82,7 +81,7 @@ def check_text(file: Path, content: bytes, found: list[tuple[str, str]]) -> None
 
 
 def check_tsv(file: Path, content: bytes, found: list[tuple[str, str]]) -> None:
-    assert found == [tuple(line.split("\t")[:2]) for line in lines_of(content)]
+    assert found == [tuple(line.split("\t")[:2]) for line in lines_of(content) if line]
 
 
 def check_jsonl(file: Path, content: bytes, found: list[tuple[str, str]]) -> None:
@@ -111,7 +110,7 @@ def check_labelled(file: Path, content: bytes, found: list[tuple[str, str]]) -> 
 def check_conllu(file: Path, content: bytes, found: list[tuple[str, str]]) -> None:
     cells = [line.split("\t") for line in lines_of(content) if line and not line.startswith("#")]
     words = [row for row in cells if row[0].isdecimal()]
-    assert [word for source, _ in found for word in source.split(" ")] == [row[1] for row in words]
+    assert [word for source, _ in found for word in source.split(" ")] == ["_".join(row[1].split()) for row in words]
     assert [tag for _, target in found for tag in target.split(" ")] == [row[3] for row in words]
 
 
@@ -133,7 +132,7 @@ class Format:
 
 FORMATS = {
     "text": Format("txt", TEXT.encode(), {}, check_text),
-    "tsv": Format("tsv", b"eins\tone\nzwei\ttwo\t2\n", {"source": "0", "target": "1"}, check_tsv),
+    "tsv": Format("tsv", b"eins\tone\t1\nzwei\ttwo\t2\n", {"source": "0", "target": "1"}, check_tsv),
     "csv": Format("csv", b'source,target\n"ein ""Haus""","a\nhouse"\nzwei,two\n', {}, check_csv),
     "jsonl": Format("jsonl", "".join(json.dumps(row) + "\n" for row in ROWS).encode(), {}, check_jsonl),
     "parquet": Format("parquet", parquet(), {}, check_parquet),
@@ -218,7 +217,6 @@ def read_saved(num_inputs: int, folder: Path) -> None:
     for _ in range(num_inputs):
         file = draw.choice(list(valid))
         file.write_bytes(mutated(valid[file], draw))
-        huggingface._open_splits.cache_clear()
         found, error = [], None
         try:
             identity(corpus)

@@ -147,13 +147,18 @@ def test_generated():
 @pytest.mark.parametrize(
     ("name", "lines", "config", "message"),
     [
-        ("a.tsv", ["a\tb", "c"], {"source": "0", "target": "1"}, r"a\.tsv, line 2: has 1 columns, but column 2"),
+        (
+            "a.tsv",
+            ["a\tb", "c"],
+            {"source": "0", "target": "1"},
+            r"a\.tsv, line 2: has 1 columns, but the first row has 2",
+        ),
         ("a.tsv", ["en\tde"], {}, r"a\.tsv, line 1: there is no column 'source'; its header names: en, de"),
-        ("a.csv", ["source,target", "a,b", "c"], {}, r"a\.csv, line 3: has 1 columns"),
+        ("a.csv", ["source,target", "a,b", "c"], {}, r"a\.csv, line 3: has 1 columns, but the first row has 2"),
         ("a.csv", ["source,target", '"a'], {}, r"a\.csv, line 2: not a CSV row"),
         ("a.jsonl", ['{"source": "a", "target": "b"}', "{"], {}, r"a\.jsonl, line 2: not JSON"),
         ("a.jsonl", ['{"source": "a"}'], {}, r"a\.jsonl, line 1: there is no 'target'; it has source"),
-        ("a.jsonl", ['["a", "b"]'], {}, r"a\.jsonl, line 1: there is no 'source'"),
+        ("a.jsonl", ['["a", "b"]'], {}, r"a\.jsonl: item 1 is not a JSON object"),
         ("a.jsonl", ['{"source": 3, "target": ""}'], {}, r"line 1: 'source' holds 3, not text"),
         ("a.jsonl", [r'{"source": "\ud83d", "target": ""}'], {}, r"line 1: 'source' contains half a surrogate pair"),
         ("a.parquet", ["x"], {}, r"a\.parquet: not a Parquet file"),
@@ -214,7 +219,7 @@ def test_a_missing_column_of_a_corpus_of_texts_is_named(tmp_path):
     with pytest.raises(DataError, match=r"a\.csv, line 1: there is no column 'target'"):
         read(format="csv", path=path, source=None)
     path = write_lines(tmp_path / "a.tsv", ["a\tb", "c"])
-    with pytest.raises(DataError, match=r"a\.tsv, line 2: has 1 columns, but column 2 is needed"):
+    with pytest.raises(DataError, match=r"a\.tsv, line 2: has 1 columns, but the first row has 2"):
         read(format="tsv", path=path, source=None, target="1")
 
 

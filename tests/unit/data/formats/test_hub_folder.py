@@ -44,7 +44,8 @@ configs:
 
 def write(file: Path) -> None:
     """A file of two pairs that say which file it is."""
-    rows = [{"source": f"{file.name} {number}", "target": f'"ü", {number}'} for number in range(2)]
+    target = "ü, {}" if file.suffix == ".tsv" else '"ü", {}'
+    rows = [{"source": f"{file.name} {number}", "target": target.format(number)} for number in range(2)]
     file.parent.mkdir(parents=True, exist_ok=True)
     lines = "".join(json.dumps(row) + "\n" for row in rows)
     if file.suffix == ".parquet":
@@ -54,10 +55,10 @@ def write(file: Path) -> None:
     elif file.suffix in (".jsonl", ".json"):
         file.write_text(lines if file.suffix == ".jsonl" else json.dumps(rows, indent=1), "utf-8")
     else:
-        mark = "\t" if file.suffix == ".tsv" else ","
         cells = [["source", "target"], *([row["source"], row["target"]] for row in rows)]
-        quoted = [mark.join('"' + cell.replace('"', '""') + '"' for cell in row) for row in cells]
-        file.write_text("\n".join(quoted) + "\n", "utf-8")
+        quoted = [",".join('"' + cell.replace('"', '""') + '"' for cell in row) for row in cells]
+        plain = ["\t".join(row) for row in cells]
+        file.write_text("\n".join(plain if file.suffix == ".tsv" else quoted) + "\n", "utf-8")
 
 
 def ours(folder: str, splits: list[str]) -> dict[str, list[tuple[str, str]]]:

@@ -1,0 +1,50 @@
+"""Validation and test pairs without a text: empty cells, null, blank lines. They are kept, so they must be reported."""
+
+from dataclasses import dataclass
+
+from tfm.data.corpora.portions import Corpus
+from tfm.data.corpora.sources import describe
+from tfm.data.dataset.examples import Chunk
+
+
+@dataclass
+class EmptyTexts:
+    """Counts the pairs of a split whose source is empty, and those that have no target but empty ones."""
+
+    rows: int = 0
+    sources: int = 0
+    targets: int = 0
+    first: str = ""
+
+    def add(self, chunk: Chunk, corpus: Corpus) -> None:
+        """Count the pairs of a chunk; of texts without a source an empty one is a line break."""
+        if not corpus.has_source:
+            return
+        further = chunk.further or [()] * len(chunk)
+        for row, source, target, more in zip(
+            chunk.rows.tolist(), chunk.source.texts, chunk.target.texts, further, strict=True
+        ):
+            no_source = chunk.source.pixels is None and is_blank(source)
+            no_target = all(map(is_blank, (target, *more)))
+            self.sources += no_source
+            self.targets += no_target
+            if (no_source or no_target) and not self.first:
+                self.first = f"pair {row + 1} of {describe(corpus)}"
+        self.rows += len(chunk)
+
+    def in_words(self, split: str) -> str | None:
+        """What to say of a split that has any."""
+        counts = {"source": self.sources, "target": self.targets}
+        found = [f"{count:,} empty {side}{'s' if count > 1 else ''}" for side, count in counts.items() if count]
+        if not found:
+            return None
+        wrong = "; what a model writes for an empty target counts as wrong" if self.targets else ""
+        return (
+            f"the {split} split has {' and '.join(found)} among {self.rows:,} pairs, the first in {self.first}{wrong}: "
+            "remove these pairs, or fill in their texts"
+        )
+
+
+def is_blank(text: str) -> bool:
+    """Whether nothing but white space is in a text."""
+    return not text or text.isspace()
