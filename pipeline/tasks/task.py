@@ -5,6 +5,7 @@ The training loop only uses this interface, so it does not depend on the task.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,6 +24,8 @@ from tfm.tokenizer.special import SPECIALS, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
 Rows = NDArray[np.int64]
+EVALUATION_DRAWS = 7
+"""How often an evaluation draws what is random in a task, its figures being sums over all of them."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,19 @@ class Counts:
     correct: Tensor
     count: int
     unknown: int = 0
+
+    def __add__(self, other: "Counts") -> "Counts":
+        return Counts(
+            self.nll + other.nll,
+            self.correct + other.correct,
+            self.count + other.count,
+            self.unknown + other.unknown,
+        )
+
+
+def total(counts: Sequence[Counts]) -> Counts:
+    """The sums of all these, of which there is one at least."""
+    return reduce(Counts.__add__, counts)
 
 
 @dataclass(frozen=True)
@@ -120,10 +136,12 @@ def nothing_in(epoch: int) -> DataError:
 class Task(Protocol):
     """What training, validation and scoring need of a task. What `batch` gives has `.to(device)`.
 
-    has_perplexity: whether the loss is -log p of what is predicted, so that there is a perplexity.
+    has_perplexity: whether the loss is -log p of what is predicted, so that there is a perplexity. num_draws: how many
+    random draws `evaluate` sums up; each follows from the text and its number alone.
     """
 
     has_perplexity: bool
+    num_draws: int
 
     def batch(self, split: Split, rows: Rows) -> Any: ...
     def lengths(self, split: Split) -> tuple[Ints, Ints]: ...
@@ -145,6 +163,7 @@ class PairTask:
     """
 
     has_perplexity = True
+    num_draws = 1
     nothing = "no examples"
     image_tokens = 1
 
