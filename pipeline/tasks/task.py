@@ -92,6 +92,16 @@ def counts_of_labels(logits: Tensor, labels: Tensor) -> Counts:
     return Counts(nll, (likeliest(logits)[1] == labels).sum(), len(known), len(labels) - len(known))
 
 
+def check_sources(data: Dataset, task: str) -> None:
+    """Raise DataError where a task reads sources, and no example of a split has one."""
+    for name, split in {"train": data.train, "valid": data.valid, **data.tests}.items():
+        if split.images is None and not split.source_lengths.any():
+            raise DataError(
+                f'all sources of the {name} split are empty, and model.task = "{task}" reads them: make the dataset '
+                'with sources, or set model.task = "language_model" for texts alone'
+            )
+
+
 def check_known(valid: Split) -> None:
     """Raise DataError where training has none of the labels of the validation split."""
     ids, _ = valid.target.take(np.arange(len(valid)))
