@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tfm.data.corpora import image_sources
-from tfm.data.corpora.portions import Corpus, Portion
+from tfm.data.corpora.portions import Corpus, Portion, Reread
 from tfm.data.corpora.references import Row, merged
 from tfm.data.corpora.splits import Splits, resolve
 from tfm.data.corpora.table_cells import all_of, one_of, sides_of, table_rows, top_columns
@@ -44,7 +44,8 @@ def pairs(corpus: Corpus, *, online: bool = False) -> Pairs:
     if corpus.has_images:
         return image_sources.captions(corpus, rows, online=online)
     if isinstance(corpus, Portion):
-        return (pair for each in corpus.corpora for pair in corpus.of(each, pairs(each, online=online)))
+        parts = (corpus.of(each, Reread(partial(pairs, each, online=online))) for each in corpus.corpora)
+        return chain.from_iterable(parts)
     found = rows(corpus, online=online)
     if corpus.has_references:
         return ((source, target) for source, target, *_ in found)
