@@ -25,6 +25,7 @@ from tfm.pipeline.tasks.masked_language_model import (
 from tfm.pipeline.tasks.registry import TASKS
 from tfm.pipeline.tasks.tagging import Tagging
 from tfm.pipeline.tasks.task import TaskContext, counts_of_labels
+from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.sampled import hashed
@@ -106,6 +107,19 @@ def num_predictions(task: str, sources: list[list[int]], targets: list[list[int]
     if task == "classification":
         return len(sources)
     return sum(len(target) + (task != "tagging") for target in targets)
+
+
+@pytest.mark.parametrize("task", [Translation(CrossEntropy(0.0)), Classification(CrossEntropy(0.0))])
+@pytest.mark.parametrize("which", ["train", "valid", "main"])
+def test_splits_whose_sources_are_all_empty_are_refused(task: Any, which: str) -> None:
+    full, empty = split([[4], []], [[5], [6]]), split([[], []], [[5], [6]])
+    given = {"train": full, "valid": full, "main": full} | {which: empty}
+    data = Dataset(given["train"], given["valid"], {"main": given["main"]}, 64, None)  # type: ignore[arg-type]
+    with pytest.raises(
+        DataError, match=rf'all sources of the {which} split are empty, and model\.task = "translation"'
+    ):
+        task.check(data, ModelConfig())
+    task.check(Dataset(full, full, {"main": full}, 64, None), ModelConfig())  # type: ignore[arg-type]
 
 
 # Running text
