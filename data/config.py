@@ -89,6 +89,11 @@ class DataConfig(BaseModel):
         lt=2**63,
         description="seed of random splits and folds; not the seed of training, so that scores are comparable",
     )
+    running_text: bool | None = Field(
+        None,
+        description="texts without a source are running text: random splits and folds are of consecutive lines; none: "
+        'with model.block or limits.empty = "keep"',
+    )
     images: ImagesConfig | None = Field(None, description="of corpora whose sources are images")
     fold: FoldConfig | None = Field(
         None, description="cross-validation: training leaves out a fold of its data, and validation is on that fold"
@@ -164,6 +169,11 @@ class DataConfig(BaseModel):
         """One corpus is a table and none is null, as they were before there could be several."""
         found = dump(valid)
         return found if len(valid) > 1 else next(iter(found), None)
+
+    @property
+    def has_running_text(self) -> bool:
+        """Whether texts without a source are running text, so that their neighbours stay together."""
+        return self.limits.empty == "keep" if self.running_text is None else self.running_text
 
     @property
     def target_languages(self) -> tuple[str, ...]:

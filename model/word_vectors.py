@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from tfm.model.layers.dropout import DropoutRng
 from tfm.model.layers.linear import Linear
 
-Reading = Callable[[nn.Embedding, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+Read = tuple[Tensor, Tensor, Tensor]
+Reading = Callable[[nn.Embedding, Tensor, Tensor, Tensor], Read]
 
 
 class WordVectors(nn.Module):
@@ -34,26 +35,24 @@ class WordVectors(nn.Module):
         self.noise, self.max_length = noise, max_length
         self.register_buffer("frequencies", torch.full((table.num_embeddings,), 1 / table.num_embeddings))
 
-    def forward(self, words: Tensor, centres: Tensor, neighbours: Tensor) -> tuple[Tensor, Tensor]:
-        """Words (N,) and the places (P,) of each word and of its neighbours -> rows (n, D), and the word each is to
-        say (n,)."""
+    def forward(self, words: Tensor, centres: Tensor, neighbours: Tensor) -> Read:
+        """Words (N,) and the places (P,) of each word and of its neighbours -> rows (n, D); the place (n,) of the word
+        whose window each is of, and of the word that it is to say (n,)."""
         return self.reading(self.table, words, centres, neighbours)
 
 
-def each_neighbour(table: nn.Embedding, words: Tensor, centres: Tensor, neighbours: Tensor) -> tuple[Tensor, Tensor]:
+def each_neighbour(table: nn.Embedding, words: Tensor, centres: Tensor, neighbours: Tensor) -> Read:
     """Skip-gram: the vector of a word says each of its neighbours, p(w_j | w_i): n = P."""
-    return table(words.index_select(0, centres)), words.index_select(0, neighbours)
+    return table(words.index_select(0, centres)), centres, neighbours
 
 
-def mean_of_neighbours(
-    table: nn.Embedding, words: Tensor, centres: Tensor, neighbours: Tensor
-) -> tuple[Tensor, Tensor]:
+def mean_of_neighbours(table: nn.Embedding, words: Tensor, centres: Tensor, neighbours: Tensor) -> Read:
     """CBOW: the mean of its neighbours' vectors says a word: n words, those that have neighbours."""
     rows = table(words.index_select(0, neighbours))
     sums = rows.new_zeros(len(words), rows.shape[1]).index_add(0, centres, rows)
     num_neighbours = torch.bincount(centres, minlength=len(words))
     said = num_neighbours.nonzero().squeeze(1)
-    return sums.index_select(0, said) / num_neighbours[said].unsqueeze(1), words.index_select(0, said)
+    return sums.index_select(0, said) / num_neighbours[said].unsqueeze(1), said, said
 
 
 READINGS: dict[str, Reading] = {"skip_gram": each_neighbour, "cbow": mean_of_neighbours}

@@ -14,6 +14,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from tfm.data.batching.resegmentation import Resegmentation
 from tfm.data.dataset.store import load_dataset, write_about, write_split
 from tfm.data.errors import TfmError
 from tfm.model.build import build
@@ -24,7 +25,7 @@ from tfm.pipeline.runtime.distributed import World, join
 from tfm.pipeline.runtime.progress import Quiet, Reporter
 from tfm.pipeline.stages.train import train
 from tfm.pipeline.tasks.criteria import CrossEntropy
-from tfm.pipeline.tasks.task import Rows
+from tfm.pipeline.tasks.task import Rows, Task
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training.assembly import start as first_state
 from tfm.pipeline.training.helpers import helping
@@ -104,15 +105,23 @@ def in_float64() -> Iterator[None]:
 
 
 def gradients_in_float64(
-    dataset: Path, groups: Sequence[Sequence[Rows]], world: World, helpers: int = 0
+    dataset: Path,
+    groups: Sequence[Sequence[Rows]],
+    world: World,
+    helpers: int = 0,
+    *,
+    shape: ModelConfig = MODEL,
+    task: Task | None = None,
+    resegmentation: Resegmentation | None = None,
 ) -> dict[str, Tensor]:
     """The gradients of one update a group of batches, without dropout; a group is shared among the processes, each of
-    its batches with so many helpers."""
+    its batches with so many helpers. task: by default translation."""
     data = load_dataset(dataset)
-    exact = MODEL.model_copy(update={"dropout": DropoutConfig(residual=0, embedding=0)})
+    exact = shape.model_copy(update={"dropout": DropoutConfig(residual=0, embedding=0)})
     model = build(exact, source_vocab=20, target_vocab=20, seed=1).double()
     config = training(l2=1e-3, clip_norm=0.5, optimizer={"name": "sgd"})
-    gradients = Gradients(model, Translation(CrossEntropy(0.1)), data.train, config, 1, world)
+    task = task or Translation(CrossEntropy(0.1))
+    gradients = Gradients(model, task, data.train, config, 1, world, resegmentation)
     optimizer, found = make_optimizer(model, config.optimizer), {}
     set_learning_rate(optimizer, 0.3)
     with helping(gradients, helpers) as gradients.helpers:

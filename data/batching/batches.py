@@ -25,6 +25,7 @@ class PairBatch:
     target_out: (N_t,) the target, then the end token: what the model should predict at each row of target_in.
     source_lengths, target_lengths: (B,) rows of each sentence, including the end (or start) token.
     rows: (B,) the row number of each pair in its split.
+    repeats: (B,) in training, how often each row occurred before in its update; none: never.
     firsts: (W,) the rows of `source` at which words begin, if words are needed.
     preparation: where sources are images. `source` is then their pixels (B, height, width, channels) uint8, which `to`
     makes what a model reads (B, channels, height, width), and `source_lengths` are 1, one image each.
@@ -38,6 +39,7 @@ class PairBatch:
     rows: Ints
     firsts: Tensor | None = None
     preparation: Preparation | None = None
+    repeats: Ints | None = None
 
     @property
     def num_target_tokens(self) -> int:
@@ -55,6 +57,7 @@ class PairBatch:
             target_lengths=self.target_lengths,
             rows=self.rows,
             firsts=None if self.firsts is None else self.firsts.to(device, non_blocking=True),
+            repeats=self.repeats,
         )
 
     def filled(self, num_rows: int) -> "PairBatch":
@@ -69,13 +72,15 @@ class TextBatch:
     """B texts, their tokens joined end to end; all tensors int64, the lengths always on the CPU.
 
     tokens_in: (N,) start token, then the text but its last token. tokens_out: (N,) the text, what the model should
-    predict at each row of tokens_in. lengths: (B,) rows of each text. rows: (B,) which texts they are.
+    predict at each row of tokens_in. lengths: (B,) rows of each text. rows: (B,) which texts they are. repeats: (B,) in
+    training, how often each row occurred before in its update; none: never.
     """
 
     tokens_in: Tensor
     tokens_out: Tensor
     lengths: Tensor
     rows: Ints
+    repeats: Ints | None = None
 
     @property
     def num_tokens(self) -> int:
@@ -85,13 +90,13 @@ class TextBatch:
     def to(self, device: torch.device | str) -> "TextBatch":
         """The same batch on `device`."""
         tokens_in, tokens_out = (each.to(device, non_blocking=True) for each in (self.tokens_in, self.tokens_out))
-        return TextBatch(tokens_in, tokens_out, self.lengths, self.rows)
+        return replace(self, tokens_in=tokens_in, tokens_out=tokens_out)
 
     def filled(self, num_rows: int) -> "TextBatch":
         """The same batch with filler, up to this many rows."""
         sides = (self.tokens_in, self.tokens_out)
         tokens_in, tokens_out = (F.pad(ids, (0, num_rows - len(ids)), value=EOS_ID) for ids in sides)
-        return TextBatch(tokens_in, tokens_out, self.lengths, self.rows)
+        return replace(self, tokens_in=tokens_in, tokens_out=tokens_out)
 
 
 def make_texts(column: Column, rows: Ints) -> TextBatch:

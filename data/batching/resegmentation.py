@@ -27,8 +27,9 @@ class Resegmentation:
     longest: int
     budget: int
 
-    def parts(self, split: Split, rows: Ints, step: int) -> Iterator[Split]:
-        """The examples of `rows` with the pieces that they have at this update, in parts within the budget.
+    def parts(self, split: Split, rows: Ints, step: int) -> Iterator[tuple[Split, Ints]]:
+        """The examples of `rows` with the pieces that they have at this update, in parts within the budget; and the
+        places of each part's examples in `rows`.
 
         A pure function of (seed, step, row) for each of them.
         """
@@ -47,7 +48,7 @@ class Resegmentation:
                 for each, some in ((source, source_rows), (target, target_rows))
             )
             images = None if split.images is None else split.images.of(rows[part])
-            yield Split(of_source, of_target, np.ones(len(part)), images=images)
+            yield Split(of_source, of_target, np.ones(len(part)), images=images), part
 
     def _drawn(self, column: Column, rows: Ints, sampler: Sampler, number: tuple[int, int]) -> Column:
         """The texts of some rows with new pieces, or, where they would be too long, their old ones."""

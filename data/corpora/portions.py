@@ -1,7 +1,7 @@
-"""Parts of corpora that their texts decide: random shares, and the folds of cross-validation."""
+"""Parts of corpora: random shares and the folds of cross-validation, by each text or, of running text, by its place."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 from unicodedata import normalize
@@ -46,11 +46,48 @@ class Fold:
 
 
 @dataclass(frozen=True)
+class Stretch:
+    """The lines of a running text whose place in it, from 0 to 1, lies in [low, high), or all others (outside).
+
+    by_text: the part of corpora with sources, which are no running text.
+    """
+
+    low: float
+    high: float
+    outside: bool
+    by_text: Share | Fold
+
+    def holds(self, text: str) -> bool:
+        """Whether a source belongs to it."""
+        return self.by_text.holds(text)
+
+    def of_lines(self, lines: Iterable[Pair]) -> Iterator[Pair]:
+        """Which of the lines of a text belong to it; they are read twice, and counted first."""
+        count = sum(1 for _ in lines)
+        for number, line in enumerate(lines):
+            if (self.low <= number / count < self.high) != self.outside:
+                yield line
+
+    def __str__(self) -> str:
+        return f"{self.by_text} (consecutive lines)"
+
+
+@dataclass(frozen=True)
+class Reread:
+    """Pairs that are read anew each time that somebody asks for them."""
+
+    read: Callable[[], Iterator[Pair]]
+
+    def __iter__(self) -> Iterator[Pair]:
+        return self.read()
+
+
+@dataclass(frozen=True)
 class Portion:
     """A part of some corpora, which may be portions themselves."""
 
     corpora: "tuple[Corpus, ...]"
-    part: Share | Fold
+    part: Share | Fold | Stretch
 
     @property
     def weight(self) -> float:
@@ -80,12 +117,13 @@ class Portion:
     def of(self, corpus: "Corpus", pairs: Iterable[Pair]) -> Iterator[Pair]:
         """Which pairs of one of its corpora belong to the portion: decided by their source, or else their target.
 
-        In a fold an empty text without a source, which is a line break of running text, goes with the text before it.
+        Lines of running text are decided by their place, so that `pairs` are read twice. Of other texts without a
+        source an empty one, which is a line break, goes with the text before it.
         """
         if corpus.has_source:
             return (pair for pair in pairs if self.part.holds(pair[0]))
-        if isinstance(self.part, Share):
-            return (pair for pair in pairs if self.part.holds(pair[1]))
+        if isinstance(self.part, Stretch):
+            return self.part.of_lines(pairs)
         return _with_line_breaks(pairs, self.part)
 
 
@@ -125,10 +163,10 @@ def _hashed(text: str, seed: int, num_bytes: int, use: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(content, digest_size=num_bytes, key=key, person=use).digest(), "little")
 
 
-def _with_line_breaks(pairs: Iterable[Pair], fold: Fold) -> Iterator[Pair]:
-    inside = fold.holds("")
+def _with_line_breaks(pairs: Iterable[Pair], part: Share | Fold) -> Iterator[Pair]:
+    inside = part.holds("")
     for pair in pairs:
         if pair[1] and not pair[1].isspace():
-            inside = fold.holds(pair[1])
+            inside = part.holds(pair[1])
         if inside:
             yield pair

@@ -6,14 +6,14 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import BinaryIO, TypeAlias, cast
 
 from tfm.data.corpora import image_sources
 from tfm.data.corpora.delimited import read_csv, read_tsv
 from tfm.data.corpora.json_rows import read_json
-from tfm.data.corpora.portions import Corpus, Portion
+from tfm.data.corpora.portions import Corpus, Portion, Reread
 from tfm.data.corpora.references import Row, merged
 from tfm.data.corpora.splits import Splits, resolve
 from tfm.data.corpora.table_cells import rows_of_tables, sides_of, top_columns
@@ -46,7 +46,8 @@ def pairs(corpus: Corpus, *, online: bool = False) -> Pairs:
     if corpus.has_images:
         return image_sources.captions(corpus, rows, online=online)
     if isinstance(corpus, Portion):
-        return (pair for each in corpus.corpora for pair in corpus.of(each, pairs(each, online=online)))
+        parts = (corpus.of(each, Reread(partial(pairs, each, online=online))) for each in corpus.corpora)
+        return chain.from_iterable(parts)
     found = rows(corpus, online=online)
     if corpus.has_references:
         return ((source, target) for source, target, *_ in found)

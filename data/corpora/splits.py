@@ -1,4 +1,7 @@
-"""Training, validation and test corpora: as given, or else seeded random portions of the training data."""
+"""Training, validation and test corpora: as given, or else seeded random portions of the training data.
+
+Portions are of single texts or, where texts without a source are running text, of consecutive lines.
+"""
 
 import os
 import re
@@ -7,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tfm.data.config import DataConfig, FoldConfig
-from tfm.data.corpora.portions import Corpus, Fold, Portion, Share
+from tfm.data.corpora.portions import Corpus, Fold, Portion, Share, Stretch, draw
 from tfm.data.corpora.split_names import (
     TRAIN_NAME,
     VALID_NAMES,
@@ -54,9 +57,10 @@ def resolve(config: DataConfig) -> Splits:
             raise DataError(
                 f"a test set cannot be called {name!r}: use letters, digits, '_', '.', '-', no split's name"
             )
-    splits = _complete(train, valid, tests, config.ratios, config.split_seed)
+    running = config.has_running_text and not all(corpus.has_source or corpus.has_images for corpus in train)
+    splits = _complete(train, valid, tests, config, running=running)
     if config.fold is not None:
-        splits = _fold(splits, config.fold, config.split_seed)
+        splits = _fold(splits, config.fold, config.split_seed, running=running)
     return replace(splits, unused=unused)
 
 
@@ -73,6 +77,30 @@ def unused_note(config: DataConfig, splits: Splits) -> str | None:
     )
 
 
+def cut_note(splits: Splits) -> str | None:
+    """A line on validation and test data that are cut from the training data; None if both are given."""
+    drawn = {"validation": splits.valid[0], "test": next(iter(splits.tests.values()))}
+    cut = {name: corpus.part for name, corpus in drawn.items() if isinstance(corpus, Portion)}
+    cut = {name: part for name, part in cut.items() if not isinstance(_by_text(part), Fold)}
+    if not cut:
+        return None
+    how = "by a hash of each text" if all(isinstance(part, Share) for part in cut.values()) else "as consecutive lines"
+    return (
+        f"no {' and no '.join(cut)} data are given: they are cut from the training data {how} (data.ratios, "
+        "data.split_seed)"
+    )
+
+
+def has_stretches(splits: Splits) -> bool:
+    """Whether a split is of consecutive lines of the training data."""
+    found = (corpus for corpora in splits.all().values() for corpus in corpora)
+    return any(isinstance(corpus, Portion) and isinstance(corpus.part, Stretch) for corpus in found)
+
+
+def _by_text(part: Share | Fold | Stretch) -> Share | Fold:
+    return part.by_text if isinstance(part, Stretch) else part
+
+
 def shares(sizes: dict[str, int]) -> dict[str, float]:
     """Each split's size over the size of all."""
     total = sum(sizes.values())
@@ -83,26 +111,46 @@ def _complete(
     train: tuple[CorpusConfig, ...],
     valid: tuple[CorpusConfig, ...],
     tests: dict[str, CorpusConfig],
-    ratios: tuple[float, float, float],
-    seed: int,
+    config: DataConfig,
+    *,
+    running: bool,
 ) -> Splits:
-    """Cut the splits that are missing off the end of [0, 1); what is left is training data."""
-    valid_low = 1.0 - (0.0 if valid else ratios[1]) - (0.0 if tests else ratios[2])
-    test_low = 1.0 - (0.0 if tests else ratios[2])
+    """Cut the splits that are missing off the end of [0, 1); what is left is training data.
+
+    Of running text they are cut out of a place that follows from the seed, the test set behind the validation set.
+    """
+    valid_low = 1.0 - (0.0 if valid else config.ratios[1]) - (0.0 if tests else config.ratios[2])
+    test_low = 1.0 - (0.0 if tests else config.ratios[2])
     if valid and tests:
         return Splits(train, valid, dict(tests))
+    seed = config.split_seed
+    back = 0.0 if not running else valid_low * (1 - draw("running text", seed))
+
+    def part(low: float, high: float) -> Share | Stretch:
+        share = Share(low, high, seed)
+        if not running:
+            return share
+        outside = low == 0.0
+        return Stretch(*((high - back, 1.0 - back) if outside else (low - back, high - back)), outside, share)
+
     return Splits(
-        train=tuple(Portion((corpus,), Share(0.0, valid_low, seed)) for corpus in train),
-        valid=valid or (Portion(train, Share(valid_low, test_low, seed)),),
-        tests=dict(tests) or {"test": Portion(train, Share(test_low, 1.0, seed))},
+        train=tuple(Portion((corpus,), part(0.0, valid_low)) for corpus in train),
+        valid=valid or (Portion(train, part(valid_low, test_low)),),
+        tests=dict(tests) or {"test": Portion(train, part(test_low, 1.0))},
     )
 
 
-def _fold(splits: Splits, fold: FoldConfig, seed: int) -> Splits:
+def _fold(splits: Splits, fold: FoldConfig, seed: int, *, running: bool) -> Splits:
     """Train on all training data but a fold, and validate on the fold; the recipe's own validation set is left out."""
-    kept, held_out = (Fold(fold.number, fold.of, seed, held_out=each) for each in (False, True))
-    train = tuple(Portion((corpus,), kept) for corpus in splits.train)
-    return replace(splits, train=train, valid=(Portion(splits.train, held_out),))
+
+    def part(held_out: bool) -> Fold | Stretch:
+        by_text = Fold(fold.number, fold.of, seed, held_out)
+        if not running:
+            return by_text
+        return Stretch((fold.number - 1) / fold.of, fold.number / fold.of, not held_out, by_text)
+
+    train = tuple(Portion((corpus,), part(held_out=False)) for corpus in splits.train)
+    return replace(splits, train=train, valid=(Portion(splits.train, part(held_out=True)),))
 
 
 def _found(

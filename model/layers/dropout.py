@@ -17,7 +17,10 @@ POOL_STEPS = 64
 
 
 class DropoutRng:
-    """The source of all dropout masks of a model. `begin` fixes every draw until the next `begin`."""
+    """The source of all dropout masks of a model. `begin` fixes every draw until the next `begin`.
+
+    update_key: of the draws that concern single examples of an update, whatever batch they are in.
+    """
 
     def __init__(self) -> None:
         self._pools: dict[tuple[float, torch.dtype, torch.device], tuple[int, Tensor]] = {}
@@ -28,6 +31,7 @@ class DropoutRng:
         """Start the forward pass of part `part` of the batch that is in place `place` of update `step`."""
         self._pool_key = counter_hash(seed, step // POOL_STEPS)
         self._key = counter_hash(seed, step, place, part)
+        self.update_key = counter_hash(seed, step)
         self._draws = 0
 
     def draw(self) -> int:

@@ -26,6 +26,7 @@ from tfm.pipeline.recipes.images import check_images
 from tfm.pipeline.recipes.label_defaults import add_names, check_names
 from tfm.pipeline.recipes.overrides import Setting, put, settings_of
 from tfm.pipeline.recipes.recipe_files import read
+from tfm.pipeline.recipes.texts_alone import add_running_text, check_sources
 from tfm.pipeline.recipes.unused_keys.check import refuse_idle
 from tfm.pipeline.tasks.abilities import ABILITIES, tasks_that
 from tfm.pipeline.training_config import TrainingConfig
@@ -84,6 +85,7 @@ class Recipe(BaseModel):
         """Raise ValueError for a setting that the task has no use for."""
         task, abilities, training = self.model.task, ABILITIES[self.model.task], self.training
         check_names(task, self.tokenizer)
+        check_sources(task, self.data)
         if abilities.hides_spans and self.tokenizer.file is None and not self.tokenizer.sentinels:
             raise ValueError(f'model.task = "{task}" puts sentinels in place of spans: set tokenizer.sentinels = 100')
         if (reason := abilities.no_n_best(self.decoding)) is not None:
@@ -198,6 +200,7 @@ def _resolved(
             put(raw, setting, Recipe)
         if part is None:
             add_names(raw)
+            add_running_text(raw)
         return raw if part is None else raw.get(part, {})
 
     def to_blame(error: Any) -> str:

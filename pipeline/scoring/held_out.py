@@ -32,6 +32,7 @@ from tfm.pipeline.scoring.token_scores import token_scores, windows_over
 from tfm.pipeline.scoring.validation import Validator
 from tfm.pipeline.tasks.abilities import ABILITIES, Abilities
 from tfm.pipeline.tasks.language_model import running_text
+from tfm.pipeline.tasks.masked_language_model import HIDDEN, RANDOM
 from tfm.pipeline.tasks.registry import task_of
 from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.training_config import TrainingConfig
@@ -60,7 +61,7 @@ def held_out(
         nll, correct, count, _ = validator.sums(loaded.model.eval(), World(device=device), bar.advance)
     if not count:
         raise DataError(f"{name} has nothing that this model ({config.task}) predicts")
-    signature = _signature(config, count) + _beside(config, split, num_long, name, reporter)
+    signature = _signature(config, count, task.num_draws) + _beside(config, split, num_long, name, reporter)
     accuracy = Score(100 * correct / count, f"{signature}|stat:share*100")
     if not task.has_perplexity:
         return _evaluation(name, split, {"loss": Score(nll / count, signature), "token_accuracy": accuracy})
@@ -143,18 +144,21 @@ def _perplexity(nll: float, count: float, signature: str, loaded: LoadedModel) -
     return Score(exp_or_inf(nll / count), f"{signature}|vocab:{tokenizer.vocab_size}")
 
 
-def _signature(config: ModelConfig, count: float) -> str:
-    """What is predicted, how many of it, and from what."""
+def _signature(config: ModelConfig, count: float, num_draws: int = 1) -> str:
+    """What is predicted, how many of it in all draws, from what, and what is drawn."""
     abilities = ABILITIES[config.task]
-    unit = abilities.by_probability.unit
+    unit, draws = abilities.by_probability.unit, f"|draws:{num_draws}" if num_draws > 1 else ""
     if abilities.within_window:
         words, unit = config.word_vectors, "neighbour" if config.architecture == "skip_gram" else unit
         noise = "none" if words.negatives is None else f"{words.negatives}-others"
-        window = f"1-to-{words.window}" if words.shrink else words.window  # drawn for each word
-        return f"unit:{unit}|count:{count:.0f}|end:none|window:{window}|noise-words:{noise}"
+        window = f"each-of-1-to-{words.window}" if words.shrink else words.window
+        return f"unit:{unit}|count:{count:.0f}|end:none|window:{window}|noise-words:{noise}{draws}"
     if abilities.hides_spans:
         spans = f"{config.span_corruption.share:g}-in-spans-of-{config.span_corruption.mean_length:g}"
-        return f"unit:{unit}|count:{count:.0f}|end:counted|sentinels:counted|hidden:{spans}"
+        return f"unit:{unit}|count:{count:.0f}|end:counted|sentinels:counted|hidden:{spans}{draws}"
+    if abilities.hides_pieces:
+        shown = f"hidden:{HIDDEN:g}|random:{RANDOM:g}"
+        return f"unit:{unit}|count:{count:.0f}|end:none|context:line|chosen:each-once{draws}|{shown}"
     context = "line" if config.block is None else f"windows-of-{config.block}"
     return f"unit:{unit}|count:{count:.0f}|end:counted|context:{context}"
 

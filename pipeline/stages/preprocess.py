@@ -15,7 +15,7 @@ from tfm.data.corpora.image_sources import images
 from tfm.data.corpora.portions import Corpus, Portion, apart
 from tfm.data.corpora.preflight import over_budget, preflight
 from tfm.data.corpora.sources import by_words, describe, resolve, rows
-from tfm.data.corpora.splits import unused_note
+from tfm.data.corpora.splits import cut_note, has_stretches, unused_note
 from tfm.data.dataset.directions import Direction, Directions, factors
 from tfm.data.dataset.duplicate_keys import Keys
 from tfm.data.dataset.empty_texts import EmptyTexts
@@ -49,7 +49,9 @@ def plan(data: DataConfig, tokenizer: Path, out: Path) -> Plan:
     of_tokenizer, splits = Input.of_artifact(tokenizer, TOKENIZER_MAKERS), resolve(data)
     inputs = {"tokenizer": of_tokenizer, **corpus_inputs(splits.all(), online=data.online)}
     # The order of the test sets counts: the first is the main one. Where data came from the network does not.
-    described = without_images(data.model_dump(mode="json", exclude={"online"}))
+    # Datasets that were made before there was running_text stay fresh where it changes nothing.
+    left_out = {"online"} if has_stretches(splits) else {"online", "running_text"}
+    described = without_images(data.model_dump(mode="json", exclude=left_out))
     config: dict[str, JSON] = {"data": described, "tests": list(splits.tests)}
     return Plan("preprocess", out, config, inputs, seed=None)
 
@@ -70,6 +72,8 @@ def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequenc
         reporter.warn(note)
     with publish(todo, command=command) as draft, ExitStack() as files:
         sizes = preflight(splits, online=data.online).values()
+        if not splits.unused and (note := cut_note(splits)):  # otherwise the note above says it
+            reporter.warn(note)
         tokenizers = read_artifact(tokenizer, lambda _: load_pair(tokenizer), known=todo.inputs["tokenizer"])
         if data.limits.cut_sources and tokenizers[1].names == "tags":
             raise RecipeError(

@@ -17,6 +17,7 @@ from tfm.pipeline.tasks.task import (
     TaskContext,
     best_labels,
     check_known,
+    check_sources,
     counts_of_labels,
 )
 
@@ -48,6 +49,7 @@ class Classification(PairTask):
     def check(self, data: Dataset, model: ModelConfig) -> None:
         """Raise DataError also where a label is not one piece."""
         super().check(data, model)
+        check_sources(data, model.task)
         for name, split in (("train", data.train), ("valid", data.valid)):
             many = (split.target_lengths != 1).nonzero()[0]
             if len(many):

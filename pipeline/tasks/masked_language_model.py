@@ -1,31 +1,38 @@
 """Masked language modelling (Devlin et al. 2019, section 3.1): some tokens of a text are hidden, and predicted.
 
-Of the tokens, 15 % are chosen; of those 80 % read as hidden, 10 % as a random piece, and 10 % as what they are.
+In training 15 % of the tokens are chosen, one at least of each text; of those 80 % read as hidden, 10 % as a random
+piece, and 10 % as what they are. In evaluation the tokens of each text are dealt out to seven passes: each pass chooses
+its own, 14 %, which read as in training, so that each token is predicted once.
+Shapes: B texts · N tokens of all texts.
 """
 
 from typing import Any, Self
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from tfm.data.batching.batches import PairBatch
+from tfm.data.batching.example_keys import keys_of_rows, keys_of_texts, keys_of_tokens, places_of, uniform
 from tfm.data.dataset.split import Ints, Split
-from tfm.model.layers.counter_rng import counter_hash
 from tfm.model.layout import Layout
 from tfm.pipeline.tasks.criteria import Criterion, Predictions, criterion_of
-from tfm.pipeline.tasks.task import Counts, Loss, PairTask, TaskContext
+from tfm.pipeline.tasks.task import EVALUATION_DRAWS, Counts, Loss, PairTask, TaskContext, total
 from tfm.pipeline.tasks.translation import counts_of
+from tfm.tokenizer.sampled import Keys
 from tfm.tokenizer.special import PAD_ID, SPECIALS
 
 CHOSEN, HIDDEN, RANDOM = 0.15, 0.8, 0.1
 HIDDEN_ID = PAD_ID
 """What a hidden token reads as: the token of a place where nothing is, which no text has."""
+_CHOICE, _FATE, _PIECE = 0, 1, 2
 
 
 class MaskedLanguageModel(PairTask):
     """The source side of each pair by itself: the target is not looked at."""
 
     nothing = "no text that is not empty"
+    num_draws = EVALUATION_DRAWS
 
     def __init__(self, criterion: Criterion) -> None:
         self.criterion = criterion
@@ -43,43 +50,73 @@ class MaskedLanguageModel(PairTask):
         return split.source_lengths + 1, split.source_lengths + 1
 
     def loss(self, model: Any, batch: PairBatch) -> Loss:
-        """What the chosen tokens cost, summed; what is chosen follows from (seed, step)."""
-        key = model.noise.draw()
+        """The sum over the chosen tokens, which follow from (seed, step, row)."""
+        keys = keys_of_rows(model.noise.update_key, batch.rows, batch.repeats)
+        chosen = chosen_at_random(batch.source_lengths.numpy(), keys)
 
         def predict() -> Predictions:
-            hidden, wanted = _predictions(model, batch, key)
+            hidden, wanted = _predictions(model, batch, chosen, keys)
             return Predictions(hidden, wanted, len(wanted))
 
         return self.criterion.loss(model.output, predict)
 
     def evaluate(self, model: Any, batch: PairBatch) -> Counts:
-        """-log p and accuracy of the chosen tokens; which they are follows from the batch's rows."""
-        hidden, wanted = _predictions(model, batch, counter_hash(*batch.rows.tolist()))
-        return counts_of(model.output(hidden), wanted)
+        """-log p and accuracy of all tokens; which of them are hidden together follows from their text."""
+        lengths = batch.source_lengths.numpy()
+        keys = keys_of_texts(batch.source.cpu().numpy(), lengths)
+        passes = dealt(lengths, keys, self.num_draws)
+        return total([_counts(model, batch, chosen, keys) for chosen in passes if len(chosen) or chosen is passes[0]])
 
 
-def _predictions(model: Any, batch: PairBatch, key: int) -> tuple[Tensor, Tensor]:
+def _counts(model: Any, batch: PairBatch, chosen: Ints, keys: Keys) -> Counts:
+    hidden, wanted = _predictions(model, batch, chosen, keys)
+    return counts_of(model.output(hidden), wanted)
+
+
+def _predictions(model: Any, batch: PairBatch, chosen: Ints, keys: Keys) -> tuple[Tensor, Tensor]:
     """What enters the output layer at the chosen tokens (n, E), and these tokens (n,)."""
     source, device = batch.source, batch.source.device
-    is_end = torch.zeros(len(source), dtype=torch.bool)
-    is_end[batch.source_lengths.cumsum(0) - 1] = True
-    chosen, places, instead = masking(is_end, model.embedding.table.num_embeddings, key)
-    chosen, places, instead = (each.to(device, non_blocking=True) for each in (chosen, places, instead))
-    shown = source.index_copy(0, places, instead)
-    return model(shown, Layout.of(batch.source_lengths, device)).index_select(0, chosen), source[chosen]
+    vocab = model.embedding.table.num_embeddings
+    changed, instead = replaced(chosen, batch.source_lengths.numpy(), vocab, keys)
+    rows, places, pieces = (torch.from_numpy(each).to(device, non_blocking=True) for each in (chosen, changed, instead))
+    shown = source.index_copy(0, places, pieces)
+    return model(shown, Layout.of(batch.source_lengths, device)).index_select(0, rows), source[rows]
 
 
-def masking(is_end: Tensor, vocab: int, key: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Which rows are chosen (n,); which of them read as something else (m,), and as what (m,). On the CPU.
+def chosen_at_random(lengths: Ints, keys: Keys) -> Ints:
+    """The places (n,) of 15 % of the tokens, and of one at least of each text that has one.
 
-    is_end (N,): end tokens, which are never chosen. Of other tokens at least one is, where there is one.
+    Args:
+        lengths: (B,) the tokens of each text with its end token, which is never chosen.
+        keys: (B,) those of the texts.
     """
-    generator = torch.Generator().manual_seed(key >> 1)
-    draw, fate = torch.rand(2, len(is_end), generator=generator)
-    random = torch.randint(min(len(SPECIALS), vocab - 1), vocab, (len(is_end),), generator=generator)
-    draw = draw.masked_fill(is_end, 2.0)
-    least = float(draw.min())
-    chosen = (draw < (max(CHOSEN, least + 1e-6) if least < 1 else CHOSEN)).nonzero().squeeze(1)
-    instead = torch.where(fate < HIDDEN, HIDDEN_ID, random)[chosen]
-    changed = fate[chosen] < HIDDEN + RANDOM
-    return chosen, chosen[changed], instead[changed]
+    draws = uniform(keys_of_tokens(keys, lengths, _CHOICE))
+    draws[np.cumsum(lengths) - 1] = 1.0
+    least = np.minimum.reduceat(draws, np.cumsum(lengths) - lengths)
+    found: Ints = np.flatnonzero((draws <= np.repeat(np.maximum(least, CHOSEN), lengths)) & (draws < 1))
+    return found
+
+
+def dealt(lengths: Ints, keys: Keys, num_passes: int) -> list[Ints]:
+    """The places that each of some passes chooses: of each text about as many, so that each token is chosen once.
+
+    Args:
+        lengths: (B,) the tokens of each text with its end token, which is never chosen.
+        keys: (B,) those of the texts, which say who gets what.
+        num_passes: A text with fewer tokens has none in the last passes.
+    """
+    draws, text = keys_of_tokens(keys, lengths, _CHOICE), np.repeat(np.arange(len(lengths)), lengths)
+    is_end = np.zeros(len(text), np.bool_)
+    is_end[np.cumsum(lengths) - 1] = True
+    turn = np.empty(len(text), np.int64)
+    turn[np.lexsort((draws, is_end, text))] = places_of(lengths) % num_passes
+    return [np.flatnonzero((turn == number) & ~is_end) for number in range(num_passes)]
+
+
+def replaced(chosen: Ints, lengths: Ints, vocab: int, keys: Keys) -> tuple[Ints, Ints]:
+    """Which of the chosen tokens read as something else (m,), and as what (m,)."""
+    fate = uniform(keys_of_tokens(keys, lengths, _FATE))[chosen]
+    first = min(len(SPECIALS), vocab - 1)
+    pieces = first + (keys_of_tokens(keys, lengths, _PIECE)[chosen] % np.uint64(vocab - first)).astype(np.int64)
+    changed = fate < HIDDEN + RANDOM
+    return chosen[changed], np.where(fate < HIDDEN, HIDDEN_ID, pieces)[changed]

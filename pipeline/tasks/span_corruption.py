@@ -19,12 +19,12 @@ import torch
 from numpy.typing import NDArray
 
 from tfm.data.batching.batches import PairBatch, TextBatch, make_texts
+from tfm.data.batching.example_keys import keys_of_rows, keys_of_texts
 from tfm.data.dataset.split import Dataset, Ints, Split
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig, SpanCorruptionConfig
-from tfm.model.layers.counter_rng import counter_hash
 from tfm.pipeline.tasks.criteria import Criterion, criterion_of
-from tfm.pipeline.tasks.task import Counts, Loss, PairTask, Rows, TaskContext
+from tfm.pipeline.tasks.task import EVALUATION_DRAWS, Counts, Loss, PairTask, Rows, TaskContext, total
 from tfm.pipeline.tasks.translation import Translation, flat_rows
 from tfm.tokenizer.sampled import Keys, hashed
 from tfm.tokenizer.special import BOS_ID
@@ -39,6 +39,7 @@ class SpanCorruption(PairTask):
     """
 
     nothing = "no text of two tokens, of which one could be hidden"
+    num_draws = EVALUATION_DRAWS
 
     def __init__(
         self,
@@ -68,13 +69,15 @@ class SpanCorruption(PairTask):
         return make_texts(split.target, rows)
 
     def loss(self, model: Any, batch: TextBatch) -> Loss:
-        """What the targets cost, summed; what a row hides follows from (seed, step, row) and from
-        the place of its batch in the update."""
-        return self.writing.loss(model, self.corrupted(batch, model.noise.draw()))
+        """What the targets cost, summed; what is hidden of a text follows from (seed, step, row)."""
+        keys = keys_of_rows(model.noise.update_key, batch.rows, batch.repeats)
+        return self.writing.loss(model, self.corrupted(batch, keys))
 
     def evaluate(self, model: Any, batch: TextBatch) -> Counts:
-        """-log p and accuracy of the targets; what of a row is hidden follows from its number."""
-        return self.writing.evaluate(model, self.corrupted(batch, counter_hash(0)))
+        """-log p and accuracy of the targets of several draws, each of which follows from the text and its number."""
+        keys = keys_of_texts(batch.tokens_out.cpu().numpy(), batch.lengths.numpy())
+        draws = (hashed(keys, np.array([number])) for number in range(self.num_draws))
+        return total([self.writing.evaluate(model, self.corrupted(batch, each)) for each in draws])
 
     def check(self, data: Dataset, model: ModelConfig) -> None:
         """Raise DataError also where a text that is read or could be has more spans than there are sentinels."""
@@ -88,9 +91,9 @@ class SpanCorruption(PairTask):
             )
         super().check(data, model)
 
-    def corrupted(self, batch: TextBatch, key: int) -> PairBatch:
-        """Texts as sources with their spans hidden, and these as targets; `key` and a row's number say which."""
-        device, keys = batch.tokens_out.device, hashed(np.array([key], np.uint64), batch.rows)
+    def corrupted(self, batch: TextBatch, keys: Keys) -> PairBatch:
+        """Texts as sources with their spans hidden, and these as targets; a text's key (B,) says which."""
+        device = batch.tokens_out.device
         source, target, *sizes = spans_apart(batch.lengths.numpy(), self.spans, keys)
         source_lengths, target_lengths = (torch.from_numpy(each) for each in sizes)
         # what both sides are taken from: the texts, then each sentinel, then the start token

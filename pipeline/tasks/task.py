@@ -5,6 +5,7 @@ The training loop only uses this interface, so it does not depend on the task.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,6 +24,8 @@ from tfm.tokenizer.special import SPECIALS, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
 Rows = NDArray[np.int64]
+EVALUATION_DRAWS = 7
+"""How often an evaluation draws what is random in a task, its figures being sums over all of them."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,19 @@ class Counts:
     correct: Tensor
     count: int
     unknown: int = 0
+
+    def __add__(self, other: "Counts") -> "Counts":
+        return Counts(
+            self.nll + other.nll,
+            self.correct + other.correct,
+            self.count + other.count,
+            self.unknown + other.unknown,
+        )
+
+
+def total(counts: Sequence[Counts]) -> Counts:
+    """The sums of all these, of which there is one at least."""
+    return reduce(Counts.__add__, counts)
 
 
 @dataclass(frozen=True)
@@ -74,6 +90,16 @@ def counts_of_labels(logits: Tensor, labels: Tensor) -> Counts:
     known = (labels != UNK_ID).nonzero().squeeze(1)
     nll = F.cross_entropy(logits[known], labels[known], reduction="sum")
     return Counts(nll, (likeliest(logits)[1] == labels).sum(), len(known), len(labels) - len(known))
+
+
+def check_sources(data: Dataset, task: str) -> None:
+    """Raise DataError where a task reads sources, and no example of a split has one."""
+    for name, split in {"train": data.train, "valid": data.valid, **data.tests}.items():
+        if split.images is None and not split.source_lengths.any():
+            raise DataError(
+                f'all sources of the {name} split are empty, and model.task = "{task}" reads them: make the dataset '
+                'with sources, or set model.task = "language_model" for texts alone'
+            )
 
 
 def check_known(valid: Split) -> None:
@@ -120,10 +146,12 @@ def nothing_in(epoch: int) -> DataError:
 class Task(Protocol):
     """What training, validation and scoring need of a task. What `batch` gives has `.to(device)`.
 
-    has_perplexity: whether the loss is -log p of what is predicted, so that there is a perplexity.
+    has_perplexity: whether the loss is -log p of what is predicted, so that there is a perplexity. num_draws: how many
+    random draws `evaluate` sums up; each follows from the text and its number alone.
     """
 
     has_perplexity: bool
+    num_draws: int
 
     def batch(self, split: Split, rows: Rows) -> Any: ...
     def lengths(self, split: Split) -> tuple[Ints, Ints]: ...
@@ -145,6 +173,7 @@ class PairTask:
     """
 
     has_perplexity = True
+    num_draws = 1
     nothing = "no examples"
     image_tokens = 1
 

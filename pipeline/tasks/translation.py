@@ -7,9 +7,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tfm.data.batching.batches import PairBatch
+from tfm.data.dataset.split import Dataset
+from tfm.model.config import ModelConfig
 from tfm.model.layout import AnyLayout, FlatLayout, Layout
 from tfm.pipeline.tasks.criteria import Criterion, Predictions, criterion_of
-from tfm.pipeline.tasks.task import Counts, Loss, PairTask, TaskContext
+from tfm.pipeline.tasks.task import Counts, Loss, PairTask, TaskContext, check_sources
 
 FILL = 128
 
@@ -37,6 +39,11 @@ class Translation(PairTask):
     def evaluate(self, model: Any, batch: PairBatch) -> Counts:
         """-log p and accuracy of the reference tokens, without smoothing."""
         return counts_of(model.output(_hidden(model, batch)), batch.target_out)
+
+    def check(self, data: Dataset, model: ModelConfig) -> None:
+        """Raise DataError also where there is nothing to translate."""
+        super().check(data, model)
+        check_sources(data, model.task)
 
     def _predictions(self, model: Any, batch: PairBatch) -> Predictions:
         hidden, count, real = _hidden(model, batch, self.flat_rows), batch.num_target_tokens, None

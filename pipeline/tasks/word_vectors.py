@@ -7,35 +7,44 @@ with h the input (a word's vector, or the mean of its neighbours'), o the predic
 Legend: N tokens · n predictions · k noise words · D width · V vocabulary.
 """
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
-from torch import Generator, Tensor
+from torch import Tensor
 
 from tfm.data.batching.batches import TextBatch, make_texts
+from tfm.data.batching.example_keys import keys_of_rows, keys_of_texts, keys_of_tokens, uniform
 from tfm.data.dataset.split import Dataset, Ints, Split
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig, WordVectorsConfig
-from tfm.model.layers.counter_rng import counter_hash
 from tfm.model.word_vectors import pairs_within
 from tfm.pipeline.tasks.losses import CHUNK, linear_cross_entropy
-from tfm.pipeline.tasks.task import Counts, Loss, PairTask, Rows, TaskContext
+from tfm.pipeline.tasks.task import EVALUATION_DRAWS, Counts, Loss, PairTask, Rows, TaskContext, total
 from tfm.pipeline.tasks.translation import counts_of
+from tfm.tokenizer.sampled import Keys, hashed
 from tfm.tokenizer.special import SPECIALS
 
 NOISE_POWER = 0.75  # of frequencies, Mikolov et al. 2013b, section 2.2
 
 
+_KEPT, _REACH, _NOISE = 0, 1, 2
+KeysOf = Callable[[], Keys]
+"""Keys that are computed where they are needed: a GPU would have to be waited for."""
+
+
 class Objective(Protocol):
-    """What a prediction costs. hidden (n, D), wanted (n,): what predicts, and the word it is to say."""
+    """What a prediction costs. hidden (n, D), wanted (n,): what predicts, and the word it is to say. keys: gives (n,)
+    the keys of the draws for each prediction. num_draws: how many of them an evaluation sums up."""
 
     has_perplexity: bool
+    num_draws: int
 
-    def loss(self, model: Any, hidden: Tensor, wanted: Tensor, draws: Generator) -> Loss: ...
-    def counts(self, model: Any, hidden: Tensor, wanted: Tensor, draws: Generator) -> Counts: ...
+    def loss(self, model: Any, hidden: Tensor, wanted: Tensor, keys: KeysOf) -> Loss: ...
+    def counts(self, model: Any, hidden: Tensor, wanted: Tensor, keys: KeysOf) -> Counts: ...
 
 
 class WordVectorTask(PairTask):
@@ -46,6 +55,8 @@ class WordVectorTask(PairTask):
     def __init__(self, config: WordVectorsConfig, objective: Objective) -> None:
         self.config, self.objective = config, objective
         self.has_perplexity = objective.has_perplexity
+        # windows that shrink have each width once, and with each of them other noise words
+        self.num_draws = config.window if config.shrink else objective.num_draws
 
     @classmethod
     def of(cls, about: TaskContext) -> "WordVectorTask":
@@ -66,21 +77,33 @@ class WordVectorTask(PairTask):
         return found * (found > 1)
 
     def loss(self, model: Any, batch: TextBatch) -> Loss:
-        """The objective, summed over predictions; every draw follows from (seed, step)."""
-        draws = _draws(model.noise.draw())
+        """The objective, summed over predictions; what is drawn for a text follows from (seed, step, row)."""
+        keys, lengths = keys_of_rows(model.noise.update_key, batch.rows, batch.repeats), batch.lengths.numpy()
         kept = is_word(batch.tokens_out)
         if self.config.subsample is not None:
             chance = keeping(model.frequencies, self.config.subsample)[batch.tokens_out]
-            drawn = kept & (_uniform(len(kept), draws, kept.device) < chance)
+            draws = torch.from_numpy(uniform(keys_of_tokens(keys, lengths, _KEPT)))
+            drawn = kept & (draws < chance.cpu()).to(kept.device)
             # of a batch of which nothing was left nothing would be learned: it is read whole
             kept = drawn if self._predicts(batch, drawn) else kept
-        return self.objective.loss(model, *self._predictions(model, batch, kept, draws), draws)
+        reach = torch.full_like(batch.tokens_out, self.config.window)
+        if self.config.shrink:
+            drawn_reach = 1 + (keys_of_tokens(keys, lengths, _REACH) % np.uint64(self.config.window)).astype(np.int64)
+            reach = torch.from_numpy(drawn_reach).to(reach.device, non_blocking=True)
+        return self.objective.loss(model, *self._predictions(model, batch, kept, reach, keys))
 
     def evaluate(self, model: Any, batch: TextBatch) -> Counts:
-        """The objective, and what is predicted right, of texts read whole; draws follow from the batch's rows."""
-        draws = _draws(counter_hash(*batch.rows.tolist()))
-        predictions = self._predictions(model, batch, is_word(batch.tokens_out), draws)
-        return self.objective.counts(model, *predictions, draws)
+        """The objective, and what is predicted right, of texts read whole.
+
+        Windows that shrink have each width once; noise words follow from the text and the number of the pass.
+        """
+        keys = keys_of_texts(batch.tokens_out.cpu().numpy(), batch.lengths.numpy())
+        kept, passes = is_word(batch.tokens_out), []
+        for number in range(self.num_draws):
+            reach = torch.full_like(batch.tokens_out, number + 1 if self.config.shrink else self.config.window)
+            predictions = self._predictions(model, batch, kept, reach, hashed(keys, np.array([number])))
+            passes.append(self.objective.counts(model, *predictions))
+        return total(passes)
 
     def begin(self, model: Any, data: Dataset) -> None:
         """Tell the model how frequent each word is in training."""
@@ -96,14 +119,30 @@ class WordVectorTask(PairTask):
                 "or leave word_vectors.negatives out"
             )
 
-    def _predictions(self, model: Any, batch: TextBatch, kept: Tensor, draws: Generator) -> tuple[Tensor, Tensor]:
-        """What predicts (n, D), and what it is to say (n,): of the words that are kept (N,)."""
-        sentence, window = _sentences(batch)[kept], self.config.window
-        reach = torch.full_like(sentence, window)
-        if self.config.shrink:
-            reach = torch.randint(1, window + 1, reach.shape, generator=draws).to(reach.device)
-        predictions: tuple[Tensor, Tensor] = model(batch.tokens_out[kept], *pairs_within(sentence, reach, window))
-        return predictions
+    def _predictions(
+        self, model: Any, batch: TextBatch, kept: Tensor, reach: Tensor, keys: Keys
+    ) -> tuple[Tensor, Tensor, KeysOf]:
+        """The predictions of the words that are kept (N,), each with a window of its own.
+
+        Args:
+            model: The network.
+            batch: Texts of N tokens.
+            kept: (N,) whether a token takes part.
+            reach: (N,) how far the window of each token reaches.
+            keys: (B,) those of the texts.
+
+        Returns:
+            What predicts (n, D), the word it is to say (n,), and what gives the keys of the draws for it (n,).
+        """
+        words = batch.tokens_out[kept]
+        hidden, centres, said = model(words, *pairs_within(_sentences(batch)[kept], reach[kept], self.config.window))
+
+        def keys_of_predictions() -> Keys:
+            tokens = keys_of_tokens(keys, batch.lengths.numpy(), _NOISE)[kept.cpu().numpy()]
+            # by places among the words that are kept, which follow from the text as these words do
+            return hashed(tokens[centres.cpu().numpy()], (said - centres).cpu().numpy())
+
+        return hidden, words[said], keys_of_predictions
 
     def _predicts(self, batch: TextBatch, kept: Tensor) -> bool:
         """Whether two words of a text are kept."""
@@ -114,12 +153,12 @@ class WordVectorTask(PairTask):
 class Softmax:
     """The softmax over all words."""
 
-    has_perplexity = True
+    has_perplexity, num_draws = True, 1
 
     def __init__(self, label_smoothing: float) -> None:
         self.label_smoothing = label_smoothing
 
-    def loss(self, model: Any, hidden: Tensor, wanted: Tensor, draws: Generator) -> Loss:
+    def loss(self, model: Any, hidden: Tensor, wanted: Tensor, keys: KeysOf) -> Loss:
         """Label-smoothed cross-entropy, summed."""
         output = model.output
         total, nll = linear_cross_entropy(
@@ -127,7 +166,7 @@ class Softmax:
         )
         return Loss(total, nll, len(wanted))
 
-    def counts(self, model: Any, hidden: Tensor, wanted: Tensor, draws: Generator) -> Counts:
+    def counts(self, model: Any, hidden: Tensor, wanted: Tensor, keys: KeysOf) -> Counts:
         """-log p, and how often the wanted word is the likeliest of all."""
         # a few rows at a time: there are several predictions a token, each with as many logits as there are words
         parts = zip(torch.split(hidden, CHUNK), torch.split(wanted, CHUNK), strict=True)
@@ -139,23 +178,23 @@ class Softmax:
 class NegativeSampling:
     """Telling a word from k noise words (Mikolov et al. 2013b, eq. 4)."""
 
-    has_perplexity = False
+    has_perplexity, num_draws = False, EVALUATION_DRAWS
 
     def __init__(self, negatives: int) -> None:
         self.negatives = negatives
 
-    def loss(self, model: Any, hidden: Tensor, wanted: Tensor, draws: Generator) -> Loss:
+    def loss(self, model: Any, hidden: Tensor, wanted: Tensor, keys: KeysOf) -> Loss:
         """-log s(v'_o . h) - sum_i log s(-v'_i . h), summed."""
-        total = losses_of(*self._scores(model, hidden, wanted, draws)).sum()
+        total = losses_of(*self._scores(model, hidden, wanted, keys)).sum()
         return Loss(total, total.detach(), len(wanted))
 
-    def counts(self, model: Any, hidden: Tensor, wanted: Tensor, draws: Generator) -> Counts:
+    def counts(self, model: Any, hidden: Tensor, wanted: Tensor, keys: KeysOf) -> Counts:
         """The same, and how often the wanted word scores higher than each of its noise words."""
-        true, false = self._scores(model, hidden, wanted, draws)
+        true, false = self._scores(model, hidden, wanted, keys)
         return Counts(losses_of(true, false).sum(), (true > false.amax(1)).sum(), len(wanted))
 
-    def _scores(self, model: Any, hidden: Tensor, wanted: Tensor, draws: Generator) -> tuple[Tensor, Tensor]:
-        noise = noise_words(model.frequencies, wanted, self.negatives, draws).to(wanted.device)
+    def _scores(self, model: Any, hidden: Tensor, wanted: Tensor, keys: KeysOf) -> tuple[Tensor, Tensor]:
+        noise = noise_words(model.frequencies, wanted, self.negatives, keys()).to(wanted.device)
         weight = model.output.weight
         true = (hidden * F.embedding(wanted, weight)).sum(1)
         return true, torch.einsum("nd,nkd->nk", hidden, F.embedding(noise, weight))
@@ -166,7 +205,7 @@ def losses_of(true: Tensor, false: Tensor) -> Tensor:
     return -F.logsigmoid(true) - F.logsigmoid(-false).sum(1)
 
 
-def noise_words(frequencies: Tensor, wanted: Tensor, count: int, draws: Generator) -> Tensor:
+def noise_words(frequencies: Tensor, wanted: Tensor, count: int, keys: Keys) -> Tensor:
     """(n, count) words drawn with probability ~ frequency^(3/4), none of them the one that is wanted (n,); on the CPU.
 
     That is what comes of drawing again until it is another one: the wanted word's stretch of the line from which words
@@ -174,7 +213,7 @@ def noise_words(frequencies: Tensor, wanted: Tensor, count: int, draws: Generato
     """
     ends = frequencies.detach().cpu().double().pow(NOISE_POWER).cumsum(0)
     begin, end = (each[wanted.cpu(), None] for each in (torch.cat([ends.new_zeros(1), ends[:-1]]), ends))
-    drawn = torch.rand((len(wanted), count), generator=draws, dtype=torch.float64) * (ends[-1] - (end - begin))
+    drawn = torch.from_numpy(uniform(hashed(keys[:, None], np.arange(count)))) * (ends[-1] - (end - begin))
     drawn = torch.where(drawn < begin, drawn, (drawn + (end - begin)).maximum(end))
     # rounding may lead to where the line ends, or where its last word begins if that is the wanted one
     limit = torch.where(end < ends[-1], ends[-1], begin)
@@ -212,11 +251,3 @@ def is_word(tokens: Tensor) -> Tensor:
 def _sentences(batch: TextBatch) -> Tensor:
     """(N,) the number of each token's text."""
     return torch.repeat_interleave(batch.lengths).to(batch.tokens_out.device)
-
-
-def _draws(key: int) -> Generator:
-    return Generator().manual_seed(key >> 1)
-
-
-def _uniform(size: int, draws: Generator, device: torch.device) -> Tensor:
-    return torch.rand(size, generator=draws).to(device)

@@ -58,23 +58,36 @@ def worth_helpers(model: ModelConfig, threads: int, update_tokens: int) -> bool:
 
 @dataclass(frozen=True)
 class Share:
-    """What one process computes of the batch in place `place` of an update: share `number` of `count`."""
+    """What one process computes of the batch in place `place` of an update: share `number` of `count`.
+
+    repeats: how often each row occurred before in the update; none: never.
+    """
 
     place: int
     rows: Rows
     number: int = 0
     count: int = 1
+    repeats: Rows | None = None
 
 
-def divided(batches: Sequence[tuple[int, Rows]], count: int) -> list[list[Share]]:
+def divided(
+    batches: Sequence[tuple[int, Rows]], count: int, repeats: Sequence[Rows] | None = None
+) -> list[list[Share]]:
     """For each of `count` processes its shares of the batches, as equal as can be; a row is in one of them.
 
     Rows of a batch are sorted by length, so every count-th of them makes shares of equal lengths.
+
+    Args:
+        batches: The row numbers of each batch, with its place in the update.
+        count: The number of processes.
+        repeats: For each place how often its rows occurred before in the update; none: never.
     """
-    return [
-        [Share(place, rows[number::count], number, count) for place, rows in batches if len(rows) > number]
-        for number in range(count)
-    ]
+
+    def share(place: int, rows: Rows, number: int) -> Share:
+        some = None if repeats is None else repeats[place][number::count]
+        return Share(place, rows[number::count], number, count, some)
+
+    return [[share(place, rows, number) for place, rows in batches if len(rows) > number] for number in range(count)]
 
 
 class Computes(Protocol):

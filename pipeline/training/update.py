@@ -6,13 +6,14 @@ what the GPU was given to do since.
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from tfm.data.batching.example_keys import occurrences
 from tfm.data.batching.resegmentation import Resegmentation
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.runtime.distributed import World
@@ -175,7 +176,7 @@ class Gradients:
 
         That is no error yet: the other processes wait for this one's sums, and have to know.
         """
-        own, *others = divided(self.world.share(group), 1 + len(self.helpers))
+        own, *others = divided(self.world.share(group), 1 + len(self.helpers), occurrences(group))
         self.helpers.ask(others, step)
         problems = self.add_shares(own, step, sums), self.helpers.wait(sums)
         if problems == (None, None):
@@ -196,9 +197,10 @@ class Gradients:
     def _backward(self, share: Share, step: int, sums: Tensor) -> None:
         """Add the gradient of one batch, or of a share of it, and its loss to the sums.
 
-        Dropout is drawn by the batch's place in the update, whichever process has it.
+        Dropout is drawn by the batch's place in the update, whichever process has it, and what concerns single examples
+        by the update and the example, whatever its batch.
         """
-        for number, batch in enumerate(self._batches(share.rows, step)):
+        for number, batch in enumerate(self._batches(share, step)):
             self.model.noise.begin(self.seed, step, share.place, share.number + share.count * number)
             loss = self.task.loss(self.model, batch.to(self.world.device))
             loss.sum.backward()  # type: ignore[no-untyped-call]
@@ -206,14 +208,15 @@ class Gradients:
             sums[1] += loss.nll
             sums[2] += loss.count
 
-    def _batches(self, rows: Rows, step: int) -> Iterator[Any]:
-        """The batch of some rows at an update; the parts of it where other pieces make it too large."""
-        split = self.at_step(self.split, step)
+    def _batches(self, share: Share, step: int) -> Iterator[Any]:
+        """The batch of a share's rows at an update; the parts of it where other pieces make it too large."""
+        split, rows, repeats = self.at_step(self.split, step), share.rows, share.repeats
         if self.resegmentation is None:
-            yield self.task.batch(split, rows)
+            yield replace(self.task.batch(split, rows), repeats=repeats)
             return
-        for part in self.resegmentation.parts(split, rows, step):
-            yield self.task.batch(part, np.arange(len(part)))
+        for part, places in self.resegmentation.parts(split, rows, step):
+            batch, some = self.task.batch(part, np.arange(len(part))), None if repeats is None else repeats[places]
+            yield replace(batch, rows=rows[places], repeats=some)
 
     def _finish(self, tokens: Tensor) -> Tensor:
         """Divide by the tokens, add the penalties, clip; the norm before clipping."""

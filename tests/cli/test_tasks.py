@@ -288,7 +288,9 @@ def test_an_encoder_and_decoder_are_trained_on_hidden_spans_and_then_on_labels_a
     assert scores("spans")["token_accuracy"] > 60  # two of three targets are a sentinel and an end
     report = json.loads(Path("runs/spans/scores/scores.json").read_text("utf-8"))
     signature = report["metrics"]["perplexity"]["signature"]
-    assert signature.startswith("unit:hidden-token|count:120|end:counted|sentinels:counted|hidden:0.15-in-spans-of-3")
+    assert signature.startswith(
+        "unit:hidden-token|count:840|end:counted|sentinels:counted|hidden:0.15-in-spans-of-3|draws:7"
+    )
     refused = tfm("translate", "runs/spans", "the drill is old")
     assert refused.code == 65
     assert "was trained for span_corruption and does not translate: it is for starting other trainings" in refused.err

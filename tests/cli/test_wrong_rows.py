@@ -58,7 +58,7 @@ def preprocess(
         "model": f'architecture = "encoder_only"\ntask = "{task}"' if names else "",
     }
     if not has_source:
-        about["model"] = 'architecture = "decoder_only"'
+        about["model"] = f'architecture = "decoder_only"\ntask = "{task}"'
     (folder / "r.toml").write_text(RECIPE.format(**given, **about), "utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
@@ -88,7 +88,8 @@ def test_nothing_is_said_of_texts_that_are_there_nor_of_line_breaks(tmp_path: Pa
     (tmp_path / "pairs").mkdir()
     (tmp_path / "texts").mkdir()
     pairs = preprocess(tmp_path / "pairs", GOOD, GOOD)
-    texts = preprocess(tmp_path / "texts", GOOD, [{"target": "a"}, {"target": ""}, {"target": "b"}], has_source=False)
+    lines = [{"target": "a"}, {"target": ""}, {"target": "b"}]
+    texts = preprocess(tmp_path / "texts", GOOD, lines, has_source=False, task="language_model")
     for result in (pairs, texts):
         assert result.code == 0, result.err
         assert "empty target" not in result.err

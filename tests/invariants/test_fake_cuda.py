@@ -104,7 +104,9 @@ WAITS_BESIDES = {
         "nonzero in word_vectors.mean_of_neighbours",
         "boolean index in word_vectors.WordVectorTask._predicts",  # whether subsampling left two words of a text
         "item in word_vectors.WordVectorTask._predicts",
-        "copy to the device in word_vectors._uniform",  # drawn on the CPU
+        "copy to the CPU in word_vectors.WordVectorTask.loss",  # words to leave out are drawn on the CPU
+        "copy to the device in word_vectors.WordVectorTask.loss",
+        "copy to the CPU in word_vectors.WordVectorTask._predictions.<locals>.keys_of_predictions",
         "copy to the CPU in word_vectors.noise_words",
         "copy to the CPU in word_vectors.noise_words.<locals>.<genexpr>",
         "copy to the device in word_vectors.NegativeSampling._scores",

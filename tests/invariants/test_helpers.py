@@ -22,14 +22,17 @@ from tests.listening import Listening
 from tests.tiny_training import MODEL, gradients_in_float64, groups_of, run, training
 from tfm.data.dataset.store import load_dataset
 from tfm.model.build import build
-from tfm.model.config import DropoutConfig, ModelConfig
+from tfm.model.config import DropoutConfig, ModelConfig, SpanCorruptionConfig, WordVectorsConfig
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import DataError, RecipeError, Stopped
 from tfm.pipeline.runtime import forked
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.tasks.criteria import CrossEntropy
+from tfm.pipeline.tasks.masked_language_model import MaskedLanguageModel
+from tfm.pipeline.tasks.span_corruption import SpanCorruption
 from tfm.pipeline.tasks.task import Loss
 from tfm.pipeline.tasks.translation import Translation
+from tfm.pipeline.tasks.word_vectors import NegativeSampling, WordVectorTask
 from tfm.pipeline.training.helpers import MIN_TOKENS, WIDE, divided, helping, no_helpers, worth_helpers
 from tfm.pipeline.training.update import Gradients
 
@@ -56,6 +59,49 @@ def test_gradients_of_twenty_updates_are_those_of_one_process(helpers: int, size
             found[name], each, rtol=1e-9, atol=1e-12, msg=lambda text, name=name: f"{name} {text}"
         )
     assert not multiprocessing.active_children()
+
+
+WORD_VECTORS = WordVectorsConfig(window=3, shrink=True, negatives=2)
+DRAWN: dict[str, tuple[dict[str, Any], Any]] = {
+    "masked": (
+        {"architecture": "encoder_only", "task": "masked_language_model", "tie": "none"},
+        MaskedLanguageModel(CrossEntropy(0.1)),
+    ),
+    "spans": (
+        {"task": "span_corruption"},
+        SpanCorruption(SpanCorruptionConfig(share=0.4, mean_length=1), range(14, 20), CrossEntropy(0.1)),
+    ),
+    "noise words": (
+        {"architecture": "skip_gram", "task": "word_vectors", "embedding_dim": 8},
+        WordVectorTask(WORD_VECTORS, NegativeSampling(2)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_what_is_drawn_for_a_text_does_not_depend_on_processes_or_batches(name: str, dataset: Path) -> None:
+    """One batch an update, the same rows in batches of five, and each of these by three processes; rows occur twice."""
+    settings, task = DRAWN[name]
+    shape = ModelConfig.model_validate({**MODEL.model_dump(), **settings})
+    updates = [[np.concatenate([batch, batch[:3]]) for batch in group] for group in groups_of(12)[:6]]
+    in_parts = [[rows[begin : begin + 5] for begin in range(0, len(rows), 5)] for (rows,) in updates]
+    expected = gradients_in_float64(dataset, updates, ALONE, shape=shape, task=task)
+    for groups, helpers in ((in_parts, 0), (updates, 2), (in_parts, 2)):
+        found = gradients_in_float64(dataset, groups, ALONE, helpers, shape=shape, task=task)
+        for each, gradient in expected.items():
+            torch.testing.assert_close(
+                found[each], gradient, rtol=1e-9, atol=1e-12, msg=lambda text, at=each: at + text
+            )
+
+
+def test_a_row_that_occurs_twice_in_an_update_hides_something_else_each_time(dataset: Path) -> None:
+    settings, task = DRAWN["masked"]
+    shape = ModelConfig.model_validate({**MODEL.model_dump(), **settings})
+    row = np.array([int(load_dataset(dataset).train.source_lengths.argmax())])
+    by_row = [
+        gradients_in_float64(dataset, [[np.repeat(row, count)]], ALONE, shape=shape, task=task) for count in (1, 2)
+    ]
+    assert not all(torch.allclose(by_row[0][each], by_row[1][each], rtol=1e-6) for each in by_row[0])
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7])

@@ -180,6 +180,7 @@ SHOWN: dict[str, str] = {
     "data.images.shift": "tests/unit/data/images/test_augmentation.py",
     "data.limits": "tests/unit/data/dataset/test_examples.py",
     "data.limits.cut_sources": "tests/unit/pipeline/stages/test_preprocess.py",
+    "data.running_text": "tests/unit/data/corpora/test_portions.py",
     "data.temperature": "tests/unit/pipeline/stages/test_languages.py",
     "data.online": "tests/unit/data/corpora/test_sources.py",
     "data.batch_tokens": "tests/unit/pipeline/stages/test_preprocess.py",
@@ -485,7 +486,13 @@ def test_keys_of_scores_are_used_by_a_metric_or_refused(
         ("training.unigram_alpha=0.2", ONE_SIDED),
         ("training.bpe_dropout=0.1", ONE_SIDED + '[tokenizer]\nkind = "unigram"'),
         ("tokenizer.min_score=0.1", ONE_SIDED + '[tokenizer]\nkind = "wordpiece"'),
-        ("data.limits.max_ratio=2", ONE_SIDED.replace('target = "a"', 'source = "none", target = "a"')),
+        (
+            "data.limits.max_ratio=2",
+            re.sub('target = "([abc])"', r'source = "none", target = "\1"', ONE_SIDED)
+            + '[model]\narchitecture = "decoder_only"\ntask = "language_model"\n',
+        ),
+        ("data.running_text=true", ONE_SIDED),
+        ("data.running_text=false", BASE),
         (
             "data.train.0.source=de",
             ONE_SIDED.replace('target = "a"', 'format = "generated", path = "copy", split = "train", size = 9'),

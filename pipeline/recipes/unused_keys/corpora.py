@@ -64,8 +64,18 @@ TEXT = (
             "data.tests": none_of({}),
             "data.fold": one_of(None),
         },
-        ("data.split_seed",),
+        ("data.split_seed", "data.running_text"),
         "validation and test sets are given, so nothing is split",
+    ),
+    Unused(
+        {"data.path": one_of(None), "data.train": lambda corpora: all(each.has_source for each in corpora)},
+        ("data.running_text",),
+        "it is for texts without a source",
+    ),
+    Unused(
+        {"data.path": none_of(None), "data.source": none_of(None)},
+        ("data.running_text",),
+        "it is for texts without a source",
     ),
     Unused(
         {

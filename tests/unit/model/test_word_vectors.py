@@ -42,15 +42,17 @@ def test_neighbours_are_the_words_of_a_sentence_within_reach(lengths: list[int],
 
 def test_skip_gram_says_each_neighbour_from_the_vector_of_the_word() -> None:
     vectors = table()
-    hidden, wanted = each_neighbour(vectors, WORDS, CENTRES, NEIGHBOURS)
-    assert wanted.tolist() == [7, 5, 5, 7]
+    hidden, centres, said = each_neighbour(vectors, WORDS, CENTRES, NEIGHBOURS)
+    assert WORDS[said].tolist() == [7, 5, 5, 7]
+    assert centres is CENTRES
     torch.testing.assert_close(hidden, vectors.weight[[5, 5, 7, 5]], rtol=0, atol=0)
 
 
 def test_cbow_says_a_word_from_the_mean_of_its_neighbours() -> None:
     vectors = table()
-    hidden, wanted = mean_of_neighbours(vectors, WORDS, CENTRES, NEIGHBOURS)
-    assert wanted.tolist() == [5, 7, 5]  # the word without neighbours is not said
+    hidden, centres, said = mean_of_neighbours(vectors, WORDS, CENTRES, NEIGHBOURS)
+    assert WORDS[said].tolist() == [5, 7, 5]  # the word without neighbours is not said
+    assert centres is said
     means = torch.stack([(vectors.weight[7] + vectors.weight[5]) / 2, vectors.weight[5], vectors.weight[7]])
     torch.testing.assert_close(hidden, means, rtol=0, atol=1e-15)
 

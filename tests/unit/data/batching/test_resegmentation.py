@@ -21,7 +21,7 @@ BOTH = Resegmentation(*[TOKENIZER.sampler(bpe_dropout=0.5)] * 2, seed=3, longest
 def pieces(how: Resegmentation, rows: list[int], step: int) -> list[tuple[list[int], list[int]]]:
     return [
         pair
-        for part in how.parts(SPLIT, np.array(rows), step)
+        for part, _ in how.parts(SPLIT, np.array(rows), step)
         for pair in zip(*map(Column.lists, part_of(part)), strict=True)
     ]
 
@@ -59,7 +59,7 @@ def test_a_side_without_a_sampler_and_a_text_that_would_be_too_long_keep_their_p
 
 def test_a_text_that_is_on_both_sides_of_a_row_is_drawn_twice() -> None:
     same = Split(SPLIT.source, SPLIT.source, np.ones(len(TEXTS)))
-    (part,) = BOTH.parts(same, np.arange(len(TEXTS)), 7)
+    ((part, _),) = BOTH.parts(same, np.arange(len(TEXTS)), 7)
     assert part.source.lists() != part.target.lists()
 
 
@@ -67,7 +67,8 @@ def test_a_text_that_is_on_both_sides_of_a_row_is_drawn_twice() -> None:
 def test_parts_hold_each_row_once_and_keep_to_the_budget(budget: int) -> None:
     how, rows = replace(BOTH, longest=20, budget=budget), list(range(len(TEXTS)))
     parts = list(how.parts(SPLIT, np.array(rows), 1))
-    for part in parts:
+    assert sorted(np.concatenate([places for _, places in parts]).tolist()) == rows
+    for part, _ in parts:
         for lengths in (part.source_lengths, part.target_lengths):
             assert len(part) * (lengths.max() + 1) <= budget
     assert sorted(pieces(how, rows, 1)) == sorted(pieces(replace(BOTH, longest=20), rows, 1))

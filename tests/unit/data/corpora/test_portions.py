@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args
 
@@ -16,7 +17,7 @@ from pydantic import ValidationError
 
 from tests.tiny_images import SHAPE, write_folder, write_idx
 from tfm.data.config import DataConfig, FoldConfig
-from tfm.data.corpora.portions import Fold, Portion, Share, draw, fold_of
+from tfm.data.corpora.portions import Fold, Portion, Share, Stretch, draw, fold_of
 from tfm.data.corpora.preflight import preflight
 from tfm.data.corpora.sources import describe, pairs, resolve
 from tfm.data.corpora.splits import Splits
@@ -98,6 +99,75 @@ def test_a_line_break_goes_with_the_line_before_it_and_an_empty_source_is_a_sour
     pairs = [("", "a"), ("eins", "b"), ("", "c")]
     held = [list(fold.of(PAIRED, pairs)) for fold in folds((PAIRED,), 3, 4, held_out=True)]
     assert sum((("", "a") in each) == (("", "c") in each) for each in held) == 3
+
+
+RUNNING = DataConfig(train=(ALONE,), limits={"empty": "keep"})  # type: ignore[arg-type]
+
+
+def numbers_of(portions: Any, count: int) -> list[int]:
+    """Which of `count` lines, every third of them blank, are in some portions; each is told by its length."""
+    lines = [("", (" " if number % 3 == 2 else "x") * (number + 1)) for number in range(count)]
+    return [len(text) - 1 for portion in portions for _, text in portion.of(ALONE, lines)]
+
+
+def stretches(found: list[int]) -> int:
+    return 1 + sum(after != before + 1 for before, after in pairwise(found))
+
+
+@pytest.mark.parametrize("count", [40, 41, 1000])
+@pytest.mark.parametrize("more", [{}, {"valid": (PAIRED,)}, {"tests": {"main": PAIRED}}])
+def test_running_text_is_split_in_consecutive_lines(count: int, more: dict[str, Any]) -> None:
+    """Without the blank lines gathered in one split, and lines of a split follow each other as they do in the text."""
+    places = set()
+    for seed in range(12):
+        splits = resolve(RUNNING.model_copy(update={"split_seed": seed, **more}))
+        held = [
+            numbers_of([corpus], count)
+            for corpus in (*splits.valid, *splits.tests.values())
+            if isinstance(corpus, Portion)
+        ]
+        train = numbers_of(splits.train, count)
+        assert sorted([*train, *(number for each in held for number in each)]) == list(range(count))
+        assert all(stretches(each) == 1 for each in held)
+        assert stretches(train) <= 2
+        assert all(abs(len(each) - count / 10) <= 1 for each in held)
+        places.add(held[0][0])
+    assert len(places) > 6
+    assert "(consecutive lines)" in describe(splits.train[0])
+
+
+def test_folds_of_running_text_are_of_consecutive_lines_disjoint_and_cover_it() -> None:
+    given = RUNNING.model_copy(update={"valid": (PAIRED,), "tests": {"main": PAIRED}})
+    held, kept = [], []
+    for number in range(1, 6):
+        splits = resolve(given.model_copy(update={"fold": FoldConfig(number=number, of=5)}))
+        held.append(numbers_of(splits.valid, 43))
+        kept.append(numbers_of(splits.train, 43))
+    assert [number for each in held for number in each] == list(range(43))
+    assert all(sorted([*one, *other]) == list(range(43)) for one, other in zip(held, kept, strict=True))
+
+
+def test_sources_beside_running_text_and_texts_that_are_none_are_split_by_each_text() -> None:
+    texts = [("", f"text {number}") for number in range(200)]
+    by_line = resolve(DataConfig(train=(ALONE,)))
+    assert isinstance(by_line.valid[0].part, Share)  # type: ignore[union-attr]
+    held = list(by_line.valid[0].of(ALONE, texts))  # type: ignore[union-attr]
+    assert held == [pair for pair in texts if 0.8 <= draw(pair[1], 1) < 0.9]
+    mixed = resolve(RUNNING.model_copy(update={"train": (PAIRED, ALONE)}))
+    pairs_ = [(f"text {number}", "") for number in range(200)]
+    found = list(mixed.valid[0].of(PAIRED, pairs_))  # type: ignore[union-attr]
+    assert [(source, target) for target, source in found] == held
+    assert isinstance(resolve(RUNNING.model_copy(update={"train": (PAIRED,)})).valid[0].part, Share)  # type: ignore[union-attr]
+    with_blocks = DataConfig(train=(ALONE,), running_text=True)
+    assert isinstance(resolve(with_blocks).valid[0].part, Stretch)  # type: ignore[union-attr]
+
+
+def test_blank_lines_of_other_texts_are_not_all_in_one_split() -> None:
+    lines = [("", text) for number in range(300) for text in (f"line {number}", "")]
+    splits = resolve(DataConfig(train=(ALONE,)))
+    for corpus in (*splits.train, *splits.valid, *splits.tests.values()):
+        found = [text for _, text in corpus.of(ALONE, lines)]  # type: ignore[union-attr]
+        assert found.count("") == len(found) // 2 > 10
 
 
 LINES = [(f"Satz {number % 50} Ä", f"sentence-{number}") for number in range(80)]

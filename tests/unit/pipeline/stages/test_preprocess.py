@@ -418,6 +418,33 @@ def test_what_looks_like_a_split_and_is_not_used_is_warned_of(corpora, tokenizer
     assert "not used: heldout (test data are cut from the training data)" in heard.warnings[0]
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_running_text_is_cut_in_consecutive_lines_and_that_is_said(seed, tokenizer, tmp_path):
+    lines = ["" if number % 3 else f"{number % 7} {number}" for number in range(90)]
+    (tmp_path / "text").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    corpus = {"train": {"source": None, "target": str(tmp_path / "text")}, "split_seed": seed}
+    for name, more, how in (
+        ("running", {"limits": {"empty": "keep"}}, "as consecutive lines"),
+        ("lines", {}, "by a hash of each text"),
+    ):
+        heard = Loud()
+        found = run({**corpus, **more}, tokenizer, tmp_path / name, heard)
+        assert heard.warnings == [
+            f"no validation and no test data are given: they are cut from the training data {how} (data.ratios, "
+            "data.split_seed)"
+        ]
+        held = [found.valid.texts()[1], found.tests["test"].texts()[1]]
+        is_one_stretch = ["\n".join(each) in "\n".join(lines) for each in held]
+        assert is_one_stretch == [name == "running"] * 2
+        if name == "running":
+            assert (len(found.train), len(held[0]), len(held[1])) == (72, 9, 9)
+
+
+def test_datasets_from_before_there_was_running_text_stay_fresh(corpora, tokenizer, tmp_path):
+    config = DataConfig(**corpora(train=TRAIN))
+    assert "running_text" not in plan(config, tokenizer, tmp_path / "dataset").config["data"]
+
+
 def test_long_sources_are_cut_where_that_is_asked_for(corpora, tokenizer, tmp_path):
     """In every split; targets are not, and what is too long on their side is dropped as ever."""
     long = [("a b c d e f", "a"), ("a b c x", "b"), ("a b", "b"), ("a", "a b c d"), ("a b c d e f", "a")]

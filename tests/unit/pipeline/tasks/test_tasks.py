@@ -15,12 +15,20 @@ from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
 from tfm.pipeline.tasks.classification import Classification
 from tfm.pipeline.tasks.criteria import CrossEntropy
 from tfm.pipeline.tasks.language_model import RunningText
-from tfm.pipeline.tasks.masked_language_model import HIDDEN_ID, MaskedLanguageModel, masking
+from tfm.pipeline.tasks.masked_language_model import (
+    HIDDEN_ID,
+    MaskedLanguageModel,
+    chosen_at_random,
+    dealt,
+    replaced,
+)
 from tfm.pipeline.tasks.registry import TASKS
 from tfm.pipeline.tasks.tagging import Tagging
 from tfm.pipeline.tasks.task import TaskContext, counts_of_labels
+from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig
+from tfm.tokenizer.sampled import hashed
 from tfm.tokenizer.special import BOS_ID, EOS_ID, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import train
@@ -64,7 +72,7 @@ def about(config: ModelConfig, **changes: Any) -> TaskContext:
     ],
 )
 def test_a_loss_is_the_sum_of_those_of_its_examples(architecture: str, task: str) -> None:
-    """So that batches of any size weigh every prediction alike. (What is masked is drawn for a whole batch.)"""
+    """So that batches of any size weigh every prediction alike; what is masked is drawn by the example too."""
     config, model = model_of(architecture=architecture, task=task)
     sources = [[4, 5, 6], [7, 8], [9, 10, 11, 12]]
     targets = [[20, 21, 22], [23, 24], [25, 26, 27, 28]] if task != "classification" else [[20], [21], [22]]
@@ -72,18 +80,26 @@ def test_a_loss_is_the_sum_of_those_of_its_examples(architecture: str, task: str
     objective = TASKS[task](about(config, label_smoothing=0.1))
     if task == "tagging":
         objective = Tagging(CrossEntropy(0.1), lambda: [True] * 40)
-    together = objective.evaluate(model.eval(), objective.batch(whole, np.arange(3)))
-    if task != "masked_language_model":
-        alone = [objective.evaluate(model, objective.batch(whole, np.array([row]))) for row in range(3)]
+    for passed in (
+        lambda batch: objective.evaluate(model.eval(), batch),
+        lambda batch: trained(objective, model, batch),
+    ):
+        together = passed(objective.batch(whole, np.arange(3)))
+        alone = [passed(objective.batch(whole, np.array([row]))) for row in range(3)]
         assert together.count == sum(each.count for each in alone)
         torch.testing.assert_close(together.nll, torch.stack([each.nll for each in alone]).sum(), rtol=0, atol=1e-10)
-    model.train()
-    model.noise.begin(1, 1)
-    loss = objective.loss(model, objective.batch(whole, np.arange(3)))
+    loss = trained(objective, model, objective.batch(whole, np.arange(3)))
     loss.sum.backward()
     if task != "masked_language_model":
         assert loss.count == num_predictions(task, sources, targets)
     assert all(torch.isfinite(each.grad).all() for each in model.parameters() if each.grad is not None)
+
+
+def trained(objective: Any, model: Any, batch: Any) -> Any:
+    """The loss of a batch in an update."""
+    model.train()
+    model.noise.begin(1, 1)
+    return objective.loss(model, batch)
 
 
 def num_predictions(task: str, sources: list[list[int]], targets: list[list[int]]) -> int:
@@ -91,6 +107,19 @@ def num_predictions(task: str, sources: list[list[int]], targets: list[list[int]
     if task == "classification":
         return len(sources)
     return sum(len(target) + (task != "tagging") for target in targets)
+
+
+@pytest.mark.parametrize("task", [Translation(CrossEntropy(0.0)), Classification(CrossEntropy(0.0))])
+@pytest.mark.parametrize("which", ["train", "valid", "main"])
+def test_splits_whose_sources_are_all_empty_are_refused(task: Any, which: str) -> None:
+    full, empty = split([[4], []], [[5], [6]]), split([[], []], [[5], [6]])
+    given = {"train": full, "valid": full, "main": full} | {which: empty}
+    data = Dataset(given["train"], given["valid"], {"main": given["main"]}, 64, None)  # type: ignore[arg-type]
+    with pytest.raises(
+        DataError, match=rf'all sources of the {which} split are empty, and model\.task = "translation"'
+    ):
+        task.check(data, ModelConfig())
+    task.check(Dataset(full, full, {"main": full}, 64, None), ModelConfig())  # type: ignore[arg-type]
 
 
 # Running text
@@ -134,26 +163,51 @@ def test_running_text_that_cannot_be_read_is_refused(tokens: int, weight: float,
 # Masked tokens
 
 
+def keys_of(count: int, seed: int = 7) -> Any:
+    return hashed(np.array([seed], np.uint64), np.arange(count))
+
+
 def test_of_the_tokens_fifteen_percent_are_chosen_and_most_of_them_hidden() -> None:
-    is_end = torch.arange(100_000) % 20 == 19
-    chosen, places, instead = masking(is_end, 1000, key=7)
-    assert not is_end[chosen].any()
-    assert len(chosen) / 95_000 == pytest.approx(0.15, abs=0.005)
+    lengths, keys = np.full(500, 201), keys_of(500)
+    chosen = chosen_at_random(lengths, keys)
+    assert not (chosen % 201 == 200).any()
+    assert len(chosen) / 100_000 == pytest.approx(0.15, abs=0.005)
+    check_replaced(chosen, lengths, keys)
+
+
+def check_replaced(chosen: Any, lengths: Any, keys: Any) -> None:
+    """Whether of some chosen tokens 80 % are hidden, 10 % are some other piece, and 10 % are left."""
+    places, instead = replaced(chosen, lengths, 1000, keys)
     assert set(places.tolist()) <= set(chosen.tolist())
-    hidden = (instead == HIDDEN_ID).float().mean() * len(places) / len(chosen)
-    assert float(hidden) == pytest.approx(0.8, abs=0.01)
+    assert (instead == HIDDEN_ID).sum() / len(chosen) == pytest.approx(0.8, abs=0.01)
     assert 1 - len(places) / len(chosen) == pytest.approx(0.1, abs=0.01)
-    assert instead[instead != HIDDEN_ID].min() >= 4
+    others = instead[instead != HIDDEN_ID]
+    assert (others.min(), others.max()) == (4, 999)
 
 
-def test_what_is_chosen_follows_from_the_key_and_is_never_nothing() -> None:
-    is_end = torch.tensor([False, False, True])
-    for key in range(50):
-        chosen, *_ = masking(is_end, 10, key)
-        assert 1 <= len(chosen) <= 2
-        assert torch.equal(chosen, masking(is_end, 10, key)[0])
-    assert len({masking(is_end, 10, key)[0].tolist()[0] for key in range(50)}) == 2
-    assert len(masking(torch.tensor([True]), 10, 1)[0]) == 0
+def test_of_each_text_a_token_is_chosen_whatever_the_key() -> None:
+    lengths = np.array([3, 1, 2, 9, 1])
+    found = [chosen_at_random(lengths, keys_of(5, seed)).tolist() for seed in range(50)]
+    for chosen in found:
+        assert {0, 1} & {*chosen}
+        assert 4 in chosen
+        assert {*range(6, 14)} & {*chosen}
+        assert not {2, 3, 5, 14, 15} & {*chosen}, "end tokens, and texts that have nothing else"
+    assert len({*map(tuple, found)}) > 20
+    assert found[0] == chosen_at_random(lengths, keys_of(5, 0)).tolist()
+
+
+def test_in_evaluation_each_token_is_chosen_once_in_parts_of_a_seventh() -> None:
+    lengths = np.array([1, 2, 5, 8, 30, 701])
+    keys = keys_of(6)
+    passes = dealt(lengths, keys, 7)
+    ends = np.cumsum(lengths) - 1
+    assert sorted(np.concatenate(passes).tolist()) == sorted(set(range(747)) - {*ends.tolist()})
+    for text, (end, length) in enumerate(zip(ends.tolist(), lengths.tolist(), strict=True)):
+        sizes = [int(((chosen < end) & (chosen > end - length)).sum()) for chosen in passes]
+        assert max(sizes) - min(sizes) <= 1, text
+    assert len({*np.diff(passes[0][passes[0] > 46]).tolist()}) > 5, "they do not lie in a row"
+    check_replaced(np.arange(100_000), np.array([100_001]), keys_of(1))
 
 
 def test_masks_differ_from_step_to_step_and_are_those_of_the_step() -> None:

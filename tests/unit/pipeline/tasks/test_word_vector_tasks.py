@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,12 @@ from torch import Tensor
 from tests.rounding import assert_rounds_like
 from tests.tiny_model import tiny_model
 from tests.tiny_training import run, training, write_dataset
+from tfm.data.batching.example_keys import keys_of_texts
 from tfm.data.dataset.split import Column, Dataset, Split
 from tfm.data.dataset.store import load_dataset
 from tfm.data.errors import DataError
 from tfm.model.build import build
 from tfm.model.config import ModelConfig
-from tfm.model.layers.counter_rng import counter_hash
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.inference.labelling import labels_instead
 from tfm.pipeline.model_io.loaded_model import load_model
@@ -35,6 +36,7 @@ from tfm.pipeline.tasks.losses import CHUNK
 from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.tasks.word_vectors import WordVectorTask, frequencies, keeping, losses_of, noise_words, num_words
 from tfm.pipeline.training_config import TrainingConfig
+from tfm.tokenizer.sampled import hashed
 from tfm.tokenizer.special import UNK_ID
 
 TEXTS = [[4, 5, 6, 4], [7, UNK_ID, 8], [5], [9, 4, 10, 11, 6]]
@@ -48,6 +50,10 @@ def config_of(architecture: str = "skip_gram", *, dim: int = 6, **words: Any) ->
 
 def task_of(config: ModelConfig, smoothing: float = 0.0) -> WordVectorTask:
     return WordVectorTask.of(TaskContext(TrainingConfig(label_smoothing=smoothing), config, None, None, 64))  # type: ignore[arg-type]
+
+
+def keys_of(count: int, key: int) -> Any:
+    return hashed(np.array([key], np.uint64), np.arange(count))
 
 
 def split_of(texts: Sequence[Sequence[int]]) -> Split:
@@ -152,30 +158,56 @@ def test_validation_counts_each_prediction_that_is_the_likeliest_of_all(architec
     found, loss = task.evaluate(model, batch), task.loss(model, batch)
     torch.testing.assert_close(found.nll, loss.nll, rtol=0, atol=1e-9)
     assert found.count == loss.count > CHUNK
-    hidden, wanted = task._predictions(model, batch, word_vectors.is_word(batch.tokens_out), torch.Generator())
+    reach, keys = torch.full_like(batch.tokens_out, 4), np.zeros(len(texts), np.uint64)
+    hidden, wanted, _ = task._predictions(model, batch, word_vectors.is_word(batch.tokens_out), reach, keys)
     assert int(found.correct) == int(((hidden @ model.output.weight.T).argmax(1) == wanted).sum())
 
 
 def test_validation_with_noise_words_counts_who_beats_them_all() -> None:
     task, model, batch = made(config_of(window=2, negatives=2))
-    found = task.evaluate(model, batch)
-    draws = torch.Generator().manual_seed(counter_hash(*range(len(TEXTS))) >> 1)
-    hidden, wanted = task._predictions(model, batch, word_vectors.is_word(batch.tokens_out), draws)
-    noise = noise_words(model.frequencies, wanted, 2, draws)
-    true = [hidden[n] @ model.output.weight[wanted[n]] for n in range(found.count)]
-    false = [[hidden[n] @ model.output.weight[word] for word in noise[n]] for n in range(found.count)]
-    assert int(found.correct) == sum(score > max(others) for score, others in zip(true, false, strict=True))
+    found, correct, count = task.evaluate(model, batch), 0, 0
+    keys = keys_of_texts(batch.tokens_out.numpy(), batch.lengths.numpy())
+    for number in range(7):
+        reach, drawn = torch.full_like(batch.tokens_out, 2), hashed(keys, np.array([number]))
+        hidden, wanted, of_words = task._predictions(model, batch, word_vectors.is_word(batch.tokens_out), reach, drawn)
+        noise, output = noise_words(model.frequencies, wanted, 2, of_words()), model.output.weight
+        true = [hidden[n] @ output[wanted[n]] for n in range(len(wanted))]
+        false = [[hidden[n] @ output[word] for word in noise[n]] for n in range(len(wanted))]
+        correct += sum(score > max(others) for score, others in zip(true, false, strict=True))
+        count += len(wanted)
+    assert (int(found.correct), found.count) == (correct, count)
     assert not task.has_perplexity
 
 
+def test_each_prediction_has_noise_words_of_its_own() -> None:
+    """In every pass others, for a word's neighbours others, and the same for the same text beside other texts."""
+    task, model, batch = made(config_of(window=3, negatives=3), [[4, 5, 6, 4, 5, 6]] * 2)
+    keys = keys_of_texts(batch.tokens_out.numpy(), batch.lengths.numpy())
+    reach, kept = torch.full_like(batch.tokens_out, 3), word_vectors.is_word(batch.tokens_out)
+    *_, found = task._predictions(model, batch, kept, reach, keys)
+    assert len(set(found().tolist())) == len(found()) // 2
+    *_, alone = task._predictions(model, task.batch(split_of([[4, 5, 6, 4, 5, 6]]), np.arange(1)), kept[:7], reach[:7],
+                                  keys[:1])  # fmt: skip
+    assert set(alone().tolist()) == set(found().tolist())
+
+
 @pytest.mark.parametrize("words", [{}, {"negatives": 3, "shrink": True, "subsample": 0.01}], ids=["softmax", "drawn"])
-def test_validation_draws_by_its_rows_alone(words: dict[str, Any]) -> None:
+def test_validation_draws_by_its_texts_alone(words: dict[str, Any]) -> None:
     task, model, batch = made(config_of(window=3, **words))
     with torch.no_grad():
         once = task.evaluate(model, batch)
         model.noise.begin(2, 9)
         again = task.evaluate(model, batch)
     assert (float(once.nll), int(once.correct), once.count) == (float(again.nll), int(again.correct), again.count)
+
+
+@pytest.mark.parametrize("architecture", ["skip_gram", "cbow"])
+def test_windows_that_shrink_are_validated_at_each_width(architecture: str) -> None:
+    task, model, batch = made(config_of(architecture, window=3, shrink=True))
+    found, wanted = task.evaluate(model, batch), [*map(partial(predictions, architecture, model), (1, 2, 3))]
+    expected = [-(model.output.weight @ h).log_softmax(0)[word] for each in wanted for h, word in each]
+    assert found.count == len(expected)
+    torch.testing.assert_close(found.nll, torch.stack(expected).sum(), rtol=0, atol=1e-10)
 
 
 def test_texts_are_validated_whole() -> None:
@@ -199,7 +231,7 @@ def test_training_draws_by_seed_and_step_alone() -> None:
 def test_noise_words_come_by_three_quarters_of_their_frequency() -> None:
     shares = torch.tensor([0.0, 0.0, 0.0, 0.0, 0.5, 0.3, 0.2, 0.0])
     for word in range(3, 8):  # also words that are never drawn, and the last one that is
-        drawn = noise_words(shares, torch.full((1000,), word), 200, torch.Generator().manual_seed(KEY))
+        drawn = noise_words(shares, torch.full((1000,), word), 200, keys_of(1000, KEY))
         wanted = shares.double() ** 0.75
         wanted[word] = 0
         found = torch.bincount(drawn.flatten(), minlength=8) / drawn.numel()
@@ -214,10 +246,10 @@ def test_no_noise_word_is_the_wanted_one_where_there_is_another(shares: list[flo
     for word in range(len(shares)):
         others = {other for other, share in enumerate(shares) if share > 0} - {word}
         wanted = torch.full((4,), word)
-        drawn = noise_words(frequencies, wanted, 50, torch.Generator().manual_seed(key))
+        drawn = noise_words(frequencies, wanted, 50, keys_of(4, key))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(torch, "rand", lambda shape, **_: torch.tensor(ends, dtype=torch.float64).expand(shape))
-            drawn = torch.cat([drawn, noise_words(frequencies, wanted, 4, torch.Generator())], 1)
+            patch.setattr(word_vectors, "uniform", lambda keys: np.tile(ends, (len(keys), 1)))
+            drawn = torch.cat([drawn, noise_words(frequencies, wanted, 4, keys_of(4, key))], 1)
         if any(frequencies.pow(0.75).cumsum(0)[-1] > frequencies.pow(0.75)[word] for _ in others):
             assert set(drawn.flatten().tolist()) <= others
         assert 0 <= int(drawn.min()) <= int(drawn.max()) < len(shares)
@@ -336,7 +368,7 @@ def test_a_test_set_is_scored_as_validation_is(negatives: int | None, dataset: P
         assert set(found) == {"loss", "token_accuracy"}
         assert_same("loss", valid["loss"])
         assert valid["perplexity"] is None
-        assert "noise-words:3" in found["loss"].signature
+        assert "noise-words:3-others|draws:7" in found["loss"].signature
 
 
 def test_a_test_set_without_pairs_is_refused(dataset: Path, tmp_path: Path) -> None:

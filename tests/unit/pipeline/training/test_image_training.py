@@ -130,7 +130,7 @@ def test_other_pieces_of_captions_leave_their_images(data: Dataset) -> None:
     sampler = captions.sampler(bpe_dropout=0.5)
     how = Resegmentation(None, sampler, seed=1, longest=32, budget=40)
     varied, rows = VariedImages(data.augmentation, 7)(data.train, 3), np.arange(3, 15)
-    parts = [Translation(CrossEntropy(0.1)).batch(part, np.arange(len(part))) for part in how.parts(varied, rows, 3)]
+    parts = [Translation(CrossEntropy(0.1)).batch(part, np.arange(len(part))) for part, _ in how.parts(varied, rows, 3)]
     assert len(parts) > 1
     whole = Translation(CrossEntropy(0.1)).batch(varied, rows)
     seen = sorted(each.tobytes() for part in parts for each in part.source.numpy())

@@ -1,0 +1,63 @@
+"""Keys of the draws that concern single examples: what is hidden of a text, which noise words its words get.
+
+In training an example's key follows from the update, its row, and how often the row occurred before in the update; in
+evaluation from its tokens. So what is drawn for a text does not depend on its batch, nor on the process that has it.
+Shapes: B texts · N tokens of all texts.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tfm.data.dataset.split import Ints
+from tfm.tokenizer.sampled import Keys, hashed
+
+_TEXTS = np.array([0], np.uint64)
+
+
+def occurrences(batches: Sequence[Ints]) -> list[Ints]:
+    """How often each row of an update's batches occurs before, in its batch and those in front of it."""
+    rows = np.concatenate([*batches, np.empty(0, np.int64)])
+    order = np.argsort(rows, kind="stable")
+    in_order = rows[order]
+    found = np.empty(len(rows), np.int64)
+    found[order] = np.arange(len(rows)) - np.searchsorted(in_order, in_order)
+    return np.split(found, np.cumsum([len(batch) for batch in batches])[:-1])
+
+
+def keys_of_rows(update: int, rows: Ints, repeats: Ints | None) -> Keys:
+    """(B,) the keys of examples in training.
+
+    Args:
+        update: The key of the update.
+        rows: (B,) row numbers.
+        repeats: (B,) how often each row occurred before in the update; none: never.
+    """
+    keys = hashed(np.array([update], np.uint64), rows)
+    return hashed(keys, np.zeros_like(rows) if repeats is None else repeats)
+
+
+def keys_of_texts(ids: NDArray[np.int64], lengths: Ints) -> Keys:
+    """(B,) the keys of texts in evaluation: of ids (N,) that lie end to end, and (B,) how many each text has."""
+    ends = np.cumsum(lengths)
+    tokens = hashed(hashed(_TEXTS, places_of(lengths)), ids)
+    sums = np.concatenate([_TEXTS, np.cumsum(tokens, dtype=np.uint64)])  # they wrap around, and so do differences
+    return hashed(sums[ends] - sums[ends - lengths], lengths)
+
+
+def keys_of_tokens(keys: Keys, lengths: Ints, draw: int) -> Keys:
+    """(N,) 64 random bits for each token of texts with these keys (B,) and lengths (B,): those of one draw of many."""
+    return hashed(np.repeat(hashed(keys, np.array([draw])), lengths), places_of(lengths))
+
+
+def uniform(keys: Keys) -> NDArray[np.float64]:
+    """Numbers in [0, 1): the 53 highest bits of each key."""
+    return (keys >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def places_of(lengths: Ints) -> Ints:
+    """(N,) the place of each token in its text, for texts of these lengths (B,) that lie end to end."""
+    ends = np.cumsum(lengths)
+    found: Ints = np.arange(int(lengths.sum())) - np.repeat(ends - lengths, lengths)
+    return found

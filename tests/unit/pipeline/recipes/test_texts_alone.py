@@ -1,0 +1,67 @@
+"""Texts without a source: refused by tasks that read sources, running text where a model reads windows of it."""
+
+from pathlib import Path
+
+import pytest
+
+from tfm.model.config import LEARNS
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.recipes.recipe import load_recipe
+from tfm.pipeline.tasks.abilities import ABILITIES
+
+CORPORA = {
+    "data.train.0": 'train = { source = "none", target = "a" }',
+    "data.valid": 'train = { source = "b", target = "a" }\nvalid = { source = "none", target = "a" }',
+    "data.tests.main": 'train = { source = "b", target = "a" }\ntests.main = { source = "none", target = "a" }',
+    "data": 'path = "corpus"\nsource = "none"',
+}
+ARCHITECTURES = {task: architecture for architecture, tasks in LEARNS.items() for task in tasks}
+MORE = {
+    "word_vectors": "[tokenizer]\nkind = 'word'\n",
+    "span_corruption": "[tokenizer]\nsentinels = 100\n",
+    "masked_language_model": "[tokenizer]\nshared = false\n",
+}
+
+
+def recipe(folder: Path, task: str, corpora: str, more: str = "") -> Path:
+    architecture = "transformer" if task in ("translation", "span_corruption") else ARCHITECTURES[task]
+    model = f'[model]\narchitecture = "{architecture}"\ntask = "{task}"\n{more}'
+    file = folder / "texts.toml"
+    file.write_text(f"{MORE.get(task, '')}[data]\n{corpora}\n{model}", encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("where", CORPORA)
+@pytest.mark.parametrize("task", ABILITIES)
+def test_a_task_that_reads_sources_is_refused_where_there_are_none(task: str, where: str, tmp_path: Path) -> None:
+    file = recipe(tmp_path, task, CORPORA[where])
+    if ABILITIES[task].reads == "target":
+        assert load_recipe(file).model.task == task
+        return
+    with pytest.raises(RecipeError, match=f'model.task = "{task}" reads sources, and {where} has source = "none"'):
+        load_recipe(file)
+
+
+def test_the_default_task_is_refused_too(tmp_path: Path) -> None:
+    file = tmp_path / "texts.toml"
+    file.write_text(f"[data]\n{CORPORA['data']}\n", encoding="utf-8")
+    with pytest.raises(RecipeError, match=r'model\.task = "translation".*set model\.task = "language_model"'):
+        load_recipe(file)
+
+
+@pytest.mark.parametrize(
+    ("data", "model", "running"),
+    [
+        ("", "block = 8", True),
+        ("", "", False),
+        ("", 'block = "none"', False),
+        ('limits.empty = "keep"', "", True),
+        ('limits.empty = "keep"\nrunning_text = false', "block = 8", False),
+        ("running_text = true", "", True),
+    ],
+)
+def test_texts_are_running_text_where_a_model_reads_windows_or_blank_lines_are_kept(
+    data: str, model: str, running: bool, tmp_path: Path
+) -> None:
+    file = recipe(tmp_path, "language_model", f"{CORPORA['data.train.0']}\n{data}", model)
+    assert load_recipe(file).data.has_running_text is running
