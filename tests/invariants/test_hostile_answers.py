@@ -18,6 +18,7 @@ import pytest
 from tests import hostile
 from tests.cli.user import ROOT, tfm
 from tests.hostile_json import variants
+from tests.peak_memory import PROGRAM
 from tests.unit.pipeline.judging import panel
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.judging.answer_files import read_answers
@@ -179,16 +180,6 @@ def test_campaigns(judged: Judged, tmp_path: Path, every: int) -> None:
 
 
 # What takes memory or time
-
-PROGRAM = """
-import resource, runpy, sys
-sys.argv = ["tfm", *sys.argv[1:]]
-try:
-    runpy.run_module("tfm.cli.app", run_name="__main__")
-finally:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(f"peak {peak * (1 if sys.platform == 'darwin' else 1024)}", file=sys.stderr)
-"""
 
 
 def no_files(file: Path) -> Iterator[str]:
