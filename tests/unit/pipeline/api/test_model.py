@@ -13,7 +13,8 @@ import torch
 from tests.tiny_model import TEXTS, tiny_model
 from tfm.model.layout import Layout
 from tfm.pipeline.api.logged import Logged
-from tfm.pipeline.api.model import ASKED, Model
+from tfm.pipeline.api.methods import METHODS
+from tfm.pipeline.api.model import Model
 from tfm.pipeline.api.settings import Decoding
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError, RecipeError
@@ -45,7 +46,7 @@ def model():
 def test_what_a_task_cannot_do_is_refused_in_one_line(task):
     able = re.findall(r"\w+(?=\(\))", CAN[task][1])
     one = model_of(task)
-    for name in ASKED:
+    for name in METHODS:
         asked = ("a dog", "a dog") if name == "score" and task == "translation" else ("a dog",)
         if name in able:
             getattr(one, name)(*(("dog",) if name == "embed" else asked))
