@@ -28,11 +28,13 @@ from tfm.pipeline.decoding.stepper import StateT, Stepper
 from tfm.pipeline.decoding.workers import num_workers, search_all
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.devices import decoding_precision
+from tfm.pipeline.runtime.out_of_memory import fits
 
 SHARE = 1024
 """Sentences that are searched for in one go, of which `batch_sentences` side by side."""
 MANY_SENTENCES = 200
-"""With fewer, compiled loops gain less time than it takes to load them; but one at a time they are asked for."""
+"""With fewer, compiled loops gain less time than it takes to load them; but one at a time they are asked for, and in
+bf16 they round otherwise than torch's operations do, so that texts would depend on how many there are."""
 NO_PHRASES = Phrases()
 
 
@@ -88,8 +90,9 @@ def decode(
         steps = stepper if alone else fused_or_plain(stepper)
         return STRATEGIES[config.strategy](_Share(steps, reads, rows, rules, config, torch.device(device), on_done))
 
-    pays = len(order) >= MANY_SENTENCES or config.batch_sentences == 1
+    pays = config.precision == "bf16" or config.batch_sentences == 1 or len(order) >= MANY_SENTENCES
     with (
+        fits(lambda: "decoding does not fit in memory; lower decoding.batch_sentences, or OMP_NUM_THREADS"),
         products_in(stepper, decoding_precision(config.precision, device)),
         compiled_loops(pays and torch.device(device).type == "cpu"),
     ):
