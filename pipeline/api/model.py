@@ -8,17 +8,19 @@ import os
 from collections.abc import Iterable, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tfm.data.config import DataConfig
+from tfm.pipeline.api import arguments
 from tfm.pipeline.api.attention import Attention
 from tfm.pipeline.api.logged import Logged
+from tfm.pipeline.api.messages import names_parameters
 from tfm.pipeline.api.methods import check_has
 from tfm.pipeline.api.model_cache import Address, enter, look_up
-from tfm.pipeline.api.settings import Decoding, decoding_config, listed
+from tfm.pipeline.api.settings import Decoding, decoding_config
 from tfm.pipeline.api.text_scores import TextScores
 from tfm.pipeline.attention_page.image_reading import attend_to_image
 from tfm.pipeline.attention_page.reading import attend
@@ -37,6 +39,7 @@ from tfm.pipeline.scoring.perplexity import perplexity
 from tfm.pipeline.tasks.abilities import ABILITIES
 
 Side = Literal["source", "target"]
+SIDES = get_args(Side)
 
 
 class Model:
@@ -103,6 +106,7 @@ class Model:
         found = self.translations(texts, beam=beam, to=to, source_language=source_language, **decoding)
         return [each[0].text for each in found]
 
+    @names_parameters
     def translations(
         self,
         texts: str | Iterable[str],
@@ -120,16 +124,19 @@ class Model:
         come up in them.
         """
         check_has(self._loaded, "translate")
-        config, forced = decoding_config(beam, decoding), None
-        if forced_in_each is not None:
-            forced = ["\t".join(each) for each in forced_in_each]
+        config = decoding_config(beam, decoding)
+        forced = None if forced_in_each is None else arguments.phrases_of_each(forced_in_each)
+        if prefixes is not None:
+            prefixes = arguments.several(prefixes, "prefixes", "one for each text")
         return self._hypotheses(self._loaded.towards(to, source_language), texts, config, prefixes, forced)
 
+    @names_parameters
     def classify(self, texts: str | Iterable[str]) -> list[str]:
         """The likeliest label of each text, or image file; "" for an empty one."""
         check_has(self._loaded, "classify")
         return [found[0].text for found in self._hypotheses(self._loaded, texts, DecodingConfig())]
 
+    @names_parameters
     def probabilities(self, texts: str | Iterable[str]) -> list[dict[str, float]]:
         """The probability of every label of a classifier, for each text, the likeliest first; none for an empty one.
 
@@ -140,11 +147,13 @@ class Model:
         found = self._hypotheses(self._loaded, texts, asked)
         return [{each.text: math.exp(each.log_prob) for each in labels if each.text} for labels in found]
 
+    @names_parameters
     def tag(self, texts: str | Iterable[str]) -> list[list[str]]:
         """The likeliest tag of each word of each text, words being what stands between spaces."""
         check_has(self._loaded, "tag")
         return [found[0].text.split() for found in self._hypotheses(self._loaded, texts, DecodingConfig())]
 
+    @names_parameters
     def generate(
         self,
         prompt: str = "",
@@ -160,8 +169,9 @@ class Model:
         """
         with one_at_a_time():
             writer = self._writer(beam, through_ends, decoding)
-            return writer.shown(prompt) + writer.texts(prompt)[0].text
+            return writer.shown(arguments.one_text(prompt, "prompt")) + writer.texts(prompt)[0].text
 
+    @names_parameters
     def generations(
         self,
         prompt: str = "",
@@ -172,8 +182,9 @@ class Model:
     ) -> list[Generated]:
         """The `n_best` texts that may follow a prompt, best first, without it, with scores and log-probabilities."""
         with one_at_a_time():
-            return self._writer(beam, through_ends, decoding).texts(prompt)
+            return self._writer(beam, through_ends, decoding).texts(arguments.one_text(prompt, "prompt"))
 
+    @names_parameters
     def score(
         self,
         sources: str | Iterable[str],
@@ -191,34 +202,38 @@ class Model:
         that is for `tfm evaluate`.
         """
         check_has(self._loaded, "score")
-        lines, reporter = listed(sources), self._reporter
+        lines, reporter = arguments.listed(sources), self._reporter
+        stride = None if stride is None else arguments.whole_number(stride, "stride", 1)
         if ABILITIES[self.task].generates:
             if targets is not None:
                 raise RecipeError("score: a language model reads one text at a time: give no targets")
             return self._score_texts(lines, stride)
         if targets is None or stride is not None:
             raise RecipeError("score: a translation is scored after its source: give sources and targets, no stride")
-        others = listed(targets)
+        others = arguments.listed(targets)
         if len(lines) != len(others):
             raise DataError(f"score: {len(lines)} sources and {len(others)} targets: give one target for each source")
         with one_at_a_time():
             loaded = self._loaded.towards(to, source_language)
             return TextScores.of(*perplexity(loaded, lines, [others], reporter=reporter))
 
+    @names_parameters
     def embed(self, words: str | Iterable[str], *, side: Side = "target") -> NDArray[np.float32]:
         """The vectors (n, E) of words, from the model's embedding, as `tfm embed` writes them.
 
         side: of a model with two embeddings. Raises RecipeError, with words like it, for a word that has no vector.
         """
-        known = self._words(side)
-        rows = [known[word] for word in listed(words)]
+        known = self._words(arguments.one_of(side, SIDES, "side"))
+        rows = [known[word] for word in arguments.listed(words, "word")]
         return np.stack(rows) if rows else known.vectors[:0]
 
+    @names_parameters
     def neighbours(self, word: str, count: int = 10, *, side: Side = "target") -> list[Neighbour]:
         """The words nearest to a word, by the cosine between their vectors, nearest first."""
-        known = self._words(side)
-        return known.nearest(known[word], count, beside=(word,))
+        known, count = self._words(arguments.one_of(side, SIDES, "side")), arguments.whole_number(count, "count", 1)
+        return known.nearest(known[arguments.one_text(word, "word")], count, beside=(word,))
 
+    @names_parameters
     def attend(
         self,
         source: str,
@@ -233,6 +248,9 @@ class Model:
         target: what a model that translates is made to say; by default its own translation.
         """
         check_has(self._loaded, "attend")
+        arguments.one_text(source, "source")
+        if target is not None:
+            arguments.one_text(target, "target")
         loaded, config = self._loaded.towards(to, source_language), decoding_config(beam, {})
         with one_at_a_time():
             if loaded.images is not None:
@@ -249,7 +267,7 @@ class Model:
         prefixes: Iterable[str] | None = None,
         forced: Iterable[str] | None = None,
     ) -> list[list[Translation]]:
-        lines, images = listed(texts), loaded.images
+        lines, images = arguments.listed(texts), loaded.images
         with one_at_a_time(), self._reporter.bar("reading", len(lines), "texts" if images is None else "images") as bar:
             if images is None:
                 found = translate_lines(
@@ -284,6 +302,7 @@ def _made_again(address: Address, folder: Path, reporter: Reporter) -> Model:
     return Model(look_up(address, folder), reporter)
 
 
+@names_parameters
 def load(folder: str | os.PathLike[str], *, device: Device = "auto", reporter: Reporter | None = None) -> Model:
     """The model in the folder of a run, or in its own, verified.
 
