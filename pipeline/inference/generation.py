@@ -12,6 +12,7 @@ from tfm.model.layers.linear import products_in
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.constraints.lexical import BannedPieces
 from tfm.pipeline.decoding.constraints.phrases import FORCED_NEED_A_BEAM, Phrases
+from tfm.pipeline.decoding.constraints.spelling import encode_spelled
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.decoding.limits import LENGTH_NORMS
 from tfm.pipeline.decoding.search.hypothesis import Hypothesis, best_first
@@ -81,6 +82,11 @@ class Reader:
         encoded = self.tokenizer.encode_batch(lines)
         return [piece for number, line in enumerate(encoded) for piece in ([EOS_ID] if number else []) + line]
 
+    def encode_spelled(self, prompt: str) -> list[int]:
+        """The pieces of a prompt. Raises DataError where the vocabulary cannot spell a part of it."""
+        encode_spelled(self.tokenizer, prompt.split("\n") if self.through_ends else [prompt], "the prompt")
+        return self.encode(prompt)
+
     def decode(self, ids: Sequence[int]) -> str:
         """The text of pieces, in which an end token is the end of a line."""
         return "\n".join(self.tokenizer.decode_batch(_lines(ids)))
@@ -110,7 +116,7 @@ class Writer:
         """The `n_best` texts that follow a prompt, best first; `forced`: words and phrases that come up in them."""
         if forced and not self.searches:
             raise RecipeError(FORCED_NEED_A_BEAM)
-        ids = self._reader.encode(prompt)
+        ids = self._reader.encode_spelled(prompt)
         head, found = self._reader.decode(ids), []
         for each in self._search(ids, forced) if self.searches else self._write_all(ids):
             whole = self._reader.decode([*ids, *each.ids])
@@ -121,7 +127,7 @@ class Writer:
 
     def stream(self, prompt: str) -> Iterator[str]:
         """The prompt and one text that follows it, not searched for by a beam, in parts as it is written."""
-        ids, length = self._reader.encode(prompt), 0
+        ids, length = self._reader.encode_spelled(prompt), 0
         yield self._reader.decode(ids)
         line = _lines(ids)[-1]
         said = self._reader.tokenizer.decode(line)

@@ -201,8 +201,10 @@ def _encode_prefixes(loaded: "LoadedModel", prefixes: list[str], num_lines: int)
     """Ids of the prefixes of so many lines."""
     if len(prefixes) < num_lines:
         raise DataError("there are fewer prefixes than lines: give one for each line, empty for none")
+    from tfm.pipeline.decoding.constraints.spelling import encode_spelled
+
     limit = loaded.model.max_length - 1
-    encoded = loaded.target_tokenizer.encode_batch(prefixes)
+    encoded = encode_spelled(loaded.target_tokenizer, prefixes, "a prefix")
     for prefix, ids in zip(prefixes, encoded, strict=True):
         if len(ids) > limit:
             raise DataError(f"a prefix has {len(ids)} pieces and the model reads at most {limit}: {prefix[:40]!r}...")
