@@ -20,6 +20,7 @@ from tfm.model.numpy_inference.weights import UnknownModelError, is_known, netwo
 from tfm.pipeline.artifacts.manifest import Manifest, read_artifact
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.search.one_line import is_plain, search_one
+from tfm.pipeline.inference.distinct_texts import distinct_texts, keeps_distinct
 from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.inference.translation import NOTHING, Translation, one_line, translate_lines
 from tfm.pipeline.model_io.asked_languages import asked_for
@@ -58,13 +59,20 @@ class SmallModel:
             if not ids:
                 yield [NOTHING]
                 continue
+            yield self._best([*ids[:most], EOS_ID], config)
+
+    def _best(self, source: list[int], config: DecodingConfig) -> list[Translation]:
+        """The best translations of ids, end token included."""
+
+        def search(rows: list[int], config: DecodingConfig) -> list[list[Translation]]:
             with np.errstate(all="ignore"):  # what is not finite is found in the end, and is an error
-                found = search_one(self.network, [*ids[:most], EOS_ID], config)
+                found = search_one(self.network, source, config)
             texts = self.target_tokenizer.decode_batch([list(each.ids) for each in found])
-            yield [
-                Translation(one_line(text), each.score, each.log_prob, each.num_tokens)
-                for text, each in zip(texts, found, strict=True)
-            ]
+            told = zip(texts, found, strict=True)
+            return [[Translation(one_line(text), x.score, x.log_prob, x.num_tokens) for text, x in told]]
+
+        found = search([0], config)
+        return (distinct_texts(found, config, search) if keeps_distinct(config) else found)[0]
 
 
 def small_model(

@@ -19,6 +19,7 @@ from tfm.pipeline.decoding.search.hypothesis import Hypothesis, best_first
 from tfm.pipeline.decoding.streaming import NextPieces, PromptedStepper, read, write
 from tfm.pipeline.decoding.teacher_forcing import stepped_log_probs
 from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.inference.distinct_texts import distinct_texts, keeps_distinct
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.devices import decoding_precision
 from tfm.pipeline.runtime.progress import Reporter
@@ -117,9 +118,20 @@ class Writer:
         if forced and not self.searches:
             raise RecipeError(FORCED_NEED_A_BEAM)
         ids = self._reader.encode_spelled(prompt)
-        head, found = self._reader.decode(ids), []
-        for each in self._search(ids, forced) if self.searches else self._write_all(ids):
-            whole = self._reader.decode([*ids, *each.ids])
+        if not self.searches:
+            return self._generated(ids, self._write_all(ids))
+
+        def search(rows: list[int], config: DecodingConfig) -> list[list[Generated]]:
+            return [self._generated(ids, self._search(ids, forced, config))]
+
+        found = search([0], self._config)
+        return (distinct_texts(found, self._config, search) if keeps_distinct(self._config) else found)[0]
+
+    def _generated(self, prompt: list[int], hypotheses: Sequence[Hypothesis]) -> list[Generated]:
+        """What hypotheses say after a prompt."""
+        head, found = self._reader.decode(prompt), []
+        for each in hypotheses:
+            whole = self._reader.decode([*prompt, *each.ids])
             text = whole[len(head) :] if whole.startswith(head) else self._reader.decode(each.ids)
             num_tokens = len(each.ids) if self._reader.through_ends else each.num_tokens
             found.append(Generated(text, each.score, each.log_prob, num_tokens))
@@ -189,8 +201,8 @@ class Writer:
         found = zip(kept, sums, divisors, strict=True)
         return best_first([Hypothesis(tuple(each), total / norm, total) for each, total, norm in found], num_texts)
 
-    def _search(self, prompt: Sequence[int], forced: Sequence[str]) -> list[Hypothesis]:
-        reader, config, longest = self._reader, self._config, self._longest(prompt)
+    def _search(self, prompt: Sequence[int], forced: Sequence[str], config: DecodingConfig) -> list[Hypothesis]:
+        reader, longest = self._reader, self._longest(prompt)
         wanted = Phrases.of(reader.tokenizer, config, 1, forced=[forced]) if forced else self._phrases
         needed = sum(len(phrase) for phrases in wanted.forced or () for phrase in set(phrases))
         if needed > reader.context - 1 - len(prompt):

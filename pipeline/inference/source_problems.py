@@ -40,22 +40,29 @@ class SourceProblems:
             self.unknown += unknown
             self.strange += unknown > 0 and unknown >= sum(_has_letter(tokenizer, each) for each in ids[lead:])
 
-    def warn(self, reporter: Reporter, limit: int) -> None:
-        """Warn of what there was, where the model reads so many pieces."""
+    def warnings(self, limit: int) -> list[str]:
+        """What to say of them, where the model reads so many pieces."""
+        said = []
         if self.cut:
             were = "was" if self.cut == 1 else "were"
             untagged = f": {self.words} words have no tag, and count as wrong" if self.words else ""
-            reporter.warn(
+            said.append(
                 f"{self.cut} of {self.lines} sources {were} longer than the {limit} pieces that the model reads, and "
                 f"{were} cut{untagged}"
             )
         if self.strange:
             consist = "consists" if self.strange == 1 else "consist"
-            reporter.warn(
-                f"{self.strange} of {self.lines} sources {consist} by half or more of what the model's "
-                f"vocabulary lacks ({100 * self.unknown / self.pieces:.1f} % of all pieces are unknown): is this the "
-                "language that the model reads?"
+            said.append(
+                f"{self.strange} of {self.lines} sources {consist} by half or more of what the model's vocabulary "
+                f"lacks ({100 * self.unknown / self.pieces:.1f} % of all pieces are unknown): is this the language "
+                "that the model reads?"
             )
+        return said
+
+    def warn(self, reporter: Reporter, limit: int) -> None:
+        """Warn of them."""
+        for text in self.warnings(limit):
+            reporter.warn(text)
 
 
 @lru_cache(maxsize=1 << 16)

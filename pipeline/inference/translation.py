@@ -1,7 +1,7 @@
 """Lines of text to translations by a trained model, streamed, in order."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice, repeat
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ from tfm.data.lines import portions
 from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.inference.distinct_texts import distinct_texts, keeps_distinct
 from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.tasks.abilities import ABILITIES
@@ -179,12 +180,23 @@ class _Search:
         phrases = Phrases.of(loaded.target_tokenizer, self.config, count, forced=beside)
         _check_room(phrases, targets, model.max_length - 1)
         device = next(model.parameters()).device
-        found = decode(
-            model, sources, self.config, device=device, prefixes=targets, phrases=phrases, on_done=self.on_done
-        )
-        texts = iter(loaded.target_tokenizer.decode_batch([list(each.ids) for n_best in found for each in n_best]))
-        for n_best in found:
-            yield [Translation(one_line(next(texts)), each.score, each.log_prob, each.num_tokens) for each in n_best]
+
+        def search(rows: list[int], config: DecodingConfig) -> list[list[Translation]]:
+            """The hypotheses of some of the sources; of images, of all."""
+            some = [sources[row] for row in rows] if isinstance(sources, Sequence) else sources
+            starts = None if targets is None else [targets[row] for row in rows]
+            wanted = phrases if phrases.forced is None else replace(phrases, forced=[phrases.forced[n] for n in rows])
+            tell = self.on_done if config is self.config else None
+            found = decode(model, some, config, device=device, prefixes=starts, phrases=wanted, on_done=tell)
+            ids = [list(each.ids) for n_best in found for each in n_best]
+            texts = map(one_line, loaded.target_tokenizer.decode_batch(ids))
+            return [[Translation(next(texts), x.score, x.log_prob, x.num_tokens) for x in n_best] for n_best in found]
+
+        translations = search(list(range(count)), self.config)
+        if keeps_distinct(self.config):
+            again = search if isinstance(sources, Sequence) else lambda rows, _: [[] for _ in rows]
+            translations = distinct_texts(translations, self.config, again)
+        yield from translations
 
     def check_none_left(self) -> None:
         """Raise DataError where there are prefixes or forced words of more sources than there were."""

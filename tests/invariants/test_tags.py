@@ -135,5 +135,5 @@ def test_words_past_the_cut_have_no_tag_and_are_counted(kind: Kind) -> None:
     assert found == [sum(start < 8 for start in of_line) for of_line in starts]
     long = sum(sum(map(len, words)) > 8 for words in pieces)
     assert (cuts.lines, cuts.cut, cuts.words) == (4, long, sum(map(len, pieces)) - sum(found))
-    assert f"{long} of 4 sources" in (cuts.warning(8) or "")
-    assert SourceProblems().warning(8) is None
+    assert f"{long} of 4 sources" in cuts.warnings(8)[0]
+    assert SourceProblems().warnings(8) == []
