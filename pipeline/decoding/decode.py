@@ -15,7 +15,6 @@ from tfm.model.fused.decoder_step import fused_or_plain
 from tfm.model.layers.linear import linear_layers, products_in
 from tfm.model.layout import Layout
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.decoding.constraints.lexical import BannedPieces
 from tfm.pipeline.decoding.constraints.logits_processor import LogitsRules
 from tfm.pipeline.decoding.constraints.phrases import Phrases
 from tfm.pipeline.decoding.search.beam import beam_search
@@ -71,7 +70,7 @@ def decode(
     num_shares = side_by_side * math.ceil(len(order) / (side_by_side * SHARE))
     shares = [order[first::num_shares] for first in range(num_shares)]
 
-    bans = BannedPieces.of(config.no_repeat_ngram, phrases.forbidden, phrases.before)
+    bans = phrases.bans(config.no_repeat_ngram)
 
     @torch.inference_mode()
     def search(number: int, on_done: Callable[[int], None]) -> list[list[Hypothesis]]:

@@ -10,7 +10,6 @@ import torch
 
 from tfm.model.layers.linear import products_in
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.decoding.constraints.lexical import BannedPieces
 from tfm.pipeline.decoding.constraints.phrases import FORCED_NEED_A_BEAM, Phrases
 from tfm.pipeline.decoding.constraints.spelling import encode_spelled
 from tfm.pipeline.decoding.decode import decode
@@ -181,7 +180,7 @@ class Writer:
                 longest=self._longest(prompt),
                 context=reader.context,
                 through_ends=reader.through_ends,
-                bans=BannedPieces.of(config.no_repeat_ngram, self._phrases.forbidden, prompt),
+                bans=replace(self._phrases, before=prompt).bans(config.no_repeat_ngram),
                 device=reader.device,
             )
 
