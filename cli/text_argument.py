@@ -15,7 +15,7 @@ A_NAME = r"[\w.~+-]*[\w~+-]|.*[/\\].*|.*\.[A-Za-z]\w{0,4}"
 
 def file_or_text(argument: str) -> Path:
     """The argument as typer is to pass it on. Raises typer's usage error for an empty one, which is neither."""
-    if not argument.strip():
+    if not argument:
         raise typer.BadParameter("is empty: give a file, a text, or - for stdin")
     return Path(argument)
 

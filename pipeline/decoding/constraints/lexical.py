@@ -86,7 +86,9 @@ class BannedPieces:
         history = history.masked_fill(history == EOS_ID, BOS_ID)  # in running text another line begins there
         begun = F.pad(F.pad(history, (1, 0), value=BOS_ID), (width, 0), value=NOTHING)
         there = torch.arange(begun.shape[2], device=history.device) < (lengths + width + 1).unsqueeze(1)
-        shown = there.unsqueeze(1) & (begun != NOTHING) & (begun != UNK_ID)  # an unknown piece is in no text
+        shown = there.unsqueeze(1) & (begun != NOTHING)
+        if not (contexts == UNK_ID).any() and not (ends == UNK_ID).any():
+            shown &= begun != UNK_ID  # which is in no text
         order = shown.to(torch.uint8).sort(dim=2, stable=True).indices[..., -width:] if width else begun[..., :0]
         last = _by_text(begun.where(shown, NOTHING).gather(2, order), self.alike.to(history.device)).unsqueeze(2)
         fits = (contexts == last) | (contexts == ANY)
