@@ -35,8 +35,14 @@ from tfm.cli.commands.translate import translate
 from tfm.cli.options import IO_ERROR, argv
 from tfm.cli.streams import Screen, lead_nowhere, print_data, print_message
 from tfm.cli.torchrun_output import INTERRUPTED, first_speaks, has_no_part, stderr_of
-from tfm.pipeline.errors import MASK, Stopped, TfmError, mask_command
+from tfm.pipeline.errors import MASK, DataError, Stopped, TfmError, mask_command
+from tfm.pipeline.runtime.out_of_memory import is_out_of_memory
+from tfm.pipeline.runtime.stop_signal import heeded
 
+OUT_OF_MEMORY = (
+    "memory ran out: end other programs or raise the limit (ulimit -v), or lower data.batch_tokens or "
+    "decoding.batch_sentences"
+)
 GO_ON = ("train", "run", "search")
 """Commands that go on where they were stopped."""
 
@@ -62,7 +68,13 @@ class ErrorHandler:
                 self._leave(str(error), error.exit_code, error)
             except BrokenPipeError as error:
                 self._leave("", IO_ERROR, error)  # the reader of our output closed it
+            except (MemoryError, RuntimeError, ImportError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                self._leave(OUT_OF_MEMORY, DataError.exit_code, error)
             except OSError as error:
+                if is_out_of_memory(error):
+                    self._leave(OUT_OF_MEMORY, DataError.exit_code, error)
                 # Errors of files name them; the standard streams have no name.
                 place = error.filename2 or error.filename or "stdin or stdout"
                 self._leave(f"{place}: {error.strerror or error}", IO_ERROR, error)
@@ -162,8 +174,9 @@ def _open_standard_streams() -> None:
 def main() -> None:
     """What the console script runs."""
     _open_standard_streams()
-    # SIGTERM is treated as Ctrl-C: the same clean-up, the same exit code.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # SIGTERM and a closed terminal are treated as Ctrl-C: the same clean-up, the same exit code.
+    for number in heeded():
+        signal.signal(number, signal.default_int_handler)
     # Python looks through all objects at its end, a third of a second after torch was loaded; these it leaves out.
     atexit.register(gc.freeze)
     sys.stderr = cast("TextIO", Screen(sys.stderr))

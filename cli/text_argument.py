@@ -6,9 +6,18 @@ from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import typer
+
 STDIN = Path("-")
 A_NAME = r"[\w.~+-]*[\w~+-]|.*[/\\].*|.*\.[A-Za-z]\w{0,4}"
 """What is probably a file name; a text has spaces, or characters or punctuation that file names seldom have."""
+
+
+def file_or_text(argument: str) -> Path:
+    """The argument as typer is to pass it on. Raises typer's usage error for an empty one, which is neither."""
+    if not argument:
+        raise typer.BadParameter("is empty: give a file, a text, or - for stdin")
+    return Path(argument)
 
 
 def text_file(file: Path | None, model: Path, held: ExitStack) -> Path:

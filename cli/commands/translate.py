@@ -37,7 +37,7 @@ from tfm.cli.options import (
     stage_of_recipe,
 )
 from tfm.cli.streams import incoming
-from tfm.cli.text_argument import STDIN, text_file
+from tfm.cli.text_argument import STDIN, file_or_text, text_file
 from tfm.pipeline.model_io.model_folder import model_folder
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def translate(
     file: Annotated[
         Path | None,
         typer.Argument(
+            parser=file_or_text,
             metavar="[FILE|-|TEXT|IMAGE]",
             help="File with one sentence per line; default or -: stdin; or a text. Of a model that reads images: an "
             "image, or a folder of them.",
@@ -160,7 +161,7 @@ def translate(
     from tfm.pipeline.config import DecodingConfig
 
     decoding = part(DecodingConfig, sets, flags)
-    refuse({"--prefixes": prefix and prefixes}, "give either --prefix or --prefixes")
+    refuse({"--prefixes": None if prefix is None else prefixes}, "give either --prefix or --prefixes")
     if step is not None:
         refuse(
             {"--ensemble": ensemble, "--out": out},

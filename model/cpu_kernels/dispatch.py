@@ -43,10 +43,10 @@ def compiled_loops(wanted: bool) -> Iterator[None]:
 
 
 def _load() -> Any:
-    """The module of the loops; None without numba."""
+    """The module of the loops; None without numba, or where what it is made of cannot be loaded."""
     try:
         from tfm.model.cpu_kernels import library
-    except ImportError:
+    except (ImportError, OSError):
         return None
     return library
 

@@ -6,19 +6,22 @@ loop may call functions from other folders.
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from numba import njit
-from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 
 Function = Callable[..., Any]
 AT_ONCE = 4
 """So many rows or keys are worked on side by side: what is read for one serves all."""
 REORDERED = {"reassoc", "contract", "nsz", "arcp"}  # sums in the order that suits vectors; no number is ruled out
 OPTIONS: dict[str, Any] = {"fastmath": REORDERED, "error_model": "numpy"}
+DIGEST = hashlib.sha256().digest_size
 
 inlined = njit(inline="always")
 """A part of loops, compiled where it stands in each."""
@@ -30,22 +33,14 @@ def compiled(signature: Any) -> Callable[[Function], Any]:
     """Compile for these types now, or take what an earlier process has compiled, where it could be kept."""
 
     def compile_or_load(function: Function) -> Any:
-        try:
-            return _compile(function, signature, _FolderCache)
-        except (OSError, RuntimeError):  # there is no folder to keep it in, or no room
-            return _compile(function, signature, None)
+        loop: Any = njit(nogil=True, **OPTIONS)(function)
+        with suppress(OSError, RuntimeError):  # there is no folder to keep it in
+            loop._cache = _FolderCache(function)  # as `njit(cache=True)` does with one of numba's
+        loop.compile(signature)
+        loop.disable_compile()
+        return loop
 
     return compile_or_load
-
-
-def _compile(function: Function, signature: Any, kept_in: Callable[[Function], Any] | None) -> Any:
-    """As `njit(signature)` does, but with a cache of ours."""
-    loop: Any = njit(nogil=True, **OPTIONS)(function)
-    if kept_in is not None:
-        loop._cache = kept_in(function)
-    loop.compile(signature)
-    loop.disable_compile()
-    return loop
 
 
 class _NamedByFolder(CompileResultCacheImpl):  # type: ignore[misc]
@@ -53,11 +48,59 @@ class _NamedByFolder(CompileResultCacheImpl):  # type: ignore[misc]
         return f"{super().get_filename_base(fullname, abiflags)}-{_hash_of_folder()}"
 
 
+class _CheckedFiles(IndexDataCacheFile):  # type: ignore[misc]
+    """numba's files of a function, each with the sha256 of its contents as the last bytes.
+
+    After a power failure a file may hold anything. One that is not as it was written is none: numba would raise any
+    error, or run it. (It reads nothing beyond what it wrote.)
+    """
+
+    @contextmanager
+    def _open_for_write(self, filepath: str) -> Iterator[BytesIO]:
+        with super()._open_for_write(filepath) as file:
+            content = BytesIO()
+            yield content
+            file.write(content.getvalue() + hashlib.sha256(content.getvalue()).digest())
+
+    def _load_index(self) -> dict[Any, str]:
+        index: dict[Any, str] = super()._load_index() if _is_whole(Path(self._index_path)) else {}
+        return index
+
+    def _load_data(self, name: str) -> Any:
+        if not _is_whole(Path(self._data_path(name))):
+            raise OSError  # for which numba takes it that there is none
+        return super()._load_data(name)
+
+
+def _is_whole(file: Path) -> bool:
+    try:
+        content = file.read_bytes()
+    except OSError:
+        return False
+    return hashlib.sha256(content[:-DIGEST]).digest() == content[-DIGEST:]
+
+
 class _FolderCache(FunctionCache):  # type: ignore[misc]
     """numba's cache of a function, in the folder that numba chooses, in files named by all that the function is made
-    of. Raises RuntimeError where no folder can be written."""
+    of. A file that is of no use is written anew, where that is possible. Raises RuntimeError where there is no folder.
+    """
 
     _impl_class = _NamedByFolder
+
+    def __init__(self, function: Function) -> None:
+        super().__init__(function)
+        locator = self._impl.locator
+        self._cache_file = _CheckedFiles(self._cache_path, self._impl.filename_base, locator.get_source_stamp())
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # by another LLVM, or another numba with the same number
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        with suppress(OSError):  # no room, or no right to write there
+            super().save_overload(sig, data)
 
 
 @cache

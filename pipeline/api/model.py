@@ -5,19 +5,22 @@ Legend: n texts or words · E width of an embedding.
 
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, partial
 from pathlib import Path
-from threading import RLock
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tfm.data.config import DataConfig
+from tfm.pipeline.api import arguments
 from tfm.pipeline.api.attention import Attention
 from tfm.pipeline.api.logged import Logged
-from tfm.pipeline.api.settings import Decoding, decoding_config, listed
+from tfm.pipeline.api.messages import names_parameters
+from tfm.pipeline.api.methods import check_has
+from tfm.pipeline.api.model_cache import Address, enter, look_up
+from tfm.pipeline.api.settings import Decoding, decoding_config
 from tfm.pipeline.api.text_scores import TextScores
 from tfm.pipeline.attention_page.image_reading import attend_to_image
 from tfm.pipeline.attention_page.reading import attend
@@ -29,37 +32,28 @@ from tfm.pipeline.inference.neighbours import Neighbour, Words
 from tfm.pipeline.inference.translation import Translation, translate_images, translate_lines
 from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
 from tfm.pipeline.model_io.model_folder import model_folder
+from tfm.pipeline.runtime.forks import one_at_a_time, prepare_for_forks
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.held_out import held_out, split_of
 from tfm.pipeline.scoring.perplexity import perplexity
-from tfm.pipeline.tasks.abilities import ABILITIES, Abilities
+from tfm.pipeline.tasks.abilities import ABILITIES
 
 Side = Literal["source", "target"]
-ONE_AT_A_TIME = RLock()
-"""Held while a model computes: the precision of products and the compiled loops are those of the whole process."""
-
-ASKED: Mapping[str, Callable[[Abilities], bool]] = {
-    "translate": lambda task: task.translates,
-    "generate": lambda task: task.generates,
-    "score": lambda task: task.writes,
-    "classify": lambda task: task.labels == "label",
-    "tag": lambda task: task.labels == "tags",
-    "embed": lambda task: True,
-    "attend": lambda task: not task.within_window,
-}
-"""What a model can be asked, and which tasks can do it."""
+SIDES = get_args(Side)
 
 
 class Model:
     """A trained model. What it can do depends on its task; what it cannot, it refuses with a DataError of one line.
 
-    It may be used from several threads, which wait for one another. Neither the number of torch's threads nor its
-    random numbers change. On a CPU, 8 sentences or more for each thread are decoded in as many forked processes, as by
-    `tfm translate`.
+    It may be used from several threads, which wait for one another, and in other processes: one that is forked has it
+    too, one that it is sent to reads it from its folder. Neither the number of torch's threads nor its random numbers
+    change; a process forked from this one has one thread. On a CPU, 8 sentences or more for each thread are decoded in
+    as many forked processes, as by `tfm translate`.
     """
 
     def __init__(self, loaded: LoadedModel, reporter: Reporter) -> None:
-        self._loaded, self._reporter = loaded, reporter
+        prepare_for_forks()
+        self._loaded, self._reporter, self._address = loaded, reporter, enter(loaded)
         self._words = cache(partial(Words.of, loaded))
 
     @property
@@ -81,6 +75,12 @@ class Model:
     def languages(self) -> list[str]:
         """The languages that a model of several translates into."""
         return list(self._loaded.source_tokenizer.languages)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How another process makes this model: from its folder. Raises DataError for one that is in no folder."""
+        if self._address is None:
+            raise DataError("a model that was not loaded from a folder cannot be sent to another process")
+        return _made_again, (self._address, self.folder, self._reporter)
 
     def __repr__(self) -> str:
         size = sum(each.numel() for each in self._loaded.model.parameters())
@@ -106,6 +106,7 @@ class Model:
         found = self.translations(texts, beam=beam, to=to, source_language=source_language, **decoding)
         return [each[0].text for each in found]
 
+    @names_parameters
     def translations(
         self,
         texts: str | Iterable[str],
@@ -122,32 +123,37 @@ class Model:
         prefixes: what the translations of each text begin with. forced_in_each: for each text, words and phrases that
         come up in them.
         """
-        self._require("translate")
-        config, forced = decoding_config(beam, decoding), None
-        if forced_in_each is not None:
-            forced = ["\t".join(each) for each in forced_in_each]
+        check_has(self._loaded, "translate")
+        config = decoding_config(beam, decoding)
+        forced = None if forced_in_each is None else arguments.phrases_of_each(forced_in_each)
+        if prefixes is not None:
+            prefixes = arguments.several(prefixes, "prefixes", "one for each text")
         return self._hypotheses(self._loaded.towards(to, source_language), texts, config, prefixes, forced)
 
+    @names_parameters
     def classify(self, texts: str | Iterable[str]) -> list[str]:
         """The likeliest label of each text, or image file; "" for an empty one."""
-        self._require("classify")
+        check_has(self._loaded, "classify")
         return [found[0].text for found in self._hypotheses(self._loaded, texts, DecodingConfig())]
 
+    @names_parameters
     def probabilities(self, texts: str | Iterable[str]) -> list[dict[str, float]]:
         """The probability of every label of a classifier, for each text, the likeliest first; none for an empty one.
 
         What is missing to 1 is that of control tokens, which are no labels.
         """
-        self._require("classify")
+        check_has(self._loaded, "classify")
         asked = DecodingConfig(n_best=self._loaded.target_tokenizer.vocab_size)
         found = self._hypotheses(self._loaded, texts, asked)
         return [{each.text: math.exp(each.log_prob) for each in labels if each.text} for labels in found]
 
+    @names_parameters
     def tag(self, texts: str | Iterable[str]) -> list[list[str]]:
         """The likeliest tag of each word of each text, words being what stands between spaces."""
-        self._require("tag")
+        check_has(self._loaded, "tag")
         return [found[0].text.split() for found in self._hypotheses(self._loaded, texts, DecodingConfig())]
 
+    @names_parameters
     def generate(
         self,
         prompt: str = "",
@@ -161,10 +167,11 @@ class Model:
         It is drawn, by default with seed 1; with a beam the most probable text is searched for. through_ends: go on
         after the end of a line; by default as trained. decoding: max_length, temperature, top_p, seed, ...
         """
-        with ONE_AT_A_TIME:
+        with one_at_a_time():
             writer = self._writer(beam, through_ends, decoding)
-            return writer.shown(prompt) + writer.texts(prompt)[0].text
+            return writer.shown(arguments.one_text(prompt, "prompt")) + writer.texts(prompt)[0].text
 
+    @names_parameters
     def generations(
         self,
         prompt: str = "",
@@ -174,9 +181,10 @@ class Model:
         **decoding: Unpack[Decoding],
     ) -> list[Generated]:
         """The `n_best` texts that may follow a prompt, best first, without it, with scores and log-probabilities."""
-        with ONE_AT_A_TIME:
-            return self._writer(beam, through_ends, decoding).texts(prompt)
+        with one_at_a_time():
+            return self._writer(beam, through_ends, decoding).texts(arguments.one_text(prompt, "prompt"))
 
+    @names_parameters
     def score(
         self,
         sources: str | Iterable[str],
@@ -193,35 +201,39 @@ class Model:
         where the numbers of texts differ, or none has a probability. No look at a test set is entered into a ledger:
         that is for `tfm evaluate`.
         """
-        self._require("score")
-        lines, reporter = listed(sources), self._reporter
+        check_has(self._loaded, "score")
+        lines, reporter = arguments.listed(sources), self._reporter
+        stride = None if stride is None else arguments.whole_number(stride, "stride", 1)
         if ABILITIES[self.task].generates:
             if targets is not None:
                 raise RecipeError("score: a language model reads one text at a time: give no targets")
             return self._score_texts(lines, stride)
         if targets is None or stride is not None:
             raise RecipeError("score: a translation is scored after its source: give sources and targets, no stride")
-        others = listed(targets)
+        others = arguments.listed(targets)
         if len(lines) != len(others):
             raise DataError(f"score: {len(lines)} sources and {len(others)} targets: give one target for each source")
-        with ONE_AT_A_TIME:
+        with one_at_a_time():
             loaded = self._loaded.towards(to, source_language)
             return TextScores.of(*perplexity(loaded, lines, [others], reporter=reporter))
 
+    @names_parameters
     def embed(self, words: str | Iterable[str], *, side: Side = "target") -> NDArray[np.float32]:
         """The vectors (n, E) of words, from the model's embedding, as `tfm embed` writes them.
 
         side: of a model with two embeddings. Raises RecipeError, with words like it, for a word that has no vector.
         """
-        known = self._words(side)
-        rows = [known[word] for word in listed(words)]
+        known = self._words(arguments.one_of(side, SIDES, "side"))
+        rows = [known[word] for word in arguments.listed(words, "word")]
         return np.stack(rows) if rows else known.vectors[:0]
 
+    @names_parameters
     def neighbours(self, word: str, count: int = 10, *, side: Side = "target") -> list[Neighbour]:
         """The words nearest to a word, by the cosine between their vectors, nearest first."""
-        known = self._words(side)
-        return known.nearest(known[word], count, beside=(word,))
+        known, count = self._words(arguments.one_of(side, SIDES, "side")), arguments.whole_number(count, "count", 1)
+        return known.nearest(known[arguments.one_text(word, "word")], count, beside=(word,))
 
+    @names_parameters
     def attend(
         self,
         source: str,
@@ -235,21 +247,17 @@ class Model:
 
         target: what a model that translates is made to say; by default its own translation.
         """
-        self._require("attend")
+        check_has(self._loaded, "attend")
+        arguments.one_text(source, "source")
+        if target is not None:
+            arguments.one_text(target, "target")
         loaded, config = self._loaded.towards(to, source_language), decoding_config(beam, {})
-        with ONE_AT_A_TIME:
+        with one_at_a_time():
             if loaded.images is not None:
                 found = attend_to_image(loaded, Path(source), target, config)
             else:
                 found = attend(loaded, source, target, config)
         return Attention(f"Attention of {self.folder}", found)
-
-    def _require(self, what: str) -> None:
-        """Raise DataError, which says what the model has instead, for what its task cannot do."""
-        can = [name for name, able in ASKED.items() if able(ABILITIES[self.task])]
-        if what not in can:
-            has = ", ".join(f"{name}()" for name in can)
-            raise DataError(f"was trained for {self.task}: it has no {what}(); it has {has}", file=self.folder)
 
     def _hypotheses(
         self,
@@ -259,8 +267,8 @@ class Model:
         prefixes: Iterable[str] | None = None,
         forced: Iterable[str] | None = None,
     ) -> list[list[Translation]]:
-        lines, images = listed(texts), loaded.images
-        with ONE_AT_A_TIME, self._reporter.bar("reading", len(lines), "texts" if images is None else "images") as bar:
+        lines, images = arguments.listed(texts), loaded.images
+        with one_at_a_time(), self._reporter.bar("reading", len(lines), "texts" if images is None else "images") as bar:
             if images is None:
                 found = translate_lines(
                     loaded,
@@ -277,19 +285,24 @@ class Model:
             return list(found)
 
     def _writer(self, beam: int | None, through_ends: bool | None, decoding: Decoding) -> Writer:
-        self._require("generate")
+        check_has(self._loaded, "generate")
         usual: Decoding = {"strategy": "search" if beam is not None else "sample"}
         config = decoding_config(beam, {**usual, **decoding})
         return Writer(Reader(self._loaded, through_ends=through_ends), config, self._reporter)
 
     def _score_texts(self, lines: list[str], stride: int | None) -> TextScores:
         split = split_of(lines, self._loaded.source_tokenizer, self._loaded.target_tokenizer)
-        with ONE_AT_A_TIME:
+        with one_at_a_time():
             found = held_out(self._loaded, "texts", split, DataConfig().batch_tokens, self._reporter, stride=stride)
         assert found.likelihoods is not None
         return TextScores.of(found.scores, found.likelihoods)
 
 
+def _made_again(address: Address, folder: Path, reporter: Reporter) -> Model:
+    return Model(look_up(address, folder), reporter)
+
+
+@names_parameters
 def load(folder: str | os.PathLike[str], *, device: Device = "auto", reporter: Reporter | None = None) -> Model:
     """The model in the folder of a run, or in its own, verified.
 

@@ -1,8 +1,9 @@
-"""What a caller in Python gives: texts, and settings of decoding as keyword arguments, which have the names of
-`[decoding]` in a recipe."""
+"""Settings of decoding as keyword arguments, which have the names of `[decoding]` in a recipe."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypedDict
+
+import numpy as np
 
 from tfm.pipeline.config import DecodingConfig, DecodingPrecision, LengthNorm, Strategy
 from tfm.pipeline.errors import RecipeError
@@ -35,13 +36,11 @@ def decoding_config(beam: int | None, given: Mapping[str, object]) -> DecodingCo
     if beam not in (None, DecodingConfig.model_fields["beam"].default) and given.get("strategy") == "sample":
         raise RecipeError(f"beam ({beam}) is for searching, and strategy is 'sample': omit one of the two")
     values = {"beam": beam, **given}
-    return from_flags(DecodingConfig, {key: list(v) if isinstance(v, tuple) else v for key, v in values.items()})
+    return from_flags(DecodingConfig, {key: _plain(value) for key, value in values.items()})
 
 
-def listed(texts: str | Iterable[str]) -> list[str]:
-    """The texts as a list; one given alone is a list of one. Raises TypeError, with its number, for what is no text."""
-    found = [texts] if isinstance(texts, str) else list(texts)
-    for number, text in enumerate(found):
-        if not isinstance(text, str):
-            raise TypeError(f"text {number} is {type(text).__name__}, and not str")
-    return found
+def _plain(value: object) -> object:
+    """numpy's numbers as Python's, and a tuple as a list."""
+    if isinstance(value, np.generic):
+        return value.item()
+    return list(value) if isinstance(value, tuple) else value

@@ -22,6 +22,7 @@ from tfm.pipeline.attention_page.reading import (
 )
 from tfm.pipeline.attention_page.recorder import recording
 from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.constraints.spelling import encode_spelled
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import LoadedModel, image_shape
 
@@ -42,7 +43,7 @@ def attend_to_image(loaded: LoadedModel, file: Path, target: str | None, config:
     if target is None:
         (found,) = hypotheses(loaded, images, config)
     else:
-        found = checked(loaded, loaded.target_tokenizer.encode(target), target)
+        found = checked(loaded, encode_spelled(loaded.target_tokenizer, [target], "the target")[0], target)
     return _reading(loaded, file, images, found)
 
 

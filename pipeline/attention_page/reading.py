@@ -19,6 +19,7 @@ from tfm.model.transformer.told_languages import ToldLanguages
 from tfm.pipeline.attention_page.attended import KINDS, Attention, Axes, Kind, Reading, Token
 from tfm.pipeline.attention_page.recorder import attentions, recording
 from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.constraints.spelling import encode_spelled
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.errors import RecipeError, printable
 from tfm.pipeline.model_io.loaded_model import LoadedModel
@@ -59,7 +60,9 @@ def attend(loaded: LoadedModel, source: str, target: str | None, config: Decodin
     if target is None:
         (found,) = hypotheses(loaded, [ids], config)
         return reading(loaded, source, ids, found)
-    return reading(loaded, source, ids, checked(loaded, loaded.target_tokenizer.encode(target), target))
+    return reading(
+        loaded, source, ids, checked(loaded, encode_spelled(loaded.target_tokenizer, [target], "the target")[0], target)
+    )
 
 
 def check_attends(loaded: LoadedModel) -> None:

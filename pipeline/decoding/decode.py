@@ -15,7 +15,6 @@ from tfm.model.fused.decoder_step import fused_or_plain
 from tfm.model.layers.linear import linear_layers, products_in
 from tfm.model.layout import Layout
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.decoding.constraints.lexical import BannedPieces
 from tfm.pipeline.decoding.constraints.logits_processor import LogitsRules
 from tfm.pipeline.decoding.constraints.phrases import Phrases
 from tfm.pipeline.decoding.search.beam import beam_search
@@ -28,11 +27,13 @@ from tfm.pipeline.decoding.stepper import StateT, Stepper
 from tfm.pipeline.decoding.workers import num_workers, search_all
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.devices import decoding_precision
+from tfm.pipeline.runtime.out_of_memory import fits
 
 SHARE = 1024
 """Sentences that are searched for in one go, of which `batch_sentences` side by side."""
 MANY_SENTENCES = 200
-"""With fewer, compiled loops gain less time than it takes to load them; but one at a time they are asked for."""
+"""With fewer, compiled loops gain less time than it takes to load them; but one at a time they are asked for, and in
+bf16 they round otherwise than torch's operations do, so that texts would depend on how many there are."""
 NO_PHRASES = Phrases()
 
 
@@ -69,7 +70,7 @@ def decode(
     num_shares = side_by_side * math.ceil(len(order) / (side_by_side * SHARE))
     shares = [order[first::num_shares] for first in range(num_shares)]
 
-    bans = BannedPieces.of(config.no_repeat_ngram, phrases.forbidden, phrases.before)
+    bans = phrases.bans(config.no_repeat_ngram)
 
     @torch.inference_mode()
     def search(number: int, on_done: Callable[[int], None]) -> list[list[Hypothesis]]:
@@ -88,8 +89,9 @@ def decode(
         steps = stepper if alone else fused_or_plain(stepper)
         return STRATEGIES[config.strategy](_Share(steps, reads, rows, rules, config, torch.device(device), on_done))
 
-    pays = len(order) >= MANY_SENTENCES or config.batch_sentences == 1
+    pays = config.precision == "bf16" or config.batch_sentences == 1 or len(order) >= MANY_SENTENCES
     with (
+        fits(lambda: "decoding does not fit in memory; lower decoding.batch_sentences, or OMP_NUM_THREADS"),
         products_in(stepper, decoding_precision(config.precision, device)),
         compiled_loops(pays and torch.device(device).type == "cpu"),
     ):

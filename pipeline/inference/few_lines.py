@@ -20,8 +20,9 @@ from tfm.model.numpy_inference.weights import UnknownModelError, is_known, netwo
 from tfm.pipeline.artifacts.manifest import Manifest, read_artifact
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.search.one_line import is_plain, search_one
+from tfm.pipeline.inference.distinct_texts import distinct_texts, keeps_distinct
+from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.inference.translation import NOTHING, Translation, one_line, translate_lines
-from tfm.pipeline.inference.truncated import Truncated
 from tfm.pipeline.model_io.asked_languages import asked_for
 from tfm.pipeline.model_io.weight_files import check_header
 from tfm.pipeline.runtime.progress import Reporter
@@ -49,21 +50,30 @@ class SmallModel:
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
 
-    def translate(self, lines: list[str], config: DecodingConfig, cuts: Truncated) -> Iterator[list[Translation]]:
+    def translate(self, lines: list[str], config: DecodingConfig, cuts: SourceProblems) -> Iterator[list[Translation]]:
         """The `config.n_best` translations of each line, best first."""
         most = self.network.max_length - 1
-        for ids in self.source_tokenizer.encode_batch(lines):
+        encoded = self.source_tokenizer.encode_batch(lines)
+        cuts.count_unknown(self.source_tokenizer, lines, encoded)
+        for ids in encoded:
             cuts.count([len(ids) > most])
             if not ids:
                 yield [NOTHING]
                 continue
+            yield self._best([*ids[:most], EOS_ID], config)
+
+    def _best(self, source: list[int], config: DecodingConfig) -> list[Translation]:
+        """The best translations of ids, end token included."""
+
+        def search(rows: list[int], config: DecodingConfig) -> list[list[Translation]]:
             with np.errstate(all="ignore"):  # what is not finite is found in the end, and is an error
-                found = search_one(self.network, [*ids[:most], EOS_ID], config)
+                found = search_one(self.network, source, config)
             texts = self.target_tokenizer.decode_batch([list(each.ids) for each in found])
-            yield [
-                Translation(one_line(text), each.score, each.log_prob, each.num_tokens)
-                for text, each in zip(texts, found, strict=True)
-            ]
+            told = zip(texts, found, strict=True)
+            return [[Translation(one_line(text), x.score, x.log_prob, x.num_tokens) for text, x in told]]
+
+        found = search([0], config)
+        return (distinct_texts(found, config, search) if keeps_distinct(config) else found)[0]
 
 
 def small_model(
@@ -112,7 +122,7 @@ def translate_as_they_come(
     `ready` says whether the next line can be read without waiting for it. What is wrong with a model is said before a
     line is waited for.
     """
-    lines, cuts = iter(lines), Truncated()
+    lines, cuts = iter(lines), SourceProblems()
     rows = _waiting(lines, None) if ready is None else []
     model = small() if not rows or _are_few(rows) else None
     if model is not None and ready is not None:
@@ -125,8 +135,8 @@ def translate_as_they_come(
         their = None if ready is None else lambda: bool(read) or ready()
         asked = chain(_taken(read), lines)
         yield from translate_lines(load(), asked, config, reporter=reporter, ready=their, before=cuts)
-    elif (warning := cuts.warning(model.network.max_length - 1)) is not None:
-        reporter.warn(warning)
+    else:
+        cuts.warn(reporter, model.network.max_length - 1)
 
 
 def _are_few(rows: list[str]) -> bool:

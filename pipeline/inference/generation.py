@@ -10,14 +10,15 @@ import torch
 
 from tfm.model.layers.linear import products_in
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.decoding.constraints.lexical import BannedPieces
 from tfm.pipeline.decoding.constraints.phrases import FORCED_NEED_A_BEAM, Phrases
+from tfm.pipeline.decoding.constraints.spelling import encode_spelled
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.decoding.limits import LENGTH_NORMS
 from tfm.pipeline.decoding.search.hypothesis import Hypothesis, best_first
 from tfm.pipeline.decoding.streaming import NextPieces, PromptedStepper, read, write
 from tfm.pipeline.decoding.teacher_forcing import stepped_log_probs
 from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.inference.distinct_texts import distinct_texts, keeps_distinct
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.devices import decoding_precision
 from tfm.pipeline.runtime.progress import Reporter
@@ -81,6 +82,11 @@ class Reader:
         encoded = self.tokenizer.encode_batch(lines)
         return [piece for number, line in enumerate(encoded) for piece in ([EOS_ID] if number else []) + line]
 
+    def encode_spelled(self, prompt: str) -> list[int]:
+        """The pieces of a prompt. Raises DataError where the vocabulary cannot spell a part of it."""
+        encode_spelled(self.tokenizer, prompt.split("\n") if self.through_ends else [prompt], "the prompt")
+        return self.encode(prompt)
+
     def decode(self, ids: Sequence[int]) -> str:
         """The text of pieces, in which an end token is the end of a line."""
         return "\n".join(self.tokenizer.decode_batch(_lines(ids)))
@@ -110,10 +116,21 @@ class Writer:
         """The `n_best` texts that follow a prompt, best first; `forced`: words and phrases that come up in them."""
         if forced and not self.searches:
             raise RecipeError(FORCED_NEED_A_BEAM)
-        ids = self._reader.encode(prompt)
-        head, found = self._reader.decode(ids), []
-        for each in self._search(ids, forced) if self.searches else self._write_all(ids):
-            whole = self._reader.decode([*ids, *each.ids])
+        ids = self._reader.encode_spelled(prompt)
+        if not self.searches:
+            return self._generated(ids, self._write_all(ids))
+
+        def search(rows: list[int], config: DecodingConfig) -> list[list[Generated]]:
+            return [self._generated(ids, self._search(ids, forced, config))]
+
+        found = search([0], self._config)
+        return (distinct_texts(found, self._config, search) if keeps_distinct(self._config) else found)[0]
+
+    def _generated(self, prompt: list[int], hypotheses: Sequence[Hypothesis]) -> list[Generated]:
+        """What hypotheses say after a prompt."""
+        head, found = self._reader.decode(prompt), []
+        for each in hypotheses:
+            whole = self._reader.decode([*prompt, *each.ids])
             text = whole[len(head) :] if whole.startswith(head) else self._reader.decode(each.ids)
             num_tokens = len(each.ids) if self._reader.through_ends else each.num_tokens
             found.append(Generated(text, each.score, each.log_prob, num_tokens))
@@ -121,7 +138,7 @@ class Writer:
 
     def stream(self, prompt: str) -> Iterator[str]:
         """The prompt and one text that follows it, not searched for by a beam, in parts as it is written."""
-        ids, length = self._reader.encode(prompt), 0
+        ids, length = self._reader.encode_spelled(prompt), 0
         yield self._reader.decode(ids)
         line = _lines(ids)[-1]
         said = self._reader.tokenizer.decode(line)
@@ -163,7 +180,7 @@ class Writer:
                 longest=self._longest(prompt),
                 context=reader.context,
                 through_ends=reader.through_ends,
-                bans=BannedPieces.of(config.no_repeat_ngram, self._phrases.forbidden, prompt),
+                bans=replace(self._phrases, before=prompt).bans(config.no_repeat_ngram),
                 device=reader.device,
             )
 
@@ -183,8 +200,8 @@ class Writer:
         found = zip(kept, sums, divisors, strict=True)
         return best_first([Hypothesis(tuple(each), total / norm, total) for each, total, norm in found], num_texts)
 
-    def _search(self, prompt: Sequence[int], forced: Sequence[str]) -> list[Hypothesis]:
-        reader, config, longest = self._reader, self._config, self._longest(prompt)
+    def _search(self, prompt: Sequence[int], forced: Sequence[str], config: DecodingConfig) -> list[Hypothesis]:
+        reader, longest = self._reader, self._longest(prompt)
         wanted = Phrases.of(reader.tokenizer, config, 1, forced=[forced]) if forced else self._phrases
         needed = sum(len(phrase) for phrases in wanted.forced or () for phrase in set(phrases))
         if needed > reader.context - 1 - len(prompt):

@@ -13,7 +13,7 @@ from tfm.data.batching.buckets import ordered_batches
 from tfm.data.dataset.unseen_labels import in_words, unseen_in
 from tfm.data.images.row_images import RowImages
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.inference.truncated import Truncated
+from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.tasks.abilities import ABILITIES
@@ -61,7 +61,7 @@ class Source:
 def label(
     loaded: LoadedModel,
     lines: Sequence[str],
-    cuts: Truncated,
+    cuts: SourceProblems,
     on_done: Callable[[int], None] | None = None,
     *,
     n_best: int = 1,
@@ -115,7 +115,7 @@ def label_images(
             on_done(len(pixels))
 
 
-def _read(loaded: LoadedModel, lines: Sequence[str], cuts: Truncated) -> list[Source]:
+def _read(loaded: LoadedModel, lines: Sequence[str], cuts: SourceProblems) -> list[Source]:
     """The lines as the model reads them, those that are too long cut."""
     tokenizer, limit = loaded.source_tokenizer, loaded.model.max_length - 1
     if ABILITIES[loaded.config.task].labels == "tags":
@@ -123,6 +123,7 @@ def _read(loaded: LoadedModel, lines: Sequence[str], cuts: Truncated) -> list[So
         sources = [Source([*chain(*each)], [*map(len, each)]) for each in words]
     else:
         sources = [Source(ids) for ids in tokenizer.encode_batch(lines)]
+    cuts.count_unknown(tokenizer, lines, [source.ids for source in sources])
     found = [source.cut(limit) for source in sources]
     cuts.lines += len(lines)
     cuts.cut += sum(len(source.ids) > limit for source in sources)

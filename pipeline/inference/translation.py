@@ -1,7 +1,7 @@
 """Lines of text to translations by a trained model, streamed, in order."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice, repeat
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,8 @@ from tfm.data.lines import portions
 from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.inference.truncated import Truncated
+from tfm.pipeline.inference.distinct_texts import distinct_texts, keeps_distinct
+from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.tasks.abilities import ABILITIES
 
@@ -55,7 +56,7 @@ def translate_lines(
     chunk_lines: int = CHUNK_LINES,
     ready: Callable[[], bool] | None = None,
     on_done: Callable[[int], None] | None = None,
-    before: Truncated | None = None,
+    before: SourceProblems | None = None,
 ) -> Iterator[list[Translation]]:
     """The `config.n_best` translations of each line, best first; lines in order.
 
@@ -63,8 +64,9 @@ def translate_lines(
     once, more sort better by length. `ready` says whether the next line can be read without waiting for it: where it
     cannot, those that were read are answered.
     A line without pieces is translated by an empty line, not by the model. A source longer than the model reads is
-    cut, which is reported at the end, together with those that were cut `before`. `prefixes`: for each line, text that
-    its translations begin with. `forced`: for each line, between tabs, words and phrases that must come up in them.
+    cut, which is reported at the end, together with those that were cut `before`; so are sources of unknown pieces.
+    `prefixes`: for each line, text that its translations begin with. `forced`: for each line, between tabs, words and
+    phrases that must come up in them.
     `on_done` is told how many more lines are done. Raises DataError where there are fewer or more prefixes or forced
     words than lines; a prefix that `itertools.repeat` gives is that of all.
     A model that labels is asked for labels instead: the likeliest ones of each line, or one of each of its words; it
@@ -74,24 +76,24 @@ def translate_lines(
     from tfm.pipeline.inference.labelling import label, labels_instead
 
     loaded.check_reads_text("give image files, or folders of them")
-    chunks, cuts = portions(zip(lines), chunk_lines, ready), before or Truncated()
+    chunks, cuts = portions(zip(lines), chunk_lines, ready), before or SourceProblems()
     if labels_instead(loaded):
         _check_asked_of_labels(loaded, config, prefixes, forced)
         for rows in chunks:
             for best in label(loaded, [line for (line,) in rows], cuts, on_done, n_best=config.n_best):
                 yield _as_labels(best)
-        if (warning := cuts.warning(loaded.model.max_length - 1)) is not None:
-            reporter.warn(warning)
+        cuts.warn(reporter, loaded.model.max_length - 1)
         return
     search = _Search.of(loaded, config, prefixes, forced, on_done)
     for rows in chunks:
-        sources = loaded.source_tokenizer.encode_batch([line for (line,) in rows])
+        texts = [line for (line,) in rows]
+        sources = loaded.source_tokenizer.encode_batch(texts)
+        cuts.count_unknown(loaded.source_tokenizer, texts, sources)
         cuts.count(is_too_long(source, loaded.model) for source in sources)
         for source, translations in zip(sources, search(sources), strict=True):
             yield translations if source else [NOTHING]
     search.check_none_left()
-    if (warning := cuts.warning(loaded.model.max_length - 1)) is not None:
-        reporter.warn(warning)
+    cuts.warn(reporter, loaded.model.max_length - 1)
 
 
 def translate_images(
@@ -173,17 +175,28 @@ class _Search:
         from tfm.pipeline.decoding.decode import decode
 
         loaded, model, count = self.loaded, self.loaded.model, len(sources)
-        targets = None if self.starts is None else _encode_prefixes(loaded, list(islice(self.starts, count)), count)
+        targets = None if self.starts is None else _encode_prefixes(loaded, list(islice(self.starts, count)), sources)
         beside = None if self.words is None else _split_words(list(islice(self.words, count)), count)
         phrases = Phrases.of(loaded.target_tokenizer, self.config, count, forced=beside)
         _check_room(phrases, targets, model.max_length - 1)
         device = next(model.parameters()).device
-        found = decode(
-            model, sources, self.config, device=device, prefixes=targets, phrases=phrases, on_done=self.on_done
-        )
-        texts = iter(loaded.target_tokenizer.decode_batch([list(each.ids) for n_best in found for each in n_best]))
-        for n_best in found:
-            yield [Translation(one_line(next(texts)), each.score, each.log_prob, each.num_tokens) for each in n_best]
+
+        def search(rows: list[int], config: DecodingConfig) -> list[list[Translation]]:
+            """The hypotheses of some of the sources; of images, of all."""
+            some = [sources[row] for row in rows] if isinstance(sources, Sequence) else sources
+            starts = None if targets is None else [targets[row] for row in rows]
+            wanted = phrases if phrases.forced is None else replace(phrases, forced=[phrases.forced[n] for n in rows])
+            tell = self.on_done if config is self.config else None
+            found = decode(model, some, config, device=device, prefixes=starts, phrases=wanted, on_done=tell)
+            ids = [list(each.ids) for n_best in found for each in n_best]
+            texts = map(one_line, loaded.target_tokenizer.decode_batch(ids))
+            return [[Translation(next(texts), x.score, x.log_prob, x.num_tokens) for x in n_best] for n_best in found]
+
+        translations = search(list(range(count)), self.config)
+        if keeps_distinct(self.config):
+            again = search if isinstance(sources, Sequence) else lambda rows, _: [[] for _ in rows]
+            translations = distinct_texts(translations, self.config, again)
+        yield from translations
 
     def check_none_left(self) -> None:
         """Raise DataError where there are prefixes or forced words of more sources than there were."""
@@ -197,12 +210,18 @@ def _is_left(lines: Iterator[str] | None) -> bool:
     return lines is not None and not isinstance(lines, repeat) and next(lines, None) is not None
 
 
-def _encode_prefixes(loaded: "LoadedModel", prefixes: list[str], num_lines: int) -> list[list[int]]:
-    """Ids of the prefixes of so many lines."""
-    if len(prefixes) < num_lines:
+def _encode_prefixes(
+    loaded: "LoadedModel", prefixes: list[str], sources: "Sequence[Sequence[int]] | RowImages"
+) -> list[list[int]]:
+    """Ids of the prefixes of some sources; none where a source has no pieces, and so nothing is written."""
+    if len(prefixes) < len(sources):
         raise DataError("there are fewer prefixes than lines: give one for each line, empty for none")
+    from tfm.pipeline.decoding.constraints.spelling import encode_spelled
+
     limit = loaded.model.max_length - 1
-    encoded = loaded.target_tokenizer.encode_batch(prefixes)
+    if isinstance(sources, Sequence):
+        prefixes = [prefix if source else "" for prefix, source in zip(prefixes, sources, strict=True)]
+    encoded = encode_spelled(loaded.target_tokenizer, prefixes, "a prefix")
     for prefix, ids in zip(prefixes, encoded, strict=True):
         if len(ids) > limit:
             raise DataError(f"a prefix has {len(ids)} pieces and the model reads at most {limit}: {prefix[:40]!r}...")

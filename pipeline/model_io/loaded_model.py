@@ -37,7 +37,7 @@ class LoadedModel:
     """A model with the tokenizers it was trained with. What the network can be asked follows from `config.task`.
 
     images: how images become what the network reads, where its sources are images; it then has no use for
-    `source_tokenizer`, which is the target's.
+    `source_tokenizer`, which is the target's. made: the artifact that it was read from, where it was from one.
     """
 
     model: Any
@@ -46,6 +46,7 @@ class LoadedModel:
     config: ModelConfig
     folder: Path
     images: Preparation | None = None
+    made: Input | None = None
 
     def check_reads_text(self, instead: str) -> None:
         """Raise DataError where the model reads images; it says what to do instead."""
@@ -102,7 +103,8 @@ def load_model(
 
     Raises DataError where it is not one. Nothing is built before it is known that the weights in the file fill it.
     """
-    return put_together(*read_artifact(folder, _parts, "train", known=known), folder, device, dtype)
+    made, parts = read_artifact(folder, lambda made: (made.as_input(), _parts(made)), "train", known=known)
+    return replace(put_together(*parts, folder, device, dtype), made=made)
 
 
 def put_together(

@@ -76,22 +76,28 @@ def received(line: Line, if_killed: str) -> Any:
 def _serve(line: Line, work: Work, at_start: Callable[[], None]) -> None:
     # A signal may be meant for the whole group of processes: the one that was started decides what follows.
     signal.set_wakeup_fd(-1)
-    for each in (signal.SIGTERM, signal.SIGINT):
+    for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)
     os.closerange(3, line.fileno())
     os.closerange(line.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
-    torch.set_num_threads(1)  # the threads of before the fork are not there
-    at_start()
-    with suppress(EOFError, ConnectionError):
+    try:
+        torch.set_num_threads(1)  # the threads of before the fork are not there
+        at_start()
         while True:
             question = line.recv()
             try:
-                line.send((work(question, line.send),))
+                answer: Any = (work(question, line.send),)
             except ConnectionError:
                 break
             except Exception as error:  # raised again in the parent process
                 _send_error(line, error)
-    os._exit(0)  # the parent has closed the connection
+                continue
+            line.send(answer)
+    except (EOFError, ConnectionError):
+        pass  # the parent has closed the connection
+    except Exception as error:  # without memory for the question or the answer
+        _send_error(line, error)
+    os._exit(0)
 
 
 def _send_error(line: Line, error: Exception) -> None:
@@ -99,4 +105,5 @@ def _send_error(line: Line, error: Exception) -> None:
         copy(error)  # is made anew as it will be where it arrives
         line.send(error)
     except Exception:  # it cannot be made anew, or not be sent: whatever its class raises then
-        line.send(RuntimeError(f"{type(error).__name__}: {error}"))
+        with suppress(Exception):  # the parent sees that the process has ended
+            line.send(RuntimeError(f"{type(error).__name__}: {error}"))

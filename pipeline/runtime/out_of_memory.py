@@ -1,24 +1,30 @@
 """Out-of-memory errors: told apart from other errors, and explained in one sentence."""
 
+import errno
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import torch
-
 from tfm.pipeline.errors import DataError, told_here
 
-# How torch's allocators say it where they have no error of their own for it; Linux, macOS, C++, cuBLAS.
-_SIGNS = (
-    "can't allocate memory", "not enough memory", "Cannot allocate memory", "out of memory", "bad_alloc",
-    "ALLOC_FAILED",
-)  # fmt: skip
+# How it is said where there is no error of its own for it: by torch's allocators, Linux, macOS, C++, cuBLAS; by oneDNN,
+# which has the same words for a primitive that does not exist, and then names its descriptor; by Python of a thread;
+# and by the loader of libraries.
+_SIGNS = re.compile(
+    "can't allocate memory|not enough memory|cannot allocate memory|out of memory|bad_alloc|ALLOC_FAILED"
+    "|could not (create|execute) a primitive(?! descriptor)|could not create a memory|can't start new thread"
+    "|failed to map segment|cannot map|cannot enlarge memory",
+    re.IGNORECASE,
+)
 
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether an error means that memory ran out."""
-    if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno == errno.ENOMEM
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":  # torch's, which may not be loaded
         return True
-    return isinstance(error, RuntimeError) and any(sign in str(error) for sign in _SIGNS)
+    return isinstance(error, RuntimeError | ImportError) and _SIGNS.search(str(error)) is not None
 
 
 @contextmanager
@@ -26,7 +32,7 @@ def fits(complaint: Callable[[], str]) -> Iterator[None]:
     """Within, memory that runs out raises DataError with this complaint."""
     try:
         yield
-    except (MemoryError, RuntimeError) as error:
+    except (MemoryError, RuntimeError, ImportError, OSError) as error:
         if not is_out_of_memory(error):
             raise
         raise told_here(DataError(complaint())) from error

@@ -1,4 +1,8 @@
-"""Stopping on a signal: the current step is finished and saved; a second signal exits at once."""
+"""Stopping on a signal: the current step is finished and saved; a second signal exits at once.
+
+A closed terminal (SIGHUP) asks for the same, but never for an exit at once: it may come twice, or after SIGTERM.
+What the caller made this process ignore, as `nohup` and `&` do, stays ignored.
+"""
 
 import os
 import signal
@@ -6,11 +10,11 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import FrameType
 
-NUMBERS = (signal.SIGINT, signal.SIGTERM)
+NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass
@@ -23,9 +27,14 @@ class Stop:
         return self.signal is not None
 
 
+def heeded() -> list[signal.Signals]:
+    """The signals that ask this process to stop, but for those that it was started to ignore."""
+    return [number for number in NUMBERS if signal.getsignal(number) is not signal.SIG_IGN]
+
+
 @contextmanager
 def listen(*, echo: float = 0.0, talk: bool = True) -> Iterator[Stop]:
-    """Within, SIGTERM and Ctrl-C only set the `Stop` given; a second one ends the process at once.
+    """Within, SIGTERM, Ctrl-C and a closed terminal only set the `Stop` given; a second one ends the process at once.
 
     echo: seconds in which a second signal is taken for the first one passed on again, as a launcher does
     that shares its terminal with its workers. talk: whether to say that the first one was heard.
@@ -38,7 +47,7 @@ def listen(*, echo: float = 0.0, talk: bool = True) -> Iterator[Stop]:
     def wish(number: int, frame: FrameType | None) -> None:
         stop.signal = stop.signal or signal.Signals(number).name
 
-    before = {number: signal.signal(number, wish) for number in NUMBERS}
+    before = {number: signal.signal(number, wish) for number in heeded()}
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     watcher = threading.Thread(target=_watch, args=(reader, echo, talk), daemon=True)
@@ -68,6 +77,7 @@ def _watch(reader: int, echo: float, talk: bool) -> None:
             asked_at = time.monotonic()
             if talk:
                 stderr = sys.__stderr__.fileno() if sys.__stderr__ else 2
-                os.write(stderr, b"\nstopping after this step; once more: at once\n")
-        elif time.monotonic() - asked_at >= echo:
+                with suppress(OSError):  # the terminal is closed
+                    os.write(stderr, b"\nstopping after this step; once more: at once\n")
+        elif received[0] != signal.SIGHUP and time.monotonic() - asked_at >= echo:
             os._exit(128 + received[0])  # as a shell calls the end by this signal

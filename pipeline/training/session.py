@@ -69,12 +69,12 @@ def make_model(
         session = replace(session, data=replace(data, tokenizer_folder=session.folder / TOKENIZER_FOLDER))
         with fits(lambda: "the model and its optimiser do not fit in memory; make the model smaller ([model])"):
             trainer = assemble(session, checkpoints, None if step is None else checkpoints.read(step))
-            echo = SECONDS_OF_ECHO if world.size > 1 else 0.0
-            with (
-                listen(echo=echo, talk=world.leads) as trainer.stop,
-                helping(trainer.gradients, trainer.state.progress.settings.helpers) as trainer.gradients.helpers,
-            ):
-                trainer.run()
+        echo = SECONDS_OF_ECHO if world.size > 1 else 0.0
+        with (
+            listen(echo=echo, talk=world.leads) as trainer.stop,
+            helping(trainer.gradients, trainer.state.progress.settings.helpers) as trainer.gradients.helpers,
+        ):
+            trainer.run()
         if world.leads:
             draw(trainer.log.lines, session.folder / "curves.svg")
             publish_model(session, trainer, command)

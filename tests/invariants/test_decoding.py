@@ -19,6 +19,7 @@ from torch import Tensor
 from tests.rounding import assert_rounds_like
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
+from tfm.model.cpu_kernels import dispatch
 from tfm.model.layout import Layout
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
 from tfm.pipeline.config import DecodingConfig
@@ -383,6 +384,26 @@ def test_compiled_loops_find_the_same(make, how, monkeypatch):
         in_fp32 = (torch.tensor([getattr(each, figure) for each in hypotheses]) for hypotheses in found)
         in_float64 = torch.tensor([getattr(each, figure) for each in exact], dtype=torch.float64)
         assert_rounds_like(*in_fp32, in_float64)
+
+
+@pytest.mark.parametrize("precision", ["bf16", pytest.param("fp32", marks=pytest.mark.slow)])
+def test_hypotheses_do_not_depend_on_how_many_sentences_there_are(precision, monkeypatch):
+    """In fp32 the compiled loops round as torch does; in bf16 they do not, so that few sentences take them too."""
+    pytest.importorskip("numba", reason="numba is not installed (extra: fast)")
+    monkeypatch.setattr(decoding, "MANY_SENTENCES", 30)
+    model, sources = transformer(3, torch.float32), draw_sources(40, seed=9)
+    config = DecodingConfig(beam=4, precision=precision, max_length=12)
+    whole, is_taken = decode(model, sources, config), []
+    monkeypatch.setattr(
+        decoding, "compiled_loops", lambda wanted: is_taken.append(wanted) or dispatch.compiled_loops(wanted)
+    )
+    for size in (1, 9):
+        portions = (sources[begin : begin + size] for begin in range(0, len(sources), size))
+        found = [each for portion in portions for (each,) in decode(model, portion, config)]
+        for (one,), other in zip(whole, found, strict=True):
+            assert one.score == pytest.approx(other.score, abs=0.05 if precision == "bf16" else 1e-4)
+            assert one.ids == other.ids or precision == "bf16"  # a near tie, then
+    assert set(is_taken) == {precision == "bf16"}
 
 
 @pytest.mark.parametrize("beam", [pytest.param(1, marks=pytest.mark.slow), 4])

@@ -18,7 +18,7 @@ from tfm.data.dataset.store import load_split, write_split
 from tfm.model.build import build
 from tfm.model.config import CanineConfig, DropoutConfig, ModelConfig, StackConfig
 from tfm.pipeline.inference.labelling import label
-from tfm.pipeline.inference.truncated import Truncated
+from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.tasks.tagging import Tagging
 from tfm.pipeline.tasks.task import TaskContext
@@ -90,7 +90,7 @@ def split_of(sentences: list[list[str]], source: Tokenizer, target: Tokenizer, f
 @settings(max_examples=15)
 @given(sentences=SENTENCES)
 def test_each_word_has_one_tag(which: tuple[Kind, Normalization], sentences: list[list[str]]) -> None:
-    found = [best for (best,) in label(TAGGERS[which], [" ".join(words) for words in sentences], Truncated())]
+    found = [best for (best,) in label(TAGGERS[which], [" ".join(words) for words in sentences], SourceProblems())]
     assert [count for _, _, count in found] == [len(words) for words in sentences]
     assert [len(text.split(" ")) for text, _, _ in found] == [len(words) for words in sentences]
 
@@ -127,7 +127,7 @@ def test_the_ids_of_ordinary_text_are_those_of_the_whole_text(which: tuple[Kind,
 
 @pytest.mark.parametrize("kind", get_args(Kind))
 def test_words_past_the_cut_have_no_tag_and_are_counted(kind: Kind) -> None:
-    loaded, cuts = tagger(kind, "nfkc", max_length=9), Truncated()
+    loaded, cuts = tagger(kind, "nfkc", max_length=9), SourceProblems()
     lines = ["the cat", "the cat sees a Dog " * 4, "", "dogs"]
     found = [count for ((_, _, count),) in label(loaded, lines, cuts)]
     pieces = loaded.source_tokenizer.encode_words(lines)
@@ -135,5 +135,5 @@ def test_words_past_the_cut_have_no_tag_and_are_counted(kind: Kind) -> None:
     assert found == [sum(start < 8 for start in of_line) for of_line in starts]
     long = sum(sum(map(len, words)) > 8 for words in pieces)
     assert (cuts.lines, cuts.cut, cuts.words) == (4, long, sum(map(len, pieces)) - sum(found))
-    assert f"{long} of 4 sources" in (cuts.warning(8) or "")
-    assert Truncated().warning(8) is None
+    assert f"{long} of 4 sources" in cuts.warnings(8)[0]
+    assert SourceProblems().warnings(8) == []

@@ -13,10 +13,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tfm.pipeline.decoding.limits import NEVER
-from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
+from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 ANY = -1
 NOTHING = -2
+AFTER_WORD = -3
 Pieces = tuple[int, ...]
 
 
@@ -32,16 +33,30 @@ class BannedPieces:
     """(P, L - 1) the phrases without their last pieces, to the right, ANY to their left."""
     ends: Tensor
     """(P,) their last pieces."""
+    after_words: Tensor
+    """The pieces that AFTER_WORD stands for."""
+    alike: Tensor
+    """(V,) for each piece the first that stands for the same text, by which phrases are looked for; or none."""
 
     @classmethod
-    def of(cls, ngram: int | None, phrases: Sequence[Pieces] = (), before: Sequence[int] = ()) -> "BannedPieces | None":
-        """None where nothing is banned. A phrase that begins with BOS is banned where a text or a line begins."""
+    def of(
+        cls,
+        ngram: int | None,
+        phrases: Sequence[Pieces] = (),
+        before: Sequence[int] = (),
+        after_words: Sequence[int] = (),
+        alike: Sequence[int] = (),
+    ) -> "BannedPieces | None":
+        """None where nothing is banned. A phrase that begins with BOS is banned where a text or a line begins, one that
+        begins with AFTER_WORD after each piece `after_words`; of its pieces, only the last is not looked for by those
+        that are `alike`."""
         if ngram is None and not phrases:
             return None
         longest = max((len(phrase) for phrase in phrases), default=1)
         rows = [[*[ANY] * (longest - len(phrase)), *phrase] for phrase in phrases]
         table = torch.tensor(rows, dtype=torch.int64).view(len(rows), longest)
-        return cls(ngram, torch.tensor(before, dtype=torch.int64), table[:, :-1], table[:, -1])
+        first, marks, same = (torch.tensor(each, dtype=torch.int64) for each in (before, after_words, alike))
+        return cls(ngram, first, _by_text(table[:, :-1], same), table[:, -1], marks, same)
 
     def apply(self, log_probs: Tensor, num_pieces: Tensor, pieces: Tensor) -> None:
         """Give -inf, in place, to what would complete one; log_probs (B, W, V), pieces (B, W, T) of which the first
@@ -70,9 +85,21 @@ class BannedPieces:
         width = contexts.shape[1]
         history = history.masked_fill(history == EOS_ID, BOS_ID)  # in running text another line begins there
         begun = F.pad(F.pad(history, (1, 0), value=BOS_ID), (width, 0), value=NOTHING)
-        place = lengths.unsqueeze(1) + 1 + torch.arange(width, device=history.device)
-        last = begun.gather(2, place.unsqueeze(1).expand(-1, history.shape[1], -1)).unsqueeze(2)
-        return ends.expand(*history.shape[:2], -1), ((contexts == last) | (contexts == ANY)).all(-1)
+        there = torch.arange(begun.shape[2], device=history.device) < (lengths + width + 1).unsqueeze(1)
+        shown = there.unsqueeze(1) & (begun != NOTHING)
+        if not (contexts == UNK_ID).any() and not (ends == UNK_ID).any():
+            shown &= begun != UNK_ID  # which is in no text
+        order = shown.to(torch.uint8).sort(dim=2, stable=True).indices[..., -width:] if width else begun[..., :0]
+        last = _by_text(begun.where(shown, NOTHING).gather(2, order), self.alike.to(history.device)).unsqueeze(2)
+        fits = (contexts == last) | (contexts == ANY)
+        if len(self.after_words):
+            fits |= (contexts == AFTER_WORD) & torch.isin(last, self.after_words.to(last.device))
+        return ends.expand(*history.shape[:2], -1), fits.all(-1)
+
+
+def _by_text(pieces: Tensor, alike: Tensor) -> Tensor:
+    """The pieces, each by the first that stands for the same text; what is no piece stays as it is."""
+    return torch.where(pieces >= 0, alike[pieces.clamp(min=0)], pieces) if len(alike) else pieces
 
 
 def _ban(log_probs: Tensor, tokens: Tensor, banned: Tensor) -> None:

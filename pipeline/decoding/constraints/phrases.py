@@ -1,24 +1,29 @@
 """Words and phrases of a recipe or a file, as the pieces that a search looks for.
 
-A phrase is the sequence of pieces that the tokenizer splits it into after a space; in a script without spaces between
-words, after a letter. Other spellings of it, which a model may produce, are not recognised; and forbidden pieces are
-forbidden also where they begin a longer word.
+A forced phrase is the sequence of pieces that the tokenizer splits it into after a space; in a script without spaces
+between words, and for punctuation that closes, after a letter. A forbidden one is that and each other spelling
+(`spellings.py`); its pieces are forbidden also where they begin a longer word.
 """
 
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 
 import regex
 
 from tfm.data.errors import DataError, printable
 from tfm.data.scripts import SPACELESS
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.decoding.constraints.lexical import Pieces
+from tfm.pipeline.decoding.constraints.lexical import BannedPieces, Pieces
+from tfm.pipeline.decoding.constraints.spellings import first_alike, pieces_after_words, spellings
 from tfm.tokenizer.special import BOS_ID, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
 BEFORE = "a"
+CLOSING = {"Po", "Pe", "Pf"}
+"""Categories of Unicode: punctuation that stands right after a word, such as . , ! ? ) and \u3002"""
 _SPACELESS = regex.compile(SPACELESS, flags=regex.V1)
 # Thai and Lao am are letters by name and marks by use: they stand with the letter before them.
 _GOES_ON = regex.compile(rf"[\p{{M}}\u0E33\u0EB3]|(?!{SPACELESS})[\p{{L}}\p{{N}}]", flags=regex.V1)
@@ -33,12 +38,19 @@ class Phrases:
 
     forbidden: in no sentence. forced: of each sentence; None: of none. continuing: pieces that go on with the word
     before them. before: pieces that precede each hypothesis, as a prompt does, where forbidden ones are looked for too.
+    after_words: those that AFTER_WORD stands for in forbidden ones. alike: of each piece the first with the same text.
     """
 
     forbidden: Sequence[Pieces] = ()
     forced: Sequence[Sequence[Pieces]] | None = None
     continuing: Sequence[int] = ()
     before: Sequence[int] = ()
+    after_words: Sequence[int] = ()
+    alike: Sequence[int] = ()
+
+    def bans(self, ngram: int | None) -> BannedPieces | None:
+        """The rule against these forbidden phrases, and against n-grams of pieces that occur twice."""
+        return BannedPieces.of(ngram, self.forbidden, self.before, self.after_words, self.alike)
 
     @classmethod
     def of(
@@ -52,12 +64,14 @@ class Phrases:
     ) -> "Phrases":
         """Those that a config names, and those `forced` in each of the sentences beside."""
         forbidden = forbidden_pieces(tokenizer, config.forbidden)
+        forbidden = [*dict.fromkeys([*forbidden, *chain(*(spellings(tokenizer, each) for each in config.forbidden))])]
+        by_text = (pieces_after_words(tokenizer), first_alike(tokenizer)) if config.forbidden else ((), ())
         if not config.forced and forced is None:
-            return cls(forbidden, before=before)
+            return cls(forbidden, None, (), before, *by_text)
         everywhere = forced_pieces(tokenizer, config.forced, forbidden)
         beside = [()] * num_sentences if forced is None else forced
         each = [[*everywhere, *forced_pieces(tokenizer, phrases, forbidden)] for phrases in beside]
-        return cls(forbidden, each, continuing_pieces(tokenizer), before)
+        return cls(forbidden, each, continuing_pieces(tokenizer), before, *by_text)
 
 
 @lru_cache(maxsize=8)
@@ -79,7 +93,7 @@ def forbidden_pieces(tokenizer: Tokenizer, phrases: Iterable[str]) -> list[Piece
     for phrase in phrases:
         inside, first = _cut(tokenizer, phrase)
         found += [inside] if inside == first else [inside, (BOS_ID, *first)]
-        if _SPACELESS.match(phrase):
+        if is_glued(phrase):
             found.append(_cut(tokenizer, phrase, space="")[0])
     return [pieces for pieces in dict.fromkeys(found) if UNK_ID not in pieces]
 
@@ -91,7 +105,7 @@ def forced_pieces(tokenizer: Tokenizer, phrases: Iterable[str], forbidden: Seque
     """
     found = []
     for phrase in phrases:
-        pieces, _ = _cut(tokenizer, phrase, space="" if _SPACELESS.match(phrase) else " ")
+        pieces, _ = _cut(tokenizer, phrase, space="" if is_glued(phrase) else " ")
         if UNK_ID in pieces:
             raise DataError(f"the forced {_shown(phrase)} cannot be spelled with the model's vocabulary: omit it")
         if any(_holds(pieces, other) for other in forbidden):
@@ -100,13 +114,21 @@ def forced_pieces(tokenizer: Tokenizer, phrases: Iterable[str], forbidden: Seque
     return found
 
 
+def is_glued(phrase: str) -> bool:
+    """Whether a text has a phrase right after a letter: in a script without spaces, and punctuation that closes."""
+    first = phrase.lstrip()[:1]
+    return _SPACELESS.match(first) is not None or unicodedata.category(first or " ") in CLOSING
+
+
 def _cut(tokenizer: Tokenizer, phrase: str, *, space: str = " ") -> tuple[Pieces, Pieces]:
     """The pieces of a phrase after a word and a space (or none), and at the beginning of a text."""
     alone, before, inside = tokenizer.encode_batch([phrase, BEFORE, f"{BEFORE}{space}{phrase}"])
     if not alone:
         raise DataError(f"the phrase {_shown(phrase)} has no pieces: omit it")
-    follows = inside[: len(before)] == before and len(inside) > len(before)
-    return tuple(inside[len(before) :] if follows else alone), tuple(alone)
+    rest = inside[len(before) :] if inside[: len(before)] == before else []
+    # where the letter itself is unknown, so may be what is cut together with it
+    follows = bool(rest) and tokenizer.decode(rest).strip() == tokenizer.decode(alone).strip()
+    return tuple(rest if follows else alone), tuple(alone)
 
 
 def _holds(pieces: Pieces, other: Pieces) -> bool:

@@ -132,7 +132,10 @@ def resolve_settings(
     for what in ("device", "torch", "threads", "parallel"):
         before, after = getattr(then, what), getattr(now, what)
         if before != after:
-            reporter.warn(f"training began with {what} {before} and continues with {after}: last digits may differ")
+            differs = "last digits may differ"
+            if what == "parallel" or (what == "threads" and "processes" in (then.parallel, now.parallel)):
+                differs = "dropout draws other numbers for other shares, so losses differ by more than rounding"
+            reporter.warn(f"training began with {what} {before} and continues with {after}: {differs}")
     return then.model_copy(update=now.model_dump(include={"device", "torch", "threads", "parallel"}))
 
 

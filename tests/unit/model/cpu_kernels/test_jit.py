@@ -2,11 +2,14 @@
 
 import ast
 import os
+import resource
 import shutil
 import stat
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -90,6 +93,75 @@ def test_where_it_can_be_kept_nowhere_it_is_compiled(folder: Path, tmp_path: Pat
     value, *_, path = shown(folder, HOME=str(tmp_path / "home"), XDG_CACHE_HOME=str(tmp_path / "home"))
     assert value == pytest.approx(-1.3862944)
     assert str(path) == "None"
+
+
+def empty(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+def fill_with_zeros(file: Path) -> None:
+    file.write_bytes(bytes(file.stat().st_size))
+
+
+def change_a_bit(file: Path) -> None:
+    """In the code, where a file that holds it has it."""
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+def put_a_folder_there(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+@pytest.mark.parametrize("ending", [".nbi", ".nbc"])
+@pytest.mark.parametrize("damage", [empty, cut, fill_with_zeros, change_a_bit, put_a_folder_there])
+def test_whatever_the_cache_holds_a_loop_is_compiled(kept: Any, damage: Any, ending: str) -> None:
+    kept.make()
+    files = [file for file in kept.folder.rglob("*") if file.suffix == ending]
+    assert files
+    for file in files:
+        damage(file)
+    assert kept.make() == (0, 1)
+    if damage is not put_a_folder_there:
+        assert kept.make() == (1, 0)  # it was kept anew
+
+
+def test_without_room_for_the_cache_a_loop_is_compiled(kept: Any) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64, hard))
+    try:
+        assert kept.make() == (0, 1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert kept.make() == (0, 1)
+    assert kept.make() == (1, 0)
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """A folder of compiled loops, and a function that makes a loop: how many were in the cache, and compiled."""
+    from numba.core import config
+
+    from tfm.model.cpu_kernels.jit import compiled
+
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
+
+    def make() -> tuple[int, int]:
+        loop = compiled("i8(i8)")(successor)
+        assert loop(1) == 2
+        return sum(loop.stats.cache_hits.values()), sum(loop.stats.cache_misses.values())
+
+    return SimpleNamespace(folder=tmp_path, make=make)
+
+
+def successor(number: int) -> int:
+    return number + 1
 
 
 @pytest.mark.parametrize("file", OF_LOOPS, ids=lambda file: file.stem)

@@ -13,7 +13,8 @@ import torch
 from tests.tiny_model import TEXTS, tiny_model
 from tfm.model.layout import Layout
 from tfm.pipeline.api.logged import Logged
-from tfm.pipeline.api.model import ASKED, Model
+from tfm.pipeline.api.methods import METHODS
+from tfm.pipeline.api.model import Model
 from tfm.pipeline.api.settings import Decoding
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError, RecipeError
@@ -45,7 +46,7 @@ def model():
 def test_what_a_task_cannot_do_is_refused_in_one_line(task):
     able = re.findall(r"\w+(?=\(\))", CAN[task][1])
     one = model_of(task)
-    for name in ASKED:
+    for name in METHODS:
         asked = ("a dog", "a dog") if name == "score" and task == "translation" else ("a dog",)
         if name in able:
             getattr(one, name)(*(("dog",) if name == "embed" else asked))
@@ -81,6 +82,61 @@ def test_settings_that_do_not_fit_are_refused(model, settings, problem):
     with pytest.raises((RecipeError, DataError)) as caught:
         model.translate(["a dog"], **settings)
     assert problem in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "problem"),
+    [
+        ("translations", {"texts": ["a dog"], "prefixes": "the"}, "prefixes is str: give a list of str"),
+        ("translations", {"texts": ["a dog"], "prefixes": [3]}, "prefixes 0 is int"),
+        ("translations", {"texts": ["a dog"], "forced_in_each": "sea"}, "forced_in_each is str"),
+        ("translations", {"texts": ["a dog"], "forced_in_each": ["sea"]}, "forced_in_each[0] is str"),
+        ("translations", {"texts": ["a dog"], "forced_in_each": [[3]]}, "forced_in_each[0] 0 is int"),
+        ("translations", {"texts": ["a dog"], "forced_in_each": [["the\tsea"]]}, "a phrase holds a tab"),
+        ("translate", {"texts": ["a dog"], "forced": "sea"}, 'decoding.forced = "sea" must be a list'),
+        ("translate", {"texts": ["a dog"], "forbidden": "sea"}, 'decoding.forbidden = "sea" must be a list'),
+        ("translate", {"texts": b"a dog"}, "text is bytes"),
+        ("translate", {"texts": 3}, "text is int"),
+        ("score", {"sources": ["a"], "targets": 3}, "text is int"),
+        ("embed", {"words": "a", "side": "x"}, "side = 'x' is not allowed; it may be 'source' or 'target'"),
+        ("neighbours", {"word": "a", "side": "x"}, "side = 'x' is not allowed"),
+        ("neighbours", {"word": "a", "count": -1}, "count (-1) must be at least 1"),
+        ("neighbours", {"word": "a", "count": 1.5}, "count is float: give a whole number"),
+        ("neighbours", {"word": ["a"]}, "word is list: give one str"),
+        ("attend", {"source": ["a dog"]}, "source is list: give one str"),
+        ("attend", {"source": "a dog", "target": 3}, "target is int: give one str"),
+    ],
+    ids=str,
+)
+def test_an_argument_of_another_kind_is_refused_by_its_name(model, name, arguments, problem):
+    with pytest.raises((TypeError, RecipeError)) as caught:
+        getattr(model, name)(**arguments)
+    assert problem in str(caught.value)
+
+
+def test_numbers_of_numpy_are_numbers(model):
+    for beam, alpha in ((2, 0.5), (np.int64(2), np.float32(0.5)), (np.uint8(2), np.float64(0.5))):
+        found = model.translations("a dog", beam=beam, n_best=beam, max_length=beam, alpha=alpha)
+        assert len(found[0]) == 2
+    word = next(iter(model._words("target").rows))
+    assert model.neighbours(word, np.int32(2)) == model.neighbours(word, 2)
+
+
+@pytest.mark.parametrize(
+    ("asked", "problem"),
+    [
+        ({"to": "deu"}, "it cannot be asked for deu: omit `to`"),
+        ({"source_language": "deu"}, "is not told the language of its sources: omit `source_language`"),
+        ({"beam": 0}, "decoding.beam = 0 must be at least 1"),
+    ],
+    ids=str,
+)
+def test_errors_name_parameters_and_no_flags(model, asked, problem):
+    with pytest.raises((RecipeError, DataError)) as caught:
+        model.translate(["a dog"], **asked)
+    assert problem in str(caught.value)
+    assert "--" not in str(caught.value)
+    assert "flag" not in str(caught.value)
 
 
 def test_texts_are_strings(model):

@@ -21,8 +21,8 @@ from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.inference.generation import Reader, Writer
 from tfm.pipeline.inference.labelling import label
+from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.inference.translation import one_line
-from tfm.pipeline.inference.truncated import Truncated
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.model_io.onnx.export import to_onnx
 from tfm.pipeline.runtime.progress import Quiet
@@ -124,7 +124,7 @@ def test_the_script_labels_as_we_do(task: str, kind: LabelKind, tmp_path: Path) 
     ours = pair(tmp_path / "model", {"architecture": "encoder_only", "task": task, "tie": "none"}, source, names)
     folder = exported(ours, tmp_path / "out")
     lines = [*lines_of_words(60), *STRANGE]
-    wanted = [best[0][0] for best in label(ours, lines, Truncated())]
+    wanted = [best[0][0] for best in label(ours, lines, SourceProblems())]
     assert len({*wanted}) > 3
     assert script_output(folder / "label.py", "".join(f"{line}\n" for line in lines)).split("\n")[:-1] == wanted
 

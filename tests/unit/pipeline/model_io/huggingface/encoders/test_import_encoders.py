@@ -25,7 +25,7 @@ from tfm.data.batching.batches import pairs_from_ids
 from tfm.model.layout import Layout
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.inference.labelling import label
-from tfm.pipeline.inference.truncated import Truncated
+from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.model_io.huggingface.card import Card
 from tfm.pipeline.model_io.huggingface.export import to_huggingface
 from tfm.pipeline.model_io.huggingface.importing import import_model
@@ -124,8 +124,8 @@ def test_labels_are_theirs(name: str, tmp_path: Path) -> None:
     assert is_text[7].sum() == tokenizer.model_max_length  # it was cut, as it is here
     wanted = [NAMES[number] for number in logits.argmax(-1).tolist()]
     assert len({*wanted}) > 1
-    assert [found[0][0] for found in label(ours, lines, Truncated())] == wanted
-    three = next(label(ours, lines[:1], Truncated(), n_best=3))
+    assert [found[0][0] for found in label(ours, lines, SourceProblems())] == wanted
+    three = next(label(ours, lines[:1], SourceProblems(), n_best=3))
     best = logits[0].log_softmax(-1).sort(descending=True)
     assert [each[0] for each in three] == [NAMES[number] for number in best.indices[:3].tolist()]
     assert [each[1] for each in three] == pytest.approx(best.values[:3].tolist(), abs=1e-4)
@@ -137,7 +137,7 @@ def test_tags_are_theirs_at_the_first_piece_of_each_word(name: str, tmp_path: Pa
     ours, lines = taken(tmp_path / "theirs"), lines_of(200)
     model.double(), ours.model.double()
     seen = set()
-    for text, found in zip(lines, label(ours, lines, Truncated()), strict=True):
+    for text, found in zip(lines, label(ours, lines, SourceProblems()), strict=True):
         read = tokenizer(text, return_tensors="pt", split_special_tokens=True)
         words = text.split(" ")
         before = [" ".join(words[:place]) for place in range(len(words))]  # a word's first piece follows all of these

@@ -1,0 +1,60 @@
+"""What a caller in Python gives: texts, lists of them, numbers and names, each checked before anything is computed."""
+
+from collections.abc import Iterable, Sequence
+from operator import index
+
+from tfm.pipeline.errors import RecipeError
+
+
+def listed(texts: str | Iterable[str], what: str = "text") -> list[str]:
+    """The texts as a list; one given alone is a list of one. Raises TypeError, with its number, for what is no text."""
+    if isinstance(texts, bytes) or not isinstance(texts, Iterable):
+        raise TypeError(f"{what} is {type(texts).__name__}: give a str, or a list of str")
+    found = [texts] if isinstance(texts, str) else list(texts)
+    for number, text in enumerate(found):
+        if not isinstance(text, str):
+            raise TypeError(f"{what} {number} is {type(text).__name__}, and not str")
+    return found
+
+
+def one_text(text: object, what: str) -> str:
+    """One text. Raises TypeError for anything else."""
+    if not isinstance(text, str):
+        raise TypeError(f"{what} is {type(text).__name__}: give one str")
+    return text
+
+
+def several(texts: object, what: str, of: str) -> list[str]:
+    """A list of texts. Raises TypeError for one text, which would be a list of its letters."""
+    if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+        raise TypeError(f"{what} is {type(texts).__name__}: give a list of str, {of}")
+    return listed(texts, what)
+
+
+def phrases_of_each(forced: Iterable[Sequence[str]]) -> list[str]:
+    """Lists of phrases, one for each text, as lines with tabs between them."""
+    if isinstance(forced, str | bytes) or not isinstance(forced, Iterable):
+        raise TypeError(f"forced_in_each is {type(forced).__name__}: give a list of lists of str, one for each text")
+    found = [several(each, f"forced_in_each[{number}]", "the phrases of a text") for number, each in enumerate(forced)]
+    for number, phrases in enumerate(found):
+        if any("\t" in phrase for phrase in phrases):
+            raise RecipeError(f"forced_in_each[{number}]: a phrase holds a tab: give two phrases")
+    return ["\t".join(phrases) for phrases in found]
+
+
+def whole_number(number: object, what: str, least: int) -> int:
+    """An int of any kind, numpy's too. Raises TypeError for what is none, RecipeError for one that is too small."""
+    try:
+        found = index(number)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"{what} is {type(number).__name__}: give a whole number") from None
+    if found < least:
+        raise RecipeError(f"{what} ({found}) must be at least {least}")
+    return found
+
+
+def one_of(name: object, names: Sequence[str], what: str) -> str:
+    """A name of some. Raises RecipeError for another."""
+    if name not in names:
+        raise RecipeError(f"{what} = {name!r} is not allowed; it may be {' or '.join(map(repr, names))}")
+    return str(name)

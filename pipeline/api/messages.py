@@ -1,0 +1,35 @@
+"""Errors in the words of Python: those of the commands name flags, which are parameters here."""
+
+import functools
+import re
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from tfm.pipeline.errors import DataError, RecipeError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_FLAG = re.compile(r"(?<![\w-])--([a-z]+(?:-[a-z]+)*)")
+_PARAMETERS = {"from": "source_language", "no-through-ends": "through_ends=False", "through-ends": "through_ends=True"}
+"""By flag, where it is not the flag's own name."""
+
+
+def names_parameters(method: Callable[P, T]) -> Callable[P, T]:
+    """The method, whose errors name its parameters."""
+
+    @functools.wraps(method)
+    def asked(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return method(*args, **kwargs)
+        except (DataError, RecipeError) as error:
+            if (text := in_python(str(error))) == str(error):
+                raise
+            raise type(error)(text) from error
+
+    return asked
+
+
+def in_python(text: str) -> str:
+    """What an error of a command says, said of parameters."""
+    named = _FLAG.sub(lambda flag: f"`{_PARAMETERS.get(flag[1], flag[1].replace('-', '_'))}`", text)
+    return named.removeprefix("flags: ")

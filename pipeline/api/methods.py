@@ -1,0 +1,27 @@
+"""The methods of `Model` that its task decides on."""
+
+from collections.abc import Callable, Mapping
+
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.model_io.loaded_model import LoadedModel
+from tfm.pipeline.tasks.abilities import ABILITIES, Abilities
+
+METHODS: Mapping[str, Callable[[Abilities], bool]] = {
+    "translate": lambda task: task.translates,
+    "generate": lambda task: task.generates,
+    "score": lambda task: task.writes,
+    "classify": lambda task: task.labels == "label",
+    "tag": lambda task: task.labels == "tags",
+    "embed": lambda task: True,
+    "attend": lambda task: not task.within_window,
+}
+"""By name: which tasks have it."""
+
+
+def check_has(loaded: LoadedModel, method: str) -> None:
+    """Raise DataError, which says what the model has instead, for a method that its task does not have."""
+    task = loaded.config.task
+    own = [name for name, has in METHODS.items() if has(ABILITIES[task])]
+    if method not in own:
+        has = ", ".join(f"{name}()" for name in own)
+        raise DataError(f"was trained for {task}: it has no {method}(); it has {has}", file=loaded.folder)

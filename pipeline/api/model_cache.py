@@ -1,0 +1,48 @@
+"""Models that this process has read, for those that another process sends: it sends no weights, but where they are.
+
+A forked process has its parent's models. One that was started anew reads a model once, and keeps the last ones.
+"""
+
+import os
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from weakref import WeakValueDictionary
+
+from tfm.pipeline.artifacts.manifest import Input
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
+
+MAX_KEPT = 2
+_read: "WeakValueDictionary[Address, LoadedModel]" = WeakValueDictionary()
+
+Address = tuple[str, str, str]
+"""The absolute path of a model, its fingerprint, and the device that it is on."""
+
+
+def enter(loaded: LoadedModel) -> Address | None:
+    """The address of a model, by which `look_up` finds it from now on; None for one that is in no folder."""
+    if loaded.made is None:
+        return None
+    device = next(loaded.model.parameters()).device
+    address = (os.path.abspath(loaded.folder), loaded.made.fingerprint, str(device))
+    _read[address] = loaded
+    return address
+
+
+def look_up(address: Address, shown: Path) -> LoadedModel:
+    """The model at an address, read if this process does not have it; shown: what messages call its folder.
+
+    Raises DataError where another model is there by now, or none.
+    """
+    found = _read.get(address) or _read_again(address)
+    return found if found.folder == shown else replace(found, folder=shown)
+
+
+@lru_cache(maxsize=MAX_KEPT)
+def _read_again(address: Address) -> LoadedModel:
+    path, fingerprint, device = address
+    try:
+        return load_model(Path(path), device, known=Input.of_value(fingerprint))
+    except DataError as error:
+        raise DataError(f"{error}; a process sends a model by its folder, which must stay as it is") from error

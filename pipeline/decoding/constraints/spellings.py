@@ -1,0 +1,106 @@
+"""All the ways in which pieces spell a phrase as a whole word, or whole words, of a text.
+
+A model may spell a word with other pieces than the tokenizer would, also with one that ends in punctuation, or begins
+before the phrase.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import islice, product
+
+import regex
+
+from tfm.data.scripts import SPACELESS
+from tfm.pipeline.decoding.constraints.lexical import AFTER_WORD, Pieces
+from tfm.tokenizer.special import BOS_ID, SPECIALS
+from tfm.tokenizer.tokenizer import Tokenizer
+
+MAX_SPELLINGS = 4000
+"""Of a phrase, those with the longest pieces first; a search looks for each at every step."""
+_WORD = regex.compile(rf"[\p{{M}}\u0E33\u0EB3]|(?!{SPACELESS})[\p{{L}}\p{{N}}]", flags=regex.V1)
+
+
+def is_of_word(character: str) -> bool:
+    """Whether a character is a part of words with spaces around them."""
+    return _WORD.match(character) is not None
+
+
+@lru_cache(maxsize=8)
+def pieces_by_surface(tokenizer: Tokenizer) -> Mapping[str, list[int]]:
+    """The pieces that stand for each text."""
+    found: defaultdict[str, list[int]] = defaultdict(list)
+    for number in range(len(SPECIALS), tokenizer.vocab_size):
+        if surface := tokenizer.surface(number):
+            found[surface].append(number)
+    return found
+
+
+@lru_cache(maxsize=8)
+def pieces_after_words(tokenizer: Tokenizer) -> tuple[int, ...]:
+    """The pieces after which a word may begin: they end in no character of one."""
+    table = pieces_by_surface(tokenizer)
+    return tuple(number for surface, numbers in table.items() if not is_of_word(surface[-1]) for number in numbers)
+
+
+@lru_cache(maxsize=8)
+def first_alike(tokenizer: Tokenizer) -> tuple[int, ...]:
+    """For each piece the first one that stands for the same text."""
+    found = list(range(tokenizer.vocab_size))
+    for numbers in pieces_by_surface(tokenizer).values():
+        for number in numbers:
+            found[number] = numbers[0]
+    return tuple(found)
+
+
+def spellings(tokenizer: Tokenizer, phrase: str) -> list[Pieces]:
+    """The pieces that spell a phrase, wherever it stands as a whole.
+
+    AFTER_WORD stands for `pieces_after_words`, and any piece but the last for those that are `first_alike` with it.
+    """
+    text = tokenizer.normalize(phrase).strip()
+    if not text:
+        return []
+    table, longest = pieces_by_surface(tokenizer), max(map(len, pieces_by_surface(tokenizer)))
+    found: dict[Pieces, None] = {}
+    for begin, rest, contexts in _beginnings(table, text):
+        ends: Iterable[Pieces] = _endings(table, rest, longest) if rest else [()]
+        for end, context in product(islice(ends, max(0, MAX_SPELLINGS - len(found))), contexts):
+            found[(*context, begin, *end)] = None
+    return list(found)
+
+
+def _beginnings(table: Mapping[str, list[int]], text: str) -> Iterator[tuple[int, str, Sequence[Pieces]]]:
+    """Pieces with which a text may begin, the longest part of it first, what is then left of it, and what has to stand
+    before the piece."""
+    anywhere: Sequence[Pieces] = [()]
+    apart: Sequence[Pieces] = [(BOS_ID,), (AFTER_WORD,)]
+    starts = []
+    for surface, numbers in table.items():
+        for place in range(len(surface)):
+            part = surface[place : place + len(text)]
+            behind = surface[place + len(text) :]
+            if not text.startswith(part):
+                continue
+            if behind and is_of_word(text[-1]) and is_of_word(behind[0]):
+                continue
+            is_glued = is_of_word(text[0]) and (place == 0 or is_of_word(surface[place - 1]))
+            if is_glued and place > 0:
+                continue
+            rest = text[len(part) :]
+            starts += [(number, rest, apart if is_glued else anywhere) for number in numbers[: 1 if rest else None]]
+    yield from sorted(starts, key=lambda each: len(each[1]))
+
+
+def _endings(table: Mapping[str, list[int]], text: str, longest: int) -> Iterator[Pieces]:
+    """The pieces that spell the rest of a text; the last one may go on with what is of no word."""
+    for surface, numbers in table.items():
+        goes_on = len(surface) > len(text) and surface.startswith(text)
+        if goes_on and not (is_of_word(text[-1]) and is_of_word(surface[len(text)])):
+            yield from ((number,) for number in numbers)
+    for length in range(min(longest, len(text)), 0, -1):
+        numbers = table.get(text[:length], [])
+        if length == len(text):
+            yield from ((number,) for number in numbers)
+        elif numbers:
+            yield from ((numbers[0], *rest) for rest in _endings(table, text[length:], longest))

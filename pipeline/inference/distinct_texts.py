@@ -1,0 +1,67 @@
+"""The best hypotheses of a search, each text once.
+
+Two hypotheses may be one text: in other pieces, or with unknown pieces, which are not shown. Where a beam finds too few
+texts, one twice as wide is asked for more. Samples stay as they were drawn.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
+
+from tfm.pipeline.config import DecodingConfig
+
+ROUNDS = 2
+"""So often the beam is doubled."""
+
+
+class Scored(Protocol):
+    """A text with its score."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def score(self) -> float: ...
+
+
+T = TypeVar("T", bound=Scored)
+
+
+def keeps_distinct(config: DecodingConfig) -> bool:
+    """Whether each text is to come once."""
+    return config.strategy == "search" and config.n_best > 1
+
+
+def distinct_texts(
+    found: Sequence[Sequence[T]],
+    config: DecodingConfig,
+    search: Callable[[list[int], DecodingConfig], Sequence[Sequence[T]]],
+) -> list[list[T]]:
+    """The best `config.n_best` texts of each row, each once, best first.
+
+    Args:
+        found: the hypotheses of each row that the search as configured has found, best first.
+        config: that search.
+        search: finds the hypotheses of some rows by another configuration.
+    """
+    kept, wider = [_once(hypotheses) for hypotheses in found], config
+    for _ in range(ROUNDS):
+        short = [row for row, texts in enumerate(kept) if 0 < len(texts) < min(config.n_best, len(found[row]))]
+        if not short:
+            break
+        wider = wider.model_copy(update={"beam": 2 * wider.beam, "n_best": 2 * wider.beam})
+        for row, more in zip(short, search(short, wider), strict=True):
+            best = kept[row][0]  # stays what it is without a list
+            lower = [each for each in more if each.score <= best.score]
+            kept[row] = [best, *_once([each for each in _by_score([*kept[row][1:], *lower]) if each.text != best.text])]
+    return [texts[: config.n_best] for texts in kept]
+
+
+def _by_score(hypotheses: Sequence[T]) -> list[T]:
+    return sorted(hypotheses, key=lambda each: -each.score)
+
+
+def _once(hypotheses: Sequence[T]) -> list[T]:
+    """The best of each text; hypotheses come best first."""
+    found: dict[str, T] = {}
+    for each in hypotheses:
+        found.setdefault(each.text, each)
+    return list(found.values())

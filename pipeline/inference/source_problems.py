@@ -1,0 +1,70 @@
+"""Sources that a model cannot read as they are: longer than it reads, or of pieces that it does not know."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.tokenizer.special import UNK_ID
+from tfm.tokenizer.tokenizer import Tokenizer
+
+
+@dataclass
+class SourceProblems:
+    """Counts lines, those that were longer than the model reads, and the words that got no tag by it.
+
+    And it counts pieces, unknown ones, and the lines with as many unknown ones as known ones with a letter or digit.
+    """
+
+    lines: int = 0
+    cut: int = 0
+    words: int = 0
+    pieces: int = 0
+    unknown: int = 0
+    strange: int = 0
+
+    def count(self, are_too_long: Iterable[bool]) -> None:
+        """Count some lines, of which it is known whether they are too long."""
+        each = list(are_too_long)
+        self.lines += len(each)
+        self.cut += sum(each)
+
+    def count_unknown(self, tokenizer: Tokenizer, lines: Sequence[str], sources: Sequence[Sequence[int]]) -> None:
+        """Count the pieces of some lines. A line of letters without pieces is unknown as a whole."""
+        lead = (2 if tokenizer.names_texts else 1) if tokenizer.is_led else 0  # tokens of languages, not of the text
+        for line, ids in zip(lines, sources, strict=True):
+            unknown = ids.count(UNK_ID)
+            if not ids and any(map(str.isalnum, line)):
+                unknown, self.pieces = 1, self.pieces + 1
+            self.pieces += max(0, len(ids) - lead)
+            self.unknown += unknown
+            self.strange += unknown > 0 and unknown >= sum(_has_letter(tokenizer, each) for each in ids[lead:])
+
+    def warnings(self, limit: int) -> list[str]:
+        """What to say of them, where the model reads so many pieces."""
+        said = []
+        if self.cut:
+            were = "was" if self.cut == 1 else "were"
+            untagged = f": {self.words} words have no tag, and count as wrong" if self.words else ""
+            said.append(
+                f"{self.cut} of {self.lines} sources {were} longer than the {limit} pieces that the model reads, and "
+                f"{were} cut{untagged}"
+            )
+        if self.strange:
+            consist = "consists" if self.strange == 1 else "consist"
+            said.append(
+                f"{self.strange} of {self.lines} sources {consist} by half or more of what the model's vocabulary "
+                f"lacks ({100 * self.unknown / self.pieces:.1f} % of all pieces are unknown): is this the language "
+                "that the model reads?"
+            )
+        return said
+
+    def warn(self, reporter: Reporter, limit: int) -> None:
+        """Warn of them."""
+        for text in self.warnings(limit):
+            reporter.warn(text)
+
+
+@lru_cache(maxsize=1 << 16)
+def _has_letter(tokenizer: Tokenizer, piece: int) -> bool:
+    return piece != UNK_ID and any(map(str.isalnum, tokenizer.surface(piece)))

@@ -1,0 +1,36 @@
+"""A process that is forked while it has a model: the new one computes too, instead of waiting for threads it lacks.
+
+A fork copies one thread. The new process still believes in the others: torch waits for those of its team for ever, and
+so does whoever wants a lock that one of them held.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from threading import RLock
+
+import torch
+
+_LOCK = RLock()
+
+
+@contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Within, no other thread computes with a model, and none forks this process: the precision of products and the
+    compiled loops are those of the whole process, and torch has locks of its own."""
+    with _LOCK:
+        yield
+
+
+@cache
+def prepare_for_forks() -> None:
+    """From now on, a fork waits until no model computes, and the process that it starts has one thread for torch."""
+    os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_begin_anew)
+
+
+def _begin_anew() -> None:
+    with suppress(RuntimeError):  # a signal kept the parent process from waiting
+        _LOCK.release()
+    torch.set_num_threads(1)
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # else they turn it off themselves, with a long warning

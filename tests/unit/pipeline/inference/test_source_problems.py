@@ -1,0 +1,56 @@
+"""Sources of unknown pieces are warned of, with their share, whoever translates."""
+
+import pytest
+
+from tests.tiny_model import TEXTS, numpy_of, tiny_model
+from tfm.pipeline.api.model import Model
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.inference.few_lines import SmallModel, translate_as_they_come
+from tfm.pipeline.inference.source_problems import SourceProblems
+from tfm.pipeline.runtime.progress import Quiet
+from tfm.tokenizer.config import TokenizerConfig
+from tfm.tokenizer.train import train
+
+HANGUL = "한국어 문장 ."
+SHORT = DecodingConfig(beam=1, max_length=3)
+
+
+class Listening(Quiet):
+    def __init__(self):
+        self.warnings = []
+
+    def warn(self, text):
+        self.warnings.append(text)
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "wordpiece", "word", "char"])
+@pytest.mark.parametrize("task", ["translation", "classification"])
+def test_a_source_in_another_script_is_warned_of(kind, task):
+    tokenizer = train(TEXTS, TokenizerConfig.model_validate({"kind": kind, "vocab_size": 60, "min_frequency": 1}))
+    said = Listening()
+    encoder = {"architecture": "encoder_only"} if task == "classification" else {}
+    model = Model(tiny_model(tokenizer=tokenizer, task=task, **encoder), said)
+    ask = model.classify if task == "classification" else model.translate
+    ask(list(TEXTS))
+    assert said.warnings == []
+    ask([*TEXTS, HANGUL])
+    assert len(said.warnings) == 1
+    assert said.warnings[0].startswith("1 of 4 sources consists by half or more of what the model's vocabulary")
+    ids = tokenizer.encode_batch([*TEXTS, HANGUL])
+    share = 100 * sum(each.count(tokenizer.encode("문")[-1]) for each in ids) / sum(map(len, ids))
+    assert f"({share:.1f} % of all pieces are unknown)" in said.warnings[0]
+
+
+def test_the_path_without_torch_warns_of_it_too():
+    loaded, said = tiny_model(), Listening()
+    small = SmallModel(numpy_of(loaded), loaded.source_tokenizer, loaded.target_tokenizer)
+    list(translate_as_they_come(lambda: small, lambda: loaded, [HANGUL, "a dog"], SHORT, reporter=said))
+    assert [text.partition(" by half")[0] for text in said.warnings] == ["1 of 2 sources consists"]
+
+
+def test_a_line_of_letters_without_pieces_is_unknown_and_an_empty_one_is_not():
+    tokenizer, problems, said = tiny_model().source_tokenizer, SourceProblems(), Listening()
+    problems.count([False, False])
+    problems.count_unknown(tokenizer, ["한국어", " "], [[], []])
+    problems.warn(said, 95)
+    assert said.warnings[0].startswith("1 of 2 sources consists")
