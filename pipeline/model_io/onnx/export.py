@@ -67,6 +67,9 @@ def _settings(loaded: LoadedModel, precision: Precision) -> dict[str, Any]:
         "precision": precision,
         "pad": PAD_ID,
         "unknown": UNK_ID,
+        "pieces": (
+            loaded.target_tokenizer if config.architecture == "decoder_only" else loaded.source_tokenizer
+        ).vocab_size,
         "begin": BOS_ID,
         "end": EOS_ID,
         "max_length": config.max_length,

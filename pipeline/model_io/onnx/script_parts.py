@@ -30,6 +30,12 @@ def tokenizer(side):
     return found
 
 
+def encoded_ids(tokens, text):
+    """The ids of a text; a piece that is none of the model's is the unknown one."""
+    ids = tokens.encode(text, add_special_tokens=False).ids
+    return [number if number < CONFIG["pieces"] else CONFIG["unknown"] for number in ids]
+
+
 def load(name):
     return onnxruntime.InferenceSession(str(FOLDER / f"{name}.onnx"), providers=["CPUExecutionProvider"])
 

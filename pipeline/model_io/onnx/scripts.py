@@ -29,7 +29,7 @@ def translated(sources):
 def translate(lines, to=None):
     """The translation of each line. to: the language, of a model that has several."""
     lead = [CONFIG["languages"][to]] if to else []
-    encoded = [SOURCE.encode(line, add_special_tokens=False).ids for line in lines]
+    encoded = [encoded_ids(SOURCE, line) for line in lines]
     filled = [number for number, ids in enumerate(encoded) if ids]
     found = [""] * len(lines)
     for first in range(0, len(filled), BATCH):
@@ -58,7 +58,7 @@ def generate(prompt, most):
     """The prompt and at most so many pieces more, always the likeliest."""
     through_ends, context = CONFIG["through_ends"], CONFIG["context"]
     lines = prompt.split("\\n") if through_ends else [prompt]
-    encoded = [SOURCE.encode(line, add_special_tokens=False).ids for line in lines]
+    encoded = [encoded_ids(SOURCE, line) for line in lines]
     pieces = [BEGIN]
     for number, ids in enumerate(encoded):
         pieces += [END] * (number > 0) + ids
@@ -104,7 +104,7 @@ CLASSIFY = '''
 
 def label(lines):
     """The label of each line; none of a line without pieces."""
-    encoded = [SOURCE.encode(line, add_special_tokens=False).ids for line in lines]
+    encoded = [encoded_ids(SOURCE, line) for line in lines]
     filled = [number for number, ids in enumerate(encoded) if ids]
     found = [""] * len(lines)
     for first in range(0, len(filled), BATCH):
@@ -141,7 +141,7 @@ def encode(line):
     """The ids of each word of a line; a word of which nothing is left is one unknown piece."""
     words = [word for word in line.translate(SPACES).split(" ") if word]
     spelled = [(LATER, f" {word}") if place else (SOURCE, word) for place, word in enumerate(words)]
-    encoded = [tokens.encode(word, add_special_tokens=False).ids for tokens, word in spelled]
+    encoded = [encoded_ids(tokens, word) for tokens, word in spelled]
     return [ids or [CONFIG["unknown"]] for ids in encoded]
 
 
