@@ -16,6 +16,7 @@ from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.huggingface.card import Card, card_text
 from tfm.pipeline.model_io.huggingface.classes import HuggingFaceClass, Settings
+from tfm.pipeline.model_io.huggingface.gpt2 import longest
 from tfm.pipeline.model_io.huggingface.registry import class_for, lacking
 from tfm.pipeline.model_io.huggingface.tokenizer_files import write_tokenizer
 from tfm.pipeline.model_io.loaded_model import LoadedModel
@@ -75,21 +76,22 @@ def _labels(config: ModelConfig, target: Tokenizer) -> Settings:
 def _generation(config: ModelConfig, settings: Settings) -> Settings:
     """How to generate as tfm does: greedily, or with a beam whose scores are divided by the length.
 
-    Tokens that a text cannot have are never given.
+    Tokens that a text cannot have are never given. A translation may have as many pieces as the model has positions,
+    the begin token among them, and then its end, which needs none. A language model stops where its positions end, and
+    one of running text at no line's end.
     """
-    decoding = DecodingConfig()
-    length = config.max_length * (2 if config.architecture == "decoder_only" else 1)
+    decoding, can = DecodingConfig(), ABILITIES[config.task]
+    length = 1 + config.max_length if config.architecture == "transformer" else longest(config) + can.translates
     wanted = ("pad_token_id", "decoder_start_token_id")
     asked: Settings = {key: settings[key] for key in wanted if key in settings}
     beam = {"num_beams": decoding.beam, "length_penalty": decoding.alpha, "early_stopping": False}
     return {
         "bos_token_id": BOS_ID,
-        "eos_token_id": EOS_ID,
+        "eos_token_id": None if config.block is not None else EOS_ID,
         **asked,
         "max_length": length,
         "suppress_tokens": [PAD_ID, BOS_ID],
-        **(beam if ABILITIES[config.task].translates else {}),
-        **({"forced_eos_token_id": EOS_ID} if config.architecture == "transformer" else {}),
+        **({**beam, "forced_eos_token_id": EOS_ID} if can.translates else {}),
     }
 
 

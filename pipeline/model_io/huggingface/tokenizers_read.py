@@ -1,6 +1,7 @@
 """The tokenizer in a folder of transformers as ours: control tokens first, all other pieces in their order."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -8,9 +9,11 @@ from typing import Any
 from tfm.data.errors import DataError
 from tfm.pipeline.model_io.huggingface.received.settings_checks import OF_TOKENIZERS, check_values
 from tfm.pipeline.model_io.huggingface.received.snapshot import Snapshot
+from tfm.pipeline.model_io.huggingface.tokenizer_files import LINE_BREAK, without_line_breaks
 from tfm.tokenizer.foreign.m2m100 import with_languages
 from tfm.tokenizer.foreign.renumbered import MAX_UNUSED, Renumbered, check_number_of_pieces, pieces_of, renumbered
 from tfm.tokenizer.foreign.sentencepiece import SentencePiece, as_document, read_model, with_whole_model
+from tfm.tokenizer.languages import ASKED_FOR
 from tfm.tokenizer.special import BOS, EOS, PAD, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -44,12 +47,25 @@ def read_pieces(folder: Snapshot, settings: Settings, size: int) -> Pieces:
     if not has_document:
         problem = "has no tokenizer.json: load and save its tokenizer with transformers to get one"
         raise DataError(problem, file=folder.folder)
-    document = folder.read_document("tokenizer.json")
+    document = _as_tfm_wrote(folder.read_document("tokenizer.json"), settings)
     check_number_of_pieces(document, size)
     unknown = _unknown(_about(folder)) or document["model"].get("unk_token") or UNK
     found = renumbered(document, _roles(settings, pieces_of(document), unknown), size)
     tokenizer = _tokenizer(found)
     return Pieces(tokenizer, tokenizer, found.rows, found.nowhere)
+
+
+def _as_tfm_wrote(document: Settings, settings: Settings) -> Settings:
+    """tokenizer.json, in a folder of ours without what `tokenizer_files` changes for texts there."""
+    about = settings.get("tfm")
+    if not isinstance(about, dict):
+        return document
+    tokens = [
+        {**each, "special": each["special"] or re.fullmatch(ASKED_FOR, each["content"]) is not None}
+        for each in document["added_tokens"]
+    ]
+    document, pieces = {**document, "added_tokens": tokens}, pieces_of(document).values()
+    return without_line_breaks(document) if about.get("block") is not None and LINE_BREAK in pieces else document
 
 
 def _of_m2m100(folder: Snapshot, settings: Settings, size: int) -> Pieces:

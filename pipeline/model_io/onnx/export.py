@@ -116,7 +116,7 @@ def _readme(loaded: LoadedModel, graphs: dict[str, Any], script: tuple[str, str]
 def _command(config: ModelConfig, loaded: LoadedModel) -> str:
     can = ABILITIES[config.task]
     if can.generates:
-        return 'python generate.py --prompt "Once"'
+        return 'python generate.py --prompt "Once"  # or: python generate.py < prompts.txt'
     if can.translates:
         to = "".join(f" --to {language}" for language in list(loaded.source_tokenizer.languages)[:1])
         return f"python translate.py{to} < source.txt > target.txt"

@@ -58,8 +58,11 @@ def padded(rows, left=False):
 
 def read_lines():
     """The lines of stdin, which end at line feeds alone."""
+    if sys.stdin.isatty():
+        print("one text per line; Ctrl-D ends", file=sys.stderr)
     lines = (line.removesuffix(b"\\n").removesuffix(b"\\r") for line in sys.stdin.buffer)
-    return [line.decode("utf-8").removeprefix("\\ufeff" if number == 0 else "") for number, line in enumerate(lines)]
+    for number, line in enumerate(lines):
+        yield line.decode("utf-8").removeprefix("\\ufeff" if number == 0 else "")
 
 
 def print_lines(lines):

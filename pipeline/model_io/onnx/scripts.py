@@ -44,7 +44,7 @@ if __name__ == "__main__":
     arguments = argparse.ArgumentParser()
     languages = list(CONFIG["languages"])
     arguments.add_argument("--to", choices=languages, required=bool(languages))
-    print_lines(translate(read_lines(), arguments.parse_args().to))
+    print_lines(translate([*read_lines()], arguments.parse_args().to))
 '''
 GENERATE = '''
 
@@ -82,10 +82,13 @@ def generate(prompt, most):
 
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser()
-    arguments.add_argument("--prompt", default="")
+    arguments.add_argument("--prompt", help="text to continue; default: each line of stdin")
     arguments.add_argument("--max-tokens", type=int, default=256)
     asked = arguments.parse_args()
-    sys.stdout.buffer.write((generate(asked.prompt, asked.max_tokens) + "\\n").encode())
+    for number, prompt in enumerate(read_lines() if asked.prompt is None else [asked.prompt]):
+        between = "---\\n" if number and CONFIG["through_ends"] else ""
+        sys.stdout.buffer.write((between + generate(prompt, asked.max_tokens) + "\\n").encode())
+        sys.stdout.buffer.flush()
 '''
 LABELS = '''
 
@@ -118,7 +121,7 @@ def label(lines):
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser()
     arguments.parse_args()
-    print_lines(label(read_lines()))
+    print_lines(label([*read_lines()]))
 '''
 TAG = '''
 
@@ -162,7 +165,7 @@ def tag(lines):
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser()
     arguments.parse_args()
-    print_lines(tag(read_lines()))
+    print_lines(tag([*read_lines()]))
 '''
 BOTH_SIDES, SOURCES = "[source + [BEGIN] for source in sources]", "sources"
 """What a translation begins from: of a decoder-only model the target stands behind the source."""
