@@ -124,7 +124,7 @@ def _written(document: dict[str, Any], called: list[str], rows: list[int], nowhe
     before = document.get("pre_tokenizer")
     if cuts:
         control = [each["content"] for each in tokens if each["special"] and each["id"] <= last]
-        before = _with_cut(before, {*SPECIALS, *(name for name in control if not name.startswith(OTHER))})
+        before = with_cut(before, {*SPECIALS, *(name for name in control if not name.startswith(OTHER))})
     changed = {"model": model, "added_tokens": tokens, "pre_tokenizer": before, "post_processor": None}
     return {**document, **changed, "truncation": None, "padding": None}
 
@@ -141,7 +141,7 @@ def _token(number: int, name: str, was: Mapping[str, Any] | None) -> dict[str, A
     return {**plain, **(was or {}), "id": number, "content": name, "special": is_special}
 
 
-def _with_cut(step: dict[str, Any] | None, control: Collection[str]) -> dict[str, Any]:
+def with_cut(step: dict[str, Any] | None, control: Collection[str]) -> dict[str, Any]:
     """What splits texts, and then behind the first character of each text that spells a control token: that is text."""
     spelled = "|".join(f"{re.escape(each[0])}(?={re.escape(each[1:])})" for each in sorted(control))
     cut = {"type": "Split", "pattern": {"Regex": spelled}, "behavior": "Isolated", "invert": False}

@@ -16,9 +16,10 @@ from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.huggingface.card import Card, card_text
 from tfm.pipeline.model_io.huggingface.classes import HuggingFaceClass, Settings
+from tfm.pipeline.model_io.huggingface.encoder_decoders import MARIAN
 from tfm.pipeline.model_io.huggingface.gpt2 import longest
 from tfm.pipeline.model_io.huggingface.registry import class_for, lacking
-from tfm.pipeline.model_io.huggingface.tokenizer_files import write_tokenizer
+from tfm.pipeline.model_io.huggingface.tokenizer_files import are_two_of_marian, write_tokenizer, write_two_of_marian
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.tokenizer.special import BOS, BOS_ID, EOS_ID, PAD, PAD_ID
@@ -35,17 +36,22 @@ def to_huggingface(loaded: LoadedModel, folder: Path, card: Card) -> None:
     if held_by is None:
         problem = f"no class of transformers holds this model: {lacking(config)}"
         raise RecipeError(f"{loaded.folder}: {problem}. docs/exchange.md has what each class holds")
-    if config.architecture == "transformer" and loaded.source_tokenizer is not loaded.target_tokenizer:
+    source, target = loaded.source_tokenizer, loaded.target_tokenizer
+    two = config.architecture == "transformer" and source is not target
+    if two and not (held_by.name == MARIAN.name and are_two_of_marian(source, target)):
         problem = f"{held_by.name} has one vocabulary, and this model two: train one with tokenizer.shared = true"
         raise RecipeError(f"{loaded.folder}: {problem}")
-    reads = loaded.target_tokenizer if config.architecture == "decoder_only" else loaded.source_tokenizer
+    reads = target if config.architecture == "decoder_only" else source
     settings = held_by.settings(config, reads.vocab_size)
     _write(folder / "config.json", _config(held_by, settings) | _labels(config, loaded.target_tokenizer))
     weights = held_by.exported(config, loaded.model.state_dict())
     (folder / "model.safetensors").write_bytes(save(weights, {"format": "pt"}))
     pad = BOS if settings["pad_token_id"] == BOS_ID else PAD
     hidden = _hidden(reads) if ABILITIES[config.task].hides_pieces else None
-    write_tokenizer(loaded.folder, folder, config, reads, pad=pad, hidden=hidden)
+    if two:
+        write_two_of_marian(folder, config, source, target)
+    else:
+        write_tokenizer(loaded.folder, folder, config, reads, pad=pad, hidden=hidden)
     if ABILITIES[config.task].writes:
         _write(folder / "generation_config.json", _generation(config, settings))
     how = _how(held_by, config, reads)

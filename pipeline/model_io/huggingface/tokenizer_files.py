@@ -9,7 +9,9 @@ from typing import Any
 
 from tfm.model.config import ModelConfig
 from tfm.pipeline.tasks.abilities import ABILITIES
-from tfm.tokenizer.special import BOS, EOS, SPECIALS, UNK
+from tfm.tokenizer.foreign.sentencepiece import numbered_alike
+from tfm.tokenizer.foreign.sentencepiece_files import as_model, numbers_of, was_sentencepiece
+from tfm.tokenizer.special import BOS, EOS, PAD, SPECIALS, UNK
 from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
 
 LINE_BREAK = "\n"
@@ -50,6 +52,28 @@ def write_tokenizer(
         "clean_up_tokenization_spaces": False,
         "model_input_names": ["input_ids", "attention_mask"],
         "padding_side": "left" if config.architecture == "decoder_only" else "right",
+    }
+    (folder / "tokenizer_config.json").write_text(_json(settings), encoding="utf-8")
+
+
+def are_two_of_marian(source: Tokenizer, target: Tokenizer) -> bool:
+    """Whether two tokenizers were read from a Marian's SentencePiece models, which share a numbering."""
+    return numbered_alike(source, target) and was_sentencepiece(source) and was_sentencepiece(target)
+
+
+def write_two_of_marian(folder: Path, config: ModelConfig, source: Tokenizer, target: Tokenizer) -> None:
+    """Write the tokenizers of a Marian as transformers reads them: two SentencePiece models and vocab.json."""
+    for side, tokenizer in ("source", source), ("target", target):
+        (folder / f"{side}.spm").write_bytes(as_model(tokenizer))
+    (folder / "vocab.json").write_text(_json(numbers_of(source)), encoding="utf-8")
+    settings = {
+        "tokenizer_class": "MarianTokenizer",
+        "model_max_length": num_read(config),
+        "pad_token": PAD,
+        "unk_token": UNK,
+        "eos_token": EOS,
+        "separate_vocabs": False,
+        "split_special_tokens": True,
     }
     (folder / "tokenizer_config.json").write_text(_json(settings), encoding="utf-8")
 

@@ -11,10 +11,18 @@ from tfm.pipeline.model_io.huggingface.received.settings_checks import OF_TOKENI
 from tfm.pipeline.model_io.huggingface.received.snapshot import Snapshot
 from tfm.pipeline.model_io.huggingface.tokenizer_files import LINE_BREAK, without_line_breaks
 from tfm.tokenizer.foreign.m2m100 import with_languages
-from tfm.tokenizer.foreign.renumbered import MAX_UNUSED, Renumbered, check_number_of_pieces, pieces_of, renumbered
+from tfm.tokenizer.foreign.renumbered import (
+    MAX_UNUSED,
+    WHOLE_WORDS,
+    Renumbered,
+    check_number_of_pieces,
+    pieces_of,
+    renumbered,
+    with_cut,
+)
 from tfm.tokenizer.foreign.sentencepiece import SentencePiece, as_document, read_model, with_whole_model
 from tfm.tokenizer.languages import ASKED_FOR
-from tfm.tokenizer.special import BOS, EOS, PAD, UNK
+from tfm.tokenizer.special import BOS, EOS, PAD, SPECIALS, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
 
 Settings = dict[str, Any]
@@ -88,7 +96,11 @@ def _of_marian(folder: Snapshot, settings: Settings, size: int) -> Pieces:
     sides = []
     for side in "source", "target":
         model = read_model(folder.read(f"{side}.spm"))
-        sides.append(_numbered(model, names, (EOS, UNK, PAD), _roles(settings, names, UNK), size))
+        roles = _roles(settings, names, UNK)
+        control: Sequence[str] = (EOS, UNK, PAD)
+        if names[: len(SPECIALS)] == [*SPECIALS] and isinstance(settings.get("tfm"), dict):  # a Marian that tfm wrote
+            roles, control = {token: number for number, token in enumerate(SPECIALS)}, SPECIALS
+        sides.append(_numbered(model, names, control, roles, size))
     source, target = map(_tokenizer, sides)
     return Pieces(source, target, sides[0].rows, sides[0].nowhere)
 
@@ -131,11 +143,19 @@ def _numbered(
     """
     tokens = {each: each for each in control}
     if model.scores.keys() <= {*names}:
-        return renumbered(as_document(model, names, tokens), roles, size)
+        return _split_at_control(renumbered(as_document(model, names, tokens), roles, size))
     if size > len(names) + MAX_UNUSED:
         raise ValueError(f"its tokenizer has {len(names)} pieces and its embedding {size}")
-    found = renumbered(as_document(model, names, tokens, size), roles, size)
+    found = _split_at_control(renumbered(as_document(model, names, tokens, size), roles, size))
     return replace(found, document=with_whole_model(found.document, model))
+
+
+def _split_at_control(found: Renumbered) -> Renumbered:
+    """The same where texts cannot spell control tokens, also if nothing had to be renumbered."""
+    document = found.document
+    if document["model"]["type"] not in WHOLE_WORDS or document["pre_tokenizer"]["type"] != "Metaspace":
+        return found
+    return replace(found, document={**document, "pre_tokenizer": with_cut(document["pre_tokenizer"], SPECIALS)})
 
 
 def _numbering(folder: Snapshot, file: str) -> list[str]:

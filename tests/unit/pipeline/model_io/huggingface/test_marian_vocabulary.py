@@ -2,6 +2,7 @@
 ids and logits are those of transformers."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,14 @@ from safetensors.torch import load_file, save_file
 
 from tests.huggingface_models import our_logits
 from tests.tiny_model import TEXTS
+from tests.unit.pipeline.model_io.huggingface import test_import
 from tests.unit.pipeline.model_io.huggingface.test_import import GERMAN, marian, taken
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.errors import DataError
-from tfm.tokenizer.special import UNK, UNK_ID
+from tfm.pipeline.model_io.huggingface.card import Card
+from tfm.pipeline.model_io.huggingface.export import to_huggingface
+from tfm.tokenizer.special import EOS_ID, UNK, UNK_ID
 
 transformers: Any = pytest.importorskip("transformers", reason="needs the extra `dev`")
 pytestmark = pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
@@ -74,6 +80,44 @@ def test_ids_and_logits_are_theirs(tmp_path: Path, num_bias: int) -> None:
             wanted = model(read, decoder_input_ids=torch.tensor([[start, *(row[n] for n in target)]])).logits[0]
         found = our_logits(ours, source, target)
         torch.testing.assert_close(found[:, [*row]], wanted[:, [*row.values()]], atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+@pytest.mark.parametrize("lacks", [False, True])
+def test_what_came_in_goes_out_and_comes_back(tmp_path: Path, lacks: bool, kind: str, monkeypatch: Any) -> None:
+    """As after fine-tuning: transformers has the ids, the logits and the greedy text, and so has what is imported."""
+    transformers.utils.logging.disable_progress_bar()
+    monkeypatch.setattr(test_import, "sentencepiece", partial(test_import.sentencepiece, model_type=kind))
+    (folder := tmp_path / "theirs").mkdir()
+    lacking(folder, PADDED) if lacks else marian(folder)
+    ours = taken(folder)
+    (again := tmp_path / "again" / "theirs").mkdir(parents=True)
+    to_huggingface(ours, again, Card())
+    back, tokenizer = taken(again), transformers.AutoTokenizer.from_pretrained(again)
+    assert type(tokenizer).__name__ == "MarianTokenizer"
+    for mine, other, asked, texts in (
+        (ours.source_tokenizer, back.source_tokenizer, "text", TEXTS),
+        (ours.target_tokenizer, back.target_tokenizer, "text_target", GERMAN),
+    ):
+        assert mine.document["model"] == other.document["model"]
+        for text in (*texts, "", "   ", "\u2603 \u2603\u2603"):
+            ids = tokenizer(**{asked: text}).input_ids
+            assert ids == [*mine.encode(text), EOS_ID], text
+        for text in ("<s> </s>", "a<pad>", "<unnumbered>", "\ue000"):
+            assert mine.encode(text) == other.encode(text)
+            assert not {0, 2, 3} & {*mine.encode(text)}
+    model = transformers.MarianMTModel.from_pretrained(again).eval()
+    for text in TEXTS:
+        ids = ours.source_tokenizer.encode(text)
+        found = [decode(each.model, [ids], DecodingConfig(beam=1))[0][0].ids for each in (ours, back)]
+        read = tokenizer(text, return_tensors="pt")
+        written = model.generate(**read, num_beams=1, max_new_tokens=len(found[0]) + 1)[0, 1:].tolist()
+        assert [*found[0], EOS_ID] == [*found[1], EOS_ID] == written
+        assert tokenizer.decode(written, skip_special_tokens=True) == ours.target_tokenizer.decode(found[0])
+    (third := tmp_path / "third").mkdir()
+    to_huggingface(back, third, Card())
+    for name in ("vocab.json", "source.spm", "target.spm", "config.json", "tokenizer_config.json"):
+        assert (third / name).read_bytes() == (again / name).read_bytes()
 
 
 def test_a_bias_longer_than_the_table_is_refused(tmp_path: Path) -> None:
