@@ -121,6 +121,21 @@ def test_a_text_ends_there_where_it_ends_here(kind: str, tmp_path: Path) -> None
         assert model.generate(read, **options).shape[1] == 25
 
 
+def test_beams_below_the_limit_find_the_same_texts(tmp_path: Path) -> None:
+    """At the limit the end has a probability of 1 there, and that of the model here (docs/exchange.md)."""
+    ours, folder = exported(tmp_path, **HELD_HERE["post-norm"][1])
+    model, found = theirs(folder), set()
+    for first in range(4, 44, 4):
+        source = [*range(first, first + 5)]
+        ((one,),) = decode(ours.model, [source], DecodingConfig(min_length=6, max_length=40))
+        read = torch.tensor([[*source, 3]])
+        written = model.generate(read, attention_mask=torch.ones_like(read), max_length=42, min_new_tokens=6)
+        assert written[0, 1:].tolist() == [*one.ids, 3]
+        assert len(one.ids) < 40
+        found.add(one.ids)
+    assert len(found) > 2
+
+
 def assert_goes_on_as_here(ours: LoadedModel, folder: Path, model: Any) -> None:
     import transformers
 
