@@ -185,6 +185,9 @@ class TrainingConfig(BaseModel):
         "padded", description="flat: concatenated sentences with filler, one shape for all batches; for GPUs"
     )
     init_from: str | None = Field(None, description="a model/ to start from; if it has another task: its encoder")
+    image_statistics: Literal["model", "dataset"] = Field(
+        "model", description="a model of images to start from: whose means and deviations normalise images"
+    )
     lora: LoraConfig | None = Field(None, description="train low-rank adapters alone; needs init_from")
     device: Device = Field("auto", description="auto: cuda if available, else cpu; mps only if given")
     threads: Annotated[int, Field(ge=1, le=1024)] | Literal["auto"] = Field(
@@ -217,6 +220,11 @@ class TrainingConfig(BaseModel):
     def _adapters_have_a_model(self) -> "TrainingConfig":
         if self.lora is not None and self.init_from is None:
             raise ValueError("training.lora adapts a model that was trained: give training.init_from (--init-from)")
+        if self.image_statistics != "model" and self.init_from is None:
+            raise ValueError(
+                'training.image_statistics = "dataset" replaces those of a model that training starts from: omit it, '
+                "or give training.init_from (--init-from)"
+            )
         return self
 
     def accumulate_at(self, step: int) -> int:

@@ -12,6 +12,7 @@ from tokenizers.models import WordLevel, WordPiece
 
 from tfm.tokenizer.config import LabelKind
 from tfm.tokenizer.foreign.step_checks import check_steps
+from tfm.tokenizer.foreign.unnumbered import as_unknown, num_numbered
 from tfm.tokenizer.labels import kind_of
 from tfm.tokenizer.languages import AfterLanguage, add_languages, languages_of, names_texts
 from tfm.tokenizer.normalization import spellable
@@ -44,7 +45,8 @@ class Tokenizer:
         whole.no_truncation()  # a text is encoded as it is, and whole
         self._whole = whole
         self._lead: tuple[int, ...] = ()  # tokens of languages, before each text that has pieces
-        self.vocab_size = len(vocabulary)
+        self.vocab_size = num_numbered(whole)
+        self._all_numbered = self.vocab_size == len(vocabulary)
 
     @classmethod
     def load(cls, file: Path) -> "Tokenizer":
@@ -85,17 +87,20 @@ class Tokenizer:
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of many texts, in parallel."""
         found = encode_lists(self._whole, texts)
+        if not self._all_numbered:
+            found = [as_unknown(ids, self.vocab_size) for ids in found]
         return [[*self._lead, *ids] if ids else ids for ids in found] if self._lead else found
 
     def encode_flat(self, texts: Sequence[str]) -> FlatIds:
         """The same ids end to end and (texts,) the number of each text's: the fast way for much text."""
-        if self._by_words is not None and not self._lead:
+        if self._by_words is not None and not self._lead and self._all_numbered:
             return self._by_words.encode(texts)
         return flat(self.encode_batch(texts))
 
     def encode_words(self, texts: Sequence[str]) -> list[Words]:
         """The ids of each word of many texts; what a word is, the text says, not the tokenizer. No word has none."""
-        return self._word_pieces.encode(texts)
+        found = self._word_pieces.encode(texts)
+        return found if self._all_numbered else [[as_unknown(ids, self.vocab_size) for ids in text] for text in found]
 
     @cached_property
     def languages(self) -> dict[str, int]:
@@ -127,7 +132,12 @@ class Tokenizer:
         return bool(self._lead)
 
     def with_languages(self, *languages: str) -> "Tokenizer":
-        """The same tokenizer with tokens of these languages, behind its pieces."""
+        """The same tokenizer with tokens of these languages, behind its pieces.
+
+        Raises ValueError where pieces that have no number are behind them already.
+        """
+        if not self._all_numbered and {*languages} - self.languages.keys():
+            raise ValueError(f"cannot have more languages than its own: {', '.join(self.languages) or 'none'}")
         whole = tokenizers.Tokenizer.from_str(self._whole.to_str())
         add_languages(whole, languages)
         return Tokenizer(whole)

@@ -160,3 +160,13 @@ class Dataset:
     directions: Directions = field(default_factory=dict)
     preparation: Preparation | None = None
     augmentation: Augmentation | None = None
+
+    def normalised_by(self, preparation: Preparation) -> "Dataset":
+        """The same dataset of images, normalised by the means and deviations of other images."""
+
+        def normalised(split: Split) -> Split:
+            return split if split.images is None else replace(split, images=split.images.normalised_by(preparation))
+
+        tests = {name: normalised(split) for name, split in self.tests.items()}
+        train, valid = normalised(self.train), normalised(self.valid)
+        return replace(self, train=train, valid=valid, tests=tests, preparation=preparation)

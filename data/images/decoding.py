@@ -52,6 +52,9 @@ class Shape:
         if self.channels not in (1, 3):
             raise ValueError(f"`channels` must be 1 (grey) or 3 (colour): {self.channels}")
 
+    def __str__(self) -> str:
+        return f"{self.height} x {self.width} pixels, {'grey' if self.channels == 1 else 'in colour'}"
+
     @property
     def mode(self) -> str:
         """The name that Pillow has for it."""

@@ -38,8 +38,11 @@ class Preparation:
 
     def write(self, folder: Path, **more: object) -> None:
         """Write images.json, with some more about them."""
-        text = json.dumps({**self.as_json(), **more}, indent=2, ensure_ascii=False) + "\n"
-        (folder / IMAGES_FILE).write_text(text, encoding="utf-8")
+        (folder / IMAGES_FILE).write_bytes(self.as_bytes(**more))
+
+    def as_bytes(self, **more: object) -> bytes:
+        """images.json, with some more about the images."""
+        return (json.dumps({**self.as_json(), **more}, indent=2, ensure_ascii=False) + "\n").encode()
 
     def as_json(self) -> dict[str, Any]:
         """Shape and figures: sums are exact; means and deviations are there to be read."""

@@ -49,6 +49,10 @@ class RowImages:
         """Some of these rows alone."""
         return replace(self, rows=np.asarray(rows if self.rows is None else self.rows[rows]))
 
+    def normalised_by(self, preparation: Preparation) -> "RowImages":
+        """The same pixels, which become numbers as a model has learned to read them."""
+        return replace(self, preparation=preparation)
+
     def varied(self, augmentation: Augmentation, seed: int, step: int) -> "RowImages":
         """The same rows as they are at an update: a pure function of (seed, step, row)."""
         return replace(self, augmentation=augmentation, seed=seed, step=step)

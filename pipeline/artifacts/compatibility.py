@@ -1,7 +1,8 @@
 """Refuses artifacts that do not belong together, before any work."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
+from tfm.data.image_config import IMAGES_FILE
 from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.manifest import Manifest
 from tfm.pipeline.errors import DataError
@@ -16,13 +17,17 @@ def task_of(model: Manifest) -> str:
     return str(content.get("task", DEFAULT_TASK))
 
 
-def check_tokenizer(model: Manifest, dataset: Manifest, *, but: Collection[str] = ()) -> None:
-    """Raise DataError where a model was trained with another tokenizer than a dataset's, or with images that were read
-    in another way; both were verified. but: files that may differ."""
+def check_tokenizer(model: Manifest, dataset: Manifest) -> None:
+    """Raise DataError where a model was trained with another tokenizer than a dataset's, or with images of another
+    shape; both were verified.
+
+    The pixels of a dataset are as they were read: a model normalises them by its own means and deviations.
+    """
+    check_image_shape(model, dataset)
     for name, entry in dataset.files.items():
         folder, _, file = name.rpartition("/")
-        if folder == "tokenizer" and file not in but:
-            own = model.files.get(file)
+        own = model.files.get(file)
+        if folder == "tokenizer" and (file != IMAGES_FILE or own is None):
             ours, theirs = own.sha256[:SHOWN] if own else "missing", entry.sha256[:SHOWN]
             if ours != theirs:
                 raise DataError(
@@ -31,6 +36,27 @@ def check_tokenizer(model: Manifest, dataset: Manifest, *, but: Collection[str] 
                     "`tfm train` on this dataset",
                     file=model.path,
                 )
+
+
+def have_images(model: Manifest, dataset: Manifest) -> bool:
+    """Whether a model reads images, and a dataset has some."""
+    return IMAGES_FILE in model.files and f"tokenizer/{IMAGES_FILE}" in dataset.files
+
+
+def check_image_shape(model: Manifest, dataset: Manifest) -> None:
+    """Raise DataError where a model reads images of another shape than those of a dataset; both were verified."""
+    if have_images(model, dataset):
+        from tfm.data.images.preparation import read_preparation  # here, as it needs numpy
+
+        own = read_preparation(model.folder, model.path).shape
+        other = read_preparation(dataset.folder / "tokenizer", dataset.path / "tokenizer").shape
+        if own != other:
+            colour = str(own.channels == 3).lower()
+            raise DataError(
+                f"reads images of {own}, and those of {dataset.path} are {other}: make the dataset with "
+                f"data.images = {{ height = {own.height}, width = {own.width}, colour = {colour} }}",
+                file=model.path,
+            )
 
 
 def _tokenizer_of(model: Manifest) -> str:

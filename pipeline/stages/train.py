@@ -13,11 +13,13 @@ from tfm.pipeline.model_io.pretrained_vectors import VECTORS, vectors_as_inputs
 from tfm.pipeline.runtime.progress import Quiet, Reporter
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.pipeline.training.early_stopping import Heard
-from tfm.pipeline.training.init_from import check_adapts, check_fits, with_shape_of
+from tfm.pipeline.training.init_from import check_adapts, check_fits, keeps_statistics, with_shape_of
 from tfm.pipeline.training_config import TrainingConfig
 
 # Where training is done and what is shown of it does not change what is trained.
 BESIDE_THE_POINT = {"device", "threads", "parallel", "log_every", "tensorboard", "init_from"}
+# What says nothing unless a model of images is given to start from, of which the plan has a part of its own.
+BESIDE_THE_POINT |= {"image_statistics"}
 # Of [decoding]: validation has a beam of its own, one hypothesis, and no words that are forced or forbidden.
 NOT_OF_VALIDATION = (
     *("beam", "n_best", "batch_sentences", "strategy", "temperature", "top_k", "top_p", "seed"),
@@ -52,6 +54,8 @@ def plan(
         "training": config.model_dump(mode="json", exclude=BESIDE_THE_POINT),
         "model": model.model_dump(mode="json", exclude=_of_no_effect(model)),
     }
+    if first is not None and keeps_statistics(first, data, config.image_statistics):
+        parts["image_statistics"] = config.image_statistics
     if config.validation.bleu and ABILITIES[model.task].translates:
         parts["decoding"] = _of_validation(config, decoding)
         if scores := _scores_of_validation(evaluation, dataset):

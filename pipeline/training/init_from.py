@@ -12,10 +12,9 @@ from pydantic import ValidationError
 
 from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.dataset.store import TOKENIZER_FOLDER
-from tfm.data.image_config import IMAGES_FILE
 from tfm.data.json_documents import read_json
 from tfm.model.config import ModelConfig, StackConfig
-from tfm.pipeline.artifacts.compatibility import check_source_tokenizer, check_tokenizer
+from tfm.pipeline.artifacts.compatibility import check_image_shape, check_source_tokenizer, check_tokenizer, have_images
 from tfm.pipeline.artifacts.manifest import Manifest
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.training_config import LoraConfig
@@ -69,15 +68,16 @@ def check_fits(first: Manifest, model: ModelConfig, dataset: Manifest, lora: Lor
     """Raise DataError where a model to start from reads by another tokenizer than the dataset's, unless that is its own
     with more pieces; all were verified. Raise RecipeError where it cannot have more pieces.
 
-    Images may have other figures: the model that is trained has those of its own training images.
+    Images may have other means and deviations, which `training.image_statistics` is about, but no other shape.
     """
     given = config_of(first)
     whole = is_whole(given, model)
+    check_image_shape(first, dataset)
     if not whole and model.vision is not None:
         return
     try:
         if whole:
-            check_tokenizer(first, dataset, but=(IMAGES_FILE,))
+            check_tokenizer(first, dataset)
         else:
             check_source_tokenizer(first, dataset)
     except DataError:
@@ -93,6 +93,18 @@ def check_fits(first: Manifest, model: ModelConfig, dataset: Manifest, lora: Lor
                 "training.lora leaves embeddings as they are, so that those of new pieces (tokenizer.grow) would never "
                 "be learned: train all weights"
             ) from None
+
+
+def keeps_statistics(first: Manifest, dataset: Manifest, asked: str) -> bool:
+    """Whether images are normalised by the means and deviations of the model to start from, as
+    `training.image_statistics` asks. Raise RecipeError where that says something, and there are no images."""
+    has_images = have_images(first, dataset)
+    if asked != "model" and not has_images:
+        raise RecipeError(
+            f'training.image_statistics = "{asked}" is for models of images, and {first.path} reads none, or the '
+            "dataset has none: omit it"
+        )
+    return has_images and asked == "model"
 
 
 def has_grown(first: Manifest, dataset: Manifest, *, whole: bool) -> bool:

@@ -11,6 +11,8 @@ from torch import Tensor
 from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.dataset.split import Dataset
 from tfm.data.dataset.store import TOKENIZER_FOLDER, check_ids, load_dataset
+from tfm.data.image_config import IMAGES_FILE
+from tfm.data.images.preparation import read_preparation
 from tfm.model.build import num_parameters
 from tfm.model.config import ModelConfig
 from tfm.model.layers.lora import parted, with_adapters, with_merged_adapters
@@ -65,8 +67,9 @@ def make_model(
         world.lead(lambda: held.enter_context(lock(session.folder)))
         world.lead(lambda: check_place(todo))
         step = world.lead(lambda: choose(checkpoints, todo, config, reporter))
+        session = replace(session, data=as_first_model_reads(session))
         world.lead(lambda: keep_tokenizer(session, dataset))
-        session = replace(session, data=replace(data, tokenizer_folder=session.folder / TOKENIZER_FOLDER))
+        session = replace(session, data=replace(session.data, tokenizer_folder=session.folder / TOKENIZER_FOLDER))
         with fits(lambda: "the model and its optimiser do not fit in memory; make the model smaller ([model])"):
             trainer = assemble(session, checkpoints, None if step is None else checkpoints.read(step))
         echo = SECONDS_OF_ECHO if world.size > 1 else 0.0
@@ -87,14 +90,34 @@ def read_data(dataset: Path) -> Dataset:
     return data
 
 
+def as_first_model_reads(session: Session) -> Dataset:
+    """The dataset, its images normalised by the means and deviations of the model that training starts from, whose
+    weights learned to read numbers of this size; `training.image_statistics` may ask for those of the dataset."""
+    if "image_statistics" not in session.todo.config:
+        return session.data
+    folder = Path(str(session.config.init_from))
+    known = session.todo.inputs["init_from"]
+    preparation = read_artifact(folder, lambda made: read_preparation(made.folder, made.path), known=known)
+    if session.data.preparation == preparation:
+        return session.data
+    session.reporter.line(
+        f"training: images are normalised by the means and deviations of {folder}, not by those of the new images "
+        '(training.image_statistics = "dataset")'
+    )
+    return session.data.normalised_by(preparation)
+
+
 def keep_tokenizer(session: Session, dataset: Path) -> None:
     """Copy the dataset's tokenizer to the work in progress: the model gets this one, whatever becomes of the dataset
-    meanwhile, and a checkpoint can be asked for translations."""
+    meanwhile, and a checkpoint can be asked for translations. Images are read as the session has them."""
+    preparation = session.data.preparation
+    images = None if preparation is None else preparation.as_bytes()
     source, kept = session.data.tokenizer_folder, session.folder / TOKENIZER_FOLDER
 
     def copy(_: Manifest) -> None:
         for name in TOKENIZER_FILES:
             wanted, there = ((each / name).read_bytes() if (each / name).exists() else None for each in (source, kept))
+            wanted = images if name == IMAGES_FILE else wanted
             if wanted is None:
                 remove_below(session.run, kept / name)
             elif wanted != there:

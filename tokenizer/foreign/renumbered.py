@@ -13,6 +13,8 @@ from tfm.tokenizer.special import BOS, BOS_ID, EOS, EOS_ID, PAD, SPECIALS, UNK, 
 
 WHOLE_WORDS = ("Unigram", "WordPiece", "WordLevel")
 """Models that look for whole pieces in a text, where they would find a control token."""
+OTHER = "\ue000"
+"""Stands before pieces that the model of a side does not have, so that no text has them; decoding removes it."""
 MAX_UNUSED = 2**17
 """How many rows a model may have beyond the pieces of its tokenizer; published ones have some hundreds."""
 TURNS = (EOS, BOS, UNK, PAD)
@@ -40,7 +42,7 @@ def renumbered(document: dict[str, Any], roles: Mapping[str, int], size: int) ->
         raise ValueError(f"its tokenizer has {max(pieces, default=-1) + 1} pieces and its embedding {size}")
     if wrong := [role for role, number in roles.items() if not 0 <= number < size and role != BOS]:
         raise ValueError(f"its {wrong[0]} has the id {roles[wrong[0]]}, and its pieces are 0 to {size - 1}")
-    names = {number: pieces.get(number, f"<unused:{number}>") for number in range(size)}
+    names = {number: pieces.get(number, unused_name(number)) for number in range(size)}
     if [names[number] for number in range(4)] == [*SPECIALS] and _has_our_roles(roles, size):
         return Renumbered({**document, "post_processor": None}, list(range(size)), [])
     kept: dict[str, int] = {}
@@ -61,6 +63,11 @@ def check_number_of_pieces(document: Mapping[str, Any], size: int) -> None:
     vocab = document["model"].get("vocab")
     if isinstance(vocab, Collection) and len(vocab) > size:
         raise ValueError(f"its tokenizer has {len(vocab)} pieces and its embedding {size}")
+
+
+def unused_name(number: int) -> str:
+    """The name of a row that no piece of the tokenizer has."""
+    return f"<unused:{number}>"
 
 
 def pieces_of(document: Mapping[str, Any]) -> dict[int, str]:
@@ -117,7 +124,7 @@ def _written(document: dict[str, Any], called: list[str], rows: list[int], nowhe
     before = document.get("pre_tokenizer")
     if cuts:
         control = [each["content"] for each in tokens if each["special"] and each["id"] <= last]
-        before = _with_cut(before, {*SPECIALS, *control})
+        before = with_cut(before, {*SPECIALS, *(name for name in control if not name.startswith(OTHER))})
     changed = {"model": model, "added_tokens": tokens, "pre_tokenizer": before, "post_processor": None}
     return {**document, **changed, "truncation": None, "padding": None}
 
@@ -134,7 +141,7 @@ def _token(number: int, name: str, was: Mapping[str, Any] | None) -> dict[str, A
     return {**plain, **(was or {}), "id": number, "content": name, "special": is_special}
 
 
-def _with_cut(step: dict[str, Any] | None, control: Collection[str]) -> dict[str, Any]:
+def with_cut(step: dict[str, Any] | None, control: Collection[str]) -> dict[str, Any]:
     """What splits texts, and then behind the first character of each text that spells a control token: that is text."""
     spelled = "|".join(f"{re.escape(each[0])}(?={re.escape(each[1:])})" for each in sorted(control))
     cut = {"type": "Split", "pattern": {"Regex": spelled}, "behavior": "Isolated", "invert": False}

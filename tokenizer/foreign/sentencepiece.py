@@ -7,11 +7,13 @@ few are read: pieces with scores, and what is done to a text before.
 import base64
 import math
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from tfm.tokenizer.foreign.renumbered import OTHER, pieces_of, unused_name
+from tfm.tokenizer.foreign.unnumbered import with_unnumbered
 from tfm.tokenizer.languages import is_named
 from tfm.tokenizer.special import UNK
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -19,8 +21,6 @@ from tfm.tokenizer.tokenizer import Tokenizer
 NORMAL, USER_DEFINED = 1, 4
 UNIGRAM, BPE = 1, 2
 SPACE = "\u2581"
-OTHER = "\ue000"
-"""Stands before pieces that the model of this side does not have, so that no text has them; decoding removes it."""
 MAX_BYTES, MAX_PIECE, MAX_MERGES = 16 * 2**20, 1000, 2_000_000
 """Bounds on a file, on the characters of a piece and on the merges of a BPE model: several times those of the largest
 published models, so that a file made to harm takes neither hours nor gigabytes."""
@@ -75,11 +75,17 @@ def read_model(data: bytes) -> SentencePiece:
     return SentencePiece(scores, charsmap, prefix, kind)
 
 
-def as_document(model: SentencePiece, pieces: list[str], roles: Mapping[str, str]) -> dict[str, Any]:
+def as_document(model: SentencePiece, pieces: list[str], roles: Mapping[str, str], size: int = 0) -> dict[str, Any]:
     """tokenizer.json of the model, for a vocabulary whose ids say where each piece stands.
 
-    roles: by the token there (</s>) ours: they are control tokens.
+    Args:
+        model: what cuts texts; pieces of its that the vocabulary does not have are left out: see `with_whole_model`.
+        pieces: the vocabulary, in the order of ids.
+        roles: by the token there (</s>) ours: they are control tokens.
+        size: how many ids there are, if more than pieces; the others are control tokens that no text has.
     """
+    unused = range(len(pieces), size)
+    pieces = [*pieces, *map(unused_name, unused)]
     codes = {piece for piece in pieces if (piece.startswith(">>") and piece.endswith("<<")) or is_named(piece)}
     codes -= model.scores.keys()
     known = {*model.scores, *roles, *codes}
@@ -98,9 +104,9 @@ def as_document(model: SentencePiece, pieces: list[str], roles: Mapping[str, str
         "truncation": None,
         "padding": None,
         "added_tokens": [
-            {"id": number, "content": piece, **plain}
+            {"id": number, "content": names[number], **plain}
             for number, piece in enumerate(pieces)
-            if piece in roles or piece in codes
+            if piece in roles or piece in codes or number in unused
         ],
         "normalizer": {"type": "Sequence", "normalizers": steps},
         "pre_tokenizer": space,
@@ -120,8 +126,22 @@ def _unigram(model: SentencePiece, pieces: list[str], names: list[str]) -> dict[
 
 
 def _bpe(model: SentencePiece, names: list[str]) -> dict[str, Any]:
-    """The merges are all ways to make a piece of two others, the piece of the highest score first."""
-    there = model.scores.keys() & {*names}
+    nothing = ("dropout", "continuing_subword_prefix", "end_of_word_suffix")
+    return {
+        "type": "BPE",
+        **dict.fromkeys(nothing),
+        "unk_token": UNK,
+        "fuse_unk": True,
+        "byte_fallback": False,
+        "ignore_merges": False,
+        "vocab": {name: number for number, name in enumerate(names)},
+        "merges": [list(cut) for cut in _merges(model, {*names})],
+    }
+
+
+def _merges(model: SentencePiece, names: Set[str]) -> list[tuple[str, str]]:
+    """All ways to make a piece of two others, the piece of the highest score first."""
+    there = model.scores.keys() & names
     cuts = (
         (piece[:place], piece[place:])
         for piece in there
@@ -132,17 +152,17 @@ def _bpe(model: SentencePiece, names: list[str]) -> dict[str, Any]:
     if len(merges) > MAX_MERGES:
         raise ValueError(f"its SentencePiece model has more than {MAX_MERGES:,} ways to make a piece of two others")
     merges.sort(key=lambda cut: (-model.scores["".join(cut)], len(cut[0])))
-    nothing = ("dropout", "continuing_subword_prefix", "end_of_word_suffix")
-    return {
-        "type": "BPE",
-        **dict.fromkeys(nothing),
-        "unk_token": UNK,
-        "fuse_unk": True,
-        "byte_fallback": False,
-        "ignore_merges": False,
-        "vocab": {name: number for number, name in enumerate(names)},
-        "merges": [list(cut) for cut in merges],
-    }
+    return merges
+
+
+def with_whole_model(document: dict[str, Any], model: SentencePiece) -> dict[str, Any]:
+    """tokenizer.json that cuts texts by all pieces of the model; those that it does not have read as <unk>.
+
+    document: of `as_document`, with a name for each id of the model.
+    """
+    numbered = {*pieces_of(document).values()}
+    scores = {piece: score for piece, score in model.scores.items() if piece not in numbered}
+    return with_unnumbered(document, scores, _merges(model, model.scores.keys()) if model.kind == BPE else ())
 
 
 def numbered_alike(one: Tokenizer, other: Tokenizer) -> bool:

@@ -7,6 +7,7 @@ from collections import Counter
 import tokenizers
 
 from tfm.tokenizer.code_points import CodePoints
+from tfm.tokenizer.foreign.unnumbered import has_unnumbered
 from tfm.tokenizer.growth.extension import Document, spelled_control
 from tfm.tokenizer.growth.new_pieces import GROWN
 from tfm.tokenizer.normalization import spellable
@@ -65,6 +66,8 @@ def no_growth(old: Tokenizer) -> str | None:
         return "its pieces are names of labels"
     document: Document = old.document
     model = document["model"]
+    if has_unnumbered(document):
+        return "it cuts texts by pieces that have no number of their own, which new ones would stand behind"
     if model["type"] not in GROWN:
         return f"its model is of another type ({model['type']})"
     if model["type"] == "WordPiece" and model["continuing_subword_prefix"] != CONTINUES:

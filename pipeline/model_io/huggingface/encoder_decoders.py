@@ -222,12 +222,18 @@ def _stack_of(settings: Settings, name: str) -> Settings:
 
 
 def shared_tables(found: State) -> State:
-    """Their weights with each table of pieces by itself, and a bias of zeros where there is none."""
+    """Their weights with each table of pieces by itself, and a bias of zeros where there is none.
+
+    A table may have been padded to more rows, and the bias not. Raises ValueError where the bias is longer.
+    """
     found = dict(found)
     shared = found[SHARED] if SHARED in found else found["model.decoder.embed_tokens.weight"]
     for name in TABLES:
         found.setdefault(name, shared)
-    found.setdefault(BIAS, torch.zeros(1, len(shared)))
+    rows, bias = len(found["lm_head.weight"]), found.get(BIAS, torch.zeros(1, 0))
+    if bias.dim() != 2 or bias.shape[0] != 1 or bias.shape[1] > rows:
+        raise ValueError(f"its {BIAS} is {tuple(bias.shape)}, and its table of pieces has {rows} rows")
+    found[BIAS] = torch.cat([bias, bias.new_zeros(1, rows - bias.shape[1])], dim=1)
     return found
 
 

@@ -16,8 +16,10 @@ from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.huggingface.card import Card, card_text
 from tfm.pipeline.model_io.huggingface.classes import HuggingFaceClass, Settings
+from tfm.pipeline.model_io.huggingface.encoder_decoders import MARIAN
+from tfm.pipeline.model_io.huggingface.gpt2 import longest
 from tfm.pipeline.model_io.huggingface.registry import class_for, lacking
-from tfm.pipeline.model_io.huggingface.tokenizer_files import write_tokenizer
+from tfm.pipeline.model_io.huggingface.tokenizer_files import are_two_of_marian, write_tokenizer, write_two_of_marian
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.tokenizer.special import BOS, BOS_ID, EOS_ID, PAD, PAD_ID
@@ -34,17 +36,22 @@ def to_huggingface(loaded: LoadedModel, folder: Path, card: Card) -> None:
     if held_by is None:
         problem = f"no class of transformers holds this model: {lacking(config)}"
         raise RecipeError(f"{loaded.folder}: {problem}. docs/exchange.md has what each class holds")
-    if config.architecture == "transformer" and loaded.source_tokenizer is not loaded.target_tokenizer:
+    source, target = loaded.source_tokenizer, loaded.target_tokenizer
+    two = config.architecture == "transformer" and source is not target
+    if two and not (held_by.name == MARIAN.name and are_two_of_marian(source, target)):
         problem = f"{held_by.name} has one vocabulary, and this model two: train one with tokenizer.shared = true"
         raise RecipeError(f"{loaded.folder}: {problem}")
-    reads = loaded.target_tokenizer if config.architecture == "decoder_only" else loaded.source_tokenizer
+    reads = target if config.architecture == "decoder_only" else source
     settings = held_by.settings(config, reads.vocab_size)
     _write(folder / "config.json", _config(held_by, settings) | _labels(config, loaded.target_tokenizer))
     weights = held_by.exported(config, loaded.model.state_dict())
     (folder / "model.safetensors").write_bytes(save(weights, {"format": "pt"}))
     pad = BOS if settings["pad_token_id"] == BOS_ID else PAD
     hidden = _hidden(reads) if ABILITIES[config.task].hides_pieces else None
-    write_tokenizer(loaded.folder, folder, config, reads, pad=pad, hidden=hidden)
+    if two:
+        write_two_of_marian(folder, config, source, target)
+    else:
+        write_tokenizer(loaded.folder, folder, config, reads, pad=pad, hidden=hidden)
     if ABILITIES[config.task].writes:
         _write(folder / "generation_config.json", _generation(config, settings))
     how = _how(held_by, config, reads)
@@ -75,21 +82,22 @@ def _labels(config: ModelConfig, target: Tokenizer) -> Settings:
 def _generation(config: ModelConfig, settings: Settings) -> Settings:
     """How to generate as tfm does: greedily, or with a beam whose scores are divided by the length.
 
-    Tokens that a text cannot have are never given.
+    Tokens that a text cannot have are never given. A translation may have as many pieces as the model has positions,
+    the begin token among them, and then its end, which needs none. A language model stops where its positions end, and
+    one of running text at no line's end.
     """
-    decoding = DecodingConfig()
-    length = config.max_length * (2 if config.architecture == "decoder_only" else 1)
+    decoding, can = DecodingConfig(), ABILITIES[config.task]
+    length = 1 + config.max_length if config.architecture == "transformer" else longest(config) + can.translates
     wanted = ("pad_token_id", "decoder_start_token_id")
     asked: Settings = {key: settings[key] for key in wanted if key in settings}
     beam = {"num_beams": decoding.beam, "length_penalty": decoding.alpha, "early_stopping": False}
     return {
         "bos_token_id": BOS_ID,
-        "eos_token_id": EOS_ID,
+        "eos_token_id": None if config.block is not None else EOS_ID,
         **asked,
         "max_length": length,
         "suppress_tokens": [PAD_ID, BOS_ID],
-        **(beam if ABILITIES[config.task].translates else {}),
-        **({"forced_eos_token_id": EOS_ID} if config.architecture == "transformer" else {}),
+        **({**beam, "forced_eos_token_id": EOS_ID} if can.translates else {}),
     }
 
 

@@ -40,8 +40,9 @@ HELD: dict[str, object] = {
 
 
 def longest(config: ModelConfig) -> int:
-    """How many positions a decoder-only model has: a translation stands behind its source."""
-    return config.max_length * (2 if ABILITIES[config.task].translates else 1)
+    """How many positions a decoder-only model has learned: a translation stands behind its source, and a model of
+    running text reads windows of `block` pieces."""
+    return min(config.max_length, config.block or config.max_length) * (2 if ABILITIES[config.task].translates else 1)
 
 
 def is_tied(config: ModelConfig) -> bool:
@@ -103,7 +104,9 @@ def weights(config: ModelConfig) -> Iterator[Weight]:
 
 
 def finished(config: ModelConfig, found: State) -> State:
-    """With positions that are no weights of ours."""
+    """With positions that are no weights of ours, and of ours without those that no training has reached."""
+    if config.positions == "learned":
+        found[POSITIONS] = found[POSITIONS][: longest(config)].clone()
     if config.positions == "sinusoidal":
         found[POSITIONS] = sinusoids(config.decoder.dim, longest(config)).float()
     if config.positions == "none":

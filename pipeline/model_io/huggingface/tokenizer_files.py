@@ -9,8 +9,12 @@ from typing import Any
 
 from tfm.model.config import ModelConfig
 from tfm.pipeline.tasks.abilities import ABILITIES
-from tfm.tokenizer.special import BOS, EOS, SPECIALS, UNK
+from tfm.tokenizer.foreign.sentencepiece import numbered_alike
+from tfm.tokenizer.foreign.sentencepiece_files import as_model, numbers_of, was_sentencepiece
+from tfm.tokenizer.special import BOS, EOS, PAD, SPECIALS, UNK
 from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
+
+LINE_BREAK = "\n"
 
 
 def write_tokenizer(
@@ -24,26 +28,93 @@ def write_tokenizer(
     file = model / SHARED if (model / SHARED).exists() else model / own
     document: dict[str, Any] = json.loads(file.read_text("utf-8"))
     document["post_processor"] = _template(before_and_after(config))
+    goes_on = config.block is not None
+    if goes_on:
+        document = with_line_breaks(document)
+    # a text that spells a control token is text: only tokens that are none are looked for in texts, and a language is
+    # asked for in the text
+    languages = {*tokenizer.languages.values()}
+    for token in document["added_tokens"]:
+        token["special"] &= token["id"] not in languages
     if hidden is not None:
         plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
         document["added_tokens"].append({"id": tokenizer.vocab_size, "content": hidden, **plain})
     (folder / "tokenizer.json").write_text(_json(document), encoding="utf-8")
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
-        "model_max_length": config.max_length,
+        "model_max_length": num_read(config),
         "pad_token": pad,
         "unk_token": UNK,
         "bos_token": BOS,
-        "eos_token": EOS,
-        "additional_special_tokens": [tokenizer.piece(number) for number in tokenizer.languages.values()],
-        # a text that spells a control token is text; but that of a language or of hidden pieces has to be spelled
-        "split_special_tokens": not tokenizer.languages and hidden is None,
+        **({} if goes_on else {"eos_token": EOS}),
+        "split_special_tokens": hidden is None,  # what stands for hidden pieces has to be spelled in a text
         **({} if hidden is None else {"mask_token": hidden}),
         "clean_up_tokenization_spaces": False,
         "model_input_names": ["input_ids", "attention_mask"],
         "padding_side": "left" if config.architecture == "decoder_only" else "right",
     }
     (folder / "tokenizer_config.json").write_text(_json(settings), encoding="utf-8")
+
+
+def are_two_of_marian(source: Tokenizer, target: Tokenizer) -> bool:
+    """Whether two tokenizers were read from a Marian's SentencePiece models, which share a numbering."""
+    return numbered_alike(source, target) and was_sentencepiece(source) and was_sentencepiece(target)
+
+
+def write_two_of_marian(folder: Path, config: ModelConfig, source: Tokenizer, target: Tokenizer) -> None:
+    """Write the tokenizers of a Marian as transformers reads them: two SentencePiece models and vocab.json."""
+    for side, tokenizer in ("source", source), ("target", target):
+        (folder / f"{side}.spm").write_bytes(as_model(tokenizer))
+    (folder / "vocab.json").write_text(_json(numbers_of(source)), encoding="utf-8")
+    settings = {
+        "tokenizer_class": "MarianTokenizer",
+        "model_max_length": num_read(config),
+        "pad_token": PAD,
+        "unk_token": UNK,
+        "eos_token": EOS,
+        "separate_vocabs": False,
+        "split_special_tokens": True,
+    }
+    (folder / "tokenizer_config.json").write_text(_json(settings), encoding="utf-8")
+
+
+def num_read(config: ModelConfig) -> int:
+    """How many pieces a text may have, the control tokens around it among them."""
+    length = min(config.max_length, config.block or config.max_length)
+    return length + (config.begin_token or (config.architecture == "decoder_only" and config.block is None))
+
+
+def with_line_breaks(document: dict[str, Any]) -> dict[str, Any]:
+    """tokenizer.json of running text, in which the token that ends lines is read and written as a line break."""
+    document = _renamed(document, EOS, LINE_BREAK)
+    for token in document["added_tokens"]:
+        token["special"] &= token["content"] != LINE_BREAK  # else it would be left out of a text
+    own = document["decoder"]
+    if "Metaspace" in json.dumps(own):  # which leaves out the space before the first word, and so do we in each line
+        end = {"type": "Replace", "pattern": {"String": f"{LINE_BREAK} "}, "content": LINE_BREAK}
+        document["decoder"] = {"type": "Sequence", "decoders": [own, {"type": "Fuse"}, end]}
+    return document
+
+
+def without_line_breaks(document: dict[str, Any]) -> dict[str, Any]:
+    """The tokenizer.json that `with_line_breaks` was given."""
+    document = _renamed(document, LINE_BREAK, EOS)
+    for token in document["added_tokens"]:
+        token["special"] |= token["content"] == EOS
+    if "Metaspace" in json.dumps(document["decoder"]):
+        document["decoder"] = document["decoder"]["decoders"][0]
+    return document
+
+
+def _renamed(document: dict[str, Any], old: str, new: str) -> dict[str, Any]:
+    """The same tokenizer with another name for a token."""
+    vocab = document["model"]["vocab"]
+    if isinstance(vocab, list):
+        renamed: Any = [[new if name == old else name, score] for name, score in vocab]
+    else:
+        renamed = {new if name == old else name: number for name, number in vocab.items()}
+    tokens = [{**each, "content": new} if each["content"] == old else each for each in document["added_tokens"]]
+    return {**document, "model": {**document["model"], "vocab": renamed}, "added_tokens": tokens}
 
 
 def before_and_after(config: ModelConfig) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -1,16 +1,28 @@
 """The tokenizer in a folder of transformers as ours: control tokens first, all other pieces in their order."""
 
 import json
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tfm.data.errors import DataError
 from tfm.pipeline.model_io.huggingface.received.settings_checks import OF_TOKENIZERS, check_values
 from tfm.pipeline.model_io.huggingface.received.snapshot import Snapshot
+from tfm.pipeline.model_io.huggingface.tokenizer_files import LINE_BREAK, without_line_breaks
 from tfm.tokenizer.foreign.m2m100 import with_languages
-from tfm.tokenizer.foreign.renumbered import Renumbered, check_number_of_pieces, pieces_of, renumbered
-from tfm.tokenizer.foreign.sentencepiece import as_document, read_model
-from tfm.tokenizer.special import BOS, EOS, PAD, UNK
+from tfm.tokenizer.foreign.renumbered import (
+    MAX_UNUSED,
+    WHOLE_WORDS,
+    Renumbered,
+    check_number_of_pieces,
+    pieces_of,
+    renumbered,
+    with_cut,
+)
+from tfm.tokenizer.foreign.sentencepiece import SentencePiece, as_document, read_model, with_whole_model
+from tfm.tokenizer.languages import ASKED_FOR
+from tfm.tokenizer.special import BOS, EOS, PAD, SPECIALS, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
 
 Settings = dict[str, Any]
@@ -43,11 +55,25 @@ def read_pieces(folder: Snapshot, settings: Settings, size: int) -> Pieces:
     if not has_document:
         problem = "has no tokenizer.json: load and save its tokenizer with transformers to get one"
         raise DataError(problem, file=folder.folder)
-    document = folder.read_document("tokenizer.json")
+    document = _as_tfm_wrote(folder.read_document("tokenizer.json"), settings)
     check_number_of_pieces(document, size)
-    found = renumbered(document, _roles(settings, document, _about(folder)), size)
+    unknown = _unknown(_about(folder)) or document["model"].get("unk_token") or UNK
+    found = renumbered(document, _roles(settings, pieces_of(document), unknown), size)
     tokenizer = _tokenizer(found)
     return Pieces(tokenizer, tokenizer, found.rows, found.nowhere)
+
+
+def _as_tfm_wrote(document: Settings, settings: Settings) -> Settings:
+    """tokenizer.json, in a folder of ours without what `tokenizer_files` changes for texts there."""
+    about = settings.get("tfm")
+    if not isinstance(about, dict):
+        return document
+    tokens = [
+        {**each, "special": each["special"] or re.fullmatch(ASKED_FOR, each["content"]) is not None}
+        for each in document["added_tokens"]
+    ]
+    document, pieces = {**document, "added_tokens": tokens}, pieces_of(document).values()
+    return without_line_breaks(document) if about.get("block") is not None and LINE_BREAK in pieces else document
 
 
 def _of_m2m100(folder: Snapshot, settings: Settings, size: int) -> Pieces:
@@ -55,8 +81,8 @@ def _of_m2m100(folder: Snapshot, settings: Settings, size: int) -> Pieces:
     about = _about(folder)
     names = with_languages(_numbering(folder, "vocab.json"), about.get("language_codes", "m2m100"))
     model = read_model(folder.read(M2M100))
-    document = as_document(model, names, {each: each for each in (EOS, UNK, PAD, BOS)})
-    found = renumbered(document, _roles(settings, document, about), size)
+    roles = _roles(settings, names, _unknown(about) or UNK)
+    found = _numbered(model, names, (EOS, UNK, PAD, BOS), roles, size)
     tokenizer = _tokenizer(found)
     return Pieces(tokenizer, tokenizer, found.rows, found.nowhere)
 
@@ -70,8 +96,11 @@ def _of_marian(folder: Snapshot, settings: Settings, size: int) -> Pieces:
     sides = []
     for side in "source", "target":
         model = read_model(folder.read(f"{side}.spm"))
-        document = as_document(model, names, {EOS: EOS, UNK: UNK, PAD: PAD})
-        sides.append(renumbered(document, _roles(settings, document, {}), size))
+        roles = _roles(settings, names, UNK)
+        control: Sequence[str] = (EOS, UNK, PAD)
+        if names[: len(SPECIALS)] == [*SPECIALS] and isinstance(settings.get("tfm"), dict):  # a Marian that tfm wrote
+            roles, control = {token: number for number, token in enumerate(SPECIALS)}, SPECIALS
+        sides.append(_numbered(model, names, control, roles, size))
     source, target = map(_tokenizer, sides)
     return Pieces(source, target, sides[0].rows, sides[0].nowhere)
 
@@ -85,14 +114,48 @@ def _of_two_numberings(folder: Snapshot, settings: Settings, size: int) -> Piece
     sides = []
     for side, file in ("source", "vocab.json"), ("target", own):
         names = _numbering(folder, file)
-        document = as_document(read_model(folder.read(f"{side}.spm")), names, {EOS: EOS, UNK: UNK, PAD: PAD})
+        model = read_model(folder.read(f"{side}.spm"))
         of_source = {role: names.index(role) for role in (EOS, UNK, PAD) if role in names}
         if EOS not in of_source:
             raise ValueError(f"{file} has no {EOS}")
-        roles = of_source if side == "source" else _roles(settings, document, {})
-        sides.append(renumbered(document, roles, settings["vocab_size"] if side == "source" else size))
+        roles = of_source if side == "source" else _roles(settings, names, UNK)
+        sides.append(
+            _numbered(model, names, (EOS, UNK, PAD), roles, settings["vocab_size"] if side == "source" else size)
+        )
     source, target = map(_tokenizer, sides)
     return Pieces(source, target, sides[1].rows, sides[1].nowhere, sides[0].rows)
+
+
+def _numbered(
+    model: SentencePiece, names: list[str], control: Sequence[str], roles: Mapping[str, int], size: int
+) -> Renumbered:
+    """A SentencePiece model whose pieces have the numbers of a vocabulary; those that it lacks read as <unk>.
+
+    Args:
+        model: what cuts texts.
+        names: the vocabulary, in the order of its numbers.
+        control: what of it are control tokens.
+        roles: the numbers of what begins and ends a text, of padding and of what is unknown.
+        size: how many rows the model has.
+
+    Raises:
+        ValueError: the vocabulary has more pieces than the model has rows, or far fewer.
+    """
+    tokens = {each: each for each in control}
+    if model.scores.keys() <= {*names}:
+        return _split_at_control(renumbered(as_document(model, names, tokens), roles, size))
+    if size > len(names) + MAX_UNUSED:
+        raise ValueError(f"its tokenizer has {len(names)} pieces and its embedding {size}")
+    found = _split_at_control(renumbered(as_document(model, names, tokens, size), roles, size))
+    return replace(found, document=with_whole_model(found.document, model))
+
+
+def _split_at_control(found: Renumbered) -> Renumbered:
+    """The same where texts cannot spell control tokens, also if nothing had to be renumbered."""
+    document = found.document
+    if document["model"]["type"] not in WHOLE_WORDS or document["pre_tokenizer"]["type"] != "Metaspace":
+        return found
+    return replace(found, document={**document, "pre_tokenizer": with_cut(document["pre_tokenizer"], SPECIALS)})
 
 
 def _numbering(folder: Snapshot, file: str) -> list[str]:
@@ -106,19 +169,24 @@ def _numbering(folder: Snapshot, file: str) -> list[str]:
     return names
 
 
-def _roles(settings: Settings, document: Settings, about: Settings) -> dict[str, int]:
-    """The ids of what begins and ends a text, of padding and of what is unknown."""
-    numbers = {piece: number for number, piece in pieces_of(document).items()}
+def _roles(settings: Settings, names: Sequence[str] | Mapping[int, str], unknown: str) -> dict[str, int]:
+    """The ids of what begins and ends a text, of padding and of what is unknown, which is called so among the names."""
+    items = names.items() if isinstance(names, Mapping) else enumerate(names)
+    numbers = {piece: number for number, piece in items}
     eos = settings.get("eos_token_id")
     ends = eos[0] if isinstance(eos, list) else eos
     begins = settings.get("decoder_start_token_id" if settings.get("is_encoder_decoder") else "bos_token_id")
-    unknown = about.get("unk_token")
-    unknown = unknown.get("content") if isinstance(unknown, dict) else unknown
-    unknown = unknown or document["model"].get("unk_token") or UNK
     found = {EOS: ends, BOS: begins, PAD: settings.get("pad_token_id"), UNK: numbers.get(unknown)}
     if ends is None:
         raise ValueError("config.json has no eos_token_id")
     return {role: number for role, number in found.items() if number is not None}
+
+
+def _unknown(about: Settings) -> str | None:
+    """What tokenizer_config.json calls the unknown piece."""
+    unknown = about.get("unk_token")
+    found: str | None = unknown.get("content") if isinstance(unknown, dict) else unknown
+    return found
 
 
 def _tokenizer(found: Renumbered) -> Tokenizer:

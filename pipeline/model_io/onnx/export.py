@@ -67,6 +67,9 @@ def _settings(loaded: LoadedModel, precision: Precision) -> dict[str, Any]:
         "precision": precision,
         "pad": PAD_ID,
         "unknown": UNK_ID,
+        "pieces": (
+            loaded.target_tokenizer if config.architecture == "decoder_only" else loaded.source_tokenizer
+        ).vocab_size,
         "begin": BOS_ID,
         "end": EOS_ID,
         "max_length": config.max_length,
@@ -113,7 +116,7 @@ def _readme(loaded: LoadedModel, graphs: dict[str, Any], script: tuple[str, str]
 def _command(config: ModelConfig, loaded: LoadedModel) -> str:
     can = ABILITIES[config.task]
     if can.generates:
-        return 'python generate.py --prompt "Once"'
+        return 'python generate.py --prompt "Once"  # or: python generate.py < prompts.txt'
     if can.translates:
         to = "".join(f" --to {language}" for language in list(loaded.source_tokenizer.languages)[:1])
         return f"python translate.py{to} < source.txt > target.txt"

@@ -30,6 +30,12 @@ def tokenizer(side):
     return found
 
 
+def encoded_ids(tokens, text):
+    """The ids of a text; a piece that is none of the model's is the unknown one."""
+    ids = tokens.encode(text, add_special_tokens=False).ids
+    return [number if number < CONFIG["pieces"] else CONFIG["unknown"] for number in ids]
+
+
 def load(name):
     return onnxruntime.InferenceSession(str(FOLDER / f"{name}.onnx"), providers=["CPUExecutionProvider"])
 
@@ -52,8 +58,11 @@ def padded(rows, left=False):
 
 def read_lines():
     """The lines of stdin, which end at line feeds alone."""
+    if sys.stdin.isatty():
+        print("one text per line; Ctrl-D ends", file=sys.stderr)
     lines = (line.removesuffix(b"\\n").removesuffix(b"\\r") for line in sys.stdin.buffer)
-    return [line.decode("utf-8").removeprefix("\\ufeff" if number == 0 else "") for number, line in enumerate(lines)]
+    for number, line in enumerate(lines):
+        yield line.decode("utf-8").removeprefix("\\ufeff" if number == 0 else "")
 
 
 def print_lines(lines):

@@ -29,7 +29,7 @@ def translated(sources):
 def translate(lines, to=None):
     """The translation of each line. to: the language, of a model that has several."""
     lead = [CONFIG["languages"][to]] if to else []
-    encoded = [SOURCE.encode(line, add_special_tokens=False).ids for line in lines]
+    encoded = [encoded_ids(SOURCE, line) for line in lines]
     filled = [number for number, ids in enumerate(encoded) if ids]
     found = [""] * len(lines)
     for first in range(0, len(filled), BATCH):
@@ -44,7 +44,7 @@ if __name__ == "__main__":
     arguments = argparse.ArgumentParser()
     languages = list(CONFIG["languages"])
     arguments.add_argument("--to", choices=languages, required=bool(languages))
-    print_lines(translate(read_lines(), arguments.parse_args().to))
+    print_lines(translate([*read_lines()], arguments.parse_args().to))
 '''
 GENERATE = '''
 
@@ -58,7 +58,7 @@ def generate(prompt, most):
     """The prompt and at most so many pieces more, always the likeliest."""
     through_ends, context = CONFIG["through_ends"], CONFIG["context"]
     lines = prompt.split("\\n") if through_ends else [prompt]
-    encoded = [SOURCE.encode(line, add_special_tokens=False).ids for line in lines]
+    encoded = [encoded_ids(SOURCE, line) for line in lines]
     pieces = [BEGIN]
     for number, ids in enumerate(encoded):
         pieces += [END] * (number > 0) + ids
@@ -82,10 +82,13 @@ def generate(prompt, most):
 
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser()
-    arguments.add_argument("--prompt", default="")
+    arguments.add_argument("--prompt", help="text to continue; default: each line of stdin")
     arguments.add_argument("--max-tokens", type=int, default=256)
     asked = arguments.parse_args()
-    sys.stdout.buffer.write((generate(asked.prompt, asked.max_tokens) + "\\n").encode())
+    for number, prompt in enumerate(read_lines() if asked.prompt is None else [asked.prompt]):
+        between = "---\\n" if number and CONFIG["through_ends"] else ""
+        sys.stdout.buffer.write((between + generate(prompt, asked.max_tokens) + "\\n").encode())
+        sys.stdout.buffer.flush()
 '''
 LABELS = '''
 
@@ -104,7 +107,7 @@ CLASSIFY = '''
 
 def label(lines):
     """The label of each line; none of a line without pieces."""
-    encoded = [SOURCE.encode(line, add_special_tokens=False).ids for line in lines]
+    encoded = [encoded_ids(SOURCE, line) for line in lines]
     filled = [number for number, ids in enumerate(encoded) if ids]
     found = [""] * len(lines)
     for first in range(0, len(filled), BATCH):
@@ -118,7 +121,7 @@ def label(lines):
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser()
     arguments.parse_args()
-    print_lines(label(read_lines()))
+    print_lines(label([*read_lines()]))
 '''
 TAG = '''
 
@@ -141,7 +144,7 @@ def encode(line):
     """The ids of each word of a line; a word of which nothing is left is one unknown piece."""
     words = [word for word in line.translate(SPACES).split(" ") if word]
     spelled = [(LATER, f" {word}") if place else (SOURCE, word) for place, word in enumerate(words)]
-    encoded = [tokens.encode(word, add_special_tokens=False).ids for tokens, word in spelled]
+    encoded = [encoded_ids(tokens, word) for tokens, word in spelled]
     return [ids or [CONFIG["unknown"]] for ids in encoded]
 
 
@@ -162,7 +165,7 @@ def tag(lines):
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser()
     arguments.parse_args()
-    print_lines(tag(read_lines()))
+    print_lines(tag([*read_lines()]))
 '''
 BOTH_SIDES, SOURCES = "[source + [BEGIN] for source in sources]", "sources"
 """What a translation begins from: of a decoder-only model the target stands behind the source."""

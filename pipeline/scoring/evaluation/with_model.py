@@ -68,7 +68,8 @@ def assess_with_model(
             # here, not at the top: scoring files alone needs no torch
             from tfm.pipeline.scoring.perplexity import perplexity
 
-            read = segments.sources if segments.images is None else segments.images
+            images = segments.images
+            read = segments.sources if images is None else images.normalised_by(loaded.preparation())
             of_model, likelihoods = perplexity(
                 loaded, read, segments.references, reporter=reporter, directions=segments.directions
             )

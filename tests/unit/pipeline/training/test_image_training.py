@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch import Tensor
 
 from tests.invariants.test_resume import SignalAt
@@ -35,7 +36,7 @@ from tfm.pipeline.model_io.loaded_model import load_model
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.progress import Quiet
 from tfm.pipeline.stages.preprocess import preprocess
-from tfm.pipeline.stages.translate import plan_tests
+from tfm.pipeline.stages.translate import plan_tests, translate_tests
 from tfm.pipeline.tasks.criteria import CrossEntropy
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training import metrics_log, session
@@ -232,18 +233,68 @@ def test_a_caption_is_learned(folder: Path, tmp_path: Path) -> None:
     assert sum(one == other for one, other in zip(said, shown, strict=True)) >= 16
 
 
-def test_training_on_other_images_starts_from_a_model(folder: Path, tmp_path: Path) -> None:
-    """Its normalisation is that of its own images; the model itself cannot caption the other dataset unseen."""
-    short = {"max_steps": 1, "validation": {"every_steps": 1, "bleu": False}}
-    first = run(folder, tmp_path / "first", training(**short), model=MODEL)
-    images = {"train": folder_of(write_folder(tmp_path / "new", 8, 77))}
-    other = DataConfig.model_validate({**config(tmp_path / "corpora"), **images})
-    preprocess(other, folder.parent / "tokenizer", tmp_path / "data", command=["test"], reporter=Quiet())
-    second = run(tmp_path / "data", tmp_path / "second", training(**short, init_from=str(first)), model=MODEL)
-    assert load_model(second, "cpu").images == load_dataset(tmp_path / "data").preparation
-    assert load_model(first, "cpu").images != load_model(second, "cpu").images
-    with pytest.raises(DataError, match=r"images\.json"):
-        plan_tests(first, tmp_path / "data", DecodingConfig(), tmp_path / "out")
+SHORT = {"max_steps": 1, "validation": {"every_steps": 1, "bleu": False}}
+
+
+class Lines(Quiet):
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def line(self, text: str) -> None:
+        self.lines.append(text)
+
+
+def darkened(folder: Path, place: Path, **images: Any) -> Path:
+    """A dataset of other and much darker images, with the tokenizer of the dataset in `folder`."""
+    for file in write_folder(place / "new", 8, 77).glob("*.png"):
+        with Image.open(file) as image:
+            image.point(lambda value: value // 5).save(file)
+    about = {**config(place / "corpora"), "train": folder_of(place / "new")}
+    other = DataConfig.model_validate({**about, "images": {**about["images"], **images}})
+    preprocess(other, folder.parent / "tokenizer", place / "data", command=["test"], reporter=Quiet())
+    return place / "data"
+
+
+def test_training_on_other_images_keeps_the_statistics_of_the_model(folder: Path, tmp_path: Path) -> None:
+    """An update without effect leaves what the model says of any images; either model captions either dataset."""
+    first = run(folder, tmp_path / "first", training(**SHORT), model=MODEL)
+    data, lines = darkened(folder, tmp_path), Lines()
+    still = training(**SHORT, init_from=str(first), schedule={"name": "constant", "peak": 1e-9})
+    second = run(data, tmp_path / "second", still, model=MODEL, reporter=lines)
+    old, new = load_model(first, "cpu"), load_model(second, "cpu")
+    assert new.images == old.images != load_dataset(data).preparation
+    assert (first / "images.json").read_bytes() == (second / "images.json").read_bytes()
+    assert any("image_statistics" in line for line in lines.lines)
+    assert run(data, tmp_path / "second", still, model=MODEL) == second  # fresh
+    for number, dataset in enumerate((folder, data)):
+        said = []
+        for name, model in (("first", first), ("second", second)):
+            out = tmp_path / f"{name} {number}"
+            translate_tests(model, dataset, DecodingConfig(max_length=6), out, command=["t"], reporter=Quiet())
+            said.append({file.name: file.read_bytes() for file in out.glob("*.txt")})
+        assert said[0] == said[1]
+
+
+def test_the_statistics_of_the_new_images_are_taken_where_they_are_asked_for(folder: Path, tmp_path: Path) -> None:
+    first = run(folder, tmp_path / "first", training(**SHORT), model=MODEL)
+    data = darkened(folder, tmp_path)
+    asked = training(**SHORT, init_from=str(first), image_statistics="dataset")
+    second = run(data, tmp_path / "second", asked, model=MODEL)
+    assert load_model(second, "cpu").images == load_dataset(data).preparation
+    again = run(data, tmp_path / "second", training(**SHORT, init_from=str(first)), model=MODEL)  # not up to date
+    assert load_model(again, "cpu").images == load_model(first, "cpu").images
+    with pytest.raises(ValueError, match="image_statistics"):
+        training(**SHORT, image_statistics="dataset")
+
+
+def test_images_of_another_size_are_refused_before_any_work(folder: Path, tmp_path: Path) -> None:
+    first = run(folder, tmp_path / "first", training(**SHORT), model=MODEL)
+    data = darkened(folder, tmp_path, height=12)
+    with pytest.raises(DataError, match=r"reads images of 8 x 8 pixels, in colour, and those of .* height = 8"):
+        run(data, tmp_path / "second", training(**SHORT, init_from=str(first)), model=MODEL)
+    assert not (tmp_path / "second").exists()
+    with pytest.raises(DataError, match=r"reads images of 8 x 8 pixels"):
+        plan_tests(first, data, DecodingConfig(), tmp_path / "out")
 
 
 def texts_of(data: Dataset) -> list[str]:

@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 from tests.tiny_model import TEXTS
-from tfm.tokenizer.foreign.sentencepiece import OTHER, SentencePiece, as_document, numbered_alike, read_model
+from tfm.tokenizer.foreign.renumbered import OTHER
+from tfm.tokenizer.foreign.sentencepiece import (
+    SentencePiece,
+    as_document,
+    numbered_alike,
+    read_model,
+    with_whole_model,
+)
+from tfm.tokenizer.growth.trainer import no_growth
 from tfm.tokenizer.special import EOS, PAD, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -66,6 +74,29 @@ def test_pieces_that_the_model_does_not_have_are_in_no_text_and_decoded_as_they_
     assert ours.decode([len(pieces) - 2, len(pieces) - 1]) == "MeerQ"
     assert ours.piece(len(pieces) - 1) == OTHER + "Q"
     assert len(pieces) - 1 not in ours.encode("Q a Meer Q")
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_pieces_that_the_vocabulary_lacks_cut_texts_and_are_unknown(kind: str) -> None:
+    data, theirs = trained(model_type=kind, vocab_size=90)
+    model = read_model(data)
+    own = [theirs.id_to_piece(i) for i in range(3, theirs.get_piece_size())]
+    kept = [piece for place, piece in enumerate(own) if place % 3]
+    pieces = [PAD, UNK, "<s>", EOS, *kept]
+    document = as_document(model, pieces, {each: each for each in pieces[:4]}, len(pieces) + 2)
+    ours = Tokenizer.of_json(json.dumps(with_whole_model(document, model)))
+    assert ours.vocab_size == len(pieces) + 2
+    cut = [theirs.encode(text, out_type=str) for text in (*TEXTS, *HARD, "<unnumbered> <unused:5>")]
+    assert len({piece for text in cut for piece in text} & {*own} - {*kept}) > 3
+    for text, wanted in zip((*TEXTS, *HARD, "<unnumbered> <unused:5>"), cut, strict=True):
+        assert ours.pieces(text) == [piece if piece in kept else UNK for piece in wanted], text
+        ids, lengths = ours.encode_flat([text, text])
+        assert [*ids] == 2 * ours.encode(text)
+        assert [*lengths] == 2 * [len(ours.encode(text))]
+        assert all(number < ours.vocab_size for words in ours.encode_words([text]) for word in words for number in word)
+    with pytest.raises(ValueError, match="more languages"):
+        ours.with_languages("deu")
+    assert no_growth(ours) is not None
 
 
 def test_damage_and_other_kinds_are_refused() -> None:

@@ -14,11 +14,11 @@ from tfm.model.config import ModelConfig, StackConfig
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.model_io.export import to_ctranslate2
 from tfm.pipeline.model_io.huggingface.card import Card
 from tfm.pipeline.model_io.huggingface.export import to_huggingface
 from tfm.pipeline.model_io.huggingface.registry import CLASSES, class_for, lacking
 from tfm.pipeline.model_io.loaded_model import LoadedModel
-from tfm.tokenizer.languages import languages_of
 from tfm.tokenizer.special import PAD_ID
 
 SOURCE, TARGET = [5, 6, 7, 8, 20, 9], [9, 10, 30, 12]
@@ -90,6 +90,23 @@ def test_greedy_output_is_the_same_also_through_ctranslate2(kind: str, tmp_path:
         assert translated == [[piece(number) for number in ids] for ids in found]
 
 
+@pytest.mark.parametrize("activation", ["silu", "gelu_tanh"])
+def test_ctranslate2_has_each_activation_that_is_written_for_it(activation: str, tmp_path: Path) -> None:
+    engine: Any = pytest.importorskip("ctranslate2", reason="needs the extra `export`")
+    ours = published(tmp_path / "model", norm="post", activation=activation)
+    (out := tmp_path / "out").mkdir()
+    to_ctranslate2(ours, out)
+    sources = [[*range(first, first + 6)] for first in range(4, 40, 3)]
+    found = [one[0].ids for one in decode(ours.model, sources, DecodingConfig(beam=1, max_length=12))]
+    piece = ours.source_tokenizer.piece
+    options: dict[str, Any] = {"beam_size": 1, "max_decoding_length": 12, "min_decoding_length": 0}
+    options["suppress_sequences"] = [["<pad>"], ["<s>"]]
+    translator = engine.Translator(str(out), device="cpu", compute_type="float32")
+    written = translator.translate_batch([[*map(piece, source)] for source in sources], **options)
+    assert [each.hypotheses[0] for each in written] == [[*map(piece, ids)] for ids in found]
+    assert len({*found}) > 4
+
+
 def test_texts_have_the_same_ids_there(tmp_path: Path) -> None:
     transformers: Any = pytest.importorskip("transformers", reason="needs the extra `dev`")
     around = {
@@ -132,7 +149,8 @@ def test_a_language_is_asked_for_by_its_token(tmp_path: Path) -> None:
     plain = published(tmp_path / "plain").source_tokenizer
     ours, folder = exported(tmp_path, tokenizer=plain.with_languages("deu", "hin"))
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    assert languages_of(tokenizer.backend_tokenizer) == ours.source_tokenizer.languages
+    tokens = {code: tokenizer.convert_tokens_to_ids(f">>{code}<<") for code in ("deu", "hin")}
+    assert tokens == ours.source_tokenizer.languages
     for text in ("a dog", "  the sea is cold !"):
         assert tokenizer(f">>hin<<{text}").input_ids == [*ours.towards("hin").source_tokenizer.encode(text), 3]
     assert ">>deu<<A text." in (folder / "README.md").read_text("utf-8")

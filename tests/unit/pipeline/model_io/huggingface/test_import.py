@@ -57,12 +57,17 @@ def shaken(model: Any) -> Any:
     return model.eval()
 
 
-def sentencepiece(lines: tuple[str, ...], size: int, folder: Path, name: str) -> list[str]:
-    """Train a unigram model; its pieces."""
+def sentencepiece(lines: tuple[str, ...], size: int, folder: Path, name: str, model_type: str = "unigram") -> list[str]:
+    """Train a SentencePiece model; its pieces."""
     trainer: Any = pytest.importorskip("sentencepiece", reason="needs the extra `dev`")
     made = BytesIO()
     trainer.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines), model_writer=made, vocab_size=size, hard_vocab_limit=False, minloglevel=2
+        sentence_iterator=iter(lines),
+        model_writer=made,
+        model_type=model_type,
+        vocab_size=size,
+        hard_vocab_limit=model_type != "unigram",
+        minloglevel=2,
     )
     (folder / name).write_bytes(made.getvalue())
     read = trainer.SentencePieceProcessor(model_proto=made.getvalue())

@@ -143,6 +143,16 @@ def test_the_script_goes_on_with_a_prompt_as_we_do(block: int | None, tmp_path: 
     assert len(wanted.text) > 10
 
 
+@pytest.mark.parametrize("block", [None, 24])
+def test_the_script_goes_on_with_each_line_of_stdin(block: int | None, tmp_path: Path) -> None:
+    ours = published(tmp_path / "model", **{**KINDS["Llama, grouped heads"][1], "block": block, "max_length": 40})
+    folder = exported(ours, tmp_path / "out")
+    writer, prompts = Writer(Reader(ours), DecodingConfig(beam=1, max_length=9), Quiet()), ["a dog", "", "the sea"]
+    wanted = [f"{writer.shown(each)}{writer.texts(each)[0].text}\n" for each in prompts]
+    lines = "".join(f"{each}\n" for each in prompts)
+    assert script_output(folder / "generate.py", lines, "--max-tokens", "9") == ("---\n" if block else "").join(wanted)
+
+
 def test_in_8_bits_every_matrix_is_one_of_integers(tmp_path: Path) -> None:
     """Tied ones too; and what it computes is near to what the floats give."""
     runtime = onnxruntime()
