@@ -1,6 +1,7 @@
 """A search from its file to its results: opened, worked on, published as an artifact, and its best trial finished."""
 
 import json
+import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -82,10 +83,22 @@ def open_search(
     url: str | None = None,
     root: Path = Path("runs"),
     folds: int | None = None,
+    *,
+    create: bool = True,
 ) -> Search:
-    """The search that a file describes, begun or gone on with. folds: in place of the file's, where given.
+    """The search that a file describes, begun or gone on with.
 
-    Raises RecipeError for what cannot be searched, DataError where the folder holds another search.
+    Args:
+        file: has [search].
+        sets: `--set` texts for the base recipe.
+        url: the database of the trials; None: a journal in the folder of the search.
+        root: where that folder lies.
+        folds: in place of the file's, if given.
+        create: whether a search that is not begun is; else it has no trials, and nothing is written.
+
+    Raises:
+        RecipeError: the file describes what cannot be searched.
+        DataError: the folder holds another search.
     """
     config = load_search(file)
     config = config if folds is None else config.model_copy(update={"folds": folds})
@@ -107,7 +120,7 @@ def open_search(
         **config.model_dump(mode="json", exclude={"name", "base", "trials", "hours", "updates", "keep"}),
         "recipe": recipe.model_dump(mode="json", exclude={"name"}),
     }
-    trials = open_trials(config, about, parameters, root / config.name, url)
+    trials = open_trials(config, about, parameters, root / config.name, url, create=create)
     return Search(config, trials, base, sets, about)
 
 
@@ -140,7 +153,15 @@ def _refuse_run(folder: Path) -> None:
 
 
 def publish_results(search: Search, command: Sequence[str], reporter: Reporter) -> Results:
-    """Publish what is known so far as the artifact search/: trials.json and report.html."""
+    """Publish what is known so far as the artifact search/: trials.json and report.html.
+
+    Nothing is published of a search without a trial, or in a folder that is read-only.
+    """
+    found = results(search.trials)
+    if not found.trials or not _is_writable(search.folder):
+        reason = "is read-only" if found.trials else "has no trial yet"
+        reporter.line(f"{search.folder}: {reason}, so that no report is written")
+        return found
     plan = Plan(
         stage="search",
         folder=search.folder / "search",
@@ -159,6 +180,11 @@ def publish_results(search: Search, command: Sequence[str], reporter: Reporter) 
             draft.figures.update(trials=len(found.trials), best=None if found.best is None else found.best.value)
     reporter.line(f"report: {plan.folder / 'report.html'}")
     return found
+
+
+def _is_writable(folder: Path) -> bool:
+    """Whether a folder is meant to be written: root may write one whose owner took away the permission."""
+    return os.access(folder, os.W_OK) and bool(folder.stat().st_mode & 0o222)
 
 
 def finish(search: Search, command: Sequence[str], reporter: Reporter, *, again: bool = False) -> Path:
