@@ -44,7 +44,7 @@ def looked_at(runs: Iterable[Trained], systems: dict[str, System]) -> list[Looke
         if entries := tuple(of_texts(looks(root), texts)):
             scored = [run for run in together if any(name.startswith("test.") for name in run.figures)]
             unlisted = tuple(
-                run.name for run in scored if not is_listed(entries, run.model.fingerprint, name_of(run.folder))
+                run.name for run in scored if not is_listed(entries, run.model.fingerprint, name_of(run.model.path))
             )
             found.append(LookedAt(systems[together[0].name].main or "", root, entries, unlisted))
     return found

@@ -4,15 +4,18 @@ import json
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tfm.data.config import DataConfig
 from tfm.pipeline.artifacts.artifact import Input, Plan, publish
 from tfm.pipeline.artifacts.files import beginning
 from tfm.pipeline.artifacts.no_symlinks import check_tree, remove_below
 from tfm.pipeline.errors import CannotWrite, DataError, RecipeError
 from tfm.pipeline.recipes import chain
+from tfm.pipeline.recipes.cross_validation import empty_fold_problem
 from tfm.pipeline.recipes.error_messages import field_at
 from tfm.pipeline.recipes.final_scores import score_finally
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe
@@ -116,6 +119,8 @@ def open_search(
     if config.folds is not None and recipe.data.fold is not None:
         raise RecipeError(f"{file}: search.folds = {config.folds} sets data.fold, which {base} has too: omit one")
     _refuse_run(root / config.name)
+    if create and config.folds is not None:
+        _check_folds(recipe.data, config.folds)
     about = {
         **config.model_dump(mode="json", exclude={"name", "base", "trials", "hours", "updates", "keep"}),
         "recipe": recipe.model_dump(mode="json", exclude={"name"}),
@@ -143,6 +148,15 @@ def _check_key(parameter: Parameter, config: SearchConfig, file: Path) -> None:
         raise RecipeError(f'{place} has no effect on the {config.metric} of validation: search.metric = "bleu"')
     if parts[0] == "decoding" and parts[1] in NOT_OF_VALIDATION:
         raise RecipeError(f"{place} has no effect on validation, where training.validation says how it translates")
+
+
+def _check_folds(data: DataConfig, num_folds: int) -> None:
+    """Raise DataError where a fold would be empty; texts that cannot be read are left to the stage that reads them."""
+    problem = None
+    with suppress(DataError, OSError):
+        problem = empty_fold_problem(data, num_folds)
+    if problem is not None:
+        raise DataError(problem)
 
 
 def _refuse_run(folder: Path) -> None:

@@ -265,8 +265,10 @@ def _begin(
     study = _study_in(storage, config, url)
     if study is None:
         # a worker on another machine may begin it meanwhile, in a database that both share
-        named = {"study_name": config.name, "load_if_exists": url is not None}
-        study = optuna.create_study(storage=storage, direction=_direction(config), **named)
+        shared = url is not None
+        study = optuna.create_study(
+            storage=storage, study_name=config.name, direction=_direction(config), load_if_exists=shared
+        )
     if ABOUT in study.user_attrs:
         return study, study.user_attrs[ABOUT]
     if any(each.state != TrialState.WAITING for each in study.get_trials(deepcopy=False)):
