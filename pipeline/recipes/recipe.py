@@ -19,7 +19,7 @@ from pydantic.fields import FieldInfo
 from tfm.data.config import DataConfig
 from tfm.model.config import ModelConfig
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig, too_far_apart
-from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.errors import RecipeError, printable
 from tfm.pipeline.recipes.characters import check_characters
 from tfm.pipeline.recipes.error_messages import Key, Origin, Origins, explain, field_at, model_of, place_of, shown
 from tfm.pipeline.recipes.images import check_images
@@ -126,7 +126,7 @@ def load_recipe(path: Path, overrides: Sequence[str] = (), flags: Mapping[str, o
     origins: Origins = {}
     raw = read(path, origins)
     raw.setdefault("name", path.stem)
-    recipe = _resolved(Recipe, raw, settings_of(overrides, flags or {}), str(path), origins)
+    recipe = _resolved(Recipe, raw, settings_of(overrides, flags or {}), printable(str(path)), origins)
     refuse_idle(recipe, origins)
     return recipe
 

@@ -344,3 +344,13 @@ def test_a_number_that_no_key_takes_is_refused_with_its_key(tmp_path: Path, sett
         load_recipe(file, [setting])
     assert str(refused.value).startswith("--set ")
     assert problem in str(refused.value)
+
+
+def test_a_name_of_several_lines_makes_a_message_of_one(tmp_path: Path) -> None:
+    file = tmp_path / "two\nlines.toml"
+    file.write_text('[data]\ntrain = { source = "a", target = "b" }\n', "utf-8")
+    for overrides in ([], ["name=a\nb"], ["a\nb"], ["name=a\x1b[2J"]):
+        with pytest.raises(RecipeError) as refused:
+            load_recipe(file, overrides)
+        assert len(str(refused.value).splitlines()) == 1
+        assert str(refused.value).isprintable()
