@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Annotated, NoReturn, TextIO, cast
 
 import typer
+from typer.core import TyperGroup
 
 from tfm.cli.commands.attend import attend
 from tfm.cli.commands.compare import compare
@@ -118,8 +119,22 @@ def _flush(stream: TextIO) -> None:
         lead_nowhere(stream)
 
 
+class Commands(TyperGroup):
+    """The commands. Arguments are decoded before the first of them is parsed: texts, names and manifests are UTF-8."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        for number, each in enumerate(args, 1):
+            try:
+                each.encode()
+            except UnicodeEncodeError:
+                problem = f"argument {number} is not UTF-8: {ascii(each)[:200]}"
+                raise typer.BadParameter(f"{problem}; rename the file, or set the terminal to UTF-8") from None
+        return super().parse_args(ctx, args)
+
+
 app = typer.Typer(
     name="tfm",
+    cls=Commands,
     help="From raw text to a trained Transformer and scores you can trust, in five stages.",
     no_args_is_help=True,
     add_completion=False,

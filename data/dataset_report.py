@@ -17,6 +17,7 @@ from tfm.data.dataset.examples import Chunk, Side
 from tfm.data.dataset.row_keys import joined
 from tfm.data.dataset.split import Ints
 from tfm.data.dataset.unwritable import Unwritable
+from tfm.data.errors import printable
 from tfm.tokenizer.special import UNK_ID
 
 LENGTH_EDGES = (0, 1, 6, 11, 16, 21, 31, 41, 51, 76, 101, 151, 201, 301, 501, 1001)
@@ -248,9 +249,12 @@ def _unwritable_table(splits: Mapping[str, Any]) -> list[Table]:
                 f"{found[kind]:,} ({found[kind] / split['rows']:.1%})"
                 for kind in ("segments", "changed_by_normalization", "with_unknown_pieces")
             ]
-            shown = [f"{_shown(each)} {each['times']:,}" for each in found["characters"][:MOST_SHOWN]]
+            words = [f"{printable(each['word'])} {each['times']:,}" for each in found.get("words", ())]
+            characters = [f"{_shown(each)} {each['times']:,}" for each in found["characters"]]
+            shown = (words or characters)[:MOST_SHOWN]
             rows.append([name, *counts, ", ".join(shown)])
-    columns = ["split", "references", "changed by normalization", "unknown pieces", "characters, how often"]
+    unit = "words" if any((split.get("unwritable") or {}).get("words") for split in splits.values()) else "characters"
+    columns = ["split", "references", "changed by normalization", "unknown pieces", f"{unit}, how often"]
     return [("references that the tokenizer cannot give back as they are", columns, rows)] if rows else []
 
 

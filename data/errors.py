@@ -63,7 +63,7 @@ class DataError(TfmError):
     def __init__(
         self, problem: str, *, file: Path | str | None = None, line: int | None = None, byte: int | None = None
     ):
-        place = "" if file is None else str(file)
+        place = "" if file is None else printable(str(file))
         if line is not None:
             place += f", line {line}"
         if byte is not None:

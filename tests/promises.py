@@ -21,6 +21,7 @@ PROMISES = {
     "bytes": "No input bytes make a reader crash or misalign lines",
     "recipe": "A wrong recipe is rejected with file, key and the allowed values",
     "pipe": "Reading only the beginning of the output causes no error",
+    "arguments": "Any argument of any command ends in an exit code and a line or two, without traceback, hang or child",
     "hostile": "A malicious artifact is rejected: nothing is executed, nothing is written elsewhere, memory is bounded",
 }
 

@@ -24,7 +24,8 @@ FOLDERS = {
         *("comparison", "training", "reports"),
         *("significance",),
         *("scoring", "inference", "attention_page", "model_io", "decoding", "artifacts", "tasks"),
-        *("runtime", "training_config", "config", "external_metric", "page_frame", "errors", "distribution"),
+        *("runtime", "training_config", "config", "external_metric", "page_frame", "label_fonts"),
+        *("errors", "distribution"),
     ),
     "model": (
         *(

@@ -151,6 +151,11 @@ class Tokenizer:
         return WordIds(self._whole) if cuts_at_spaces(self._whole) else None
 
     @cached_property
+    def is_word_level(self) -> bool:
+        """Whether its pieces are whole words between spaces (kind `word`), such as phones."""
+        return isinstance(self._whole.model, WordLevel) and cuts_at_spaces(self._whole)
+
+    @cached_property
     def names(self) -> LabelKind | None:
         """Whether its pieces are names (`tokenizer.labels`): a label a text, or the tags of a text; None: neither."""
         return kind_of(self._whole)

@@ -111,6 +111,12 @@ def attend(
         with beginning(file):
             replace_bytes(file, content)
         talk.line(f"written: {file}")
+    if png is not None and read is not None and view is not None:
+        from tfm.pipeline.attention_page.picture import labels_of
+        from tfm.pipeline.label_fonts import boxes_warning
+
+        if (warning := boxes_warning(png, labels_of(read, view))) is not None:
+            talk.warn(warning)
 
 
 def _print_json(read: "Reading | None", report: "HeadReport | None") -> None:

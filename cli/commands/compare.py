@@ -71,6 +71,7 @@ def compare(
     from tfm.pipeline.comparison.tables.as_json import as_json as all_of
     from tfm.pipeline.comparison.tables.columns import all_metrics, metrics_named
     from tfm.pipeline.comparison.tables.latex import latex as in_latex
+    from tfm.pipeline.label_fonts import boxes_warning
 
     for file in filter(None, (plot, html)):
         check_folder_of(file)
@@ -79,6 +80,8 @@ def compare(
     if plot is not None:
         draw(found.runs, plot)
     talk = reporter()
+    if plot is not None and (warning := boxes_warning(plot, (run.name for run in found.runs))) is not None:
+        talk.warn(warning)
     tested = run_tests(found, all_metrics(found) if as_json and not metric else metrics, talk, each_run=as_json)
     if as_json:
         print_json(all_of(found, tested), indent=2)

@@ -1,6 +1,6 @@
 """`tfm embed`: the word vectors of a model, as a file, a list of neighbours or a picture."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -67,7 +67,7 @@ def embed(
         refuse({"--words": words}, "it needs --picture FILE")
     from tfm.cli.console import reporter
     from tfm.pipeline.artifacts.files import beginning, check_folder_of, replace_bytes
-    from tfm.pipeline.inference.neighbours import PICTURES, Words
+    from tfm.pipeline.inference.neighbours import PICTURES, Words, frequent, read_classes
     from tfm.pipeline.model_io.loaded_model import load_model
 
     if picture is not None and picture.suffix not in PICTURES:
@@ -77,7 +77,8 @@ def embed(
     talk = reporter(tables_on_stdout=True)
     known = Words.of(load_model(model_folder(model), device or "auto"), side or "target")
     found = dict(_found(known, nearest or (), analogy, count or COUNT))
-    files = list(_files(known, out, picture, words))
+    shown = None if picture is None else frequent(known) if words is None else read_classes(words, known)
+    files = list(_files(known, out, picture, shown))
     if as_json:
         print_json({title: [vars(each) for each in rows] for title, rows in found.items()})
     else:
@@ -87,6 +88,11 @@ def embed(
         with beginning(file):
             replace_bytes(file, content)
         talk.line(f"written: {file}")
+    if picture is not None and shown is not None:
+        from tfm.pipeline.label_fonts import boxes_warning
+
+        if (warning := boxes_warning(picture, [*shown, *shown.values()])) is not None:
+            talk.warn(warning)
 
 
 def _found(
@@ -100,16 +106,17 @@ def _found(
         yield f"{second} - {first} + {third}", known.analogous(first, second, third, count)
 
 
-def _files(known: "Words", out: Path | None, picture: Path | None, words: Path | None) -> Iterator[tuple[Path, bytes]]:
-    """The files to write, with their contents."""
+def _files(
+    known: "Words", out: Path | None, picture: Path | None, shown: "Mapping[str, str] | None"
+) -> Iterator[tuple[Path, bytes]]:
+    """The files to write, with their contents. shown: the words of the picture, with the class of each."""
     import gzip
 
-    from tfm.pipeline.inference.neighbours import frequent, read_classes
     from tfm.pipeline.inference.neighbours import picture as drawn
     from tfm.pipeline.model_io.pretrained_vectors import vectors_text
 
     if out is not None:
         content = vectors_text(known.rows, known.vectors).encode()
         yield out, gzip.compress(content, mtime=0) if out.suffix == ".gz" else content
-    if picture is not None:
-        yield picture, drawn(known, frequent(known) if words is None else read_classes(words, known), picture.suffix)
+    if picture is not None and shown is not None:
+        yield picture, drawn(known, shown, picture.suffix)

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from tfm.pipeline.model_io.loaded_model import LoadedModel
     from tfm.pipeline.runtime.progress import Reporter
 
+MAX_DIGITS = 19  # of a step: a whole number of 64 bits
+
 
 def translate(
     model: Annotated[
@@ -205,7 +207,7 @@ def _models(folders: list[Path], device: DeviceName, to: str | None, source_lang
 def _checkpoint(run: Path, step: str, device: DeviceName, to: str | None, source_language: str | None) -> "LoadedModel":
     from tfm.pipeline.training.checkpoints.unfinished_model import LAST, load_checkpoint
 
-    if step != LAST and not step.isdecimal():
+    if step != LAST and not (step.isascii() and step.isdecimal() and len(step) < MAX_DIGITS):
         raise typer.BadParameter("give a step number, or last", param_hint="--step")
     loaded = load_checkpoint(run, None if step == LAST else int(step), device)
     return loaded.towards(to, source_language)

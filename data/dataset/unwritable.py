@@ -21,6 +21,7 @@ class Unwritable:
 
     changed: segments in which normalisation changes characters; unknown: those with unknown pieces. characters: those
     that normalisation changes, and those that no piece has; not the letters of words that are unknown as a whole.
+    words: those words, of a tokenizer whose pieces are words.
     """
 
     tokenizer: Tokenizer
@@ -28,13 +29,17 @@ class Unwritable:
     changed: int = 0
     unknown: int = 0
     characters: Counter[str] = field(default_factory=Counter)
+    words: Counter[str] = field(default_factory=Counter)
 
     def add(self, side: Side) -> None:
         """Count the references of a chunk."""
         ids = np.split(side.ids, np.cumsum(side.lengths)[:-1]) if side.texts else []
         for text, written in zip(side.texts, self.tokenizer.decode_batch([each.tolist() for each in ids]), strict=True):
             if text != written and (wanted := _spaceless(text)) != (found := _spaceless(written)):
-                self._add(wanted, _spaceless(self.tokenizer.normalize(text)), found)
+                normalized = self.tokenizer.normalize(text)
+                self._add(wanted, _spaceless(normalized), found)
+                if self.tokenizer.is_word_level:
+                    self.words += Counter(normalized.split()) - Counter(written.split())
 
     def _add(self, text: str, normalized: str, written: str) -> None:
         self.touched += 1
@@ -52,6 +57,8 @@ class Unwritable:
     def as_json(self) -> dict[str, Any]:
         """For report.json; the most frequent characters first."""
         ranked = sorted(self.characters.items(), key=lambda each: (-each[1], each[0]))[:MOST_KEPT]
+        words = sorted(self.words.items(), key=lambda each: (-each[1], each[0]))[:MOST_KEPT]
+        of_words = {"words": [{"word": each, "times": times} for each, times in words]} if words else {}
         return {
             "segments": self.touched,
             "changed_by_normalization": self.changed,
@@ -59,6 +66,7 @@ class Unwritable:
             "characters": [
                 {"character": each, "code_point": f"U+{ord(each):04X}", "times": times} for each, times in ranked
             ],
+            **of_words,
         }
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from tfm.pipeline.attention_page.attended import KINDS, Image, Kind, Reading, Token, Weights
 from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.label_fonts import font_style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -83,7 +84,7 @@ def picture(read: Reading, view: View) -> bytes:
     from matplotlib.figure import Figure
 
     axes_of, weights = read.axes[view.kind], weights_of(read, view)
-    with matplotlib.rc_context(_STYLE), warnings.catch_warnings():  # type: ignore[arg-type]
+    with matplotlib.rc_context(_STYLE | font_style(labels_of(read, view))), warnings.catch_warnings():  # type: ignore[arg-type]
         # a character that the font lacks is drawn as a box
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         size = (max(3.2, CELL * weights.shape[1] + 1.8), max(2.0, CELL * weights.shape[0] + 1.8))
@@ -128,6 +129,12 @@ def _png(figure: "Figure") -> bytes:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=120, metadata={"Software": None})
     return buffer.getvalue()
+
+
+def labels_of(read: Reading, view: View) -> list[str]:
+    """The tokens beside a picture."""
+    axes_of = read.axes[view.kind]
+    return [*_labels(axes_of.keys), *_labels(axes_of.queries)]
 
 
 def _labels(tokens: Sequence[Token]) -> list[str]:

@@ -1,11 +1,13 @@
 """The plot of a comparison: validation loss of every run over updates, and over seconds."""
 
 import io
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
 from tfm.pipeline.artifacts.files import beginning, replace_bytes
 from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.label_fonts import font_style
 from tfm.pipeline.reports.run_summary import Trained
 from tfm.pipeline.reports.training_curves import STYLE, as_label
 
@@ -34,7 +36,10 @@ def picture(runs: Sequence[Trained], kind: str) -> bytes:
     import matplotlib
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
+    style = STYLE | font_style(run.name for run in runs)
+    with matplotlib.rc_context(style), warnings.catch_warnings():  # type: ignore[arg-type]
+        # a character that the font lacks is drawn as a box
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure = Figure(figsize=(11, max(4.5, 0.2 * len(runs) + 0.5)), layout="constrained")  # room for the legend
         by_step, by_second = figure.subplots(1, 2, sharey=True)
         for number, (name, curve) in enumerate((run.name, run.curve) for run in runs):

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tfm.pipeline.comparison.systems import System
-from tfm.pipeline.reports.run_summary import Trained
-from tfm.pipeline.scoring.ledger import Look, are_same_texts, in_words, looks, of_texts
+from tfm.pipeline.reports.run_summary import Trained, name_of
+from tfm.pipeline.scoring.ledger import Look, are_same_texts, in_words, is_listed, looks, of_texts
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,9 @@ def looked_at(runs: Iterable[Trained], systems: dict[str, System]) -> list[Looke
     found = []
     for (root, texts), together in asked.items():
         if entries := tuple(of_texts(looks(root), texts)):
-            models = {look.model for look in entries}
             scored = [run for run in together if any(name.startswith("test.") for name in run.figures)]
-            unlisted = tuple(run.name for run in scored if run.model.fingerprint not in models)
+            unlisted = tuple(
+                run.name for run in scored if not is_listed(entries, run.model.fingerprint, name_of(run.model.path))
+            )
             found.append(LookedAt(systems[together[0].name].main or "", root, entries, unlisted))
     return found

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from tfm.data.errors import DataError
 from tfm.data.lines import open_lines
 from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.label_fonts import font_style
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.model_io.pretrained_vectors import Matrix, vectors_of
 
@@ -142,7 +143,7 @@ def picture(words: Words, shown: Mapping[str, str], kind: str) -> bytes:
 
     places, shares = principal(words.vectors[[words.rows[word] for word in shown]])
     classes = list(dict.fromkeys(shown.values()))
-    with matplotlib.rc_context(_STYLE), warnings.catch_warnings():  # type: ignore[arg-type]
+    with matplotlib.rc_context(_STYLE | font_style([*shown, *classes])), warnings.catch_warnings():  # type: ignore[arg-type]
         # a character that the font lacks is drawn as a box
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure = Figure(figsize=(9, 7), layout="constrained")

@@ -24,6 +24,7 @@ Matrix: TypeAlias = NDArray[np.float32]
 VECTORS = {"source": "source_vectors", "target": "target_vectors"}
 """The key of ModelConfig that says what the embedding of a side starts from."""
 MAX_DIGITS = 18
+TABS = "its columns are separated by tabs, and those of word vectors by spaces: convert it, as by `tr '\\t' ' '`"
 """In the first line of word2vec's format."""
 
 
@@ -102,6 +103,8 @@ def read_vectors(file: Path, width: int, wanted: Collection[str]) -> dict[str, M
     for number, line in enumerate(open_lines(file), 1):
         fields = line.split() if number == 1 else ()
         if len(fields) == 2 and all(field.isdecimal() and len(field) <= MAX_DIGITS for field in fields):
+            if "\t" in line:
+                raise DataError(TABS, file=file, line=1)
             promised, given = map(int, fields)
             if given != width:
                 raise _other_width(given, width, file, number)
@@ -123,6 +126,8 @@ def _parts(line: str, width: int, file: Path, number: int, *, is_first: bool) ->
     """The word of a line and its numbers; a word may hold spaces (some of GloVe's do), though not the first one."""
     num_spaces = line.count(" ")
     word, *numbers = line.rsplit(" ", width)
+    if "\t" in line and num_spaces < width:
+        raise DataError(TABS, file=file, line=number)
     if num_spaces < width or (num_spaces > width and (is_first or _is_number(word.rpartition(" ")[2]))):
         raise _other_width(num_spaces, width, file, number)
     return word, numbers

@@ -155,11 +155,13 @@ def run(
     reporter: Reporter,
     before: Callable[[str], None] = lambda stage: None,
     only: Sequence[str] = tuple(STAGES),
+    scores: Reporter | None = None,
 ) -> Run:
     """Run the recipe's stages, in order, in root/NAME; each says whether it is fresh or why it runs.
 
-    before: called with the name of each stage before it runs. only: the stages that are run. Of several processes that
-    torchrun started all train, and the first alone does all else.
+    before: called with the name of each stage before it runs. only: the stages that are run. scores: shows what
+    evaluation finds, if that is not the reporter. Of several processes that torchrun started all train, and the first
+    alone does all else.
     """
     if folder := folder_of(recipe.evaluation):
         check_folder(folder)  # evaluation needs it, hours later
@@ -170,7 +172,8 @@ def run(
 
         def work(stage: str = stage) -> None:
             before(stage)
-            run_stage(recipe, stage, root=root, command=command, reporter=reporter)
+            shown = scores if stage == "evaluate" and scores is not None else reporter
+            run_stage(recipe, stage, root=root, command=command, reporter=shown)
 
         in_step(work, by_all=stage == "train")
     return run_of(recipe, root)

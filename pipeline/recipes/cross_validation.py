@@ -7,7 +7,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tfm.data.config import FoldConfig
+from tfm.data.config import DataConfig, FoldConfig
+from tfm.data.corpora.portions import fold_of
+from tfm.data.corpora.sources import describe, pairs, resolve
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.recipes.recipe import Recipe, run_folder
@@ -95,14 +97,37 @@ def load_folds(
 ) -> dict[str, list[Recipe]]:
     """The recipes of each fold, by the name of the recipe; files, overrides, flags and seeds are as for `load_recipes`.
 
-    The folds of a recipe are drawn with `data.split_seed`, and are the same for all seeds.
+    The folds of a recipe are drawn with `data.split_seed`, and are the same for all seeds. Raises DataError where one
+    of them would be empty.
     """
     first = {**(flags or {}), "data.fold.number": 1, "data.fold.of": num_folds}
     loaded = load_recipes(files, overrides, first, seeds)
+    for data in {recipe.data.model_dump_json(): recipe.data for recipe in loaded}.values():
+        if (problem := empty_fold_problem(data, num_folds)) is not None:
+            raise DataError(problem)
     return {
         recipe.name: [without_fold(recipe, number, num_folds) for number in range(1, num_folds + 1)]
         for recipe in loaded
     }
+
+
+def empty_fold_problem(data: DataConfig, num_folds: int) -> str | None:
+    """Why the training data cannot be cut into so many folds: one would be empty. Reading ends when all have a text."""
+    train = resolve(data.model_copy(update={"fold": None})).train
+    used: set[int] = set()
+    for corpus in train:
+        for source, target in pairs(corpus, online=data.online):
+            text = source if corpus.has_source else target
+            if corpus.has_source or text.strip():  # else a line break, which goes with the text before it
+                used.add(fold_of(text, num_folds, data.split_seed))
+            if len(used) == num_folds:
+                return None
+    empty = next(number for number in range(1, num_folds + 1) if number not in used)
+    corpora = ", ".join(map(describe, train))
+    return (
+        f"{num_folds} folds are too many for {corpora}: {num_folds - len(used)} of them, such as fold {empty}, "
+        "would be empty; give fewer folds"
+    )
 
 
 def read_folds(name: str, recipes: Sequence[Recipe], root: Path = ROOT) -> CrossValidation:

@@ -1,4 +1,5 @@
-"""`tfm evaluate --final`: of some runs the one that validation chooses is scored on its test sets, once.
+"""`tfm evaluate --final`: of some runs the one that validation chooses is scored on its test sets, once; of runs that
+differ in their seed alone all are, if the mean of their validation is the best.
 
 What chooses a model must not be what judges it. So runs of `evaluation.tests = "final"` have scores of their validation
 split alone, in scores-valid/; they choose, and the ledger knows whether the tests were used before.
@@ -9,18 +10,21 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
-from tfm.data.dataset.store import load_dataset
 from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.artifact import Manifest, open_artifact, read_artifact, stale
 from tfm.pipeline.artifacts.compatibility import check_made_from, task_of
 from tfm.pipeline.comparison.runs import parts_that_matter
+from tfm.pipeline.comparison.seeds import fold
 from tfm.pipeline.config import DecodingConfig, Device, EvaluationConfig
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.recipes.chain import Run, run_stage, stages
 from tfm.pipeline.recipes.recipe import Recipe, run_folder
+from tfm.pipeline.recipes.seed_scores import enter_look, joint_fingerprint, show_seeds, texts_of_tests
 from tfm.pipeline.reports.evaluation_report import label
+from tfm.pipeline.reports.run_summary import VALID, read_run
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring import ledger
 from tfm.pipeline.scoring.evaluation.allowlist import check_allowed
@@ -35,7 +39,10 @@ HOW = 'run `tfm run` with evaluation.tests = "final"'
 
 @dataclass(frozen=True)
 class Candidate:
-    """A run that may be chosen: its settings, and what its model scored on its validation split."""
+    """A run that may be chosen: its settings, and what its model scored on its validation split.
+
+    recipe: what it is called together with the runs that differ in their seed alone; empty where there are none.
+    """
 
     folder: Path
     task: str
@@ -44,21 +51,31 @@ class Candidate:
     seed: int
     validation: Evaluation
     scores: Manifest  # of the validation split: the settings of the evaluation are its own
+    recipe: str = ""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What validation chose: the figure, its value, and of how many runs."""
+    """What validation chose: a run, or all seeds of a recipe; the figure, its (mean) value, and of how many such."""
 
-    run: Candidate
+    runs: tuple[Candidate, ...]
     figure: str
     score: Score
     count: int
 
     @property
+    def run(self) -> Candidate:
+        return self.runs[0]
+
+    @property
+    def name(self) -> str:
+        return self.run.recipe or str(self.run.folder)
+
+    @property
     def words(self) -> str:
-        of = f", the best of {self.count} runs" if self.count > 1 else ""
-        return f"{label(self.figure, self.score.signature)} {self.score.score:.4g} of validation{of}"
+        seeds = f", the mean of {len(self.runs)} seeds" if len(self.runs) > 1 else ""
+        of = f", the best of {self.count} {'recipes' if seeds else 'runs'}" if self.count > 1 else ""
+        return f"{label(self.figure, self.score.signature)} {self.score.score:.4g} of validation{seeds}{of}"
 
 
 def score_finally(
@@ -72,7 +89,7 @@ def score_finally(
     reporter: Reporter,
     device: Device = "auto",
 ) -> dict[str, Any]:
-    """Translate and score the test sets of the run that validation chooses.
+    """Translate and score the test sets of the run, or of all seeds of the recipe, that validation chooses.
 
     Args:
         folders: the runs.
@@ -85,26 +102,40 @@ def score_finally(
         device: of the model.
 
     Returns:
-        The content of scores.json.
+        The content of scores.json; of several seeds that of each, with mean and deviation.
 
     Raises:
         DataError: a run has no scores of its validation split.
         RecipeError: the scores of several runs do not compare, the tests were used so before, or the chosen run names
             a command or folder that the user did not.
     """
-    choice = choose([read_candidate(folder) for folder in distinct(folders)], by)
-    chosen, run = choice.run, Run(choice.run.folder)
-    reporter.line(f"{chosen.folder}: chosen by {choice.words}")
-    check_allowed(chosen.scores, chosen.evaluation, named, allow=allow_external, reporter=reporter)
-    if not is_done(chosen, run):
-        check_unused(run, again=again)
-    about: dict[str, Any] = {"seed": chosen.seed, "command": command, "reporter": reporter, "device": device}
-    if chosen.decoding is not None:
-        translate.translate_tests(run.model, run.dataset, chosen.decoding, run.translations, **about)
-    translations = None if chosen.decoding is None else run.translations
+    choice = choose(read_candidates(distinct(folders)), by)
+    reporter.line(f"{choice.name}: chosen by {choice.words}")
+    for each in choice.runs:
+        check_allowed(each.scores, each.evaluation, named, allow=allow_external, reporter=reporter)
+    chosen, several = f"{ledger.FINAL}: {choice.words}", [each.folder for each in choice.runs]
+    if not all(is_done(each, Run(each.folder)) for each in choice.runs):
+        # what a scoring of these seeds has entered before it was stopped is no use of the tests before
+        own = joint_fingerprint(several) if len(several) > 1 else None
+        check_unused(Run(several[0]), again=again, own=own)
+        if len(several) > 1:
+            settings = [each and each.model_dump(mode="json") for each in (choice.run.decoding, choice.run.evaluation)]
+            enter_look(several, settings, chosen, reporter)
+    about: dict[str, Any] = {"command": command, "reporter": reporter, "device": device}
+    contents = {
+        each.folder.name: _scored(each, chosen=chosen if len(several) == 1 else None, **about) for each in choice.runs
+    }
+    return show_seeds(choice.name, contents, reporter) if len(several) > 1 else contents[several[0].name]
+
+
+def _scored(candidate: Candidate, chosen: str | None, **about: Any) -> dict[str, Any]:
+    """Translate and score the test sets of one run; the content of scores.json."""
+    run, about = Run(candidate.folder), {**about, "seed": candidate.seed}
+    if candidate.decoding is not None:
+        translate.translate_tests(run.model, run.dataset, candidate.decoding, run.translations, **about)
+    translations = None if candidate.decoding is None else run.translations
     texts = run.model, run.dataset, translations, run.training
-    about["chosen"] = f"{ledger.FINAL}: {choice.words}"
-    return evaluate.evaluate_tests(*texts, chosen.evaluation, run.scores, **about)
+    return evaluate.evaluate_tests(*texts, candidate.evaluation, run.scores, chosen=chosen, **about)
 
 
 def distinct(folders: Sequence[Path]) -> list[Path]:
@@ -142,8 +173,22 @@ def read_candidate(folder: Path) -> Candidate:
     return Candidate(folder, task, decoding, evaluation, scores.seed or 0, validation, scores)
 
 
+def read_candidates(folders: Sequence[Path]) -> list[Candidate]:
+    """The runs in some folders; those of them that differ in their seed alone have their recipe's name.
+
+    Raises DataError where a model has no scores of its validation split.
+    """
+    candidates = [read_candidate(folder) for folder in folders]
+    by_name = {str(each.folder): each for each in candidates}
+    for row in fold([read_run(each.folder, name, VALID) for name, each in by_name.items()]):
+        if len(row.runs) > 1:
+            by_name |= {run.name: replace(by_name[run.name], recipe=row.name) for run in row.runs}
+    return list(by_name.values())
+
+
 def choose(candidates: Sequence[Candidate], by: str | None = None) -> Choice:
-    """The candidate with the best figure of validation, the first of those that are equal.
+    """The candidate with the best figure of validation, the first of those that are equal; of candidates of one recipe
+    the mean counts, and all are chosen.
 
     by: the figure; else the first of those of the task that compares over all candidates. Raises RecipeError where none
     does.
@@ -156,11 +201,23 @@ def choose(candidates: Sequence[Candidate], by: str | None = None) -> Choice:
         if problem := not_comparable(name, candidates):
             problems.append(problem)
             continue
-        scores = [each.validation.scores[name] for each in candidates]
-        best = (min if lower_is_better(name, scores[0].signature) else max)(each.score for each in scores)
-        place = [each.score for each in scores].index(best)
-        return Choice(candidates[place], name, scores[place], len(candidates))
+        signature = candidates[0].validation.scores[name].signature
+        groups = seeds_together(candidates)
+        means = [fmean(each.validation.scores[name].score for each in group) for group in groups]
+        best = (min if lower_is_better(name, signature) else max)(means)
+        chosen = groups[means.index(best)]
+        signature = chosen[0].validation.scores[name].signature
+        return Choice(chosen, name, Score(best, signature), len(groups))
     raise RecipeError(f"validation cannot choose: {problems[0]}")
+
+
+def seeds_together(candidates: Sequence[Candidate]) -> list[tuple[Candidate, ...]]:
+    """The candidates of each recipe, in the order of the first of them."""
+    found: dict[str, tuple[Candidate, ...]] = {}
+    for each in candidates:
+        name = each.recipe or str(each.folder)
+        found[name] = (*found.get(name, ()), each)
+    return list(found.values())
 
 
 def not_comparable(figure: str, candidates: Sequence[Candidate]) -> str | None:
@@ -191,14 +248,16 @@ def is_done(chosen: Candidate, run: Run) -> bool:
         return False  # of another model, or damaged: it has to be made
 
 
-def check_unused(run: Run, *, again: bool) -> None:
-    """Raise RecipeError where a test set of the run's dataset was scored by --final before, unless `again`."""
-    tests = read_artifact(run.dataset, lambda made: load_dataset(made.folder), "preprocess").tests
+def check_unused(run: Run, *, again: bool, own: str | None = None) -> None:
+    """Raise RecipeError where a test set of the run's dataset was scored by --final before, unless `again`.
+
+    own: the fingerprint of the models together, whose look may have been entered before they were stopped.
+    """
     looker = ledger.looker_of(run.model, "", ledger.FINAL)
     entries = [] if looker is None else ledger.looks(looker.root)
-    for name, split in tests.items():
-        texts = ledger.fingerprint_of_pairs(*split.texts())
-        before = [each for each in ledger.of_texts(entries, texts) if each.chosen.startswith(ledger.FINAL)]
+    for name, texts in texts_of_tests(run).items():
+        looked = (each for each in ledger.of_texts(entries, texts) if each.chosen.startswith(ledger.FINAL))
+        before = [each for each in looked if each.model != own]
         if before and not again:
             times = "once" if len(before) == 1 else f"{len(before)} times"
             raise RecipeError(

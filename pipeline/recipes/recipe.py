@@ -7,21 +7,22 @@ import copy
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import NoneType, SimpleNamespace
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic.fields import FieldInfo
 
 from tfm.data.config import DataConfig
 from tfm.model.config import ModelConfig
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig, too_far_apart
-from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.errors import RecipeError, printable
 from tfm.pipeline.recipes.characters import check_characters
 from tfm.pipeline.recipes.credentials import credential_problem
-from tfm.pipeline.recipes.error_messages import Key, Origin, Origins, explain, model_of, place_of
+from tfm.pipeline.recipes.error_messages import Key, Origin, Origins, explain, field_at, model_of, place_of, shown
 from tfm.pipeline.recipes.images import check_images
 from tfm.pipeline.recipes.label_defaults import add_names, check_names
 from tfm.pipeline.recipes.overrides import Setting, put, settings_of
@@ -128,7 +129,7 @@ def load_recipe(path: Path, overrides: Sequence[str] = (), flags: Mapping[str, o
     origins: Origins = {}
     raw = read(path, origins)
     raw.setdefault("name", path.stem)
-    recipe = _resolved(Recipe, raw, settings_of(overrides, flags or {}), str(path), origins)
+    recipe = _resolved(Recipe, raw, settings_of(overrides, flags or {}), printable(str(path)), origins)
     refuse_idle(recipe, origins)
     return recipe
 
@@ -217,8 +218,10 @@ def _resolved(
     except ValidationError as error:
         raise explain(error.errors(include_url=False), section, prefix, origins, to_blame) from None
     except ValueError:
-        key = _endless(content, prefix)
-        raise RecipeError(f"{place_of(key, origins) or file}: {'.'.join(key)} must be a finite number") from None
+        pass
+    for key, number in _unusable_numbers(content, prefix):
+        place, name = place_of(key, origins) or file, ".".join(key)
+        raise RecipeError(f"{place}: {_number_problem(name, number, field_at(Recipe, key))}")
     if (problem := credential_problem(found, prefix)) is not None:
         key, reason = problem
         raise RecipeError(f"{place_of(key, origins) or file}: {'.'.join(key)} {reason}")
@@ -245,12 +248,25 @@ def _as_json(section: type[BaseModel], content: Any) -> str:
     return json.dumps(_prepared(section, content), default=str, allow_nan=False)
 
 
-def _endless(raw: object, key: Key) -> Key:
-    """The key of the first number that is infinite or none."""
-    if isinstance(raw, float) and not math.isfinite(raw):
-        return key
-    items = raw.items() if isinstance(raw, Mapping) else enumerate(raw) if isinstance(raw, list) else ()
-    return next((found for name, each in items if (found := _endless(each, (*key, str(name))))), ())
+def _unusable_numbers(raw: object, key: Key) -> Iterator[tuple[Key, int | float]]:
+    """Numbers that are infinite, undefined or of more than 64 bits, with their keys."""
+    if (isinstance(raw, float) and not math.isfinite(raw)) or (isinstance(raw, int) and abs(raw) >= 2**63):
+        yield key, raw
+    items = raw.items() if isinstance(raw, Mapping) else enumerate(raw) if isinstance(raw, (list, tuple)) else ()
+    for name, each in items:
+        yield from _unusable_numbers(each, (*key, str(name)))
+
+
+def _number_problem(name: str, number: int | float, field: FieldInfo | None) -> str:
+    """What is wrong with a number that no key takes; TOML reads the language codes nan and inf as numbers."""
+    if isinstance(number, int):
+        return f"{name} = {shown(number)} must be a number below 2^63"
+    if field is not None and str in (field.annotation, *get_args(field.annotation)):
+        return (
+            f"{name} = {number} is a number in TOML; a text stands in quotation marks: "
+            f'{name} = "{number}" in a recipe, --set \'{name}="{number}"\' on the command line'
+        )
+    return f"{name} must be a finite number"
 
 
 def _prepared(annotation: Any, value: Any) -> Any:

@@ -66,6 +66,7 @@ def run_recipes(
     command: Sequence[str],
     reporter: Reporter,
     only: Sequence[str] = tuple(chain.STAGES),
+    scores: Reporter | None = None,
 ) -> dict[str, Exception]:
     """Run each recipe as `chain.run` does, under its name; the errors, by the name of the recipe that had them.
 
@@ -84,7 +85,7 @@ def run_recipes(
                 take_over(todo, [run.folder / todo.folder.name for run in earlier], command, reporter)
 
         try:
-            chain.run(recipe, root=root, command=command, reporter=reporter, before=share, only=only)
+            chain.run(recipe, root=root, command=command, reporter=reporter, before=share, only=only, scores=scores)
         except (Stopped, BrokenPipeError):
             raise
         except (TfmError, OSError) as error:

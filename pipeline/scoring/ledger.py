@@ -23,6 +23,7 @@ from tfm.pipeline.runtime.progress import Reporter
 NAME = "ledger.jsonl"
 FINAL = "final"  # how a model was chosen begins so where validation chose it and the tests are scored once
 JOINT = "+"  # between the digests of a fingerprint
+BETWEEN_RUNS = ", "  # seeds of one recipe, which look together
 LONGEST = 200  # characters of a name: a line stays below 4 KiB, which every file system appends in one piece
 _KEPT_BESIDE = ("training", "dataset", "scores", "translations")
 
@@ -151,6 +152,13 @@ def looks(root: Path) -> list[Look]:
 def of_texts(entries: Iterable[Look], texts: str) -> list[Look]:
     """The looks at just these test texts."""
     return [look for look in entries if are_same_texts(look.texts, texts)]
+
+
+def is_listed(entries: Iterable[Look], model: str, run: str) -> bool:
+    """Whether a model of a run has looked, alone or together with other seeds, which an entry knows by their names."""
+    return any(
+        look.model == model or (BETWEEN_RUNS in look.run and run in look.run.split(BETWEEN_RUNS)) for look in entries
+    )
 
 
 def num_looks(entries: Sequence[Look]) -> int:

@@ -75,13 +75,13 @@ def evaluate_tests(
     reporter: Reporter,
     device: Device = "auto",
     scored: Scored = "tests",
-    chosen: str = "recipe",
+    chosen: str | None = "recipe",
 ) -> dict[str, Any]:
     """Scores the translations of every test set of `dataset`, or of its validation split, into `out`.
 
     The first test set is the main one. Without translations (of a model that makes none) the model is scored by how
     probable it finds the test sets. `training` is the folder whose metrics.jsonl the report draws; `chosen` says for
-    the ledger how the model was chosen. Returns the content of scores.json.
+    the ledger how the model was chosen; None: the caller has entered the look. Returns the content of scores.json.
     """
     config = evaluation_of(task_of(open_artifact(model, "train")), config)
     check_metrics(config)
@@ -111,7 +111,7 @@ def evaluate_tests(
             tests += [part for segments in tests for part in segments.by_direction()]
         return [_in_languages(judge(segments, identifier=identifier), segments, trained) for segments in tests]
 
-    looker = looker_of(model, todo.inputs["model"].fingerprint, chosen) if scored == "tests" else None
+    looker = looker_of(model, todo.inputs["model"].fingerprint, chosen) if scored == "tests" and chosen else None
     content = published_scores(todo, work, training, command, reporter, looker)
     if scored == "valid":
         reporter.line("these are scores of the validation split; the test sets are for `tfm evaluate --final`")

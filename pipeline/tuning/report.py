@@ -1,11 +1,12 @@
 """The report of a search: its paragraph for a paper, pictures, and all trials, on one self-contained page."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from tfm.pipeline.page_frame import as_html, framed
 from tfm.pipeline.tuning import plots
 from tfm.pipeline.tuning.config import SearchConfig
-from tfm.pipeline.tuning.results import Results, TrialResult
+from tfm.pipeline.tuning.results import Results, TrialResult, compared
 from tfm.pipeline.tuning.space import Parameter
 
 METHODS = {
@@ -23,6 +24,8 @@ PRUNINGS = {
     "median": "; trials below the median of earlier ones at the same validation were ended",
     "hyperband": "; trials were ended early by Hyperband (Li et al. 2018)",
 }
+NOT_TRAINED = {"impossible": "could not be trained", "waiting": "not begun"}
+"""What is said of trials by how they ended, which had no training."""
 PAIRED = (
     "the one-sided paired t-test over folds, its variance corrected as trainings share data (Nadeau and Bengio 2003; "
     "no estimate of it is unbiased: Bengio and Grandvalet 2004)"
@@ -31,21 +34,15 @@ PAIRED = (
 
 def paragraph(config: SearchConfig, parameters: Sequence[Parameter], results: Results) -> str:
     """What a paper owes its reader about how its hyperparameters were chosen, as text."""
-    done = [each for each in results.trials if each.ended == "finished"]
-    other: dict[str, int] = {}
-    for each in results.trials:
-        if each.ended != "finished":
-            other[each.ended] = other.get(each.ended, 0) + 1
     space = "; ".join(f"{each.key}: {each.in_words()}{_condition(each)}" for each in parameters)
     method = METHODS[config.method].format(window=config.window, evolution=config.evolution)
     seeds = f"{config.repeats} seeds each, of which the mean counts" if config.repeats > 1 else "one seed each"
-    counts = "".join(f", {number} {kind}" for kind, number in sorted(other.items()))
     hours = sum(each.seconds for each in results.trials) / 3600
     updates = sum(each.updates for each in results.trials)
     text = (
         f"Hyperparameters were chosen by {method}{PRUNINGS[config.pruning]}, by the {_judged(config)} "
-        f"(seed {config.seed}). The space was: {space}. Of {len(results.trials)} trials, trained with {seeds}, "
-        f"{len(done)} finished{counts}; they took {updates:,} updates and {hours:.2f} hours in all."
+        f"(seed {config.seed}). The space was: {space}. {_counts(results, seeds)}; they took {updates:,} updates "
+        f"and {hours:.2f} hours in all."
     )
     if results.best is None:
         return text + " No trial has finished."
@@ -53,12 +50,40 @@ def paragraph(config: SearchConfig, parameters: Sequence[Parameter], results: Re
     text += f" The best, trial {results.best.number}, had {config.metric} {results.best.value:.4f} with {best}."
     if config.repeats == 1 and config.folds is None:
         return text + " With one seed each, nothing is said about whether the next ones are worse."
-    others = [str(each.number) for each in results.not_worse[1:]]
-    found = (
-        f"trials {', '.join(others)} are" if len(others) > 1 else f"trial {others[0]} is" if others else "no trial is"
-    )
+    if not (others := compared(results.ranked)):
+        return text + " No other trial has the figures for a test of whether it is worse."
     test = "Welch's one-sided t-test over seeds" if config.folds is None else PAIRED
-    return f"{text} By {test}, {found} not worse than it at p < 0.05."
+    return f"{text} By {test}, {_verdict(others, results.not_worse[1:])} at p < 0.05."
+
+
+def _counts(results: Results, seeds: str) -> str:
+    """How many trials were trained, with how many seeds, and what became of them and of the others."""
+    trained, untrained = Counter[str](), Counter[str]()
+    for each in results.trials:
+        if each.is_repeated:
+            untrained["had the configuration of an earlier one"] += 1
+        elif each.ended in NOT_TRAINED:
+            untrained[NOT_TRAINED[each.ended]] += 1
+        else:
+            trained[each.ended] += 1
+    finished = trained.pop("finished", 0)
+    counts = "".join(f", {number} {kind}" for kind, number in sorted(trained.items()))
+    ends = f"trained with {seeds}, {finished} finished{counts}"
+    if not untrained:
+        return f"Of {len(results.trials)} trials, {ends}"
+    others = ", ".join(f"{number} {reason}" for reason, number in untrained.items())
+    rest = len(results.trials) - untrained.total()
+    return f"Of {len(results.trials)} trials, {others}; of the {rest} others, {ends}"
+
+
+def _verdict(others: Sequence[TrialResult], not_worse: Sequence[TrialResult]) -> str:
+    """Which of the trials that were compared with the best are worse than it."""
+    numbers = ", ".join(str(each.number) for each in not_worse)
+    if len(not_worse) > 1:
+        return f"trials {numbers} are not worse than it"
+    if not_worse:
+        return f"trial {numbers} is not worse than it"
+    return f"the other {'one is' if len(others) == 1 else f'{len(others)} are'} worse than it"
 
 
 def _judged(config: SearchConfig) -> str:

@@ -37,6 +37,11 @@ class TrialResult:
     seconds: float
     began: float | None
 
+    @property
+    def is_repeated(self) -> bool:
+        """Whether an earlier trial had the configuration, so that this one took over its figure without a training."""
+        return self.value is not None and not self.values
+
 
 @dataclass(frozen=True)
 class Results:
@@ -89,6 +94,11 @@ def _result(trial: FrozenTrial) -> TrialResult:
     )
 
 
+def compared(ranked: Sequence[TrialResult]) -> list[TrialResult]:
+    """The trials after the best that a test can compare with it: both have several figures."""
+    return [each for each in ranked[1:] if len(each.values) > 1 and len(ranked[0].values) > 1]
+
+
 def not_worse(ranked: Sequence[TrialResult], metric: str, folds: int | None = None) -> list[TrialResult]:
     """The best trial, and those after it that a one-sided t-test does not find worse at p < 0.05.
 
@@ -98,9 +108,8 @@ def not_worse(ranked: Sequence[TrialResult], metric: str, folds: int | None = No
     """
     if not ranked:
         return []
-    best, *rest = ranked
-    others = [each for each in rest if len(each.values) > 1 and len(best.values) > 1]
-    return [best, *(each for each in others if _p(best.values, each.values, metric, folds) >= WORSE_AT)]
+    best, *_ = ranked
+    return [best, *(each for each in compared(ranked) if _p(best.values, each.values, metric, folds) >= WORSE_AT)]
 
 
 def _p(best: Sequence[float], other: Sequence[float], metric: str, folds: int | None) -> float:

@@ -1,17 +1,21 @@
 """A search from its file to its results: opened, worked on, published as an artifact, and its best trial finished."""
 
 import json
+import os
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tfm.data.config import DataConfig
 from tfm.pipeline.artifacts.artifact import Input, Plan, publish
 from tfm.pipeline.artifacts.files import beginning
 from tfm.pipeline.artifacts.no_symlinks import check_tree, remove_below
 from tfm.pipeline.errors import CannotWrite, DataError, RecipeError
 from tfm.pipeline.recipes import chain
+from tfm.pipeline.recipes.cross_validation import empty_fold_problem
 from tfm.pipeline.recipes.error_messages import field_at
 from tfm.pipeline.recipes.final_scores import score_finally
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe
@@ -82,10 +86,22 @@ def open_search(
     url: str | None = None,
     root: Path = Path("runs"),
     folds: int | None = None,
+    *,
+    create: bool = True,
 ) -> Search:
-    """The search that a file describes, begun or gone on with. folds: in place of the file's, where given.
+    """The search that a file describes, begun or gone on with.
 
-    Raises RecipeError for what cannot be searched, DataError where the folder holds another search.
+    Args:
+        file: has [search].
+        sets: `--set` texts for the base recipe.
+        url: the database of the trials; None: a journal in the folder of the search.
+        root: where that folder lies.
+        folds: in place of the file's, if given.
+        create: whether a search that is not begun is; else it has no trials, and nothing is written.
+
+    Raises:
+        RecipeError: the file describes what cannot be searched.
+        DataError: the folder holds another search.
     """
     config = load_search(file)
     config = config if folds is None else config.model_copy(update={"folds": folds})
@@ -103,11 +119,13 @@ def open_search(
     if config.folds is not None and recipe.data.fold is not None:
         raise RecipeError(f"{file}: search.folds = {config.folds} sets data.fold, which {base} has too: omit one")
     _refuse_run(root / config.name)
+    if create and config.folds is not None:
+        _check_folds(recipe.data, config.folds)
     about = {
         **config.model_dump(mode="json", exclude={"name", "base", "trials", "hours", "updates", "keep"}),
         "recipe": recipe.model_dump(mode="json", exclude={"name"}),
     }
-    trials = open_trials(config, about, parameters, root / config.name, url)
+    trials = open_trials(config, about, parameters, root / config.name, url, create=create)
     return Search(config, trials, base, sets, about)
 
 
@@ -132,6 +150,15 @@ def _check_key(parameter: Parameter, config: SearchConfig, file: Path) -> None:
         raise RecipeError(f"{place} has no effect on validation, where training.validation says how it translates")
 
 
+def _check_folds(data: DataConfig, num_folds: int) -> None:
+    """Raise DataError where a fold would be empty; texts that cannot be read are left to the stage that reads them."""
+    problem = None
+    with suppress(DataError, OSError):
+        problem = empty_fold_problem(data, num_folds)
+    if problem is not None:
+        raise DataError(problem)
+
+
 def _refuse_run(folder: Path) -> None:
     """Raise CannotWrite where a folder holds a run, beside whose artifacts a search would lie."""
     made = [each.makes for each in chain.STAGES.values() if (folder / each.makes).exists()]
@@ -140,7 +167,15 @@ def _refuse_run(folder: Path) -> None:
 
 
 def publish_results(search: Search, command: Sequence[str], reporter: Reporter) -> Results:
-    """Publish what is known so far as the artifact search/: trials.json and report.html."""
+    """Publish what is known so far as the artifact search/: trials.json and report.html.
+
+    Nothing is published of a search without a trial, or in a folder that is read-only.
+    """
+    found = results(search.trials)
+    if not found.trials or not _is_writable(search.folder):
+        reason = "is read-only" if found.trials else "has no trial yet"
+        reporter.line(f"{search.folder}: {reason}, so that no report is written")
+        return found
     plan = Plan(
         stage="search",
         folder=search.folder / "search",
@@ -159,6 +194,11 @@ def publish_results(search: Search, command: Sequence[str], reporter: Reporter) 
             draft.figures.update(trials=len(found.trials), best=None if found.best is None else found.best.value)
     reporter.line(f"report: {plan.folder / 'report.html'}")
     return found
+
+
+def _is_writable(folder: Path) -> bool:
+    """Whether a folder is meant to be written: root may write one whose owner took away the permission."""
+    return os.access(folder, os.W_OK) and bool(folder.stat().st_mode & 0o222)
 
 
 def finish(search: Search, command: Sequence[str], reporter: Reporter, *, again: bool = False) -> Path:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from tfm.data.errors import listed
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.tuning.config import ParameterConfig, Value
 
@@ -80,8 +81,27 @@ def _shown(value: Value) -> str:
 
 
 def parameters_of(space: Mapping[str, ParameterConfig]) -> tuple[Parameter, ...]:
-    """The keys of a space in the order in which it was written, with their values listed."""
-    return tuple(_parameter(key, config) for key, config in space.items())
+    """The keys of a space in the order in which it was written, with their values listed.
+
+    Raises RecipeError naming a key that never has a value, or that has too many.
+    """
+    found = {key: _parameter(key, config) for key, config in space.items()}
+    needs: dict[str, dict[str, Value]] = {}
+    for key, each in found.items():
+        needs[key] = dict(each.only_if)
+        for other, value in each.only_if:
+            place = f'search.space."{key}".only_if: {other}'
+            if (values := found[other].values) is None:
+                raise RecipeError(
+                    f"{place} has no steps, so that it is never exactly {value!r}: give it step or factor"
+                )
+            if value not in values:
+                raise RecipeError(f"{place} is never {value!r}; it is {listed(map(_shown, values))}")
+            for first, needed in needs[other].items():
+                if needs[key].setdefault(first, needed) != needed:
+                    both = f"{first} = {_shown(needed)} and {first} = {_shown(needs[key][first])}"
+                    raise RecipeError(f'search.space."{key}".only_if is never so: it needs {both}')
+    return tuple(found.values())
 
 
 def _parameter(key: str, config: ParameterConfig) -> Parameter:

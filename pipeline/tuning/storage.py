@@ -1,6 +1,7 @@
 """Where a search keeps its trials, a journal or a database, and what is said if that cannot be opened or read."""
 
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,17 +12,56 @@ from optuna.storages import BaseStorage, RDBStorage
 from tfm.pipeline.errors import DataError, RecipeError, TfmError
 from tfm.pipeline.tuning.journal import REMEDY, Journal
 
+MAX_ATTEMPTS = 50
+SECONDS_BETWEEN_ATTEMPTS = 0.2
+RACES = ("already exists", "is locked", "duplicate", "unique constraint", "no such table")
+"""What databases say, in small letters, to one of several workers that make the tables at one time."""
 
-def storage_at(folder: Path, url: str | None) -> BaseStorage:
-    """Where the trials are kept: in the database at a URL, or in a journal in the folder of the search."""
+
+def storage_at(folder: Path, url: str | None, *, create: bool = True) -> BaseStorage | None:
+    """The storage of the trials: the database at a URL, or a journal in the folder of the search.
+
+    create: whether the tables of a new database are made; else there is no storage, and None is returned.
+    """
     if url is None:
         return Journal(folder / "trials.journal")
     try:
-        return RDBStorage(url)
+        return _database(url) if create or _has_tables(url) else None
     except Exception as error:  # SQLAlchemy's many, and a driver that is not installed
         problem = without_password(str(error).partition("\n")[0], url)
         # the cause has the password in its text, which --debug would show
         raise RecipeError(f"--storage {without_password(url, url)}: cannot be opened: {problem}") from None
+
+
+def _database(url: str) -> RDBStorage:
+    """The database at a URL, with its tables; another worker may be making them, maybe on another machine."""
+    for _ in range(MAX_ATTEMPTS - 1):
+        try:
+            return RDBStorage(url)
+        except Exception as error:
+            if not any(each in str(error).lower() for each in RACES):
+                raise
+        time.sleep(SECONDS_BETWEEN_ATTEMPTS)
+    return RDBStorage(url)
+
+
+def _has_tables(url: str) -> bool:
+    """Whether a database has Optuna's tables; nothing is written, where SQLite makes a file by opening it."""
+    from sqlalchemy import create_engine, inspect, make_url
+
+    name = make_url(url).database
+    if (
+        make_url(url).get_backend_name() == "sqlite"
+        and name
+        and not name.startswith("file:")
+        and not Path(name).exists()
+    ):
+        return False
+    engine = create_engine(url)
+    try:
+        return inspect(engine).has_table("studies")
+    finally:
+        engine.dispose()
 
 
 def without_password(text: str, url: str) -> str:

@@ -5,6 +5,7 @@ however it dies, and the next worker that looks goes on with the trial. Workers 
 """
 
 import json
+import math
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -92,7 +93,8 @@ class Trials:
         attributes = [attributes_of(each) for each in trials]
         seconds, updates = sum(each.seconds for each in attributes), sum(each.updates for each in attributes)
         if config.trials is not None and len(begun) >= config.trials:
-            return f"{config.trials:,} trials"
+            lowered = "" if len(begun) == config.trials else f" (search.trials is {config.trials:,})"
+            return f"{len(begun):,} trials{lowered}"
         if config.hours is not None and seconds >= 3600 * config.hours:
             return f"{config.hours:g} hours"
         if config.updates is not None and updates >= config.updates:
@@ -116,16 +118,33 @@ class Trials:
             yield found
 
     def _left(self, held: ExitStack) -> Claimed | None:
-        for each in self.all():
-            place = self.place(each.number)
-            check_no_symlinks(self.folder, place)
-            here = self.shares_folder or place.exists()  # else it is another machine's, whose lock cannot be seen
-            if each.state == TrialState.RUNNING and here and _take(place, held):
-                self._be_about(each.number)
-                trial = Trial(self.study, each._trial_id)
-                self._draw_again(trial, each)
-                return Claimed(trial, place, dict(each.user_attrs))
-        return None
+        """The first trial that no worker runs, unless those that ended or are run reach `search.trials`, which may have
+        been lowered."""
+        trials = self.all()
+        room = math.inf if self.config.trials is None else self.config.trials
+        room -= sum(each.state.is_finished() for each in trials)
+        with ExitStack() as free:
+            left = None
+            for each in trials:
+                if each.state == TrialState.RUNNING:
+                    if not self._is_free(each.number, held if left is None else free):
+                        room -= 1
+                    elif left is None:
+                        left = each
+        if left is None or room <= 0:
+            held.close()
+            return None
+        self._be_about(left.number)
+        trial = Trial(self.study, left._trial_id)
+        self._draw_again(trial, left)
+        return Claimed(trial, self.place(left.number), dict(left.user_attrs))
+
+    def _is_free(self, number: int, held: ExitStack) -> bool:
+        """Whether this worker could take a trial, whose lock it now has until `held` ends."""
+        place = self.place(number)
+        check_no_symlinks(self.folder, place)
+        here = self.shares_folder or place.exists()  # else it is another machine's, whose lock cannot be seen
+        return here and _take(place, held)
 
     def _be_about(self, number: int) -> None:
         """Let the study have sampler and pruner for a trial: they remember nothing of others, as in a new process."""
@@ -169,7 +188,13 @@ def _take(place: Path, held: ExitStack) -> bool:
 
 
 def open_trials(
-    config: SearchConfig, about: Mapping[str, Any], parameters: tuple[Parameter, ...], folder: Path, url: str | None
+    config: SearchConfig,
+    about: Mapping[str, Any],
+    parameters: tuple[Parameter, ...],
+    folder: Path,
+    url: str | None,
+    *,
+    create: bool = True,
 ) -> Trials:
     """The study of a search: a new one, or the one there, of which nothing is written.
 
@@ -179,6 +204,7 @@ def open_trials(
         parameters: its space.
         folder: where its runs lie.
         url: the database of the trials; None: a journal in the folder.
+        create: whether a study that is not there is made on disk; else there are no trials, and nothing is written.
 
     Raises:
         DataError: the study there is another search, or holds what no search writes.
@@ -187,10 +213,13 @@ def open_trials(
     check_folder(folder)
     source = str(folder / "trials.journal") if url is None else without_password(url, url)
     with reading(source):
-        storage = storage_at(folder, url)
-        study = _study_in(storage, config, url)
+        storage = storage_at(folder, url, create=create)
+        study = None if storage is None else _study_in(storage, config, url)
         before = None if study is None else study.user_attrs.get(ABOUT, NEW)
     said = json.loads(json.dumps(about))
+    if storage is None or (not create and (study is None or before is NEW)):
+        empty = optuna.create_study(direction=_direction(config))  # in memory
+        return Trials(config, parameters, folder, empty, shares_folder=url is None, source=source)
     if study is None or before is NEW:
         with waiting_for(folder / ".claim.lock"), reading(source):
             study, before = _begin(storage, config, parameters, said, url)
@@ -235,7 +264,11 @@ def _begin(
     """The study that another worker has begun meanwhile, or a new one; with what it searches."""
     study = _study_in(storage, config, url)
     if study is None:
-        study = optuna.create_study(storage=storage, study_name=config.name, direction=_direction(config))
+        # a worker on another machine may begin it meanwhile, in a database that both share
+        shared = url is not None
+        study = optuna.create_study(
+            storage=storage, study_name=config.name, direction=_direction(config), load_if_exists=shared
+        )
     if ABOUT in study.user_attrs:
         return study, study.user_attrs[ABOUT]
     if any(each.state != TrialState.WAITING for each in study.get_trials(deepcopy=False)):

@@ -38,8 +38,8 @@ class Work:
 
 def work(of: Work) -> None:
     """Run trials until no more are to begin. Raises Stopped when asked to stop; the trial is gone on with later."""
-    total = of.trials.config.trials
     done = sum(each.state.is_finished() for each in of.trials.all())
+    total = most(of.trials.config.trials, done)
     with of.reporter.bar(BAR, total, "trials", done=done) as bar:
         while True:
             with of.trials.claim() as claimed:
@@ -50,6 +50,11 @@ def work(of: Work) -> None:
                 outcome = _one(of, claimed)
                 of.reporter.line(in_words(of.trials, claimed, outcome))
             bar.advance(1, best_in_words(of.trials))
+
+
+def most(limit: int | None, done: int) -> int | None:
+    """How many trials there will be in all; the limit may have been lowered below those that are done."""
+    return None if limit is None else max(limit, done)
 
 
 def _one(of: Work, claimed: Claimed) -> Outcome:
@@ -93,7 +98,8 @@ def work_together(of: Work, num_workers: int, arguments: Sequence[str]) -> None:
     share = max(1, (os.cpu_count() or 1) // num_workers)
     environment = {**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(share))}
     command = [sys.executable, "-m", "tfm.cli.app", *arguments]
-    total, done = of.trials.config.trials, sum(each.state.is_finished() for each in of.trials.all())
+    done = sum(each.state.is_finished() for each in of.trials.all())
+    total = most(of.trials.config.trials, done)
     with (
         of.reporter.bar(BAR, total, "trials", done=done) as bar,
         _processes(command, environment, num_workers, of.reporter) as all_of_them,

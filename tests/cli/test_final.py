@@ -4,10 +4,13 @@ import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
 
 import pytest
 
 from tests.cli.user import RECIPE, Result, tfm, write_lines
+from tfm.pipeline.recipes import final_scores
 from tfm.pipeline.scoring.ledger import looks
 
 FINAL = '\n[evaluation]\ntests = "final"\nmetrics = ["bleu", "chrf", "perplexity"]\n'
@@ -183,3 +186,42 @@ tests = "final"
     assert "runs/lm: chosen by perplexity ↓ " in done.err
     assert json.loads(Path("runs/lm/scores/scores.json").read_text("utf-8"))["split"] == "main"
     assert [look.test for look in looks(Path("runs"))] == ["main"]
+
+
+@pytest.mark.slow
+def test_seeds_of_a_recipe_are_scored_together_as_one_look(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sets = ("--set", "training.max_steps=40", "--set", "training.schedule.warmup_steps=5", "--set", "name=base")
+    assert tfm("run", "tiny.toml", "--seeds", "1,2", *sets).code == 0
+    words = ("evaluate", "--final", "runs/short", "runs/base-1", "runs/base-2", "--by", "perplexity", "--json")
+    scored = final_scores._scored
+
+    def dies(candidate: final_scores.Candidate, **about: Any) -> dict[str, Any]:
+        if candidate.seed == 2:
+            raise OSError("killed between two seeds")
+        return scored(candidate, **about)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(final_scores, "_scored", dies)
+        assert tfm(*words).code == 74
+    done = tfm(*words)
+    assert done.code == 0, done.err
+    mean = fmean(perplexities(here / f"base-{seed}", "scores-valid") for seed in (1, 2))
+    chosen = f"perplexity ↓ {mean:.4g} of validation, the mean of 2 seeds, the best of 2 recipes"
+    assert f"runs/base: chosen by {chosen}" in done.err
+    content = json.loads(done.out)
+    of_each = [perplexities(here / f"base-{seed}", "scores") for seed in (1, 2)]
+    summary = content["tests"]["main"]["perplexity"]
+    assert summary["values"] == of_each
+    assert summary["mean"] == pytest.approx(fmean(of_each))
+    assert summary["deviation"] == pytest.approx(stdev(of_each))
+    (look,) = looks(here)  # one look, though the first scoring was stopped between two seeds
+    assert (look.run, look.chosen) == ("base-1, base-2", f"final: {chosen}")
+    assert not (here / "short" / "scores").exists()
+    compared = tfm("compare", "runs/base-1", "runs/base-2", "runs/short")
+    assert "looked at once, by 1 model" in compared.out + compared.err
+    assert "which the ledger does not have" not in compared.out + compared.err
+
+    table = tfm(*words[:-1])
+    assert "runs/base, main: mean ± standard deviation of 2 seeds" in table.out
+    assert len(looks(here)) == 1
+    assert tfm("evaluate", "--final", "runs/short").code == 2

@@ -170,3 +170,17 @@ def test_what_folds_make_incomparable_is_refused(recipe: Path) -> None:
     assert done.code == 2
     assert "search.folds = 2 sets data.fold, which tiny.toml has too" in " ".join(done.err.split())
     assert not Path("runs").exists()
+
+
+@pytest.mark.parametrize("command", ["run", "search"])
+def test_more_folds_than_the_corpus_has_texts_are_refused_before_the_first_training(command: str, recipe: Path) -> None:
+    file = recipe
+    if command == "search":
+        file = Path("some.toml")
+        space = '"training.schedule.peak" = { values = [0.1] }'
+        file.write_text(f'[search]\nbase = "tiny.toml"\nmethod = "grid"\n[search.space]\n{space}\n', "utf-8")
+    refused = tfm(command, file, "--folds", "300")
+    assert refused.code == 65
+    assert refused.err.startswith("300 folds are too many for ")
+    assert "would be empty; give fewer folds" in refused.err
+    assert not Path("runs").exists()

@@ -1,5 +1,6 @@
 """A search that somebody sent: no link below its folder is followed by what writes and removes."""
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -82,3 +83,20 @@ def test_a_link_of_the_best_trial_is_not_copied(here: Path, outside: Path) -> No
     assert done.code == 73
     assert "training/notes: is a link that tfm did not make" in done.err
     assert not (here / "runs/some-final").exists()
+
+
+def test_a_folder_that_is_read_only_is_reported_and_stays_as_it_is(here: Path) -> None:
+    folders = [here / "runs/some", *(each for each in (here / "runs/some").rglob("*") if each.is_dir())]
+    shutil.rmtree(here / "runs/some/search")
+    for each in folders[::-1]:
+        if each.exists():
+            each.chmod(0o555)
+    before = listing(here / "runs/some")
+    shown = tfm("search", "some.toml", "--report", "--json", *QUICK)
+    for each in folders:
+        if each.exists():
+            each.chmod(0o755)
+    assert shown.code == 0, shown.err
+    assert [each["ended"] for each in json.loads(shown.out)["trials"]] == ["finished", "finished"]
+    assert "runs/some: is read-only, so that no report is written" in shown.err
+    assert listing(here / "runs/some") == before

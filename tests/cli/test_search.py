@@ -279,3 +279,18 @@ def test_a_search_does_not_go_on_over_other_contents(recipe: Path, corpora: Path
     done = tfm("search", file, *QUICK)
     assert done.code == 0, done.err
     assert [each["ended"] for each in trials_of("some")] == ["finished", "finished"]
+
+
+def test_a_report_before_the_first_trial_writes_nothing_and_fixes_nothing(recipe: Path) -> None:
+    file = search(Path("some.toml"), 'method = "random"\ntrials = 1\nseed = 1')
+    for words in (("--report",), ("--report", "--json"), ("--report", "--storage", "sqlite:///x.db")):
+        done = tfm("search", file, *QUICK, *words)
+        assert done.code == 0, done.err
+        assert "runs/some: has no trial yet, so that no report is written" in done.err
+    refused = tfm("search", file, *QUICK, "--final")
+    assert refused.code == 65
+    assert "no trial is finished" in refused.err
+    assert not Path("runs").exists()
+    assert not Path("x.db").exists()
+    search(file, 'method = "grid"\nseed = 2', SPACE)  # another search by that name
+    assert tfm("search", file, *QUICK, "--report").code == 0

@@ -43,12 +43,12 @@ def prepare(folder: Path, trials: int) -> None:
 
 DIES = """
 import os, signal, sys, threading
-from optuna.storages.journal import JournalFileBackend
 from tfm.cli.app import main
+from tfm.pipeline.tuning.journal import JournalFile
 
 _, lines, seconds, *words = sys.argv
 sys.argv = ["tfm", *words]
-append, written = JournalFileBackend.append_logs, []
+append, written = JournalFile.append_logs, []
 
 def append_and_count(self, logs):
     append(self, logs)
@@ -56,7 +56,7 @@ def append_and_count(self, logs):
     if len(written) >= int(lines):
         threading.Timer(float(seconds), os.kill, (os.getpid(), signal.SIGKILL)).start()
 
-JournalFileBackend.append_logs = append_and_count
+JournalFile.append_logs = append_and_count
 main()
 """
 """The command, killed so many seconds after it has written so many lines: an onlooker may be too late to see them."""

@@ -43,7 +43,10 @@ def run(
     device: Device = None,
     sets: Sets = None,
 ) -> None:
-    """Run the five stages of a recipe; those up to date are skipped."""
+    """Run the five stages of a recipe; those up to date are skipped.
+
+    The table of scores goes to stdout.
+    """
     if folds is None:
         refuse({"--json": as_json}, "it prints the figures of --folds; those of a run are in its scores/scores.json")
     from tfm.cli.console import reporter
@@ -54,7 +57,8 @@ def run(
         _cross_validate(recipes, folds, sets or (), flags, several, keep_going, as_json)
         return
     loaded = load_recipes(recipes, sets or (), flags, several)
-    failed = run_recipes(loaded, keep_going=keep_going, command=argv(), reporter=reporter())
+    talk, scores = reporter(), reporter(tables_on_stdout=True)
+    failed = run_recipes(loaded, keep_going=keep_going, command=argv(), reporter=talk, scores=scores)
     _raise(failed, len(loaded))
 
 

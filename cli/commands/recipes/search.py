@@ -23,7 +23,9 @@ def search(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A TOML file with [search]: base, space, method, ...")],
     workers: Annotated[
         int,
-        typer.Option("--workers", metavar="N", min=1, help="Processes that run trials, each with a share of the CPUs."),
+        typer.Option(
+            "--workers", metavar="N", min=1, max=1000, help="Processes that run trials, each with a share of the CPUs."
+        ),
     ] = 1,
     report: Annotated[bool, typer.Option("--report", help="Run no trial: only report those that were run.")] = False,
     final: Annotated[
@@ -73,7 +75,7 @@ def search(
     from tfm.cli.console import reporter
 
     talk = reporter(tables_on_stdout=not as_json)
-    found = open_search(file, sets or (), storage, folds=folds)
+    found = open_search(file, sets or (), storage, folds=folds, create=not (report or final))
     if not report and not final:
         job = Work(found.trials, found.base, found.sets, argv(), talk)
         if found.config.method == "grid":

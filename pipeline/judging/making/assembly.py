@@ -7,7 +7,7 @@ from random import Random
 
 from tfm.pipeline.comparison.systems import System
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.judging.campaign import Campaign, Check, Item, Judge, Kind, Shown
+from tfm.pipeline.judging.campaign import MAX_JUDGES, MAX_SYSTEMS, Campaign, Check, Item, Judge, Kind, Shown
 from tfm.pipeline.judging.making.attention_checks import spoiled
 from tfm.pipeline.judging.making.design import Asked, all_asked, in_order, shared_out
 from tfm.pipeline.judging.making.texts import segments_of
@@ -36,6 +36,10 @@ class Wanted:
 
     def check(self, systems: Sequence[System]) -> None:
         """Raise RecipeError or DataError where these systems cannot be judged so."""
+        if self.judges > MAX_JUDGES:
+            raise RecipeError(f"--judges {self.judges}: a campaign has at most {MAX_JUDGES:,}")
+        if len(systems) > MAX_SYSTEMS:
+            raise RecipeError(f"{len(systems)} systems: a campaign has at most {MAX_SYSTEMS}")
         test = segments_of(systems[0])
         if self.kind in ("pairwise", "best") and len(systems) < 2:
             raise RecipeError(f"--kind {self.kind}: a preference needs two systems or more")

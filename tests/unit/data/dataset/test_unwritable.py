@@ -4,6 +4,7 @@ import pytest
 
 from tfm.data.dataset.examples import Side
 from tfm.data.dataset.unwritable import Unwritable
+from tfm.data.dataset_report import _unwritable_table
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.train import train
 
@@ -75,3 +76,14 @@ def test_of_unknown_words_only_characters_that_no_piece_has_are_told():
     told = found(["cat dog", "tac Zoo", "cat"], tokenizer_of("cat dog", kind="word"))
     assert (told["segments"], told["changed_by_normalization"], told["with_unknown_pieces"]) == (1, 0, 1)
     assert told["characters"] == [{"character": "Z", "code_point": "U+005A", "times": 1}]
+
+
+def test_of_a_tokenizer_of_words_the_unknown_words_are_told():
+    """Phones, which are spelled by letters that other phones have too."""
+    phones = tokenizer_of("HH AH L OW", kind="word")
+    told = found(["HH OW HO", "AH HO", "L ZH", "L OW"], phones)
+    assert told["words"] == [{"word": "HO", "times": 2}, {"word": "ZH", "times": 1}]
+    assert "words" not in found(["zoo"], tokenizer_of("cat"))
+    _, columns, rows = _unwritable_table({"test": {"rows": 4, "unwritable": told}})[0]
+    assert columns[-1] == "words, how often"
+    assert rows[0][-1] == "HO 2, ZH 1"

@@ -90,6 +90,8 @@ def test_only_wanted_words_are_kept_and_words_may_hold_spaces(tmp_path: Path) ->
         (["a 1 2 3", "b 1 2"], r"v.txt, line 2: its vectors are 2 wide, and the embedding is 3"),
         (["a 1 2 3", "b 1 2 3 4"], r"v.txt, line 2: its vectors are 4 wide, and the embedding is 3"),
         (["a 1 2 3", "b 1 x 3"], r"v.txt, line 2: 'x' is not a number"),
+        (["a\t1\t2\t3"], r"v.txt, line 1: its columns are separated by tabs"),
+        (["1\t3", "a\t1\t2\t3"], r"v.txt, line 1: its columns are separated by tabs"),
         (["a 1 nan 3"], r"v.txt, line 1: a vector contains a number that is not finite"),
         (["a 1 1e39 3"], r"v.txt, line 1: a vector contains a number that is not finite"),
         (
@@ -97,7 +99,10 @@ def test_only_wanted_words_are_kept_and_words_may_hold_spaces(tmp_path: Path) ->
             r"v.txt, line 1: should have 3 vectors by its first line, but has 2: is it complete\?",
         ),
     ],
-    ids=["narrow", "wide", "first line", "later narrow", "later wide", "no number", "nan", "overflow", "cut"],
+    ids=[
+        *("narrow", "wide", "first line", "later narrow", "later wide"),
+        *("no number", "tabs", "tabs in the first line", "nan", "overflow", "cut"),
+    ],
 )
 @pytest.mark.filterwarnings("ignore:overflow encountered in cast")
 def test_what_is_wrong_is_said_with_its_line(lines: list[str], said: str, tmp_path: Path) -> None:

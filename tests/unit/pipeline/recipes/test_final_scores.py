@@ -1,9 +1,11 @@
 """Which of some runs validation chooses, and when it cannot."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tfm.pipeline.artifacts.artifact import Manifest
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.recipes.final_scores import Candidate, choose, distinct, read_candidate
@@ -14,7 +16,8 @@ from tfm.pipeline.scoring.metrics.score import LOWER, Score
 def candidate(name: str, task: str = "translation", texts: str = "t", **scores: tuple[float, str]) -> Candidate:
     found = {figure: Score(*score) for figure, score in scores.items()}
     evaluation = Evaluation("valid", 2, found, (), "source", (), (), (), texts=texts)
-    return Candidate(Path(name), task, None, EvaluationConfig(), 1, evaluation)
+    made = Manifest(Path(name), Path(name), "evaluate", "", [], {}, {}, {}, 1, {}, {})
+    return Candidate(Path(name), task, None, EvaluationConfig(), 1, evaluation, made)
 
 
 def test_the_best_is_chosen_by_the_task_s_main_figure() -> None:
@@ -32,6 +35,18 @@ def test_of_equal_ones_the_first_is_chosen_and_the_lower_where_that_is_better() 
             (("a", 5.0), ("b", 4.0), ("c", 4.0))]  # fmt: skip
     assert choose(runs, "ter").run.folder == Path("b")
     assert choose(runs, "comet").run.folder == Path("a")
+
+
+def test_seeds_of_a_recipe_are_chosen_by_their_mean_and_together() -> None:
+    """The best single run is of another recipe, whose mean is worse."""
+    runs = [
+        replace(candidate(f"{recipe}-{seed}", bleu=(bleu, "tok:13a")), recipe=recipe)
+        for recipe, values in (("a", (5.0, 1.0)), ("b", (4.0, 4.5)))
+        for seed, bleu in enumerate(values, 1)
+    ]
+    choice = choose([*runs, candidate("c", bleu=(4.2, "tok:13a"))])
+    assert [str(each.folder) for each in choice.runs] == ["b-1", "b-2"]
+    assert (choice.name, choice.words) == ("b", "BLEU 4.25 of validation, the mean of 2 seeds, the best of 3 recipes")
 
 
 def test_models_of_other_pieces_are_chosen_from_by_a_figure_of_the_text() -> None:

@@ -326,3 +326,31 @@ def test_every_recipe_we_ship_is_valid_and_named_as_its_file(file: Path) -> None
     assert recipe.name == file.stem
     learned = recipe.tokenizer.file is None  # beside a file, keys of learning are refused, whatever their values
     assert Recipe.model_validate_json(recipe.model_dump_json(exclude_unset=not learned)) == recipe
+
+
+@pytest.mark.parametrize(
+    ("setting", "problem"),
+    [
+        ("data.target=nan", "data.target = nan is a number in TOML; a text stands in quotation marks"),
+        ("data.train.0.target_language=inf", """--set 'data.train.0.target_language="inf"'"""),
+        ("training.schedule.peak=nan", "training.schedule.peak must be a finite number"),
+        (f"data.batch_tokens={10**400}", " must be a number below 2^63"),
+    ],
+)
+def test_a_number_that_no_key_takes_is_refused_with_its_key(tmp_path: Path, setting: str, problem: str) -> None:
+    file = tmp_path / "a.toml"
+    file.write_text('[data]\ntrain = { source = "a", target = "b" }\n', "utf-8")
+    with pytest.raises(RecipeError) as refused:
+        load_recipe(file, [setting])
+    assert str(refused.value).startswith("--set ")
+    assert problem in str(refused.value)
+
+
+def test_a_name_of_several_lines_makes_a_message_of_one(tmp_path: Path) -> None:
+    file = tmp_path / "two\nlines.toml"
+    file.write_text('[data]\ntrain = { source = "a", target = "b" }\n', "utf-8")
+    for overrides in ([], ["name=a\nb"], ["a\nb"], ["name=a\x1b[2J"]):
+        with pytest.raises(RecipeError) as refused:
+            load_recipe(file, overrides)
+        assert len(str(refused.value).splitlines()) == 1
+        assert str(refused.value).isprintable()

@@ -1,6 +1,7 @@
 """What a search says of its trials: the best, which are not worse, the paragraph, the page."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from scipy.stats import t, ttest_rel
@@ -117,6 +118,30 @@ def test_the_paragraph_of_folds_names_them_and_their_test() -> None:
     assert "trained with one seed each" in text
     assert "By the one-sided paired t-test over folds" in text
     assert "trial 0 is not worse" in text
+
+
+def test_the_paragraph_counts_as_trained_what_was_trained() -> None:
+    """Six trials drew the configurations of two, which were trained."""
+    trained = (trial(0, BEST), trial(1, FAR))
+    again = tuple(replace(trained[number % 2], number=number, values=(), updates=0) for number in range(2, 8))
+    ranked = (trained[0], *again[::2], trained[1], *again[1::2])
+    some = Results("loss", (*trained, *again, trial(8, (), "impossible")), ranked, (trained[0],), {})
+    text = paragraph(CONFIG, parameters_of(CONFIG.space), some)
+    assert (
+        "Of 9 trials, 6 had the configuration of an earlier one, 1 could not be trained; of the 2 others, trained with "
+        "3 seeds each, of which the mean counts, 2 finished; they took"
+    ) in text
+    assert "t-test over seeds, the other one is worse than it at p < 0.05." in text
+
+
+@pytest.mark.parametrize("others", [(), (trial(1, FAR, "failed"),), (trial(1, (2.0,)),)])
+def test_the_paragraph_claims_no_test_where_nothing_was_compared(others: tuple[TrialResult, ...]) -> None:
+    best = trial(0, BEST)
+    ranked = (best, *(each for each in others if each.ended == "finished"))
+    text = paragraph(CONFIG, parameters_of(CONFIG.space), Results("loss", (best, *others), ranked, (best,), {}))
+    assert "t-test" not in text
+    assert "p < 0.05" not in text
+    assert text.endswith("No other trial has the figures for a test of whether it is worse.")
 
 
 def test_the_page_shows_all_trials_and_no_markup_of_theirs() -> None:

@@ -110,3 +110,26 @@ def test_a_search_has_the_name_of_its_file(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(HEAD + "[search.space]\na = { values = [1] }\n", encoding="utf-8")
     found = load_search(tmp_path / "mine.toml")
     assert (found.name, found.method, found.metric, found.trials) == ("mine", "tpe", "loss", 3)
+
+
+@pytest.mark.parametrize(
+    ("first", "needed", "problem"),
+    [
+        ({"low": 1, "high": 9, "step": 2}, 4, "a is never 4; it is 1, 3, 5, 7, 9"),
+        ({"low": 1, "high": 8, "factor": 2}, 3, "a is never 3; it is 1, 2, 4, 8"),
+        ({"low": 1, "high": 9, "step": 2}, "3", "a is never '3'"),
+        ({"low": 0.0, "high": 1.0}, 0.5, "a has no steps, so that it is never exactly 0.5"),
+        ({"low": 1.0, "high": 9.0, "log": True}, 11, "a has no steps"),
+    ],
+)
+def test_a_key_that_never_has_a_value_is_refused(first: dict[str, object], needed: object, problem: str) -> None:
+    with pytest.raises(RecipeError) as refused:
+        parameters_of(space(a=first, b={"values": [1, 2], "only_if": {"a": needed}}))
+    assert f'search.space."b".only_if: {problem}' in str(refused.value)
+
+
+def test_conditions_that_exclude_each_other_are_refused() -> None:
+    b = {"values": [1, 2], "only_if": {"a": 1}}
+    assert len(parameters_of(space(a={"values": [1, 2]}, b=b, c={"values": [1], "only_if": {"a": 1, "b": 2}}))) == 3
+    with pytest.raises(RecipeError, match=r'space\."c"\.only_if is never so: it needs a = 1 and a = 2'):
+        parameters_of(space(a={"values": [1, 2]}, b=b, c={"values": [1], "only_if": {"a": 2, "b": 2}}))

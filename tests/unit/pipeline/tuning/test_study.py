@@ -2,6 +2,9 @@
 
 import errno
 import os
+import subprocess
+import sys
+import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -9,17 +12,19 @@ from typing import Any
 import pytest
 from optuna.trial import TrialState
 
+from tests.cli.user import ROOT
 from tfm.pipeline.errors import CannotWrite, DataError, RecipeError
+from tfm.pipeline.tuning import storage
 from tfm.pipeline.tuning.config import SearchConfig
 from tfm.pipeline.tuning.space import drawn, parameters_of
 from tfm.pipeline.tuning.study import Trials, open_trials
 
 
-def opened(folder: Path, url: str | None = None, **settings: Any) -> Trials:
+def opened(folder: Path, url: str | None = None, create: bool = True, **settings: Any) -> Trials:
     config = SearchConfig.model_validate(
         {"name": "s", "base": "b", "method": "random", "trials": 3, "space": {"a": {"values": [1, 2, 3]}}} | settings
     )
-    return open_trials(config, {"seed": config.seed}, parameters_of(config.space), folder, url)
+    return open_trials(config, {"seed": config.seed}, parameters_of(config.space), folder, url, create=create)
 
 
 def urls(folder: Path) -> list[str | None]:
@@ -206,3 +211,65 @@ def test_a_grid_is_there_from_the_start(tmp_path: Path) -> None:
             values.append(drawn(found.parameters, mine.trial)["a"])
     assert values == [1, 2, 3]
     assert found.over() == "every configuration"
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["journal", "database"])
+def test_reading_a_search_that_is_not_there_makes_none(which: int, tmp_path: Path) -> None:
+    place = tmp_path / "s"
+    read = opened(place, urls(tmp_path)[which], create=False)
+    assert read.all() == []
+    assert not list(tmp_path.iterdir())
+    with opened(place, urls(tmp_path)[which], seed=2).claim() as mine:  # its settings are still free
+        assert mine is not None
+    assert len(opened(place, urls(tmp_path)[which], create=False, seed=2).all()) == 1
+
+
+def test_a_lowered_number_of_trials_leaves_what_was_begun_beyond_it(tmp_path: Path) -> None:
+    found = opened(tmp_path / "s", trials=4)
+    with found.claim() as one, found.claim(), found.claim() as two, found.claim() as three:
+        for each in (one, two, three):
+            assert each is not None
+            found.study.tell(each.trial, 0.5)
+    lowered = opened(tmp_path / "s", trials=3)
+    with lowered.claim() as none:
+        assert none is None
+    assert lowered.over() == "4 trials (search.trials is 3)"
+    with opened(tmp_path / "s", trials=4).claim() as left:
+        assert left is not None
+        assert left.number == 1
+
+
+OPENS = """
+import sys, time
+from tfm.pipeline.tuning.storage import storage_at
+from pathlib import Path
+while time.time() < float(sys.argv[2]): pass
+storage_at(Path("."), sys.argv[1])
+"""
+
+
+def test_tables_that_another_worker_is_making_are_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tries = []
+
+    def loses(url: str) -> str:
+        tries.append(url)
+        if len(tries) < 4:
+            raise RuntimeError(f"(sqlite3.OperationalError) {storage.RACES[len(tries) - 1]}: studies")
+        return "the storage"
+
+    monkeypatch.setattr(storage, "RDBStorage", loses)
+    monkeypatch.setattr(storage, "SECONDS_BETWEEN_ATTEMPTS", 0.0)
+    assert storage.storage_at(tmp_path, "sqlite:///x.db") == "the storage"  # type: ignore[comparison-overlap]
+    tries.clear()
+    monkeypatch.setattr(storage, "RACES", ())
+    with pytest.raises(RecipeError, match="cannot be opened"):
+        storage.storage_at(tmp_path, "sqlite:///x.db")
+
+
+@pytest.mark.slow
+def test_workers_may_begin_a_database_together(tmp_path: Path) -> None:
+    for number in range(3):
+        url, moment = f"sqlite:///{tmp_path}/{number}.db", str(time.time() + 8)
+        command = [sys.executable, "-c", OPENS, url, moment]
+        workers = [subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) for _ in range(4)]
+        assert [each.communicate()[1] for each in workers] == [""] * 4

@@ -1,0 +1,69 @@
+"""Fonts for the labels of drawn pictures: those installed that have the characters, and what is said if none has."""
+
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tfm.data.errors import listed
+
+USUAL = "DejaVu Sans"  # comes with matplotlib
+MAX_FONTS = 5  # a picture is seldom of more scripts
+
+
+def font_style(texts: Iterable[str]) -> dict[str, Any]:
+    """The settings for matplotlib's `rc_context` with which texts are drawn; none where its own font has them all."""
+    families, _ = _choose(frozenset("".join(texts)))
+    return {"font.family": list(families)} if len(families) > 1 else {}
+
+
+def boxes_warning(file: Path, texts: Iterable[str]) -> str | None:
+    """The warning that characters of the texts in a picture are drawn as boxes; None where none is.
+
+    An SVG holds its texts, and whoever shows it chooses the fonts.
+    """
+    _, missing = _choose(frozenset("".join(texts)))
+    if not missing or file.suffix.lower() == ".svg":
+        return None
+    shown = listed(sorted(missing), " ", most=40)
+    return f"{file}: no installed font has {shown}, drawn as boxes; install one, such as Noto Sans CJK, or draw an .svg"
+
+
+@cache
+def _choose(characters: frozenset[str]) -> tuple[tuple[str, ...], frozenset[str]]:
+    """The usual font and, one after another, the one that has most of what is missing; and what then is missing."""
+    from matplotlib.font_manager import findfont
+
+    families: tuple[str, ...] = (USUAL,)
+    missing = {each for each in characters if each.isprintable() and not each.isspace()}
+    missing -= _characters_of(findfont(USUAL))
+    while missing and len(families) <= MAX_FONTS:
+        name, found = max(
+            ((name, missing & _characters_of(file)) for name, file in _installed().items()),
+            key=lambda each: len(each[1]),
+            default=("", set[str]()),
+        )
+        if not found:
+            break
+        families, missing = (*families, name), missing - found
+    return families, frozenset(missing)
+
+
+@cache
+def _installed() -> dict[str, str]:
+    """The file of each family, in its plain shape, in the order of their names."""
+    from matplotlib.font_manager import fontManager
+
+    plain = [each for each in fontManager.ttflist if each.style == "normal" and "Last Resort" not in each.name]
+    ordered = sorted(plain, key=lambda each: (each.name, each.weight == 400, each.fname))
+    return {each.name: each.fname for each in ordered}  # the last of a name counts
+
+
+@cache
+def _characters_of(file: str) -> frozenset[str]:
+    from matplotlib.font_manager import get_font
+
+    try:
+        return frozenset(map(chr, get_font(file).get_charmap()))
+    except (OSError, RuntimeError):  # removed since matplotlib listed it, or damaged
+        return frozenset()

@@ -1,0 +1,95 @@
+"""Seeds of one recipe scored on its test sets together: one look at them, and the mean ± standard deviation."""
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from tfm.data.dataset.store import load_dataset
+from tfm.pipeline.artifacts.artifact import open_artifact, read_artifact
+from tfm.pipeline.artifacts.canonical_json import plain, sha256_of_json
+from tfm.pipeline.comparison.runs import parts_that_matter
+from tfm.pipeline.recipes.chain import Run
+from tfm.pipeline.reports.evaluation_report import label
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.scoring import ledger
+from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
+from tfm.pipeline.scoring.evaluation.scores_json import from_json
+
+
+def joint_fingerprint(folders: Sequence[Path]) -> str:
+    """The fingerprint of the models of some runs together, as the ledger has it; of one run that of its model."""
+    models = [open_artifact(Run(each).model, "train").fingerprint for each in folders]
+    return models[0] if len(models) == 1 else sha256_of_json(models)
+
+
+def enter_look(folders: Sequence[Path], settings: Any, chosen: str, reporter: Reporter) -> None:
+    """Enter into the ledger, before they are scored, that seeds of a recipe look at its test sets together, once.
+
+    Args:
+        folders: the runs.
+        settings: of decoding and evaluation; a scoring that goes on with the same ones is no other look.
+        chosen: how the recipe was chosen.
+        reporter: shows how often each test set was looked at.
+    """
+    first, model = Run(folders[0]), joint_fingerprint(folders)
+    looker = ledger.looker_of(first.model, model, chosen)
+    if looker is None:
+        return
+    seen = sha256_of_json([model, plain(settings)])
+    names = ledger.BETWEEN_RUNS.join(each.resolve().name for each in folders)
+    new = [ledger.Look(texts, name, model, names, chosen, seen=seen) for name, texts in texts_of_tests(first).items()]
+    before = ledger.looks(looker.root)
+    known = {(each.texts, each.model, each.seen) for each in before}
+    ledger.enter(looker.root, [each for each in new if (each.texts, each.model, each.seen) not in known], reporter)
+    for each in new:
+        words = ledger.in_words(ledger.of_texts([*before, each], each.texts))
+        reporter.line(f"{each.test}: this test set was looked at {words}")
+
+
+def texts_of_tests(run: Run) -> dict[str, str]:
+    """The fingerprint of each test set of a run's dataset, by name."""
+    tests = read_artifact(run.dataset, lambda made: load_dataset(made.folder), "preprocess").tests
+    return {name: ledger.fingerprint_of_pairs(*split.texts()) for name, split in tests.items()}
+
+
+def show_seeds(name: str, contents: Mapping[str, Mapping[str, Any]], reporter: Reporter) -> dict[str, Any]:
+    """Show the mean ± standard deviation (n - 1) over seeds of each score.
+
+    Args:
+        name: what the recipe is called.
+        contents: of the scores.json of each run, by the name of the run.
+        reporter: shows a table for each test set.
+
+    Returns:
+        The figures by test set and metric, and all contents.
+    """
+    found: dict[str, Any] = {}
+    for evaluations in zip(*(from_json(each) for each in contents.values()), strict=True):
+        figures = _over_seeds(evaluations)
+        found[evaluations[0].name] = figures
+        rows = [
+            (
+                label(metric, each["signature"]),
+                f"{each['mean']:.4g} ± {each['deviation']:.2g}",
+                *(f"{value:.4g}" for value in each["values"]),
+            )
+            for metric, each in figures.items()
+        ]
+        title = f"{name}, {evaluations[0].name}: mean ± standard deviation of {len(contents)} seeds"
+        reporter.table(title, ["metric", "score", *contents], rows)
+    return {"name": name, "tests": found, "runs": dict(contents)}
+
+
+def _over_seeds(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, Any]]:
+    """Mean, deviation and values of each score that all seeds have, finite and by one definition."""
+    found = {}
+    for metric in evaluations[0].scores:
+        scores = [each.scores[metric] for each in evaluations if metric in each.scores]
+        values = [each.score for each in scores]
+        definitions = {parts_that_matter(metric, each.signature) for each in scores}
+        if len(scores) == len(evaluations) and len(definitions) == 1 and all(map(math.isfinite, values)):
+            summary = {"mean": fmean(values), "deviation": stdev(values), "values": values}
+            found[metric] = {**summary, "signature": scores[0].signature}
+    return found
