@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import random
 import resource
-import shutil
 import signal
 import socket
 import sys
@@ -27,6 +26,7 @@ from tfm.pipeline.tasks.task import Loss
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training import session
 from tfm.pipeline.training.checkpoints import checkpoint
+from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
 from tfm.pipeline.training.loop import Trainer
 from tfm.pipeline.training.metrics_log import MetricsLog
 from tfm.pipeline.training_config import TrainingConfig
@@ -67,11 +67,11 @@ MOMENTS = {
     "in the middle of an epoch": Moment(Translation, "loss", 20),
     "at an epoch's end": Moment(Trainer, "account", 3, when=lambda trainer, *_: trainer.state.progress.batch == 0),
     "while writing a checkpoint": Moment(
-        checkpoint, "_write", 6, begin=lambda file, contents: file.write_bytes(contents[: len(contents) // 2])
+        Checkpoints, "_write", 6, begin=lambda _, file, contents: file.write_bytes(contents[: len(contents) // 2])
     ),
     "when a checkpoint has its name": Moment(checkpoint, "sync", 2, when=lambda folder: folder.name == "checkpoints"),
     "while removing a checkpoint": Moment(
-        shutil, "rmtree", 1, when=lambda path, **_: Path(path).name.startswith(".dropped") and Path(path).exists()
+        checkpoint, "remove_below", 1, when=lambda _, path: path.name.startswith(".dropped") and path.exists()
     ),
     "while validating": Moment(Translation, "evaluate", 3),
     "when validation is done": Moment(MetricsLog, "append", 2, when=lambda log, line: line["event"] == "valid"),

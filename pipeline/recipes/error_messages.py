@@ -154,5 +154,7 @@ def _keys(model: type[BaseModel], key: Key) -> Iterator[Key]:
 
 def shown(value: object) -> str:
     """A value as it would be written in a message: short."""
+    if isinstance(value, int) and abs(value) >= 10**60:
+        return "a number of more than 60 digits"  # to spell it may take long, and Python refuses 4,300
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 60 else text[:57] + "..."

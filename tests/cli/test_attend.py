@@ -20,7 +20,7 @@ def test_a_sentence_becomes_a_page(stages: Stages, tmp_path: Path, monkeypatch: 
     assert "<!doctype html>" in page
     assert "eins zwei drei" in page
     assert [file.name for file in tmp_path.iterdir()] == ["attention.html"]
-    again = tfm("attend", stages.folder / "model", "eins", "--target", "<one>", "--out", "other.html")
+    again = tfm("attend", stages.folder / "model", "eins", "--target", "one", "--out", "other.html")
     assert again.code == 0, again.err
     assert (tmp_path / "other.html").exists()
 

@@ -257,7 +257,8 @@ def test_it_goes_on_by_threads_where_no_process_can_be_forked(
     monkeypatch.setattr(sys, "platform", "darwin")
     said = Listening()
     run(dataset, tmp_path, training(**SHORT), reporter=said)
-    assert said.warnings == [f"training began with parallel processes and continues with threads: {OTHER_DRAWS}"]
+    warnings = [text for text in said.warnings if "other programs use" not in text]  # a busy machine
+    assert warnings == [f"training began with parallel processes and continues with threads: {OTHER_DRAWS}"]
 
 
 def test_it_learns_as_by_threads(dataset: Path, tmp_path: Path) -> None:

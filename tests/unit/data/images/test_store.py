@@ -140,7 +140,7 @@ def test_a_split_without_images_is_refused_with_the_reason(tmp_path: Path) -> No
 
 def test_wrong_use_is_an_error(tmp_path: Path) -> None:
     with write_images(tmp_path / "a", SHAPE) as writer:
-        with pytest.raises(ValueError, match=r"uint8 .* is not of Shape"):
+        with pytest.raises(ValueError, match=r"uint8 .* is not of 4 x 5 pixels"):
             writer.write(VALUES[0, :, :4])
         writer.write(VALUES[0])
         writer.rows = np.array([0])
