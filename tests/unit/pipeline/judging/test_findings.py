@@ -100,6 +100,17 @@ def test_equal_systems_are_seldom_told_apart(tmp_path: Path, kind: Kind, num_jud
     assert seen <= 16
 
 
+@pytest.mark.parametrize("kind", ["esa", "pairwise"])
+def test_the_order_of_files_and_answers_changes_no_figure(tmp_path: Path, kind: Kind) -> None:
+    campaign = make_campaign(Wanted(kind, segments=50, judges=2), panel.systems(50, 3, panel.WRONG))
+    files = panel.answer(campaign, [panel.careful, panel.clicking], tmp_path, seed=3)
+    config = EvaluationConfig(metrics=("exact_match",))
+    answers = [read_answers(campaign, files), read_answers(campaign, files[::-1])]
+    answers[1].reverse()
+    first, second = (with_correlations(find(campaign, each), references_of(campaign), config) for each in answers)
+    assert first.as_json() == second.as_json()
+
+
 def test_without_leaves_out_and_changes_no_verdict(tmp_path: Path) -> None:
     everyone = judged(tmp_path, "likert", seed=2, segments=40)
     careful = judged(tmp_path, "likert", seed=2, segments=40, without=panel.CARELESS)
