@@ -7,7 +7,7 @@ from random import Random
 
 from tfm.pipeline.comparison.systems import System
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.judging.campaign import Campaign, Check, Item, Judge, Kind, Shown
+from tfm.pipeline.judging.campaign import MAX_JUDGES, MAX_SYSTEMS, Campaign, Check, Item, Judge, Kind, Shown
 from tfm.pipeline.judging.making.attention_checks import spoiled
 from tfm.pipeline.judging.making.design import Asked, all_asked, in_order, shared_out
 from tfm.pipeline.judging.making.texts import segments_of
@@ -41,6 +41,12 @@ class Wanted:
             raise RecipeError(f"--kind {self.kind}: a preference needs two systems or more")
         if self.kind == "best" and len(systems) > len(LABELS):
             raise RecipeError(f"--kind best: {len(systems)} texts at once; at most {len(LABELS)} can be held apart")
+        if len(systems) > MAX_SYSTEMS:
+            raise RecipeError(f"{len(systems)} systems: a campaign has at most {MAX_SYSTEMS}")
+        if self.judges > MAX_JUDGES:
+            raise RecipeError(f"--judges {self.judges}: a campaign has at most {MAX_JUDGES:,}")
+        if self.each is not None and self.each > self.judges:
+            raise RecipeError(f"--each {self.each}: so many judges cannot see a text, there are {self.judges}: --judges")
         if self.segments > len(test.hypotheses):
             raise RecipeError(f"--segments {self.segments}: the test set {test.name} has {len(test.hypotheses):,}")
         if test.sources is None:
