@@ -66,7 +66,8 @@ def with_correlations(
     notes = list(findings.notes) if texts else [*findings.notes, WITHOUT_REFERENCES]
     wanted = columns([references[segment] for segment, _ in texts])
     config = resolved(config, wanted)
-    missing = left_out(list(texts.values()), wanted, config)
+    line_of = {segment_of(answer.item): answer.item.line for answer in findings.answers}
+    missing = left_out(list(texts.values()), wanted, config, [line_of[segment] for segment, _ in texts])
     notes += [f"{metric}: {why}" for metric, why in missing.items()]
     found: dict[str, list[Correlation]] = {}
     for metric in (*(config.metrics if texts else ()), *noted):

@@ -33,6 +33,7 @@ def judged(
     without: Sequence[str] = (),
 ) -> Findings:
     """What a panel says of systems, by way of the files that its judges send back."""
+    each = None if each is None else min(each, len(judges))
     wanted = Wanted(kind, segments=segments, judges=len(judges), each=each, seed=seed)
     campaign = make_campaign(wanted, panel.systems(segments, seed, wrong))
     return find(campaign, read_answers(campaign, panel.answer(campaign, judges, folder, seed)), without)
@@ -188,6 +189,15 @@ def test_metrics_agree_with_judges_who_count_errors(tmp_path: Path, kind: Kind) 
     assert "correlations by system are of 3 systems: with fewer than 5 they mean little" in found.notes
     text = json.dumps(found.as_json(), allow_nan=False)
     assert {"campaign", "kind", "judges", "correlations"} <= json.loads(text).keys()
+
+
+def test_a_text_too_long_for_a_metric_is_named_by_its_line_in_the_test_set(tmp_path: Path) -> None:
+    found = judged(tmp_path, "likert", seed=1, segments=12, judges=[panel.careful])
+    wanted = references_of(found.campaign)
+    last = max(found.answers, key=lambda answer: answer.item.line).item
+    long = {**wanted, f"t:{last.line}": ["wort " * 1001]}
+    notes = with_correlations(found, long, EvaluationConfig(metrics=("ter", "exact_match"))).notes
+    assert f"ter: line {last.line} has 1,001 words; compared are at most 1,000" in notes
 
 
 def test_references_from_a_file(tmp_path: Path) -> None:
