@@ -46,7 +46,9 @@ class Wanted:
         if self.judges > MAX_JUDGES:
             raise RecipeError(f"--judges {self.judges}: a campaign has at most {MAX_JUDGES:,}")
         if self.each is not None and self.each > self.judges:
-            raise RecipeError(f"--each {self.each}: so many judges cannot see a text, there are {self.judges}: --judges")
+            raise RecipeError(
+                f"--each {self.each}: so many judges cannot see a text, there are {self.judges}: --judges"
+            )
         if self.segments > len(test.hypotheses):
             raise RecipeError(f"--segments {self.segments}: the test set {test.name} has {len(test.hypotheses):,}")
         if test.sources is None:
