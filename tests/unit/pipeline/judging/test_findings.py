@@ -16,6 +16,7 @@ from tfm.pipeline.judging.findings import Findings, find
 from tfm.pipeline.judging.findings_tables import tables
 from tfm.pipeline.judging.making.assembly import Wanted, make_campaign
 from tfm.pipeline.judging.metrics_beside_judges import METRICS, references_from, references_of, with_correlations
+from tfm.pipeline.judging.statistics.correlation import MetricScores
 
 KINDS: Sequence[Kind] = ("likert", "esa", "pairwise", "best")
 ORDER = list(panel.WRONG)
@@ -208,7 +209,9 @@ def test_references_from_a_file(tmp_path: Path) -> None:
     assert references_of(bare.campaign) == {}
     without = with_correlations(bare, {}, EvaluationConfig(metrics=METRICS))
     assert without.correlations == {}
-    assert "give --reference" in without.notes[-1]
+    assert "so there are no metrics beside the judges: give --reference" in without.notes[-1]
+    noted = with_correlations(bare, {}, EvaluationConfig(), {"comet": MetricScores("", {}, {})})
+    assert "so there are no other metrics beside the judges" in noted.notes[-2]
     file = tmp_path / "references"
     wanted = references_of(found.campaign)
     file.write_text("".join(f"{wanted[f't:{line}'][0]}\n" for line in range(1, 13)), encoding="utf-8")
