@@ -142,6 +142,16 @@ def test_the_best_is_finished_and_its_tests_scored(recipe: Path) -> None:
         ('"model.block" = { values = [16, 32] }', "cannot be varied: the figures of validation would be of other"),
         ('"model.word_vectors.negatives" = { values = [1, 5] }', "would be of other predictions"),
         ('"evaluation.samples" = { values = [1, 2] }', "cannot be varied: it says how the tests are scored"),
+        (
+            '"model.encoder.layers" = { low = 1, high = 4 }',
+            "bad.toml: search.space: model.encoder.layers = 1.93 must be a whole number; without step or factor any",
+        ),
+        ('"model.encoder.layers" = { values = ["1", "2"] }', 'model.encoder.layers = "1" must be a whole number'),
+        (
+            '"model.dropout.residual" = { low = 2, high = 4, step = 1 }',
+            "model.dropout.residual = 2 must be less than 1",
+        ),
+        ('"model.norm" = { choices = ["Pre", "Post"] }', 'model.norm = "Pre" is not allowed'),
     ],
 )
 def test_what_cannot_be_searched_is_refused_before_anything_runs(recipe: Path, space: str, problem: str) -> None:
