@@ -10,15 +10,18 @@ from typing import Annotated, Any
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from tfm.pipeline.artifacts.artifact import Input, Plan, publish
+from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact, publish, stale
+from tfm.pipeline.artifacts.canonical_json import plain
 from tfm.pipeline.artifacts.files import beginning
 from tfm.pipeline.artifacts.no_symlinks import check_tree, remove_below
 from tfm.pipeline.errors import CannotWrite, DataError, RecipeError
 from tfm.pipeline.recipes import chain
 from tfm.pipeline.recipes.error_messages import explain, field_at, model_of
-from tfm.pipeline.recipes.final_scores import score_finally
+from tfm.pipeline.recipes.final_scores import check_unused, score_finally
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe
+from tfm.pipeline.recipes.several_recipes import plan_of
 from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.stages import train
 from tfm.pipeline.stages.train import NOT_OF_VALIDATION
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.pipeline.tuning.config import SearchConfig, Value, load_search
@@ -189,6 +192,18 @@ def publish_results(search: Search, command: Sequence[str], reporter: Reporter) 
     return found
 
 
+def _is_other(recipe: Recipe, run: chain.Run) -> bool:
+    """Whether a run is there, whole, and of other settings than a recipe."""
+    try:
+        made = open_artifact(run.model, "train")
+        shared = [todo for stage in ("tokenize", "preprocess") if (todo := plan_of(recipe, stage, run)) is not None]
+        settings = recipe.training, recipe.model, recipe.decoding
+        todo = train.plan(*settings, run.dataset, run.folder, seed=recipe.seed, evaluation=recipe.evaluation)
+    except DataError:
+        return False
+    return any(map(stale, shared)) or (made.config, made.seed) != (plain(todo.config), todo.seed)
+
+
 def finish(search: Search, command: Sequence[str], reporter: Reporter, *, again: bool = False) -> Path:
     """Make the best trial a whole run, NAME-final, beside the search, and score its tests; the folder of that run.
 
@@ -213,6 +228,8 @@ def finish(search: Search, command: Sequence[str], reporter: Reporter, *, again:
             remove_below(draft.parent, draft)
             shutil.copytree(first, draft)
             draft.rename(target)
+    if not again and _is_other(recipe, chain.Run(target)):
+        check_unused(chain.Run(target), again=False)  # before its model, whose scores were looked at, makes room
     chain.run(recipe, root=target.parent, command=command, reporter=reporter)
     score_finally(
         [target],

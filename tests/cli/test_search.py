@@ -114,6 +114,15 @@ def test_the_best_is_finished_and_its_tests_scored(recipe: Path) -> None:
     looked = [json.loads(line) for line in Path("runs/ledger.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [(each["run"], each["chosen"][:7]) for each in looked] == [("last-final", "final: ")]
     assert tfm("search", file, *QUICK, "--final").code == 0
+    # the model that was scored is there as long as another best one may not be scored
+    scored = open_artifact(Path("runs/last-final/model")).fingerprint
+    search(file, 'method = "random"\ntrials = 9\nkeep = 1')
+    assert tfm("search", file, *QUICK).code == 0
+    assert min(each["value"] for each in trials_of("last")) < made["loss"]  # type: ignore[type-var,index,call-overload,operator]
+    refused = tfm("search", file, *QUICK, "--final")
+    assert (refused.code, "was scored by --final once already" in refused.err) == (2, True)
+    assert open_artifact(Path("runs/last-final/model")).fingerprint == scored
+    assert not Path("runs/last-final/training.old-1").exists()
     Path("runs/last-final").rename("moved")
     refused = tfm("search", file, *QUICK, "--final")
     assert refused.code == 2
