@@ -51,7 +51,9 @@ def test_runs_are_judged_beside_files(texts: Path) -> None:
         said = [f"{name}: {text}" for text in RIGHT]
         tests = {each: Segments(each, SOURCES, said, [RIGHT]) for each in ("test", "other")}
         add_texts(make_run(texts / name), tests)
-    words = ("judge", "make", texts / "base", texts / "wide" / "model", f"--system=theirs={texts / 'two'}")
+    (texts / "link").symlink_to(texts / "base")
+    again = (texts / "base" / "model", texts / "link")  # no other systems
+    words = ("judge", "make", texts / "base", texts / "wide" / "model", *again, f"--system=theirs={texts / 'two'}")
     done = tfm(*words, "--kind", "best", "--test", "other", "--segments", "10", "--out", texts / "campaign")
     assert done.code == 0, done.err
     made = read_campaign(texts / "campaign")
