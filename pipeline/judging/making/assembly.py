@@ -36,15 +36,15 @@ class Wanted:
 
     def check(self, systems: Sequence[System]) -> None:
         """Raise RecipeError or DataError where these systems cannot be judged so."""
+        if self.judges > MAX_JUDGES:
+            raise RecipeError(f"--judges {self.judges}: a campaign has at most {MAX_JUDGES:,}")
+        if len(systems) > MAX_SYSTEMS:
+            raise RecipeError(f"{len(systems)} systems: a campaign has at most {MAX_SYSTEMS}")
         test = segments_of(systems[0])
         if self.kind in ("pairwise", "best") and len(systems) < 2:
             raise RecipeError(f"--kind {self.kind}: a preference needs two systems or more")
         if self.kind == "best" and len(systems) > len(LABELS):
             raise RecipeError(f"--kind best: {len(systems)} texts at once; at most {len(LABELS)} can be held apart")
-        if len(systems) > MAX_SYSTEMS:
-            raise RecipeError(f"{len(systems)} systems: a campaign has at most {MAX_SYSTEMS}")
-        if self.judges > MAX_JUDGES:
-            raise RecipeError(f"--judges {self.judges}: a campaign has at most {MAX_JUDGES:,}")
         if self.each is not None and self.each > self.judges:
             raise RecipeError(
                 f"--each {self.each}: so many judges cannot see a text, there are {self.judges}: --judges"

@@ -9,7 +9,8 @@ import pytest
 
 from tests.judged import campaign, systems
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.judging.campaign import Campaign, Item, Kind
+from tfm.pipeline.judging.campaign import MAX_JUDGES, MAX_SYSTEMS, Campaign, Item, Kind
+from tfm.pipeline.judging.making.assembly import Wanted
 from tfm.pipeline.judging.making.attention_checks import spoiled
 from tfm.pipeline.judging.making.design import every_pair, shared_out
 
@@ -207,8 +208,6 @@ def test_checks_without_references_are_spoiled_outputs() -> None:
         ("pairwise", 1, {}, "a preference needs two systems"),
         ("best", 10, {}, "10 texts at once; at most 9"),
         ("likert", 1, {"segments": 21}, "--segments 21: the test set t has 20"),
-        ("likert", 201, {}, "201 systems: a campaign has at most 200"),
-        ("esa", 1, {"judges": 1001}, "--judges 1001: a campaign has at most 1,000"),
         ("pairwise", 2, {"each": 3}, "--each 3: so many judges cannot see a text, there are 2: --judges"),
     ],
 )
@@ -237,3 +236,12 @@ def test_in_a_short_campaign_too_nothing_comes_twice_in_a_row(segments: int) -> 
             lines = [of.by_id[name].line for name in judge.items]
             assert len(lines) == segments + segments // 2
             assert all(one != other for one, other in zip(lines, lines[1:], strict=False))
+
+
+def test_a_campaign_that_is_too_large_to_be_read_is_refused() -> None:
+    some = systems(1, 2)
+    many = [replace(some[0], name=f"system {number}") for number in range(MAX_SYSTEMS + 1)]
+    with pytest.raises(RecipeError, match=r"^--judges 1001: a campaign has at most 1,000$"):
+        Wanted("likert", 1, MAX_JUDGES + 1).check(some)
+    with pytest.raises(RecipeError, match=r"^201 systems: a campaign has at most 200$"):
+        Wanted("likert", 1, 1).check(many)
