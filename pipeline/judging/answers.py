@@ -104,6 +104,13 @@ def unanswered(campaign: Campaign, answers: Sequence[Answer]) -> dict[str, list[
     return {name: items for name, items in left.items() if items}
 
 
+def in_campaign_order(campaign: Campaign, answers: Sequence[Answer]) -> list[Answer]:
+    """The answers by the places of judges and items in the campaign: draws of segments depend on their order."""
+    judges = {judge.name: place for place, judge in enumerate(campaign.judges)}
+    items = {item.id: place for place, item in enumerate(campaign.items)}
+    return sorted(answers, key=lambda each: (judges[each.judge], items[each.item.id]))
+
+
 def _ratings(campaign: Campaign, item: Item, content: object) -> dict[str, Rating]:
     given = _object(content, "answer")
     check_names(given, item.by_label, "label")

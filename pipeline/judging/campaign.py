@@ -3,6 +3,7 @@
 Only this file maps labels to systems; judges get pages, tables or a campaign for Pearmut without the key.
 """
 
+import re
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +21,8 @@ MAX_BYTES = 32 * 2**20
 MAX_VALUES = 4_000_000
 MAX_OBJECTS = 250_000
 """In a campaign; pydantic's reader takes 2 KB for one."""
+STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+"""Of JSON."""
 MAX_SYSTEMS = 200
 MAX_JUDGES = 1_000
 KEY_FILE = "campaign.json"
@@ -176,9 +179,12 @@ class Campaign(_Part):
 def write_campaign(campaign: Campaign, file: Path) -> None:
     """Write campaign.json. Raises DataError if it would be larger than `read_campaign` reads."""
     data = (campaign.model_dump_json(indent=1) + "\n").encode()
-    if len(data) > MAX_BYTES:
-        problem = f"would have {len(data):,} bytes, and tfm reads {MAX_BYTES:,}: give fewer segments or judges"
-        raise DataError(problem, file=file)
+    try:
+        if len(data) > MAX_BYTES:
+            raise ValueError(f"has {len(data):,} bytes, and tfm reads {MAX_BYTES:,}")
+        _check_size(data)
+    except ValueError as error:
+        raise DataError(f"would be too large: {error}; give fewer segments or judges", file=file) from None
     replace_bytes(file, data)
 
 
@@ -190,9 +196,7 @@ def read_campaign(file: Path) -> Campaign:
         raise DataError("no such file; tfm judge make writes it", file=file)
     try:
         data = read_bounded(file, max_bytes=MAX_BYTES, follow_symlinks=is_file)
-        check_num_values(data)
-        if data.count(b"{") > MAX_OBJECTS:
-            raise ValueError(f"has more than {MAX_OBJECTS:,} objects, which tfm does not read here")
+        _check_size(data)
         parse_json(data)  # refuses what is no JSON object, or nested without end, in our words
         return Campaign.model_validate_json(data)
     except ValidationError as error:
@@ -209,6 +213,13 @@ def check_num_values(data: bytes) -> None:
     """Raise ValueError if a file has more values than fit in memory: in JSON two bytes can cost a hundred."""
     if sum(map(data.count, (b",", b";", b"\t", b"\n", b"[", b"{"))) > MAX_VALUES:
         raise ValueError(f"has more than {MAX_VALUES:,} values, which tfm does not read here")
+
+
+def _check_size(data: bytes) -> None:
+    """Raise ValueError if a campaign has more values or objects than are read."""
+    check_num_values(data)
+    if data.count(b"{") > MAX_OBJECTS and STRING.sub(b"", data).count(b"{") > MAX_OBJECTS:  # texts may have braces
+        raise ValueError(f"has more than {MAX_OBJECTS:,} objects, which tfm does not read here")
 
 
 def _unique(what: str, names: tuple[str, ...] | list[str]) -> None:

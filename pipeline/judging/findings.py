@@ -19,7 +19,7 @@ from tfm.pipeline.judging.answer_tables import (
     preferences,
     scale_value,
 )
-from tfm.pipeline.judging.answers import Answer
+from tfm.pipeline.judging.answers import Answer, in_campaign_order
 from tfm.pipeline.judging.campaign import SCALES, Campaign
 from tfm.pipeline.judging.statistics.agreement import Alpha, Kappa, Level, alpha, kappas
 from tfm.pipeline.judging.statistics.careless import Verdict, verdicts
@@ -172,8 +172,10 @@ def _verdict_json(verdict: Verdict) -> dict[str, Any]:
 def find(campaign: Campaign, answers: Sequence[Answer], without: Sequence[str] = ()) -> Findings:
     """Every statistic of the answers but for correlations; of the judges in `without` only their conduct is told.
 
-    Raises RecipeError where `without` names a judge who did not answer, or leaves nobody.
+    The order of the answers changes nothing. Raises RecipeError where `without` names a judge who did not answer, or
+    leaves nobody.
     """
+    answers = in_campaign_order(campaign, answers)
     names = list(dict.fromkeys(answer.judge for answer in answers))
     for name in without:
         if name not in names:

@@ -27,7 +27,7 @@ METRICS: tuple[EvaluationMetric, ...] = (
     *("bleu", "chrf", "chrf++", "ter"),
     *("rouge1", "rouge2", "rougeL", "meteor", "cider_d", "exact_match"),
 )
-WITHOUT_REFERENCES = "the campaign has no references, so there are no metrics beside the judges: give --reference"
+WITHOUT_REFERENCES = "the campaign has no references, so there are no{} metrics beside the judges: give --reference"
 FEW_SYSTEMS = 5
 PREFERENCE = "preference"
 
@@ -63,10 +63,11 @@ def with_correlations(
     The metrics are those of `config`, where there are references by segment, and those in `noted`.
     """
     texts = {unit: text for unit, text in texts_of(findings).items() if unit[0] in references}
-    notes = list(findings.notes) if texts else [*findings.notes, WITHOUT_REFERENCES]
+    notes = list(findings.notes) if texts else [*findings.notes, WITHOUT_REFERENCES.format(" other" if noted else "")]
     wanted = columns([references[segment] for segment, _ in texts])
     config = resolved(config, wanted)
-    missing = left_out(list(texts.values()), wanted, config)
+    line_of = {segment_of(answer.item): answer.item.line for answer in findings.answers}
+    missing = left_out(list(texts.values()), wanted, config, [line_of[segment] for segment, _ in texts])
     notes += [f"{metric}: {why}" for metric, why in missing.items()]
     found: dict[str, list[Correlation]] = {}
     for metric in (*(config.metrics if texts else ()), *noted):

@@ -18,10 +18,24 @@ Noted = Mapping[str, tuple[str, Mapping[Unit, float]]]
 def noted_metrics(runs: Sequence[Path], texts: Mapping[Unit, str]) -> tuple[dict[str, MetricScores], list[str]]:
     """External metrics of the texts of some runs, by name, and notes on those that not all of the runs have alike.
 
-    texts: what was judged, by segment ("test:line") and system. Raises RecipeError for a run that is no judged system,
-    DataError where a run says something else than was judged, or its evaluation noted nothing of its segments.
+    Args:
+        runs: their folders, or those of their models.
+        texts: what was judged, by segment ("test:line") and system: a run is that of its path, which is the name of
+            runs whose folders are called the same, or else that of its folder.
+
+    Raises:
+        RecipeError: a run is no judged system, or the same one as another.
+        DataError: a run says something else than was judged, or its evaluation noted nothing of its segments.
     """
-    found = {name_of(run): _of_run(run, texts) for run in runs}
+    judged = list(dict.fromkeys(system for _, system in texts))
+    found: dict[str, Noted] = {}
+    for run in dict.fromkeys(runs):
+        name = str(run) if str(run) in judged else name_of(run)
+        if name not in judged:
+            raise RecipeError(f"--run {run}: nothing of a system {name} was judged; judged were {', '.join(judged)}")
+        if name in found:
+            raise RecipeError(f"--run {run}: another run is given of the system {name}; remove one of them")
+        found[name] = _of_run(run, name, texts)
     names = list(dict.fromkeys(metric for noted in found.values() for metric in noted))
     scores, notes = {}, []
     for metric in names:
@@ -40,12 +54,9 @@ def noted_metrics(runs: Sequence[Path], texts: Mapping[Unit, str]) -> tuple[dict
     return scores, notes
 
 
-def _of_run(run: Path, texts: Mapping[Unit, str]) -> Noted:
-    name, folder = name_of(run), run.parent if run.name == "model" else run
+def _of_run(run: Path, name: str, texts: Mapping[Unit, str]) -> Noted:
+    folder = run.parent if run.name == "model" else run
     judged = {unit: text for unit, text in texts.items() if unit[1] == name}
-    if not judged:
-        systems = ", ".join(dict.fromkeys(system for _, system in texts))
-        raise RecipeError(f"--run {run}: nothing of a system {name} was judged; judged were {systems}")
     trained, system = read_run(run, name), read_system(folder, name)
     numbers = {unit: _numbers(folder, system, unit[0], text) for unit, text in judged.items()}
     signatures = {key.removeprefix("test."): figure.signature for key, figure in trained.figures.items()}

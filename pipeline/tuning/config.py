@@ -1,6 +1,7 @@
 """The `[search]` of a recipe of searches: what is varied, how it is chosen, and when the search ends."""
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -42,8 +43,11 @@ class ParameterConfig(BaseModel):
             raise ValueError("give one of values, choices, or low and high")
         for name in ("values", "choices"):
             given = getattr(self, name)
-            if given is not None and len({(type(each), each) for each in given}) < len(given):
-                raise ValueError(f"{name} has one of them twice")
+            for each in given or ():
+                if isinstance(each, float) and not math.isfinite(each):
+                    raise ValueError(f"{name} has {each}, which is no finite number")
+            if given is not None and len(set(given)) < len(given):  # to Optuna 1, 1.0 and true are one category
+                raise ValueError(f"{name} has one of them twice (1, 1.0 and true are equal)")
         of_range = self.step is not None or self.factor is not None or self.log
         if not kinds[2]:
             if of_range:

@@ -7,22 +7,28 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
 
 from tfm.data.config import DataConfig
-from tfm.pipeline.artifacts.artifact import Input, Plan, publish
+from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact, publish, stale
+from tfm.pipeline.artifacts.canonical_json import plain
 from tfm.pipeline.artifacts.files import beginning
 from tfm.pipeline.artifacts.no_symlinks import check_tree, remove_below
 from tfm.pipeline.errors import CannotWrite, DataError, RecipeError
 from tfm.pipeline.recipes import chain
 from tfm.pipeline.recipes.cross_validation import empty_fold_problem
-from tfm.pipeline.recipes.error_messages import field_at
-from tfm.pipeline.recipes.final_scores import score_finally
+from tfm.pipeline.recipes.error_messages import explain, field_at, model_of
+from tfm.pipeline.recipes.final_scores import check_unused, score_finally
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe
+from tfm.pipeline.recipes.several_recipes import plan_of
 from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.stages import train
 from tfm.pipeline.stages.train import NOT_OF_VALIDATION
 from tfm.pipeline.tasks.abilities import ABILITIES
-from tfm.pipeline.tuning.config import SearchConfig, load_search
+from tfm.pipeline.tuning.config import SearchConfig, Value, load_search
 from tfm.pipeline.tuning.inputs import check_inputs
 from tfm.pipeline.tuning.journal import waiting_for
 from tfm.pipeline.tuning.report import page
@@ -135,8 +141,11 @@ def _check_key(parameter: Parameter, config: SearchConfig, file: Path) -> None:
     for length in range(len(parts), 0, -1):
         if why := KEPT.get(".".join(parts[:length])):
             raise RecipeError(f"{place} cannot be varied: {why}")
-    if field_at(Recipe, tuple(each for each in parts if not each.isdecimal())) is None:  # an item of a list: a number
+    field = field_at(Recipe, tuple(each for each in parts if not each.isdecimal()))  # an item of a list: a number
+    if field is None:
         raise RecipeError(f"{place} is not a key of recipes")
+    if not parts[-1].isdecimal() and model_of(field.annotation) is None:
+        _check_values(parameter, field, f"{file}: search.space")
     if parts[:2] == ("data", "train") and config.folds is not None and parts[-1] not in ("weight", "epochs"):
         raise RecipeError(f"{place} cannot be varied with search.folds: the folds are of these texts")
     if parts[0] == "tokenizer" and config.metric != "bleu":
@@ -157,6 +166,28 @@ def _check_folds(data: DataConfig, num_folds: int) -> None:
         problem = empty_fold_problem(data, num_folds)
     if problem is not None:
         raise DataError(problem)
+
+
+def _check_values(parameter: Parameter, field: FieldInfo, place: str) -> None:
+    """Raise RecipeError if a recipe takes none of a key's values; where it takes some, others are impossible trials."""
+    of: TypeAdapter[Any] = TypeAdapter(Annotated[field.annotation, field])  # type: ignore[arg-type]
+    remedy = ""
+    values: Sequence[Value] = parameter.values or ()
+    if parameter.values is None:
+        values = [parameter.low + share * (parameter.high - parameter.low) for share in (0.31, 0.71)]
+        remedy = "; without step or factor any number in between is drawn"
+    problem = None
+    for value in values:
+        if value == "none":  # takes a value away
+            return
+        try:
+            of.validate_json(json.dumps(value), strict=True)
+            return
+        except ValidationError as error:
+            problem = problem or explain(
+                error.errors(include_url=False), Recipe, tuple(parameter.key.split(".")), {}, lambda _: place
+            )
+    raise RecipeError(f"{str(problem).splitlines()[0]}{remedy}")
 
 
 def _refuse_run(folder: Path) -> None:
@@ -201,6 +232,18 @@ def _is_writable(folder: Path) -> bool:
     return os.access(folder, os.W_OK) and bool(folder.stat().st_mode & 0o222)
 
 
+def _is_other(recipe: Recipe, run: chain.Run) -> bool:
+    """Whether a run is there, whole, and of other settings than a recipe."""
+    try:
+        made = open_artifact(run.model, "train")
+        shared = [todo for stage in ("tokenize", "preprocess") if (todo := plan_of(recipe, stage, run)) is not None]
+        settings = recipe.training, recipe.model, recipe.decoding
+        todo = train.plan(*settings, run.dataset, run.folder, seed=recipe.seed, evaluation=recipe.evaluation)
+    except DataError:
+        return False
+    return any(map(stale, shared)) or (made.config, made.seed) != (plain(todo.config), todo.seed)
+
+
 def finish(search: Search, command: Sequence[str], reporter: Reporter, *, again: bool = False) -> Path:
     """Make the best trial a whole run, NAME-final, beside the search, and score its tests; the folder of that run.
 
@@ -225,6 +268,8 @@ def finish(search: Search, command: Sequence[str], reporter: Reporter, *, again:
             remove_below(draft.parent, draft)
             shutil.copytree(first, draft)
             draft.rename(target)
+    if not again and _is_other(recipe, chain.Run(target)):
+        check_unused(chain.Run(target), again=False)  # before its model, whose scores were looked at, makes room
     chain.run(recipe, root=target.parent, command=command, reporter=reporter)
     score_finally(
         [target],

@@ -51,7 +51,9 @@ def test_runs_are_judged_beside_files(texts: Path) -> None:
         said = [f"{name}: {text}" for text in RIGHT]
         tests = {each: Segments(each, SOURCES, said, [RIGHT]) for each in ("test", "other")}
         add_texts(make_run(texts / name), tests)
-    words = ("judge", "make", texts / "base", texts / "wide" / "model", f"--system=theirs={texts / 'two'}")
+    (texts / "link").symlink_to(texts / "base")
+    again = (texts / "base" / "model", texts / "link")  # no other systems
+    words = ("judge", "make", texts / "base", texts / "wide" / "model", *again, f"--system=theirs={texts / 'two'}")
     done = tfm(*words, "--kind", "best", "--test", "other", "--segments", "10", "--out", texts / "campaign")
     assert done.code == 0, done.err
     made = read_campaign(texts / "campaign")
@@ -74,6 +76,24 @@ def test_made_again_it_is_the_same_and_another_one_needs_another_folder(texts: P
     assert done.code == 73
     assert "holds another campaign, whose answers need its campaign.json; choose another folder" in done.err
     assert {file.name: file.read_bytes() for file in (texts / "campaign").iterdir()} == before
+
+
+@pytest.mark.parametrize("name", ["judge-2.csv", "instructions.txt", "pearmut.json"])
+def test_what_somebody_has_filled_in_or_changed_is_not_written_over(texts: Path, name: str) -> None:
+    words = of_files(texts, "--kind", "likert")
+    assert tfm(*words).code == 0
+    file, page = texts / "campaign" / name, texts / "campaign" / "judge-1.html"
+    file.write_bytes(file.read_bytes().replace(b"a", b"4"))
+    changed = file.read_bytes()
+    page.unlink()
+    done = tfm(*words)
+    assert (done.code, done.err) == (
+        73, f"{file}: was changed since it was made; move it elsewhere, or choose another folder\n",
+    )  # fmt: skip
+    assert file.read_bytes() == changed
+    assert not page.exists()
+    file.rename(texts / name)
+    assert tfm(*words).code == 0
 
 
 @pytest.mark.parametrize(

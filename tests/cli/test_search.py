@@ -114,6 +114,15 @@ def test_the_best_is_finished_and_its_tests_scored(recipe: Path) -> None:
     looked = [json.loads(line) for line in Path("runs/ledger.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [(each["run"], each["chosen"][:7]) for each in looked] == [("last-final", "final: ")]
     assert tfm("search", file, *QUICK, "--final").code == 0
+    # the model that was scored is there as long as another best one may not be scored
+    scored = open_artifact(Path("runs/last-final/model")).fingerprint
+    search(file, 'method = "random"\ntrials = 9\nkeep = 1')
+    assert tfm("search", file, *QUICK).code == 0
+    assert min(each["value"] for each in trials_of("last")) < made["loss"]  # type: ignore[type-var,index,call-overload,operator]
+    refused = tfm("search", file, *QUICK, "--final")
+    assert (refused.code, "was scored by --final once already" in refused.err) == (2, True)
+    assert open_artifact(Path("runs/last-final/model")).fingerprint == scored
+    assert not Path("runs/last-final/training.old-1").exists()
     Path("runs/last-final").rename("moved")
     refused = tfm("search", file, *QUICK, "--final")
     assert refused.code == 2
@@ -142,6 +151,16 @@ def test_the_best_is_finished_and_its_tests_scored(recipe: Path) -> None:
         ('"model.block" = { values = [16, 32] }', "cannot be varied: the figures of validation would be of other"),
         ('"model.word_vectors.negatives" = { values = [1, 5] }', "would be of other predictions"),
         ('"evaluation.samples" = { values = [1, 2] }', "cannot be varied: it says how the tests are scored"),
+        (
+            '"model.encoder.layers" = { low = 1, high = 4 }',
+            "bad.toml: search.space: model.encoder.layers = 1.93 must be a whole number; without step or factor any",
+        ),
+        ('"model.encoder.layers" = { values = ["1", "2"] }', 'model.encoder.layers = "1" must be a whole number'),
+        (
+            '"model.dropout.residual" = { low = 2, high = 4, step = 1 }',
+            "model.dropout.residual = 2 must be less than 1",
+        ),
+        ('"model.norm" = { choices = ["Pre", "Post"] }', 'model.norm = "Pre" is not allowed'),
     ],
 )
 def test_what_cannot_be_searched_is_refused_before_anything_runs(recipe: Path, space: str, problem: str) -> None:

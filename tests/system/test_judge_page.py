@@ -153,6 +153,22 @@ def test_back_shows_what_was_given_and_lets_it_be_changed(browser: Browser, tmp_
     assert given == [{"adequacy": 1, "fluency": 2}, {"adequacy": 1, "fluency": 3}]
 
 
+def test_the_file_has_what_is_answered_after_it_was_made(browser: Browser, tmp_path: Path) -> None:
+    page = opened(browser, fifty("pairwise", seed=11), tmp_path)
+    press(page, "1", "Enter")
+    page.click("#stop")
+    press(page, "2")
+    assert page.texts("#ended") == ["2 of 50 items are answered."]
+    page.ask("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path), eventsEnabled=True)
+    page.click("#file")
+    saved = tmp_path / "judge-1-answers.json"
+    end = time.monotonic() + 30
+    while not saved.exists() and time.monotonic() < end:
+        page.value("new Promise(done => setTimeout(done, 50))")
+    for text in (saved.read_text("utf-8"), page.value("answers.value")):
+        assert [each["answer"]["preferred"] for each in json.loads(text)["answers"]] == ["A", "B"]
+
+
 def test_seconds_count_while_the_item_is_in_sight(browser: Browser, tmp_path: Path) -> None:
     page = opened(browser, fifty("pairwise", seed=3), tmp_path)
     page.value("new Promise(done => setTimeout(done, 1200))")

@@ -61,11 +61,18 @@ function draw() {
       : [make('h2', {textContent: 'Reference'}), shown_text(item.reference, 'Reference')];
     const given = kept.given[item.id] ??= {};
     by('item').replaceChildren(heading, shown_text(item.source, 'Source'), ...reference,
-      ...kind.show(item, given, () => { clock(); keep(); progress(); }));
+      ...kind.show(item, given, changed));
   } else {
     finish();
   }
   progress();
+}
+
+function changed() {
+  clock();
+  keep();
+  progress();
+  if (!by('end').hidden) finish();  // the file was made before this answer
 }
 
 function progress() {

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from tfm.pipeline.judging.answers import MAX_SPANS, Answer, answer_of, quoted
-from tfm.pipeline.judging.campaign import Campaign, Item, Judge, Kind
+from tfm.pipeline.judging.campaign import MAX_BYTES, Campaign, Item, Judge, Kind
 
 MISSING = "[missing]"
 FORMULA = re.compile(r"[\s\x00-\x1f\ufeff'\"]*[=+\-@＝＋－＠]|[\t\r\n]")
@@ -99,6 +99,7 @@ def _rows(text: str, asked: Sequence[str]) -> Iterator[tuple[int, dict[str, str]
     head = re.split("[\r\n]", text, maxsplit=1)[0]
     separator = max(",;\t", key=head.count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    before = csv.field_size_limit(MAX_BYTES)  # by default 131,072 characters, fewer than a text may have
     try:
         names = [_name(name) for name in next(reader, [])]
         for name in ("campaign", "judge", "item", "label", *asked):
@@ -113,6 +114,8 @@ def _rows(text: str, asked: Sequence[str]) -> Iterator[tuple[int, dict[str, str]
                 yield reader.line_num, dict(zip(names, cells, strict=True))
     except csv.Error as error:
         raise ValueError(f"line {reader.line_num}: is no CSV ({error})") from None
+    finally:
+        csv.field_size_limit(before)
 
 
 def _name(column: str) -> str:

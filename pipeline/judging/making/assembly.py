@@ -45,6 +45,10 @@ class Wanted:
             raise RecipeError(f"--kind {self.kind}: a preference needs two systems or more")
         if self.kind == "best" and len(systems) > len(LABELS):
             raise RecipeError(f"--kind best: {len(systems)} texts at once; at most {len(LABELS)} can be held apart")
+        if self.each is not None and self.each > self.judges:
+            raise RecipeError(
+                f"--each {self.each}: so many judges cannot see a text, there are {self.judges}: --judges"
+            )
         if self.segments > len(test.hypotheses):
             raise RecipeError(f"--segments {self.segments}: the test set {test.name} has {len(test.hypotheses):,}")
         if test.sources is None:

@@ -17,13 +17,16 @@ def write_folder(campaign: Campaign, folder: Path) -> None:
     """Write all files of a campaign, the key first; files of others, such as answers, are left alone.
 
     Raises CannotWrite where the folder holds the key of another campaign, whose answers could not be read without it,
-    and if one of the files is a link or special file: then none is written.
+    where one of the files was changed since it was made, as a table is that a judge has filled in, and if one is a link
+    or special file: then none is written.
     """
     with beginning(folder):
         folder.mkdir(parents=True, exist_ok=True)
     files = [(folder / name, text) for name, text in forms(campaign)]
     check_no_symlinks(folder, folder / KEY_FILE, *(file for file, _ in files))
     _refuse_another(campaign, folder)
+    for file, text in files:
+        _refuse_changed(file, text.encode())
     with beginning(folder):
         write_campaign(campaign, folder / KEY_FILE)
         for file, text in files:
@@ -48,3 +51,9 @@ def _refuse_another(campaign: Campaign, folder: Path) -> None:
         raise CannotWrite(f"{error}; choose another folder") from None
     if there != campaign.fingerprint:
         raise CannotWrite(f"{folder}: holds another campaign, whose answers need its {KEY_FILE}; choose another folder")
+
+
+def _refuse_changed(file: Path, content: bytes) -> None:
+    """Raise CannotWrite where a file holds other bytes than those that are to be written."""
+    if file.exists() and (file.stat().st_size != len(content) or file.read_bytes() != content):
+        raise CannotWrite(f"{file}: was changed since it was made; move it elsewhere, or choose another folder")

@@ -47,11 +47,17 @@ _SPACELESS = regex.compile(SPACELESS, flags=regex.V1)
 
 
 def left_out(
-    hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    config: EvaluationConfig,
+    lines: Sequence[int] | None = None,
 ) -> dict[str, str]:
-    """Metrics of `config.metrics` that cannot be computed for these texts: name -> why."""
+    """Metrics of `config.metrics` that cannot be computed for these texts: name -> why.
+
+    lines: by which reasons call the texts; None: 1, 2, ...
+    """
     config = resolved(config, references)
-    reasons = too_long(hypotheses, references, config)
+    reasons = too_long(hypotheses, references, config, lines)
     for name in config.metrics:
         if name not in reasons and (why := _unreadable(name, references, config)):
             reasons[name] = why
@@ -61,10 +67,13 @@ def left_out(
 
 
 def too_long(
-    hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    config: EvaluationConfig,
+    lines: Sequence[int] | None = None,
 ) -> dict[str, str]:
     """Metrics of `config.metrics` that cannot be computed, as a segment exceeds LONGEST: name -> why."""
-    long = _longer_than(min(LONGEST.values()), (hypotheses, *references))
+    long = _longer_than(min(LONGEST.values()), (hypotheses, *references), lines)
     reasons: dict[str, str] = {}
     for name in config.metrics:
         if name not in LONGEST or not long:
@@ -79,9 +88,10 @@ def too_long(
     return reasons
 
 
-def _longer_than(limit: int, columns: Sequence[Sequence[str]]) -> list[tuple[int, str]]:
-    """The texts that have more characters, each with its line, from 1."""
-    return [(line, text) for column in columns for line, text in enumerate(column, 1) if len(text) > limit]
+def _longer_than(limit: int, columns: Sequence[Sequence[str]], lines: Sequence[int] | None) -> list[tuple[int, str]]:
+    """The texts that have more characters, each with its line."""
+    long = [(place, text) for column in columns for place, text in enumerate(column) if len(text) > limit]
+    return [(lines[place] if lines else place + 1, text) for place, text in long]
 
 
 def _unreadable(name: str, references: Sequence[Sequence[str]], config: EvaluationConfig) -> str | None:

@@ -89,6 +89,23 @@ def test_a_campaign_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert Campaign.model_validate(other.model_dump()).fingerprint != of.fingerprint
 
 
+@pytest.mark.parametrize("limit", ["MAX_BYTES", "MAX_VALUES", "MAX_OBJECTS"])
+def test_no_campaign_is_written_that_is_not_read(tmp_path: Path, limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    of = campaign("pairwise", *map(item, range(1, 9)))
+    monkeypatch.setattr(f"tfm.pipeline.judging.campaign.{limit}", 20)
+    with pytest.raises(DataError, match=r"would be too large: has .* 20.*; give fewer segments or judges"):
+        write_campaign(of, tmp_path / "campaign.json")
+    assert not (tmp_path / "campaign.json").exists()
+
+
+def test_braces_in_texts_are_no_objects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    braces = item(1).model_copy(update={"source": '\\frac{a}{"b\\"}' * 20})
+    of = campaign("pairwise", braces)
+    monkeypatch.setattr("tfm.pipeline.judging.campaign.MAX_OBJECTS", 20)
+    write_campaign(of, tmp_path / "campaign.json")
+    assert read_campaign(tmp_path) == of
+
+
 def test_a_tie_is_both_and_texts_that_are_the_same_are_one(tmp_path: Path) -> None:
     same = tuple(
         Shown(label=label, system=f"system {label}", text=text) for label, text in zip("ABC", "xyx", strict=True)

@@ -16,6 +16,7 @@ from tfm.pipeline.judging.findings import Findings, find
 from tfm.pipeline.judging.findings_tables import tables
 from tfm.pipeline.judging.making.assembly import Wanted, make_campaign
 from tfm.pipeline.judging.metrics_beside_judges import METRICS, references_from, references_of, with_correlations
+from tfm.pipeline.judging.statistics.correlation import MetricScores
 
 KINDS: Sequence[Kind] = ("likert", "esa", "pairwise", "best")
 ORDER = list(panel.WRONG)
@@ -33,6 +34,7 @@ def judged(
     without: Sequence[str] = (),
 ) -> Findings:
     """What a panel says of systems, by way of the files that its judges send back."""
+    each = None if each is None else min(each, len(judges))
     wanted = Wanted(kind, segments=segments, judges=len(judges), each=each, seed=seed)
     campaign = make_campaign(wanted, panel.systems(segments, seed, wrong))
     return find(campaign, read_answers(campaign, panel.answer(campaign, judges, folder, seed)), without)
@@ -98,6 +100,17 @@ def test_equal_systems_are_seldom_told_apart(tmp_path: Path, kind: Kind, num_jud
         tests = found.choices.tests if found.choices else found.scales[0].tests
         seen += any(test.stands for test in tests)
     assert seen <= 16
+
+
+@pytest.mark.parametrize("kind", ["esa", "pairwise"])
+def test_the_order_of_files_and_answers_changes_no_figure(tmp_path: Path, kind: Kind) -> None:
+    campaign = make_campaign(Wanted(kind, segments=50, judges=2), panel.systems(50, 3, panel.WRONG))
+    files = panel.answer(campaign, [panel.careful, panel.clicking], tmp_path, seed=3)
+    config = EvaluationConfig(metrics=("exact_match",))
+    answers = [read_answers(campaign, files), read_answers(campaign, files[::-1])]
+    answers[1].reverse()
+    first, second = (with_correlations(find(campaign, each), references_of(campaign), config) for each in answers)
+    assert first.as_json() == second.as_json()
 
 
 def test_without_leaves_out_and_changes_no_verdict(tmp_path: Path) -> None:
@@ -179,6 +192,15 @@ def test_metrics_agree_with_judges_who_count_errors(tmp_path: Path, kind: Kind) 
     assert {"campaign", "kind", "judges", "correlations"} <= json.loads(text).keys()
 
 
+def test_a_text_too_long_for_a_metric_is_named_by_its_line_in_the_test_set(tmp_path: Path) -> None:
+    found = judged(tmp_path, "likert", seed=1, segments=12, judges=[panel.careful])
+    wanted = references_of(found.campaign)
+    last = max(found.answers, key=lambda answer: answer.item.line).item
+    long = {**wanted, f"t:{last.line}": ["wort " * 1001]}
+    notes = with_correlations(found, long, EvaluationConfig(metrics=("ter", "exact_match"))).notes
+    assert f"ter: line {last.line} has 1,001 words; compared are at most 1,000" in notes
+
+
 def test_references_from_a_file(tmp_path: Path) -> None:
     found = judged(tmp_path, "likert", seed=1, segments=12, judges=[panel.careful])
     bare = replace(found, campaign=found.campaign.model_copy(update={"items": tuple(
@@ -187,7 +209,9 @@ def test_references_from_a_file(tmp_path: Path) -> None:
     assert references_of(bare.campaign) == {}
     without = with_correlations(bare, {}, EvaluationConfig(metrics=METRICS))
     assert without.correlations == {}
-    assert "give --reference" in without.notes[-1]
+    assert "so there are no metrics beside the judges: give --reference" in without.notes[-1]
+    noted = with_correlations(bare, {}, EvaluationConfig(), {"comet": MetricScores("", {}, {})})
+    assert "so there are no other metrics beside the judges" in noted.notes[-2]
     file = tmp_path / "references"
     wanted = references_of(found.campaign)
     file.write_text("".join(f"{wanted[f't:{line}'][0]}\n" for line in range(1, 13)), encoding="utf-8")

@@ -73,6 +73,16 @@ def test_metrics_that_not_all_have_alike_are_told(tmp_path: Path) -> None:
     assert notes == [f"{name}: not all runs have it, computed in the same way" for name in ("comet", "mine")]
 
 
+def test_runs_whose_folders_are_called_the_same(tmp_path: Path) -> None:
+    """`tfm judge make` names such runs by their paths."""
+    runs = [run(tmp_path / seed / "a", {"comet": [number] * 4}) for seed, number in (("1", 0.5), ("2", 0.25))]
+    texts = {("main:1", str(each)): f"a: {REFERENCES[0]}" for each in runs}
+    found, _ = noted_metrics(runs, texts)
+    assert found["comet"].by_system == {str(runs[0]): 0.5, str(runs[1]): 0.25}
+    with pytest.raises(RecipeError, match="another run is given of the system a; remove one of them"):
+        noted_metrics(runs, judged("a"))
+
+
 def test_another_run_or_another_text_is_refused(tmp_path: Path) -> None:
     own = run(tmp_path / "a", {"comet": [1.0, 2.0, 3.0, 4.0]})
     with pytest.raises(RecipeError, match="nothing of a system a was judged; judged were b, c"):

@@ -68,6 +68,16 @@ def test_ratings_are_read_with_any_separator(tmp_path: Path, delimiter: str) -> 
     assert all(answer.seconds is None for answer in answers)
 
 
+def test_a_table_of_long_texts_is_read(tmp_path: Path) -> None:
+    before = csv.field_size_limit()
+    of = campaign("likert", systems(1, 2, texts=["W" * (before + 1)]), segments=1, judges=1, repeats=0, checks=0)
+    file = tmp_path / "t.csv"
+    file.write_text(as_table(of, of.judges[0]).replace('"",""', '"4","5"'), encoding="utf-8")
+    (answer,) = read_answers(of, [file])
+    assert answer.ratings["A"].scores == {"adequacy": 4, "fluency": 5}
+    assert csv.field_size_limit() == before
+
+
 def test_errors_are_found_where_their_words_stand(tmp_path: Path) -> None:
     text = "-a 🐕 der Hund, der Hund | läuft"
     of = campaign("esa", systems(1, 40, texts=[text]), repeats=0, checks=0, segments=1, judges=1)

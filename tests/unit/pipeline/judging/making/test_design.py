@@ -208,6 +208,7 @@ def test_checks_without_references_are_spoiled_outputs() -> None:
         ("pairwise", 1, {}, "a preference needs two systems"),
         ("best", 10, {}, "10 texts at once; at most 9"),
         ("likert", 1, {"segments": 21}, "--segments 21: the test set t has 20"),
+        ("pairwise", 2, {"each": 3}, "--each 3: so many judges cannot see a text, there are 2: --judges"),
     ],
 )
 def test_what_cannot_be_asked_is_refused(kind: Kind, number: int, wanted: dict[str, int], said: str) -> None:
