@@ -6,11 +6,11 @@ the name of the folder in which it lies.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import TypeAlias
 
 from tfm.data.corpus_config import CorpusConfig
-from tfm.data.errors import DataError, listed
+from tfm.data.errors import DataError, listed, spell_controls
 from tfm.data.formats.hub_folder import inside
 from tfm.data.images.captioned_image import CaptionedImage
 from tfm.data.images.decoding import ENDINGS
@@ -45,7 +45,8 @@ def files_of(folder: Path) -> list[tuple[str, Path]]:
     """The files of a folder of images by their path within it, sorted by that; hidden ones are none.
 
     Raises:
-        DataError: there is no such folder, or a link in it leads out of it.
+        DataError: there is no such folder, or a link in it leads out of it, to a folder or nowhere: what lies behind it
+            would be missing unseen.
     """
     if not folder.is_dir():
         raise DataError("no such folder" if not folder.exists() else "is a file, not a folder", file=folder)
@@ -56,8 +57,17 @@ def files_of(folder: Path) -> list[tuple[str, Path]]:
 def _visible(folder: Path) -> Iterator[Path]:
     """The files in a folder and in those below it, but for what systems leave there (.DS_Store and the like)."""
     for file in folder.rglob("*"):
-        if file.is_file() and not any(part.startswith(".") for part in file.relative_to(folder).parts):
+        if _is_hidden(file.relative_to(folder)):
+            continue
+        if file.is_symlink() and not file.is_file():
+            where = "a folder, which is not read" if file.is_dir() else "nothing"
+            raise DataError(f"is a link to {where}: put what it stands for in its place, or remove it", file=file)
+        if file.is_file():
             yield file
+
+
+def _is_hidden(name: PurePath) -> bool:
+    return any(part.startswith(".") for part in name.parts)
 
 
 def _of_tables(
@@ -95,6 +105,9 @@ def _named(folder: Path, table: Path, number: int, name: str) -> Path:
     place = PurePosixPath(name)
     if not name or "\0" in name or place.is_absolute() or ".." in place.parts:
         raise DataError(f"row {number}: {FILE_NAME} must be a path below the table: {listed([name])!r}", file=table)
+    if _is_hidden(place):
+        problem = f"row {number}: {listed([name])} is hidden by a name that begins with a dot: rename it"
+        raise DataError(problem, file=table)
     file = table.parent / place
     try:
         if not file.is_file():
@@ -111,8 +124,11 @@ def _of_folders(folder: Path, files: Sequence[Path], columns: Sequence[str]) -> 
         raise DataError(problem, file=folder)
     if columns and list(columns) != ["label"]:
         raise DataError(f"there is no metadata.csv, so no column {listed(columns)}: labels are folders", file=folder)
+    for label in (file.parent for file in images):
+        if label.name != spell_controls(label.name, keep=""):
+            raise DataError("a label is one line of UTF-8: rename this folder", file=label)
     return [_image(folder, file, (file.parent.name,)) for file in images]
 
 
 def _image(folder: Path, file: Path, captions: tuple[str, ...]) -> CaptionedImage:
-    return CaptionedImage(str(file), file, captions, file.relative_to(folder).as_posix())
+    return CaptionedImage(str(file), file, captions, spell_controls(file.relative_to(folder).as_posix(), keep=""))

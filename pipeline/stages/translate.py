@@ -14,6 +14,7 @@ import numpy as np
 
 from tfm.data.dataset.directions import Direction
 from tfm.data.dataset.store import load_dataset
+from tfm.data.errors import spell_controls
 from tfm.data.images.row_images import RowImages
 from tfm.data.lines import open_lines
 from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, open_artifact, publish, read_artifact
@@ -237,7 +238,8 @@ def translate_image_files(
             def found(_: Iterable[str]) -> Iterator[list[Translation]]:
                 return translate_images(loaded, shown, config, prefixes=starts, forced=words, on_done=bar.advance)
 
-            _write(draft, "hypotheses", "source", map(str, files), found, reporter, what=IMAGES)
+            names = (spell_controls(str(file), keep="") for file in files)
+            _write(draft, "hypotheses", "source", names, found, reporter, what=IMAGES)
 
 
 def _write(

@@ -1,7 +1,9 @@
 """Captions and labels of images, as a user runs them; and what other commands say of such a run."""
 
 import json
+import os
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +193,16 @@ def test_checkpoints_ensembles_and_folders() -> None:
     assert len(Path("captioned/hypotheses.txt").read_text("utf-8").splitlines()) == 5
     scored = tfm("evaluate", "--hypotheses", "captioned/hypotheses.txt", "--reference", "captioned/hypotheses.txt")
     assert scored.code == 0, scored.err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such a name")
+def test_images_may_have_any_name(tmp_path: Path) -> None:
+    for name in (b"a\nb.png", b"\xe9.png"):
+        shutil.copy("test/0.png", os.fsencode(tmp_path) + b"/" + name)
+    done = tfm("translate", "runs/captions", tmp_path, "--out", tmp_path / "out", "--device", "cpu")
+    assert done.code == 0, done.err
+    names = Path(tmp_path / "out" / "source.txt").read_text("utf-8").splitlines()
+    assert names == [f"{tmp_path}/a\\nb.png", f"{tmp_path}/\\udce9.png"]
 
 
 def test_a_model_stands_alone(tmp_path: Path) -> None:

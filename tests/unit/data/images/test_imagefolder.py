@@ -1,6 +1,9 @@
 """Image folders as Hugging Face `datasets` reads them: captions from a table, or labels from folders."""
 
 import json
+import os
+import shutil
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -134,3 +137,45 @@ def test_what_is_not_in_order_is_said(tmp_path: Path) -> None:
 def test_labels_of_folders_are_no_captions(tmp_path: Path) -> None:
     draw(tmp_path, "a/2.png")
     assert refused(tmp_path, ["text"]) == ": there is no metadata.csv, so no column text: labels are folders"
+
+
+@pytest.mark.parametrize("table", [False, True])
+@pytest.mark.parametrize(("leads_to", "why"), [("a", "a folder, which is not read"), ("gone.png", "nothing")])
+def test_what_a_link_hides_is_not_missing_unseen(tmp_path: Path, table: bool, leads_to: str, why: str) -> None:
+    draw(tmp_path, "a/1.png", "b/2.png")
+    if table:
+        (tmp_path / "metadata.csv").write_text("file_name,text\na/1.png,x\n")
+    (tmp_path / "b" / "link").symlink_to(tmp_path / leads_to)
+    said = refused(tmp_path, ("text",) if table else ())
+    assert said == f"b/link: is a link to {why}: put what it stands for in its place, or remove it"
+    (tmp_path / "b" / "link").rename(tmp_path / "b" / ".link")
+    assert found(tmp_path, ("text",) if table else ())
+
+
+@pytest.mark.parametrize("name", [".1.png", ".a/1.png"])
+def test_a_table_names_no_hidden_file(tmp_path: Path, name: str) -> None:
+    """Changes of one would go unnoticed: hidden files are no part of what a folder holds."""
+    draw(tmp_path, name, "2.png")
+    (tmp_path / "metadata.csv").write_text(f"file_name,text\n2.png,x\n{name},y\n")
+    assert refused(tmp_path) == f"metadata.csv: row 2: {name} is hidden by a name that begins with a dot: rename it"
+
+
+def test_every_name_of_a_file_is_a_line_of_text(tmp_path: Path) -> None:
+    draw(tmp_path, "a/1.png")
+    names = [b"x\ny.png", b"x\ry.png", b"x y.png", "x\u2028y.png".encode(), "ब्\u200dक.png".encode()]
+    if sys.platform == "linux":  # others refuse such a name
+        names.append(b"\xe9.png")
+    for name in names:
+        shutil.copy(tmp_path / "a" / "1.png", os.fsencode(tmp_path / "a") + b"/" + name)
+    titles = [image.title for image in read_imagefolder(tmp_path, (), rows)[0]]
+    assert len({*titles}) == len(titles) == 1 + len(names)
+    assert {"a/x y.png", "a/x\\ny.png", "a/ब्\u200dक.png"} <= {*titles}
+    assert all(len(title.encode().decode().splitlines()) == 1 for title in titles)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such a name")
+@pytest.mark.parametrize("label", [b"a\nb", b"\xe9"])
+def test_a_label_is_a_line_of_text(tmp_path: Path, label: bytes) -> None:
+    draw(tmp_path, "a/1.png")
+    (tmp_path / "a").rename(os.fsdecode(os.fsencode(tmp_path) + b"/" + label))
+    assert refused(tmp_path, ()).endswith(": a label is one line of UTF-8: rename this folder")
