@@ -6,6 +6,7 @@ from itertools import repeat
 import numpy as np
 
 from tfm.data.corpora.references import Row
+from tfm.data.dataset.empty_texts import is_blank
 from tfm.data.dataset.examples import CHUNK_ROWS, Chunk, Side
 from tfm.data.images.captioned_image import CaptionedImage
 from tfm.data.images.decoding import Pixels
@@ -30,7 +31,7 @@ def encode_images(
     """The captions of images, encoded; only a chunk of images is held in memory.
 
     several: whether a row is an image, with its further captions as references, as in test sets; otherwise each caption
-    is a row. An image without captions has an empty one.
+    is a row. An empty caption beside others is a missing one; an image without captions has an empty one.
     """
     first = 0
     for block in _blocks(images):
@@ -39,7 +40,7 @@ def encode_images(
         captions: list[str] = []
         further: list[Row] = []
         for image, values in block:
-            texts = image.captions or ("",)
+            texts = tuple(text for text in image.captions if not is_blank(text)) or ("",)
             rows = texts[:1] if several else texts
             names += repeat(image.title, len(rows))
             pixels += repeat(values, len(rows))

@@ -297,6 +297,22 @@ def test_repeated_pairs_are_dropped_by_what_is_seen(tmp_path: Path) -> None:
     assert (report["dropped"]["duplicate"], report["read"]) == (1, 42)
 
 
+@pytest.mark.parametrize("several", [False, True])
+def test_an_empty_caption_beside_others_is_a_missing_one(tmp_path: Path, several: bool) -> None:
+    """As where the columns of a table have captions of varying number."""
+    pixels = np.zeros((8, 8, 3), np.uint8)
+    given = [("", "a", " "), ("a", "", "b"), ("", ""), ()]
+    images = [(CaptionedImage("", pixels, texts, f"image {number}"), pixels) for number, texts in enumerate(given)]
+    _, target = load_pair(save_words(tmp_path))
+    (chunk,) = encode_images(images, target, several=several)
+    if several:
+        assert chunk.target.texts == ["a", "a", "", ""]
+        assert chunk.further == [(), ("b",), (), ()]
+    else:
+        assert chunk.target.texts == ["a", "a", "b", "", ""]
+        assert chunk.source.texts == ["image 0", "image 1", "image 1", "image 2", "image 3"]
+
+
 def test_only_a_chunk_of_images_is_held_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(image_examples, "CHUNK_BYTES", 5 * 8 * 8 * 3)
     alive: set[int] = set()
