@@ -36,6 +36,7 @@ from tfm.pipeline.tasks.masked_language_model import HIDDEN, RANDOM
 from tfm.pipeline.tasks.registry import task_of
 from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.training_config import TrainingConfig
+from tfm.tokenizer.normalization import spellable
 from tfm.tokenizer.special import UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -70,7 +71,9 @@ def held_out(
 
 
 def split_of(lines: Sequence[str], source: Tokenizer, target: Tokenizer) -> Split:
-    """Lines as the split of a dataset, on both sides, since tasks differ in which of them they read."""
+    """Lines as the split of a dataset, on both sides, since tasks differ in which of them they read; half a character
+    is U+FFFD, as tokenizers read it."""
+    lines = [spellable(line) for line in lines]
     of_source = Column.from_flat(*source.encode_flat(lines))
     of_target = of_source if source is target else Column.from_flat(*target.encode_flat(lines))
     return Split.of_texts(of_source, of_target, lines, lines)

@@ -102,6 +102,14 @@ def test_python_scores_texts_as_evaluate_does(models: dict[str, Path], tmp_path:
     assert math.exp(-found.log_probs.sum() / 15) == pytest.approx(printed["perplexity"], rel=1e-12)
 
 
+@pytest.mark.parametrize("name", ["lines", "running"])
+def test_half_a_character_is_scored_as_an_unknown_one(models: dict[str, Path], name: str) -> None:
+    model = tfm_in_python.load(models[name], device="cpu")
+    halves, whole = (model.score(["the owl", text]) for text in ("the \ud800", "the \ufffd"))
+    assert halves.log_probs.tolist() == whole.log_probs.tolist()
+    assert halves.figures == whole.figures
+
+
 def test_what_is_drawn_follows_from_prompt_and_seed(models: dict[str, Path]) -> None:
     words = ("generate", models["lines"], "--device", "cpu", "--prompt", "the", "--samples", "8")
     first = tfm(*words).out
