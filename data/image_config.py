@@ -59,10 +59,27 @@ def problem_of_corpus(corpus: Any) -> str | None:
         return 'format "idx" needs `target`, the file of the labels; `path` is the file of the images'
     if corpus.format in ("idx", "generated") and corpus.references:
         return f'`references`: format "{corpus.format}" has no further columns'
+    if (problem := _problem_of_names(corpus)) is not None:
+        return problem
     for key, why in MEANINGLESS.items():
         if getattr(corpus, key) != type(corpus).model_fields[key].default:
             return f"`{key}`: {why}: omit it"
     return None
+
+
+def _problem_of_names(corpus: Any) -> str | None:
+    """Classes that are not one name each, as labels are read: without white space around; and columns named twice."""
+    names = [name.strip() for name in corpus.classes]
+    for name in names:
+        if not name or "\n" in name or "\r" in name:
+            return f"`classes`: each name must be one line of text, and {name!r} is none"
+        if names.count(name) > 1:
+            return f"`classes`: {name!r} is the name of two labels: give each its own"
+    columns = [corpus.target, *(corpus.references or ())]
+    if corpus.image in columns:
+        return f'`image` and `target` or `references` name the same column, "{corpus.image}"'
+    twice = next((column for column in columns if columns.count(column) > 1), None)
+    return None if twice is None else f'`target` and `references` name the column "{twice}" twice: omit one'
 
 
 def problem_of_data(data: Any, named: Mapping[str, Any]) -> str | None:

@@ -364,6 +364,10 @@ def test_the_built_in_scenes(tmp_path: Path) -> None:
     assert len(data.tests["test"].further_references()) >= 2
 
 
+IDX = {"format": "idx", "path": "x", "target": "y"}
+HUB = {"format": "huggingface", "path": "x", "image": "image"}
+
+
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
@@ -377,6 +381,13 @@ def test_the_built_in_scenes(tmp_path: Path) -> None:
         ({"train": {"format": "idx", "path": "x"}}, "needs `target`, the file of the labels"),
         ({"train": {"format": "tsv", "path": "x", "image": "picture"}}, "`image` is a column"),
         ({"train": {"format": "imagefolder", "path": "x", "classes": ["a"]}}, "`classes` are for format"),
+        ({"train": {**IDX, "classes": ["a", "b", " a"]}}, "'a' is the name of two labels"),
+        ({"train": {**IDX, "classes": ["a", " "]}}, "one line of text, and '' is none"),
+        ({"train": {**IDX, "classes": ["a", "b\nc"]}}, "is none"),
+        ({"train": {**HUB, "target": "image"}}, "name the same column"),
+        ({"train": {**HUB, "target": "a", "references": ["image"]}}, "name the same column"),
+        ({"train": {**HUB, "target": "a", "references": ["b", "a"]}}, 'name the column "a" twice'),
+        ({"train": {**HUB, "format": "imagefolder", "image": None, "references": ["b", "b"]}}, '"b" twice'),
         (
             {"train": {"format": "imagefolder", "path": "x", "source_language": "eng", "target_language": "deu"}},
             "has no language",
