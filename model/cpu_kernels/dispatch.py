@@ -5,8 +5,11 @@ if gradients are needed, on a device other than a CPU, and in a type other than 
 the same.
 """
 
+import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -20,6 +23,7 @@ Lists = tuple[Tensor, Tensor]
 Candidates = tuple[Tensor, Tensor, Tensor]
 """Values, beams and tokens (B, k) of what a beam may go on with, best first."""
 
+LIBRARY = "tfm.model.cpu_kernels.library"
 ROWS, EVEN = 32, 8
 """Of so many rows logits are computed at once: few, so that they are in the cache when candidates are looked for; and a
 multiple of EVEN, since a product is prepared for each number of rows."""
@@ -44,11 +48,14 @@ def compiled_loops(wanted: bool) -> Iterator[None]:
 
 def _load() -> Any:
     """The module of the loops; None without numba, or where what it is made of cannot be loaded."""
-    try:
-        from tfm.model.cpu_kernels import library
-    except (ImportError, OSError):
-        return None
-    return library
+    if sys.modules.get(LIBRARY) is None:
+        try:
+            # Ctrl-C reaches the main thread alone: numba, interrupted while it is imported, fails at each later import
+            with ThreadPoolExecutor(1) as other:
+                other.submit(import_module, LIBRARY).result()
+        except (ImportError, OSError):
+            return None
+    return import_module(LIBRARY)
 
 
 def in_use() -> bool:

@@ -4,6 +4,7 @@ import gc
 import math
 import sys
 import weakref
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -265,3 +266,18 @@ def test_without_numba_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr("tfm.model.cpu_kernels.library", raising=False)
     with dispatch.compiled_loops(True):
         assert not dispatch.in_use()
+
+
+def test_a_search_that_is_stopped_while_the_loops_are_imported_can_be_repeated(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As in a notebook, where the first translation is interrupted and asked for again."""
+    stops = "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(0.1)\n"
+    (tmp_path / "loops_that_are_stopped.py").write_text(stops + "whole = True\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(dispatch, "LIBRARY", "loops_that_are_stopped")
+    with pytest.raises(KeyboardInterrupt), dispatch.compiled_loops(True):
+        pass
+    assert sys.modules["loops_that_are_stopped"].whole
+    with dispatch.compiled_loops(True):
+        assert dispatch._loops is sys.modules.pop("loops_that_are_stopped")
