@@ -1,5 +1,6 @@
 """What a user asks a model to write: it is written as asked, or refused."""
 
+import unicodedata
 from collections.abc import Sequence
 
 from tfm.data.errors import DataError, printable
@@ -18,7 +19,8 @@ def encode_spelled(tokenizer: Tokenizer, texts: Sequence[str], what: str) -> lis
         what: what messages call such a text.
 
     Raises:
-        DataError: where the vocabulary cannot spell a part of a text, which would be left out.
+        DataError: the vocabulary cannot spell a part of a text, which would be left out, or other letters would be
+            written, as where the tokenizer folds case.
     """
     encoded = tokenizer.encode_batch(texts)
     for text, ids in zip(texts, encoded, strict=True):
@@ -26,4 +28,13 @@ def encode_spelled(tokenizer: Tokenizer, texts: Sequence[str], what: str) -> lis
             word = next((word for word in text.split() if UNK_ID in tokenizer.encode(word)), text)
             shown = f'"{printable(word[:MAX_SHOWN])}"'
             raise DataError(f"{what} holds {shown}, which the model's vocabulary cannot spell: omit it")
+    for text, written in zip(texts, tokenizer.decode_batch(encoded), strict=True):
+        if _letters(written) != _letters(text):
+            given, shown = (f'"{printable(each[:MAX_SHOWN])}"' for each in (text, written))
+            raise DataError(f"{what} {given} would be written as {shown}, as the model's tokenizer spells it: give that")
     return encoded
+
+
+def _letters(text: str) -> str:
+    """The text without white space, in one spelling of each character."""
+    return unicodedata.normalize("NFC", "".join(text.split()))
