@@ -34,7 +34,10 @@ def measured(run: Path, rates: list[float], draws: int, beam: int) -> dict[str, 
     loaded = load_model(run / "model", "cpu")
     data = read_artifact(run / "dataset", lambda _: load_dataset(run / "dataset"), "preprocess")
     sources, references = next(iter(data.tests.values())).texts()
-    task, decoding = loaded.config.task, DecodingConfig(beam=beam)
+    task = loaded.config.task
+    decoding = (
+        DecodingConfig(beam=beam) if ABILITIES[task].translates else DecodingConfig()
+    )  # labels are not searched for
     figure = ABILITIES[task].figures[0]
     config = evaluation_of(task, EvaluationConfig.model_validate({"metrics": (figure,)}))
     scores, seconds = list[list[float]](), list[float]()
