@@ -37,7 +37,7 @@ def measured(run: Path, rates: list[float], draws: int, beam: int) -> dict[str, 
     task = loaded.config.task
     decoding = (
         DecodingConfig(beam=beam) if ABILITIES[task].translates else DecodingConfig()
-    )  # labels are not searched for
+    )  # a label needs none
     figure = ABILITIES[task].figures[0]
     config = evaluation_of(task, EvaluationConfig.model_validate({"metrics": (figure,)}))
     scores, seconds = list[list[float]](), list[float]()
