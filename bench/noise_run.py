@@ -35,9 +35,7 @@ def measured(run: Path, rates: list[float], draws: int, beam: int) -> dict[str, 
     data = read_artifact(run / "dataset", lambda _: load_dataset(run / "dataset"), "preprocess")
     sources, references = next(iter(data.tests.values())).texts()
     task = loaded.config.task
-    decoding = (
-        DecodingConfig(beam=beam) if ABILITIES[task].translates else DecodingConfig()
-    )  # a label needs none
+    decoding = DecodingConfig(beam=beam) if ABILITIES[task].translates else DecodingConfig()  # a label needs none
     figure = ABILITIES[task].figures[0]
     config = evaluation_of(task, EvaluationConfig.model_validate({"metrics": (figure,)}))
     scores, seconds = list[list[float]](), list[float]()
