@@ -3,6 +3,7 @@
 import json
 import shlex
 import shutil
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from tests.cli.user import RECIPE, Result, tfm, write_corpora
 from tests.tiny_artifact import rewritten
 from tfm.data.errors import printable
+from tfm.pipeline.training.checkpoints.checkpoint import _seal
 
 QUICK = ("--set", "training.validation.every_steps=5", "--set", "training.validation.bleu=false")
 FINAL = '\n[evaluation]\ntests = "final"\nmetrics = ["bleu"]\n'
@@ -166,6 +168,14 @@ def test_no_command_runs_one_that_is_stored(here: Path, sentinel: Path) -> None:
     assert len(artifacts) > 8
     for artifact in artifacts:
         plant(artifact, metric)
+    states = sorted(here.glob("runs/**/checkpoints/*/state.json"))
+    assert states
+    for file in states:  # of checkpoints
+        document = json.loads(file.read_text("utf-8"))
+        document.pop("sha256")
+        document["state"]["plan"]["config"]["evaluation"] = {"external": [metric]}
+        document["sha256"] = _seal(document)
+        file.write_text(json.dumps(document, indent=1), "utf-8")
     codes = {words: tfm(*words).code for words in every_command()}
     assert not sentinel.exists(), codes
     assert set(codes.values()) <= {0, 2, 65, 73}, codes
@@ -181,6 +191,26 @@ def test_a_search_runs_no_command_of_its_journal(here: Path, sentinel: Path, wor
     assert not sentinel.exists(), done.err
     if words == ("--final",):
         assert_refused(done)
+
+
+@pytest.mark.slow
+def test_a_search_runs_no_command_of_a_database(here: Path, sentinel: Path) -> None:
+    words = ("search", "some.toml", "--storage", f"sqlite:///{here / 'trials.db'}", *QUICK)
+    shutil.rmtree("runs/some")
+    done = tfm(*words)
+    assert done.code == 0, done.err
+    with sqlite3.connect(here / "trials.db") as database:
+        rows = database.execute(
+            "SELECT trial_user_attribute_id, value_json FROM trial_user_attributes WHERE key = 'configuration'"
+        ).fetchall()
+        for number, text in rows:
+            planted = json.dumps({**json.loads(text), "evaluation.external": [metric_of(sentinel)]})
+            change = "UPDATE trial_user_attributes SET value_json = ? WHERE trial_user_attribute_id = ?"
+            database.execute(change, (planted, number))
+    assert rows
+    for more in ("--report",), (), ("--final",):
+        assert_refused(tfm(*words, *more))
+    assert not sentinel.exists()
 
 
 def assert_refused(done: Result) -> None:
