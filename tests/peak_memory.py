@@ -9,12 +9,17 @@ from tests.cli.user import ROOT
 
 PROGRAM = """
 import resource, runpy, sys
+from pathlib import Path
 sys.argv = ["tfm", *sys.argv[1:]]
 try:
     runpy.run_module("tfm.cli.app", run_name="__main__")
 finally:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(f"peak {peak * (1 if sys.platform == 'darwin' else 1024)}", file=sys.stderr)
+    if sys.platform == "darwin":
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    else:  # ru_maxrss begins with that of the process that started this one
+        lines = Path("/proc/self/status").read_text().splitlines()
+        peak = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) * 1024
+    print(f"peak {peak}", file=sys.stderr)
 """
 
 

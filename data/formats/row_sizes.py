@@ -69,8 +69,10 @@ def _sizes(array: pa.Array) -> Ints:
         return of_values[places] if len(of_values) else np.zeros(len(array), np.int64)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         offsets = array.offsets.to_numpy().astype(np.int64)
-        items = _sizes(array.values.slice(offsets[0], offsets[-1] - offsets[0])) + ITEM_BYTES
-        ends = np.concatenate([[0], np.cumsum(items)])
+        ends = np.zeros(offsets[-1] - offsets[0] + 1, np.int64)  # one array: there may be tens of millions
+        ends[1:] = _sizes(array.values.slice(offsets[0], offsets[-1] - offsets[0]))
+        ends[1:] += ITEM_BYTES
+        np.cumsum(ends, out=ends)
         return np.asarray(np.diff(ends[offsets - offsets[0]]))
     if pa.types.is_struct(kind):
         return sum((_sizes(each) for each in array.flatten()), np.zeros(len(array), np.int64))

@@ -491,17 +491,17 @@ def bombs(folder: Path) -> dict[str, tuple[str, dict[str, Any]]]:
         return pa.ListArray.from_arrays(offsets, repeated(size, items * rows))
 
     big = {"dictionary_pagesize_limit": 2**30}
-    parquet("texts", "2000", columns(repeated(MEGABYTE, 2000)), **big)
-    parquet("texts without a schema of Arrow", "2000", columns(repeated(MEGABYTE, 2000)), store_schema=False, **big)
+    parquet("texts", "unpack to more than 536,870,912", columns(repeated(MEGABYTE, 12_000)), **big)
+    parquet("texts without a schema of Arrow", "250", columns(repeated(MEGABYTE, 250)), store_schema=False, **big)
     parquet("long texts", "row 1 holds more than", columns(repeated(17 * MEGABYTE, 500)), store_schema=False, **big)
-    parquet("plain texts", "300", columns(pa.array(["x" * MEGABYTE] * 300)), use_dictionary=False)
+    parquet("plain texts", "250", columns(pa.array(["x" * MEGABYTE] * 250)), use_dictionary=False)
     parquet("lists", "row 1 holds more than", columns(lists(MEGABYTE, 1000, 12)), store_schema=False, **big)
     items = pa.ListArray.from_arrays(pa.array([0, 3 * 10**7], pa.int32()), repeated(0, 3 * 10**7))
     parquet("many short items", "row 1 holds more than", columns(items))
-    parquet("structs", "1200", pa.table({"translation": pa.StructArray.from_arrays(
-        [repeated(MEGABYTE, 1200)] * 2, ["source", "target"])}), store_schema=False, **big)  # fmt: skip
-    prefixes = pa.array(["x" * MEGABYTE + f"{number:05}" for number in range(1000)])
-    parquet("prefixes", "1000", columns(prefixes), use_dictionary=False, column_encoding="DELTA_BYTE_ARRAY")
+    parquet("structs", "250", pa.table({"translation": pa.StructArray.from_arrays(
+        [repeated(MEGABYTE, 250)] * 2, ["source", "target"])}), store_schema=False, **big)  # fmt: skip
+    prefixes = pa.array(["x" * MEGABYTE + f"{number:05}" for number in range(250)])
+    parquet("prefixes", "250", columns(prefixes), use_dictionary=False, column_encoding="DELTA_BYTE_ARRAY")
     hub = folder / "hub"
     hub.mkdir()
     text = pa.table({"source": ["x" * MEGABYTE] * 600, "target": ["y"] * 600})

@@ -31,7 +31,9 @@ def encode_spelled(tokenizer: Tokenizer, texts: Sequence[str], what: str) -> lis
     for text, written in zip(texts, tokenizer.decode_batch(encoded), strict=True):
         if _letters(written) != _letters(text):
             given, shown = (f'"{printable(each[:MAX_SHOWN])}"' for each in (text, written))
-            raise DataError(f"{what} {given} would be written as {shown}, as the model's tokenizer spells it: give that")
+            raise DataError(
+                f"{what} {given} would be written as {shown}, as the model's tokenizer spells it: give that"
+            )
     return encoded
 
 
