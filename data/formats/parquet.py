@@ -18,7 +18,7 @@ BATCH_BYTES = 2**26
 MAX_PAGE_BYTES = 2**29
 MAX_ROWS = 2**14
 MAX_ITEMS = 2**26
-FEWEST_LIST_ROWS = 16
+MIN_LIST_ROWS = 16
 
 
 def read_parquet(stream: BinaryIO, columns_of: Callable[[Sequence[str]], Sequence[str]]) -> Iterator[pa.Table]:
@@ -98,4 +98,4 @@ def _num_list_rows(of_chunk: Sequence[Page]) -> int:
     if any(page.encoding == DELTA_BYTE_ARRAY for page in data):
         raise ValueError("texts in lists are encoded by DELTA_BYTE_ARRAY, which is not read")
     whole = sum(page.num_bytes for page in of_chunk) + 16 * num_items
-    return MAX_ROWS if whole <= BATCH_BYTES else FEWEST_LIST_ROWS
+    return MAX_ROWS if whole <= BATCH_BYTES else MIN_LIST_ROWS

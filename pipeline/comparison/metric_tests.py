@@ -19,7 +19,7 @@ MOST_SEGMENTS = 10_000
 """That sacrebleu's own tests get, which hold all draws in memory; of more, the same draws are made in blocks."""
 NOT_ALL_SEEDS = "not tested: not all of its seeds have this score"
 BASELINE_LACKS = "not tested: not all seeds of the baseline have this score"
-FEW_SEGMENTS = f"not tested: a test over seeds needs {MIN_SEGMENTS} segments"
+TOO_FEW_SEGMENTS = f"not tested: a test over seeds needs {MIN_SEGMENTS} segments"
 ONE_SEGMENT = "not tested: there is one segment alone"
 ONE_SEED = "not tested: with one seed nothing is known of how much seeds matter; `--each` tests each run"
 
@@ -152,7 +152,7 @@ def _by_row(
                 measured[row.name] = Measured.of_seeds(result)
         few = len(next(iter(known.values()))) < MIN_SEGMENTS
         singles = {row.name for row in complete if len(row.runs) == 1 or len(base.runs) == 1}
-        why = {name: ONE_SEED if name in singles or not few else FEW_SEGMENTS for name in others}
+        why = {name: ONE_SEED if name in singles or not few else TOO_FEW_SEGMENTS for name in others}
         remarks += [Remark(name, metric, why[name]) for name in others if measured[name].versus is None]
     return _corrected({row.name: measured[row.name] for row in found.rows if row.name in measured}), remarks
 

@@ -23,7 +23,7 @@ ONE_SEGMENT = "one segment alone: there is nothing to resample"
 NOT_ENOUGH = "{} segments, and it needs {}"
 ALL_ALIKE = "every draw of the segments gives the same"
 INFINITE = "some draws of the segments are infinite"
-FEW_APART = "the systems differ in {} segments, and it needs {}"
+TOO_FEW_DIFFERENCES = "the systems differ in {} segments, and it needs {}"
 ROUNDING = 1e-12  # of the scores: what varies by less does not vary
 Interval: TypeAlias = tuple[str | None, float | None, float | None]
 """Why there is none, or None; its ends, or None."""
@@ -52,7 +52,7 @@ def difference_interval(baseline: SegmentStatistics, system: SegmentStatistics, 
     if baseline.is_share and system.is_share and (baseline.rows[:, 1] == system.rows[:, 1]).all():
         return _of_shares(baseline, system)
     if len(system) >= MIN_SEGMENTS and apart.sum() < MIN_APART:
-        return FEW_APART.format(int(apart.sum()), MIN_APART), None, None
+        return TOO_FEW_DIFFERENCES.format(int(apart.sum()), MIN_APART), None, None
     return _percentiles(len(system), drawn)
 
 

@@ -13,7 +13,7 @@ MAX_GROWTH = 10_000
 """Of characters by one. Published tokenizers have up to 1,000: by NFKD one becomes 18, and by lower case 3."""
 INNER = ("normalizers", "decoders", "pretokenizers")
 FORMS = {"NFKD": 18, "NFKC": 18, "NFD": 4, "NFC": 3, "Lowercase": 3, "BertNormalizer": 4, "ByteLevel": 4}
-MANY = 16
+MAX_COUNTED_REPEATS = 16
 """A part of a pattern that may be repeated more often counts as one without a bound."""
 _PART = re.compile(r"\\[gk]<|\\.|\[|\(|\)|\||\*|\+|\{(\d*)(,?)(\d*)\}", re.DOTALL)
 
@@ -97,7 +97,7 @@ def repeats_inside_repetition(pattern: str) -> bool:
 
 def _has_no_bound(repetition: re.Match[str]) -> bool:
     low, comma, high = repetition.groups()
-    return int(high or (0 if comma else low) or 0) > MANY or bool(comma and not high)
+    return int(high or (0 if comma else low) or 0) > MAX_COUNTED_REPEATS or bool(comma and not high)
 
 
 def _end_of_class(pattern: str, place: int) -> int:
