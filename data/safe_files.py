@@ -57,7 +57,7 @@ def read_bounded(
 
 
 def settled_stamp(status: os.stat_result) -> tuple[int, ...] | None:
-    """What changes whenever a file is changed, also if size and modification time are kept: nobody can set its ctime.
+    """A stamp that changes whenever a file does, also if size and modification time are kept: nobody can set its ctime.
 
     None if it was changed less than two seconds ago: file systems stamp coarsely, so that a further change might go
     unnoticed.

@@ -15,5 +15,5 @@ def version() -> str | None:
 
 
 def install_command(extra: str) -> str:
-    """What a user types to install an extra."""
+    """The command that installs an extra."""
     return f'pip install "{NAME}[{extra}]"'

@@ -33,7 +33,7 @@ class EmptyTexts:
         self.rows += len(chunk)
 
     def in_words(self, split: str) -> str | None:
-        """What to say of a split that has any."""
+        """The warning about a split that has any."""
         counts = {"source": self.sources, "target": self.targets}
         found = [f"{count:,} empty {side}{'s' if count > 1 else ''}" for side, count in counts.items() if count]
         if not found:

@@ -32,7 +32,7 @@ def read_stream(mapped: Any, schemas: Sequence[pa.Schema]) -> pa.Table:
 
 
 def packed_buffers(metadata: pa.Buffer) -> list[tuple[int, int]]:
-    """Where each buffer of a compressed record batch lies in its body, and its length; none if it is not compressed.
+    """The place of each buffer of a compressed record batch in its body, and its length; none if it is not compressed.
 
     Each begins with its length once unpacked, in 8 bytes (RecordBatch in Message.fbs of the format).
     """
@@ -55,7 +55,7 @@ def _is_packed(metadata: pa.Buffer) -> bool:
 
 
 def _batch(data: memoryview) -> int:
-    """Where the RecordBatch of a message lies in its metadata."""
+    """The place of the RecordBatch of a message in its metadata."""
     (message,) = struct.unpack_from("<I", data)
     header = message + _field(data, message, 2)
     return int(header + struct.unpack_from("<I", data, header)[0])

@@ -134,7 +134,7 @@ def _listing(folder: Path) -> list[str]:
 
 
 def _configuration(folder: Path, wanted: str | None) -> Mapping[str, Node]:
-    """What the card says of a configuration, or of the only or default one."""
+    """The card's entry of a configuration, or of the only or default one."""
     configs = {str(each.get("config_name", "")): each for each in _configurations(folder)}
     if wanted is not None:
         if wanted not in configs:

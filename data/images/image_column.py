@@ -100,7 +100,7 @@ def _content(cell: Any, name: str, folder: Path) -> Path | bytes:
 
 
 def _cache() -> Path:
-    """Where Hugging Face's libraries put what they download."""
+    """The folder in which Hugging Face's libraries keep downloads."""
     import datasets
 
     return Path(datasets.config.HF_CACHE_HOME)

@@ -1,4 +1,4 @@
-"""What a caller in Python gives: texts, lists of them, numbers and names, each checked before anything is computed."""
+"""Arguments of Python callers: texts, lists of them, numbers and names, each checked before anything is computed."""
 
 from collections.abc import Iterable, Sequence
 from operator import index

@@ -30,6 +30,6 @@ def names_parameters(method: Callable[P, T]) -> Callable[P, T]:
 
 
 def in_python(text: str) -> str:
-    """What an error of a command says, said of parameters."""
+    """The text of a command's error, with parameters in place of flags."""
     named = _FLAG.sub(lambda flag: f"`{_PARAMETERS.get(flag[1], flag[1].replace('-', '_'))}`", text)
     return named.removeprefix("flags: ")

@@ -6,7 +6,7 @@ OF_TEXT = ("bits_per_character", "word_perplexity")
 """Figures by units of the text itself, so that models with other pieces compare: the first `unit` and `count` of their
 signature are the text's, the rest of these, and the vocabulary, are the pieces'."""
 OF_HYPOTHESES = {"accuracy": "count", "macro_f1": "labels"}
-"""What of a signature depends on what was said, so that figures compare in which it differs: labels that a system alone
+"""Parts of signatures that depend on the output; figures that differ in them compare: labels that one system alone
 gives, or gives too many of."""
 
 

@@ -127,7 +127,7 @@ class Writer:
         return (distinct_texts(found, self._config, search) if keeps_distinct(self._config) else found)[0]
 
     def _generated(self, prompt: list[int], hypotheses: Sequence[Hypothesis]) -> list[Generated]:
-        """What hypotheses say after a prompt."""
+        """The texts of hypotheses after a prompt."""
         head, found = self._reader.decode(prompt), []
         for each in hypotheses:
             whole = self._reader.decode([*prompt, *each.ids])

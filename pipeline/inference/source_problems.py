@@ -41,7 +41,7 @@ class SourceProblems:
             self.strange += unknown > 0 and unknown >= sum(_has_letter(tokenizer, each) for each in ids[lead:])
 
     def warnings(self, limit: int) -> list[str]:
-        """What to say of them, where the model reads so many pieces."""
+        """The warning about them, if the model reads so many pieces."""
         said = []
         if self.cut:
             were = "was" if self.cut == 1 else "were"

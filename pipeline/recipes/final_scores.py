@@ -56,7 +56,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Choice:
-    """What validation chose: a run, or all seeds of a recipe; the figure, its (mean) value, and of how many such."""
+    """The choice of validation: a run, or all seeds of a recipe; the figure, its (mean) value, and of how many such."""
 
     runs: tuple[Candidate, ...]
     figure: str

@@ -258,7 +258,7 @@ def _unusable_numbers(raw: object, key: Key) -> Iterator[tuple[Key, int | float]
 
 
 def _number_problem(name: str, number: int | float, field: FieldInfo | None) -> str:
-    """What is wrong with a number that no key takes; TOML reads the language codes nan and inf as numbers."""
+    """The problem with a number that no key takes; TOML reads the language codes nan and inf as numbers."""
     if isinstance(number, int):
         return f"{name} must be a number below 2^63, and is {shown(number)}"
     if field is not None and str in (field.annotation, *get_args(field.annotation)):

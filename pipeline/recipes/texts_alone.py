@@ -1,4 +1,4 @@
-"""What a recipe says of texts without a source: who can read them, and whether they are running text."""
+"""A recipe's settings of texts without a source: who can read them, and whether they are running text."""
 
 from typing import Any
 

@@ -114,7 +114,7 @@ def share_interval(successes: float, count: int) -> tuple[float, float]:
 
 
 def share_interval_name(count: int) -> str:
-    """What a signature calls `share_interval`."""
+    """The name of `share_interval` in a signature."""
     return f"{'exact' if count < MIN_WILSON else 'modified-wilson'}-{100 * LEVEL:.0f}"
 
 

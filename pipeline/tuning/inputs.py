@@ -51,7 +51,7 @@ def check_inputs(trials: Trials, recipe: Recipe, configuration: Configuration) -
 
 
 def _inputs_of(recipe: Recipe) -> dict[str, Input]:
-    """What a recipe's model is made from, by label: its corpora but the tests, and files of tokenizer and training."""
+    """The inputs of a recipe's model, by label: its corpora but the tests, and files of tokenizer and training."""
     splits = resolve(recipe.data)
     inputs = corpus_inputs({"train": splits.train, "valid": splits.valid}, online=recipe.data.online)
     artifacts = {"tokenizer.source_from": recipe.tokenizer.source_from, "training.init_from": recipe.training.init_from}

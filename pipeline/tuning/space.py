@@ -50,7 +50,7 @@ class Parameter:
 
     @property
     def distribution(self) -> "BaseDistribution":
-        """What Optuna draws the key from in `suggested`."""
+        """The distribution from which Optuna draws the key in `suggested`."""
         from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
         if self.values is None:

@@ -1,4 +1,4 @@
-"""Where a search keeps its trials, a journal or a database, and what is said if that cannot be opened or read."""
+"""The storage of a search's trials, a journal or a database, and errors if that cannot be opened or read."""
 
 import re
 import time

@@ -1,4 +1,4 @@
-"""What a study says of its trials, checked: Optuna keeps any value, and a study may have come from somebody else."""
+"""Attributes of a study's trials, checked: Optuna keeps any value, and a study may have come from somebody else."""
 
 import math
 from collections.abc import Mapping, Sequence

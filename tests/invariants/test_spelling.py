@@ -59,7 +59,7 @@ def test_what_is_to_be_written_is_written_or_refused(kind):
             if spells(tokenizer, text):
                 assert write(text).strip().startswith(text)
             else:
-                with pytest.raises(DataError, match=f"{what} holds .*Ж.*cannot spell: omit it"):
+                with pytest.raises(DataError, match=f"{what} holds .*Ж.*cannot spell: remove it"):
                     write(text)
 
 

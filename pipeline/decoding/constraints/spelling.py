@@ -1,4 +1,4 @@
-"""What a user asks a model to write: it is written as asked, or refused."""
+"""Texts that a user asks a model to write: they are written as asked, or refused."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ def encode_spelled(tokenizer: Tokenizer, texts: Sequence[str], what: str) -> lis
         if UNK_ID in ids:
             word = next((word for word in text.split() if UNK_ID in tokenizer.encode(word)), text)
             shown = f'"{printable(word[:MAX_SHOWN])}"'
-            raise DataError(f"{what} holds {shown}, which the model's vocabulary cannot spell: omit it")
+            raise DataError(f"{what} holds {shown}, which the model's vocabulary cannot spell: remove it")
     for text, written in zip(texts, tokenizer.decode_batch(encoded), strict=True):
         if _letters(written) != _letters(text):
             given, shown = (f'"{printable(each[:MAX_SHOWN])}"' for each in (text, written))

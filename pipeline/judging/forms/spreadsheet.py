@@ -11,7 +11,7 @@ from tfm.pipeline.judging.campaign import MAX_BYTES, Campaign, Item, Judge, Kind
 MISSING = "[missing]"
 FORMULA = re.compile(r"[\s\x00-\x1f\ufeff'\"]*[=+\-@＝＋－＠]|[\t\r\n]")
 INNER_FORMULA = re.compile(r"(?<=[;\t\r\n])(?=['\"]*[=+\-@＝＋－＠])")
-"""Where a spreadsheet whose separator is not the comma would begin a cell, inside of quotation marks too."""
+"""Places at which a spreadsheet whose separator is not the comma would begin a cell, inside of quotation marks too."""
 APOSTROPHE = re.compile(r"(?:^|(?<=[;\t\r\n]))'")
 NUMBER = re.compile(r"[+-]?[0-9]+(?:[.,][0-9]*)?")
 ASKED: Mapping[Kind, Sequence[str]] = {

@@ -28,7 +28,7 @@ def ranks(order: Sequence[str], better: Sequence[tuple[str, str]]) -> list[int]:
 
 
 def contradictions(name: str, order: Sequence[str], better: Sequence[tuple[str, str]], by: str, test: str) -> list[str]:
-    """Where a significant test says the opposite of the order of two systems, which then share a rank."""
+    """Warnings of significant tests that contradict the order of two systems, which then share a rank."""
     return [
         f"{name}: {worse} stands before {one} by {by}, but {test} says that {one} is significantly better: "
         "take the order of these two for undecided"

@@ -183,7 +183,7 @@ def _roles(settings: Settings, names: Sequence[str] | Mapping[int, str], unknown
 
 
 def _unknown(about: Settings) -> str | None:
-    """What tokenizer_config.json calls the unknown piece."""
+    """The name of the unknown piece in tokenizer_config.json."""
     unknown = about.get("unk_token")
     found: str | None = unknown.get("content") if isinstance(unknown, dict) else unknown
     return found

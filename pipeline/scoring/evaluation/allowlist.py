@@ -69,7 +69,7 @@ def _command(metric: object) -> str:
 
 
 def _uses(stored: EvaluationConfig, named: EvaluationConfig | None) -> Iterator[str]:
-    """What the stored settings would do outside of the artifact and the named ones would not, in words."""
+    """Commands and folders outside of the artifact that the stored settings use and the named ones do not, in words."""
     for metric in stored.external:
         if named is None or metric not in named.external:
             yield f"run the command `{printable(shlex.join(metric.command))}`"

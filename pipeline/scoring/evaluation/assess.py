@@ -72,7 +72,7 @@ def assess(
 
 
 def _warnings(references: Sequence[Sequence[str]], config: EvaluationConfig) -> list[str]:
-    """What a user must know of the references: labels that say little, blank texts that an output must not fill."""
+    """Warnings about the references: labels that say little, blank texts that an output must not fill."""
     if scores_labels(config):
         return label_warnings(references[0], config)
     if not (count := num_blank(references)):

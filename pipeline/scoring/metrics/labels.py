@@ -85,7 +85,7 @@ def macro_f1(hypotheses: Sequence[str], references: Sequence[Sequence[str]], con
 
 
 def _unit(config: EvaluationConfig) -> str:
-    """What one label is, in a signature."""
+    """The name of the unit of a label in a signature."""
     return "line" if config.labels == "line" else "label"
 
 
@@ -106,7 +106,7 @@ def label_pairs(
 
 
 def label_warnings(references: Sequence[str], config: EvaluationConfig) -> list[str]:
-    """What a user must know of the labels of a test set: lines without any, and one label alone."""
+    """Warnings about the labels of a test set: lines without any, and one label alone."""
     lines = [[text.strip()] if config.labels == "line" else text.split() for text in references]
     names = {label for line in lines for label in line if label}
     num_empty = sum(not any(line) for line in lines)

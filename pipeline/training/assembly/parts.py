@@ -19,7 +19,7 @@ from tfm.pipeline.training_config import TrainingConfig
 
 
 def training_folder(todo: Plan) -> Path:
-    """Where the work in progress on a model lies."""
+    """The folder of the work in progress on a model."""
     return todo.folder.parent / "training"
 
 

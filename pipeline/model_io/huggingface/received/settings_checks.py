@@ -10,7 +10,7 @@ from tfm.data.errors import DataError
 
 Settings = Mapping[str, Any]
 Check = Callable[[object], str | None]
-"""What a value is not; None if it is right."""
+"""The kind that a value should have and has not; None if it is right."""
 MAX_SIZE = 2**20
 MAX_TOKENS = 2**17
 """The longest text of a model, as `model.max_length` has it, and a few positions more that are no text's."""
