@@ -92,6 +92,9 @@ test-faults: $(INSTALLED)
 test-meaning: $(INSTALLED)
 	$(PYTEST) -m meaning
 
+test-random: $(INSTALLED)
+	$(PYTEST) -m hypothesis --hypothesis-profile=random
+
 # Peers that are installed elsewhere are added by hand: .venv/bin/python -m bench train --help
 bench: $(INSTALLED)
 	@$(MAKE) --no-print-directory runs/demo/dataset/manifest.json RECIPE=recipes/demo.toml
