@@ -29,7 +29,7 @@ VARIANTS := $(filter-out base,$(basename $(notdir $(wildcard recipes/variants/*.
 
 PYTEST := OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n auto --maxprocesses 4 --dist worksteal
 
-.PHONY: help demo all test test-slow test-faults test-meaning bench variants check clean
+.PHONY: help demo all test test-slow test-faults test-meaning test-random bench variants check clean
 # An artifact is complete at every moment: make must not delete one when it is interrupted.
 .PRECIOUS: $(TOKENIZER) $(DATASET) $(MODEL) $(TRANSLATIONS) $(SCORES)
 
@@ -40,6 +40,7 @@ help:
 	@echo 'make test-slow                   the tests that train, build and install'
 	@echo 'make test-faults                 kills, full disks, garbage input: a table of guarantees'
 	@echo 'make test-meaning                scores, losses, rates and counts recomputed, in ten scripts: a table'
+	@echo 'make test-random                 property tests with cases drawn anew, ten times as many'
 	@echo 'make bench                       speed on the built-in corpus, compared with a plain loop'
 	@echo 'make variants                    every part a recipe can name, trained at equal budget and compared'
 	@echo 'make check                       lint, format, strict types'

@@ -167,7 +167,7 @@ def test_what_github_runs_is_there() -> None:
     text = (ROOT / ".github" / "workflows" / "check.yml").read_text("utf-8")
     suites = re.findall(r"suite: \[(.*)\]", text)[0].split(", ")
     goals = {*re.findall(r"make ([\w-]+)", text), *suites}
-    assert goals == {"check", "test", "test-slow", "test-faults", "test-meaning"}
+    assert goals == {"check", "test", "test-slow", "test-faults", "test-meaning", "test-random"}
     assert goals <= goals_of_make()
     oldest = re.findall(r'python: \["([\d.]+)"', text)[0]
     assert project()["requires-python"] == f">={oldest}"
