@@ -44,7 +44,7 @@ OUT_OF_MEMORY = (
     "memory ran out: end other programs or raise the limit (ulimit -v), or lower data.batch_tokens or "
     "decoding.batch_sentences"
 )
-GO_ON = ("train", "run", "search")
+RESUMABLE_COMMANDS = ("train", "run", "search")
 """Commands that go on where they were stopped."""
 
 
@@ -80,7 +80,7 @@ class ErrorHandler:
                 place = error.filename2 or error.filename or "stdin or stdout"
                 self._leave(f"{place}: {error.strerror or error}", IO_ERROR, error)
             except KeyboardInterrupt as error:
-                if command.__name__ in GO_ON:
+                if command.__name__ in RESUMABLE_COMMANDS:
                     kept = "stopped; finished work is kept, and the same command resumes"
                     self._leave(f"{kept}{_again()}", Stopped.exit_code, error)
                 self._leave(f"stopped; the same command begins again{_again()}", INTERRUPTED, error)
@@ -144,9 +144,9 @@ app = typer.Typer(
 handle_errors = ErrorHandler()
 
 STAGES = (tokenize, preprocess, train, translate, evaluate)
-BESIDE_THEM = (run, search, generate, attend, embed, compare, import_model, export, inspect, recipe)
+OTHER_COMMANDS = (run, search, generate, attend, embed, compare, import_model, export, inspect, recipe)
 
-for command in (*STAGES, *BESIDE_THEM):
+for command in (*STAGES, *OTHER_COMMANDS):
     app.command(name=command.__name__.removesuffix("_model"))(handle_errors(command))  # `import` is Python's own word
 
 judge = typer.Typer(no_args_is_help=True, rich_markup_mode=None)

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import typer
 
 STDIN = Path("-")
-A_NAME = r"[\w.~+-]*[\w~+-]|.*[/\\].*|.*\.[A-Za-z]\w{0,4}"
+FILE_NAME_PATTERN = r"[\w.~+-]*[\w~+-]|.*[/\\].*|.*\.[A-Za-z]\w{0,4}"
 """What is probably a file name; a text has spaces, or characters or punctuation that file names seldom have."""
 
 
@@ -25,7 +25,7 @@ def text_file(file: Path | None, model: Path, held: ExitStack) -> Path:
     if file is None or file == STDIN or os.path.lexists(file):
         return file or STDIN
     words = str(file)
-    if re.fullmatch(A_NAME, words, re.ASCII | re.DOTALL):
+    if re.fullmatch(FILE_NAME_PATTERN, words, re.ASCII | re.DOTALL):
         from tfm.pipeline.errors import DataError
 
         raise DataError(f"no such file; to translate a text: echo TEXT | tfm translate {model}", file=file)

@@ -12,7 +12,7 @@ from tfm.cli.streams import print_message
 from tfm.pipeline.errors import Stopped, is_told_here
 from tfm.pipeline.runtime.torchrun import rank_and_size
 
-TOGETHER = ("train", "run")
+DISTRIBUTED_COMMANDS = ("train", "run")
 """Commands in which all processes take part. All others run only in the first process."""
 SECONDS_FOR_THE_FIRST = 15.0
 INTERRUPTED = 130
@@ -43,7 +43,7 @@ def first_speaks() -> Iterator[None]:
 def has_no_part(command: str) -> bool:
     """Whether only the first process runs a command, and this is another one."""
     rank, size = rank_and_size()
-    return size > 1 and rank > 0 and command not in TOGETHER
+    return size > 1 and rank > 0 and command not in DISTRIBUTED_COMMANDS
 
 
 def stderr_of(error: BaseException) -> TextIO:

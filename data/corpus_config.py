@@ -5,7 +5,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from tfm.data.image_config import OF_IMAGES, problem_of_corpus
+from tfm.data.image_config import IMAGE_FORMATS, problem_of_corpus
 from tfm.tokenizer.special import LANGUAGE_CODE
 
 Format = Literal[
@@ -88,7 +88,11 @@ class CorpusConfig(BaseModel):
     @property
     def has_images(self) -> bool:
         """Whether its sources are images."""
-        return self.format in OF_IMAGES or self.image is not None or (self.format, self.path) == ("generated", "scenes")
+        return (
+            self.format in IMAGE_FORMATS
+            or self.image is not None
+            or (self.format, self.path) == ("generated", "scenes")
+        )
 
     @property
     def languages(self) -> tuple[str, str] | None:

@@ -21,7 +21,7 @@ from tfm.data.errors import printable
 from tfm.tokenizer.special import UNK_ID
 
 LENGTH_EDGES = (0, 1, 6, 11, 16, 21, 31, 41, 51, 76, 101, 151, 201, 301, 501, 1001)
-MOST_SHOWN = 8
+MAX_CHARACTERS_SHOWN = 8
 Table: TypeAlias = tuple[str, list[str], list[list[object]]]
 
 
@@ -251,7 +251,7 @@ def _unwritable_table(splits: Mapping[str, Any]) -> list[Table]:
             ]
             words = [f"{printable(each['word'])} {each['times']:,}" for each in found.get("words", ())]
             characters = [f"{_shown(each)} {each['times']:,}" for each in found["characters"]]
-            shown = (words or characters)[:MOST_SHOWN]
+            shown = (words or characters)[:MAX_CHARACTERS_SHOWN]
             rows.append([name, *counts, ", ".join(shown)])
     unit = "words" if any((split.get("unwritable") or {}).get("words") for split in splits.values()) else "characters"
     columns = ["split", "references", "changed by normalization", "unknown pieces", f"{unit}, how often"]

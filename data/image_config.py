@@ -9,9 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field
 IMAGES_FILE = "images.json"
 """What a dataset or a model that reads images has in place of a source's tokenizer (`images/preparation.py`)."""
 
-OF_IMAGES = ("imagefolder", "idx")
+IMAGE_FORMATS = ("imagefolder", "idx")
 """The formats that hold images alone."""
-MEANINGLESS: Mapping[str, str] = {
+KEYS_NOT_FOR_IMAGES: Mapping[str, str] = {
     "source": "the source of a corpus of images is the image",
     "merge_references": "all captions of an image are together anyway",
     "lists": "a list of texts is several captions of an image",
@@ -20,14 +20,14 @@ MEANINGLESS: Mapping[str, str] = {
 }
 
 
-NOT_SAID: tuple[dict[str, Any], ...] = ({"images": None}, {"image": None}, {"classes": []})
+UNSET_IMAGE_KEYS: tuple[dict[str, Any], ...] = ({"images": None}, {"image": None}, {"classes": []})
 """What a dumped config has of these keys where there are no images."""
 
 
 def without_images(dumped: Any) -> Any:
     """A dumped config without keys of images that say nothing: what was made before there were any stays fresh."""
     if isinstance(dumped, dict):
-        return {key: without_images(each) for key, each in dumped.items() if {key: each} not in NOT_SAID}
+        return {key: without_images(each) for key, each in dumped.items() if {key: each} not in UNSET_IMAGE_KEYS}
     return [without_images(each) for each in dumped] if isinstance(dumped, list) else dumped
 
 
@@ -61,7 +61,7 @@ def problem_of_corpus(corpus: Any) -> str | None:
         return f'`references`: format "{corpus.format}" has no further columns'
     if (problem := _problem_of_names(corpus)) is not None:
         return problem
-    for key, why in MEANINGLESS.items():
+    for key, why in KEYS_NOT_FOR_IMAGES.items():
         if getattr(corpus, key) != type(corpus).model_fields[key].default:
             return f"`{key}`: {why}: omit it"
     return None

@@ -19,8 +19,8 @@ BLOCK_BYTES = 1 << 20
 # A line is held in memory; a longer one is not text with one sentence per line.
 MAX_LINE_BYTES = 1 << 24
 # The most characters encoded at once, since encoding takes some hundred bytes for each.
-PORTION_CHARACTERS = 1 << 22
-ROWS_COUNTED_AT_ONCE = 16
+MAX_CHUNK_CHARACTERS = 1 << 22
+ROWS_PER_SIZE_CHECK = 16
 
 Row = TypeVar("Row", bound=tuple[str, ...])
 
@@ -103,16 +103,16 @@ def one_line(text: str) -> str:
 
 
 def portions(rows: Iterable[Row], most_rows: int, ready: Callable[[], bool] | None = None) -> Iterator[list[Row]]:
-    """The rows in lists of `most_rows` and, where texts are so long, of PORTION_CHARACTERS at most or of one row.
+    """The rows in lists of `most_rows` and, where texts are so long, of MAX_CHUNK_CHARACTERS at most or of one row.
 
     `ready`: says whether the next row can be had without waiting for it; where it cannot, a list ends.
     """
     rows = iter(rows)
     portion: list[Row] = []
-    size, at_once = 0, ROWS_COUNTED_AT_ONCE if ready is None else 1
+    size, at_once = 0, ROWS_PER_SIZE_CHECK if ready is None else 1
     while taken := list(islice(rows, min(at_once, most_rows - len(portion)))):
         size += sum(map(len, chain.from_iterable(taken)))
-        if size > PORTION_CHARACTERS:
+        if size > MAX_CHUNK_CHARACTERS:
             yield from filter(None, (portion, *([row] for row in taken)))
             portion, size = [], 0
             continue

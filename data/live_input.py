@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tfm.data.lines import MAX_LINE_BYTES
 
-SECONDS_OF_PATIENCE = 0.02  # a writer that is at work has its next line there by then
+POLL_TIMEOUT_SECONDS = 0.02  # a writer that is at work has its next line there by then
 BLOCK_BYTES = 1 << 20
 
 
@@ -22,7 +22,7 @@ class Incoming:
     def ready(self) -> bool:
         """Whether the next line, or the end, can be read without waiting."""
         while not self._has_line():
-            if not self._arrives(SECONDS_OF_PATIENCE):
+            if not self._arrives(POLL_TIMEOUT_SECONDS):
                 return False
             self._read()
         return True

@@ -21,7 +21,7 @@ WITHOUT_SPACES = {
 """Scripts that put no spaces between words: name -> what a regular expression's set of their characters holds."""
 SPACELESS = f"[[{''.join(WITHOUT_SPACES.values())}]&&\\p{{L}}]"
 """A letter of these scripts, as a regular expression (V1)."""
-MANY = 0.25
+MIN_SCRIPT_SHARE = 0.25
 """The share of letters from which a script that 13a cannot read decides the tokenizer."""
 
 _SCRIPTS = {**WITHOUT_SPACES, "Hangul": r"\p{sc=Hangul}"}
@@ -50,9 +50,9 @@ def has_spaceless(texts: Iterable[str]) -> bool:
 
 
 def is_chinese_or_japanese(references: Sequence[Sequence[str]]) -> bool:
-    """Whether Han and kana have a share of MANY or more of the letters."""
+    """Whether Han and kana have a share of MIN_SCRIPT_SHARE or more of the letters."""
     letters = letters_by_script(text for column in references for text in column)
-    return letters["Han"] + letters["kana"] >= MANY * max(letters.total(), 1) and letters.total() > 0
+    return letters["Han"] + letters["kana"] >= MIN_SCRIPT_SHARE * max(letters.total(), 1) and letters.total() > 0
 
 
 def num_words(text: str) -> int:

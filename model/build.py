@@ -61,7 +61,7 @@ def build(
         if image is None:
             build_text = ARCHITECTURES[config.architecture]
             if config.canine is not None:
-                build_text = OF_CHARACTERS.get((config.architecture, config.task), build_text)
+                build_text = CHARACTER_MODELS.get((config.architecture, config.task), build_text)
             model = build_text(config, source_vocab, target_vocab, compute_dtype)
         else:
             model = IMAGE_MODELS[config.architecture](config, image, target_vocab, compute_dtype)
@@ -188,7 +188,7 @@ ARCHITECTURES: dict[str, Callable[[ModelConfig, int, int, torch.dtype], Model]] 
     "cbow": build_word_vectors,
 }
 """By name: (config, source_vocab, target_vocab, compute_dtype) -> the network."""
-OF_CHARACTERS: dict[tuple[str, str], Callable[[ModelConfig, int, int, torch.dtype], Model]] = {
+CHARACTER_MODELS: dict[tuple[str, str], Callable[[ModelConfig, int, int, torch.dtype], Model]] = {
     ("encoder_only", "tagging"): build_character_tagger,
     ("recurrent", "translation"): build_character_recurrent,
 }

@@ -8,12 +8,12 @@ from pydantic import model_validator
 
 from tfm.model.config_checks.registry import first_problem
 from tfm.model.config_fields import (
+    CHARACTER_TASKS,
     CONVOLUTION_WINDOW,
-    EMBEDS,
-    LEARNS,
+    EMBEDDED_SIDES,
+    IMAGE_TASKS,
     ONE_STACK,
-    SEES,
-    SPELLS,
+    SUPPORTED_TASKS,
     Activation,
     Architecture,
     Languages,
@@ -45,12 +45,12 @@ from tfm.model.config_tables import (
 )
 
 __all__ = [
+    "CHARACTER_TASKS",
     "CONVOLUTION_WINDOW",
-    "EMBEDS",
-    "LEARNS",
+    "EMBEDDED_SIDES",
+    "IMAGE_TASKS",
     "ONE_STACK",
-    "SEES",
-    "SPELLS",
+    "SUPPORTED_TASKS",
     "Activation",
     "AdaptiveConfig",
     "Architecture",

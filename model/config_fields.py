@@ -37,7 +37,7 @@ Score = Literal["scaled_dot", "dot", "general", "additive", "linear_additive"]
 Tie = Literal["none", "embeddings", "output", "all"]
 Languages = Literal["source", "m2m100", "mbart"]
 
-LEARNS: dict[Architecture, tuple[Task, ...]] = {
+SUPPORTED_TASKS: dict[Architecture, tuple[Task, ...]] = {
     "transformer": ("translation", "span_corruption"),
     "decoder_only": ("translation", "language_model"),
     "encoder_only": ("masked_language_model", "classification", "tagging"),
@@ -47,26 +47,26 @@ LEARNS: dict[Architecture, tuple[Task, ...]] = {
 }
 """Which tasks each architecture can learn."""
 ONE_STACK = ("decoder_only", "encoder_only", "skip_gram", "cbow")
-EMBEDS: dict[Architecture, tuple[str, ...]] = {
+EMBEDDED_SIDES: dict[Architecture, tuple[str, ...]] = {
     "decoder_only": ("target",),
     "encoder_only": ("source",),
     "skip_gram": ("target",),
     "cbow": ("target",),
 }
 """Which side's texts an architecture with one embedding table reads; the others read both."""
-SEES: dict[Architecture, tuple[Task, ...]] = {
+IMAGE_TASKS: dict[Architecture, tuple[Task, ...]] = {
     "transformer": ("translation",),
     "encoder_only": ("classification",),
     "recurrent": ("translation",),
 }
 """Which tasks each architecture can learn where the source is an image."""
-SPELLS: dict[Architecture, tuple[Task, ...]] = {
+CHARACTER_TASKS: dict[Architecture, tuple[Task, ...]] = {
     "transformer": ("translation",),
     "encoder_only": ("classification", "tagging"),
     "recurrent": ("translation",),
 }
 """Which tasks each architecture can learn where the source is read as characters (model.canine)."""
-SAYS_PIECES = ("translation", "language_model", "masked_language_model", "span_corruption")
+TOKEN_OUTPUT_TASKS = ("translation", "language_model", "masked_language_model", "span_corruption")
 CONVOLUTION_WINDOW = 3
 
 

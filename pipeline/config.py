@@ -15,7 +15,7 @@ EvaluationMetric = Literal[
     "accuracy", "macro_f1", "perplexity",
 ]  # fmt: skip
 OTHER_FIGURES = ("loss", "token_accuracy", "word_perplexity", "bits_per_character")  # of test sets, without a key
-Scored = Literal["tests", "valid"]  # what is translated and scored: all test sets, or the validation split
+EvalSplit = Literal["tests", "valid"]  # what is translated and scored: all test sets, or the validation split
 BleuTokenizer = Literal["auto", "13a", "intl", "char", "zh", "ja-mecab", "ko-mecab", "flores200", "none"]
 RougeTokenizer = Literal["unicode", "rouge-score"]
 STRICT = ConfigDict(frozen=True, extra="forbid")

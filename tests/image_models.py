@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from tfm.model.build import build
-from tfm.model.config import SEES, ModelConfig
+from tfm.model.config import IMAGE_TASKS, ModelConfig
 from tfm.model.layout import Layout
 from tfm.model.vision.image_shape import ImageShape
 
@@ -31,7 +31,7 @@ def config_of(encoder: str, about: dict[str, Any], /, **changes: object) -> Mode
     """Of a row of ENCODERS, by name, and one of DECODERS, or CLASSIFIER."""
     given = {"encoder": STACK, "decoder": STACK, "tie": "output", "max_length": 16, **about, **changes}
     vision = {**ENCODERS[encoder], **given.pop("vision", {})}  # type: ignore[dict-item]
-    assert about["architecture"] in SEES
+    assert about["architecture"] in IMAGE_TASKS
     return ModelConfig.model_validate({**given, "vision": vision})
 
 

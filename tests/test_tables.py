@@ -10,7 +10,7 @@ from tests.cli.user import tfm
 from tfm.cli.options import DeviceName
 from tfm.data.corpus_config import COLUMNS, PARAMETERS, CorpusConfig, Format, Generator
 from tfm.model.config import (
-    LEARNS,
+    SUPPORTED_TASKS,
     Activation,
     Architecture,
     Cell,
@@ -97,8 +97,8 @@ def test_columns_of_formats_are_those_that_recipes_name() -> None:
 
 
 def test_each_architecture_learns_something_and_each_task_is_learned_by_one() -> None:
-    assert set(LEARNS) == set(get_args(Architecture))
-    assert {task for tasks in LEARNS.values() for task in tasks} == set(get_args(Task))
+    assert set(SUPPORTED_TASKS) == set(get_args(Architecture))
+    assert {task for tasks in SUPPORTED_TASKS.values() for task in tasks} == set(get_args(Task))
 
 
 def test_metrics_are_the_table_and_perplexity() -> None:

@@ -9,7 +9,7 @@ Kind = Literal["bpe", "wordpiece", "unigram", "char", "byte", "word", "codepoint
 LabelKind = Literal["label", "tags"]
 Normalization = Literal["none", "nfc", "nfd", "nfkc", "nfkd"]
 Criterion = Literal["frequency", "likelihood"]
-LEARNED_BY = (
+LEARNING_KEYS = (
     "kind",
     "vocab_size",
     "lowercase",
@@ -21,7 +21,7 @@ LEARNED_BY = (
     "sentinels",
 )
 """What says how a tokenizer is learned."""
-OF_GROWTH = ("min_frequency",)
+GROWTH_KEYS = ("min_frequency",)
 """What of this also says how one is grown."""
 
 
@@ -87,8 +87,8 @@ class TokenizerConfig(BaseModel):
             return self
         if self.source_from is not None:
             raise ValueError("`file` and `source_from` both name the tokenizer of the source: omit one")
-        used = OF_GROWTH if self.grow is not None else ()
-        idle = [name for name in LEARNED_BY if name in self.model_fields_set and name not in used]
+        used = GROWTH_KEYS if self.grow is not None else ()
+        idle = [name for name in LEARNING_KEYS if name in self.model_fields_set and name not in used]
         if self.shared and idle:
             why = "is used unchanged, and nothing is learned" if self.grow is None else "says how it is learned"
             raise ValueError(f"`file` {why}: omit {', '.join(idle)}")

@@ -14,7 +14,7 @@ from tokenizers.pre_tokenizers import PreTokenizer
 
 from tfm.tokenizer.config import Kind, TokenizerConfig
 from tfm.tokenizer.learn import learn_bpe, learn_byte, learn_char, learn_unigram, learn_word, learn_wordpiece
-from tfm.tokenizer.special import CONTINUES
+from tfm.tokenizer.special import CONTINUATION_PREFIX
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ _join = decoders.Metaspace(replacement=" ", prepend_scheme="always")
 KINDS: dict[Kind, Method] = {
     "bpe": Method(_words, learn_bpe, _join),
     "wordpiece": Method(
-        _words, learn_wordpiece, decoders.Sequence([decoders.Replace(Regex(rf"\A{CONTINUES}"), ""), _join])
+        _words, learn_wordpiece, decoders.Sequence([decoders.Replace(Regex(rf"\A{CONTINUATION_PREFIX}"), ""), _join])
     ),
     "unigram": Method(_words, learn_unigram, _join),
     "char": Method(None, learn_char, decoders.Fuse()),

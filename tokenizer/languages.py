@@ -34,24 +34,24 @@ def are_codes(named: object) -> bool:
     )
 
 
-ASKED_FOR = f">>{LANGUAGE_CODE}<<"
-NAMED = r"[a-z]{3}_[A-Z][a-z]{3}|[a-z]{2}_[A-Z]{2}|__[a-z]{2,3}__"
+TARGET_LANGUAGE_TOKEN = f">>{LANGUAGE_CODE}<<"
+TEXT_LANGUAGE_TOKEN = r"[a-z]{3}_[A-Z][a-z]{3}|[a-z]{2}_[A-Z]{2}|__[a-z]{2,3}__"
 """Tokens of languages: of OPUS-MT and of tfm; of NLLB, mBART and M2M100."""
 
 
 def languages_of(whole: tokenizers.Tokenizer) -> dict[str, int]:
     """The languages of a tokenizer: their ids by their codes, in the order of the ids."""
-    return _spelled(whole, ASKED_FOR) or _spelled(whole, NAMED)
+    return _spelled(whole, TARGET_LANGUAGE_TOKEN) or _spelled(whole, TEXT_LANGUAGE_TOKEN)
 
 
 def names_texts(whole: tokenizers.Tokenizer) -> bool:
     """Whether its languages are named of texts, sources and targets alike, and not asked for."""
-    return bool(_spelled(whole, NAMED)) and not _spelled(whole, ASKED_FOR)
+    return bool(_spelled(whole, TEXT_LANGUAGE_TOKEN)) and not _spelled(whole, TARGET_LANGUAGE_TOKEN)
 
 
 def is_named(token: str) -> bool:
     """Whether a token names the language of texts."""
-    return re.fullmatch(NAMED, token) is not None
+    return re.fullmatch(TEXT_LANGUAGE_TOKEN, token) is not None
 
 
 def _spelled(whole: tokenizers.Tokenizer, token_of_language: str) -> dict[str, int]:

@@ -16,7 +16,7 @@ from tokenizers.trainers import Trainer
 
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.likelihood import PieceCounts, likeliest_joins
-from tfm.tokenizer.special import CONTINUES, SPECIALS, UNK, UNK_ID
+from tfm.tokenizer.special import CONTINUATION_PREFIX, SPECIALS, UNK, UNK_ID
 
 MAX_PIECE = 16
 # Of a log probability: numbers of up to 15 digits are read back from tokenizer.json as they were written; Hugging
@@ -49,7 +49,7 @@ def learn_wordpiece(words: Words, config: TokenizerConfig) -> Model:
     it, by the frequency of a pair. Every letter is in the vocabulary as the beginning and the continuation of a word.
     """
     letters = letters_in(words, (config.vocab_size - len(SPECIALS)) // 2, config.min_frequency)
-    continuing = [CONTINUES + letter for letter in letters if letter != " "]
+    continuing = [CONTINUATION_PREFIX + letter for letter in letters if letter != " "]
     learn = _likeliest if config.criterion == "likelihood" else _most_frequent_joins
     learned = learn(_within(words, letters), letters, continuing, config)
     vocab = _numbered([*letters, *continuing, *learned])
@@ -64,7 +64,7 @@ def _most_frequent_joins(words: Words, letters: list[str], continuing: list[str]
         # Named in advance, continuations get ids in order; left to the trainer, ids and so ties are random.
         special_tokens=[*SPECIALS, *continuing],
         initial_alphabet=letters,
-        continuing_subword_prefix=CONTINUES,
+        continuing_subword_prefix=CONTINUATION_PREFIX,
         show_progress=False,
     )
     made = _train(models.WordPiece(unk_token=UNK), trainer, words.items())
@@ -94,7 +94,7 @@ def _likeliest(words: Words, letters: list[str], continuing: list[str], config: 
 def _units(word: str, begins: Collection[str]) -> tuple[str, ...]:
     """A word's letters as pieces: the first, with the space before it if `begins` has both, and continuations."""
     first = word[:2] if word[:2] in begins else word[0]
-    return first, *(CONTINUES + letter for letter in word[len(first) :])
+    return first, *(CONTINUATION_PREFIX + letter for letter in word[len(first) :])
 
 
 def learn_unigram(words: Words, config: TokenizerConfig) -> Model:

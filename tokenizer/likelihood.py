@@ -12,14 +12,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from heapq import heapify, heappop, heappush
 
-from tfm.tokenizer.special import CONTINUES
+from tfm.tokenizer.special import CONTINUATION_PREFIX
 
 Pair = tuple[str, str]
 
 
 def joined(left: str, right: str) -> str:
     """The piece that two neighbours of a word make; `right` is a continuation."""
-    return left + right.removeprefix(CONTINUES)
+    return left + right.removeprefix(CONTINUATION_PREFIX)
 
 
 class PieceCounts:

@@ -4,7 +4,7 @@ of WordPiece that continue a word."""
 PAD, UNK, BOS, EOS = "<pad>", "<unk>", "<s>", "</s>"
 SPECIALS = (PAD, UNK, BOS, EOS)
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = range(4)
-CONTINUES = "##"
+CONTINUATION_PREFIX = "##"
 
 LANGUAGE_CODE = r"[a-z]{3}(?:_[A-Z][a-z]{3})?"  # of ISO 639-3, maybe with a script of ISO 15924: deu, zho_Hans
 

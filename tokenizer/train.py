@@ -23,9 +23,9 @@ from tfm.tokenizer.special import SPECIALS, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
 
 # How many different unnormalised words may wait; in a script without spaces a "word" is a whole line.
-WAITING = 200_000
+MAX_PENDING_WORDS = 200_000
 # In how many steps the pieces of a common vocabulary are given to languages.
-STEPS = 32
+ALLOCATION_STEPS = 32
 
 
 class TokenizerTrainer:
@@ -50,7 +50,7 @@ class TokenizerTrainer:
         first, *later = text.strip(" ").split(" ")
         self._first[first] += 1
         self._later.update(later)
-        if len(self._first) + len(self._later) > WAITING:
+        if len(self._first) + len(self._later) > MAX_PENDING_WORDS:
             self._fold()
 
     @property
@@ -124,7 +124,7 @@ class ClustersTrainer:
         """The tokenizer; `clusters` then has the languages of each cluster, and how many pieces it learned."""
         size = self._config.vocab_size - self._config.sentinels - len(SPECIALS)
         least = self._config.min_frequency
-        texts, step = sum(each.num_texts for each in self._of.values()), max(1, size // STEPS)
+        texts, step = sum(each.num_texts for each in self._of.values()), max(1, size // ALLOCATION_STEPS)
         own = {name: Ranked.learned(each, size, least) for name, each in self._of.items() if each.words}
         needed = allocate({name: partial(each.sized, step, texts) for name, each in own.items()}, size)
         alike = {name: each.first(size // len(own)) for name, each in own.items()}

@@ -28,7 +28,7 @@ from tfm.pipeline.model_io.model_folder import model_folder
 if TYPE_CHECKING:
     from tfm.pipeline.inference.generation import Writer
 
-BETWEEN = "---"
+SEPARATOR = "---"
 
 
 def generate(
@@ -119,7 +119,7 @@ def generate(
             continue
         for text in texts:
             if num_texts and writer.through_ends:
-                _print(BETWEEN)
+                _print(SEPARATOR)
             _print(writer.shown(each) + text.text)
             num_texts += 1
 
@@ -127,7 +127,7 @@ def generate(
 def _stream(writer: "Writer", prompt: str, *, apart: bool) -> None:
     """Print one text while it is generated."""
     if apart and writer.through_ends:
-        _print(BETWEEN)
+        _print(SEPARATOR)
     for some in writer.stream(prompt):
         _print(some, end="")
     _print("")

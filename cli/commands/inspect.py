@@ -11,7 +11,7 @@ import typer
 from tfm.cli.streams import print_data, print_json
 
 SHOWN_OF_FINGERPRINT = 12
-MOST_SHOWN = 60
+MAX_SHOWN = 60
 
 
 def inspect(
@@ -134,4 +134,4 @@ def _given(fingerprint: str) -> str:
     """The fingerprint of an input that no stage made: a file's sha256, or a text that describes it."""
     if re.fullmatch("[0-9a-f]{64}", fingerprint):
         return f"sha256 {fingerprint[:SHOWN_OF_FINGERPRINT]}"
-    return fingerprint if len(fingerprint) <= MOST_SHOWN else f"{fingerprint[:MOST_SHOWN]}…"
+    return fingerprint if len(fingerprint) <= MAX_SHOWN else f"{fingerprint[:MAX_SHOWN]}…"

@@ -17,11 +17,11 @@ from tfm.data.synthetic import registry
 
 Images: TypeAlias = Iterator[CaptionedImage]
 Identity: TypeAlias = list[tuple[str, Path | None, str]]
-Tell: TypeAlias = Callable[[list[str]], None]
+OnSkipped: TypeAlias = Callable[[list[str]], None]
 
 
 def images(
-    corpus: Corpus, read_table: TableReader, *, online: bool = False, left_out: Tell = lambda names: None
+    corpus: Corpus, read_table: TableReader, *, online: bool = False, left_out: OnSkipped = lambda names: None
 ) -> Images:
     """The images of a corpus in order, not decoded; `size` and `skip` count them.
 
@@ -68,30 +68,30 @@ def _of_file(file: Path) -> str:
     return CaptionedImage(str(file), file, ()).key
 
 
-def _imagefolder(corpus: CorpusConfig, read_table: TableReader, online: bool, left_out: Tell) -> Images:
+def _imagefolder(corpus: CorpusConfig, read_table: TableReader, online: bool, left_out: OnSkipped) -> Images:
     columns = (corpus.target, *(corpus.references or ()))
     found, others = read_imagefolder(Path(str(corpus.path)), columns, read_table)
     left_out(others)
     return iter(found)
 
 
-def _idx(corpus: CorpusConfig, read_table: TableReader, online: bool, left_out: Tell) -> Images:
+def _idx(corpus: CorpusConfig, read_table: TableReader, online: bool, left_out: OnSkipped) -> Images:
     return read_idx(Path(str(corpus.path)), Path(corpus.target), corpus.classes)
 
 
-def _huggingface(corpus: CorpusConfig, read_table: TableReader, online: bool, left_out: Tell) -> Images:
+def _huggingface(corpus: CorpusConfig, read_table: TableReader, online: bool, left_out: OnSkipped) -> Images:
     columns = (corpus.target, *(corpus.references or ()))
     return read_image_column(str(corpus.path), corpus.split, str(corpus.image), columns, online=online)
 
 
-def _generated(corpus: CorpusConfig, read_table: TableReader, online: bool, left_out: Tell) -> Images:
+def _generated(corpus: CorpusConfig, read_table: TableReader, online: bool, left_out: OnSkipped) -> Images:
     made = registry.scenes(str(corpus.split), corpus.size or 0, corpus.skip)
     for number, (pixels, texts) in enumerate(made, corpus.skip + 1):
         name = f"{corpus.path} {corpus.split}, image {number}"
         yield CaptionedImage(name, pixels, texts, f"image {number}")
 
 
-IMAGE_READERS: Mapping[str, Callable[[CorpusConfig, TableReader, bool, Tell], Images]] = {
+IMAGE_READERS: Mapping[str, Callable[[CorpusConfig, TableReader, bool, OnSkipped], Images]] = {
     "imagefolder": _imagefolder,
     "idx": _idx,
     "huggingface": _huggingface,

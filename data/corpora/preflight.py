@@ -7,7 +7,7 @@ from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 from tfm.data.formats import huggingface
 from tfm.data.formats.hub_folder import DataFiles
-from tfm.data.image_config import OF_IMAGES
+from tfm.data.image_config import IMAGE_FORMATS
 from tfm.data.lines import check_lines
 
 LINE_FORMATS = ("text", "tsv", "csv", "jsonl", "labelled", "conllu")
@@ -52,7 +52,7 @@ def _count(corpus: CorpusConfig, online: bool) -> int | None:
 
 def _count_whole(corpus: CorpusConfig, online: bool) -> int | None:
     """The number of all pairs in the files of a corpus, whichever part of them is used."""
-    if corpus.format in OF_IMAGES:
+    if corpus.format in IMAGE_FORMATS:
         return None
     if corpus.format == "huggingface":
         split = huggingface.open_split(str(corpus.path), corpus.split, online=online)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
-SHARE = 1 << 20
+KEYS_PER_BUCKET = 1 << 20
 
 
 class Keys:
@@ -47,11 +47,11 @@ class Keys:
 
     def _read(self) -> Iterator[Ints]:
         self._file.seek(0)
-        while content := self._file.read(8 * SHARE):
+        while content := self._file.read(8 * KEYS_PER_BUCKET):
             yield np.frombuffer(content, np.int64)
 
 
 def _shares(count: int) -> Iterator[tuple[int, int]]:
     """(number of a share, how many there are), such that each is small."""
-    num_shares = -(-count // SHARE)
+    num_shares = -(-count // KEYS_PER_BUCKET)
     return ((share, num_shares) for share in range(num_shares))

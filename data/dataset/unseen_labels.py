@@ -11,7 +11,7 @@ from tfm.tokenizer.labels import names_in
 from tfm.tokenizer.special import UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
-NUM_NAMED = 5
+MAX_LISTED_LABELS = 5
 
 
 def unseen(split: Split, target: Tokenizer) -> Counter[str]:
@@ -31,7 +31,7 @@ def unseen_in(texts: Sequence[str], target: Tokenizer) -> Counter[str]:
 
 def in_words(found: Counter[str], where: str) -> str:
     """What to say of names that are unseen, the most frequent first."""
-    first = ", ".join(f"{name[:40]!r} ({count})" for name, count in found.most_common(NUM_NAMED))
-    more = f" and {len(found) - NUM_NAMED} others" if len(found) > NUM_NAMED else ""
+    first = ", ".join(f"{name[:40]!r} ({count})" for name, count in found.most_common(MAX_LISTED_LABELS))
+    more = f" and {len(found) - MAX_LISTED_LABELS} others" if len(found) > MAX_LISTED_LABELS else ""
     are = "label of {} is" if found.total() == 1 else "labels of {} are"
     return f"{found.total():,} {are.format(where)} not in the training data: {first}{more}; each counts as wrong"

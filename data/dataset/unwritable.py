@@ -11,7 +11,7 @@ from tfm.data.dataset.examples import Side
 from tfm.tokenizer.normalization import WHITE_SPACE
 from tfm.tokenizer.tokenizer import Tokenizer
 
-MOST_KEPT = 100
+MAX_CHARACTERS_REPORTED = 100
 _WITHOUT_SPACE = str.maketrans(dict.fromkeys(WHITE_SPACE))
 
 
@@ -56,8 +56,8 @@ class Unwritable:
 
     def as_json(self) -> dict[str, Any]:
         """For report.json; the most frequent characters first."""
-        ranked = sorted(self.characters.items(), key=lambda each: (-each[1], each[0]))[:MOST_KEPT]
-        words = sorted(self.words.items(), key=lambda each: (-each[1], each[0]))[:MOST_KEPT]
+        ranked = sorted(self.characters.items(), key=lambda each: (-each[1], each[0]))[:MAX_CHARACTERS_REPORTED]
+        words = sorted(self.words.items(), key=lambda each: (-each[1], each[0]))[:MAX_CHARACTERS_REPORTED]
         of_words = {"words": [{"word": each, "times": times} for each, times in words]} if words else {}
         return {
             "segments": self.touched,

@@ -20,8 +20,17 @@ from tfm.data.formats.hub_folder import DataFiles, splits_of_folder
 from tfm.data.formats.saved_dataset import check_saved, splits_of_saved
 
 # What `datasets` and Arrow raise when they meet a file that is not what they wrote.
-AT_ONCE = 1000
-DAMAGE = (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError, ImportError, pa.ArrowException)
+DIGEST_BATCH_ROWS = 1000
+CORRUPT_FILE_ERRORS = (
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    RecursionError,
+    ImportError,
+    pa.ArrowException,
+)
 NAME = re.compile(r"[\w.-]+(?:/[\w.-]+)?")
 HUB = "hf://datasets/"
 Split: TypeAlias = DataFiles | Any
@@ -73,7 +82,7 @@ def _opening(path: str, *, online: bool) -> Iterator[Any]:
             yield datasets
         except DataError:
             raise
-        except (*DAMAGE, datasets.exceptions.DatasetsError) as error:
+        except (*CORRUPT_FILE_ERRORS, datasets.exceptions.DatasetsError) as error:
             reason = next(iter(str(error).splitlines()), "")
             reason = f"{type(error).__name__} {reason}" if isinstance(error, LookupError) or not reason else reason
             remedy = (
@@ -104,7 +113,7 @@ def digest(dataset: Any, columns: Collection[str]) -> str:
     found = hashlib.sha256(f"{len(dataset)} rows".encode())
     wanted = [name for name in dataset.column_names if name in columns]
     if wanted:
-        for table in dataset.select_columns(wanted).with_format("arrow").iter(batch_size=AT_ONCE):
+        for table in dataset.select_columns(wanted).with_format("arrow").iter(batch_size=DIGEST_BATCH_ROWS):
             table.validate(full=True)  # of offsets that lead elsewhere nothing must be read
             # taken out, the values lie as they would in any other file
             plain = table.replace_schema_metadata(None).take(pa.array(range(len(table)))).combine_chunks()
@@ -120,7 +129,7 @@ def damage_told(path: Path | str, what: str) -> Iterator[None]:
     """Within, what Arrow raises at a damaged file is a DataError."""
     try:
         yield
-    except DAMAGE as error:
+    except CORRUPT_FILE_ERRORS as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # it is the disk; of a damaged file Arrow raises one without a number
         raise DataError(f"not a {what}: {listed(str(error).split(), ' ')}", file=path) from error

@@ -30,9 +30,9 @@ Pixels: TypeAlias = NDArray[np.uint8]
 
 # Those whose decoders run no other program, as that of EPS does.
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "PPM", "TIFF", "WEBP")
-ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".pbm")
-MOST_PIXELS = 89_478_485  # as Pillow has it: a quarter of a gigabyte at three bytes each
-MOST_BYTES = 2**28
+EXTENSIONS = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".pbm")
+MAX_PIXELS = 89_478_485  # as Pillow has it: a quarter of a gigabyte at three bytes each
+MAX_FILE_BYTES = 2**28
 PIXELS_AT_ONCE = 2**22
 MODES = {"1", "L", "LA", "La", "P", "PA", "RGB", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "LAB", "HSV", "I"}
 ORIENTATION = 0x0112  # the EXIF tag
@@ -92,11 +92,11 @@ def _bytes_of(content: Path | bytes, name: str) -> bytes:
         if not content.exists():
             raise DataError("no such file", file=name)
         with open_regular(content, shown=Path(name)) as file:
-            content = file.read(MOST_BYTES + 1)
+            content = file.read(MAX_FILE_BYTES + 1)
     if not content:
         raise DataError("is empty", file=name)
-    if len(content) > MOST_BYTES:
-        raise DataError(f"is larger than {MOST_BYTES >> 20} MiB", file=name)
+    if len(content) > MAX_FILE_BYTES:
+        raise DataError(f"is larger than {MAX_FILE_BYTES >> 20} MiB", file=name)
     return content
 
 
@@ -111,7 +111,7 @@ def _refusing(name: str) -> Iterator[list[warnings.WarningMessage]]:
     except DataError:
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
-        raise DataError(f"has more than {MOST_PIXELS:,} pixels: scale it down", file=name) from None
+        raise DataError(f"has more than {MAX_PIXELS:,} pixels: scale it down", file=name) from None
     except UnidentifiedImageError:
         raise DataError(f"is not an image of a format that can be read ({', '.join(FORMATS)})", file=name) from None
     except OSError as error:
@@ -125,8 +125,8 @@ def _refusing(name: str) -> Iterator[list[warnings.WarningMessage]]:
 def _checked(image: Image.Image, name: str) -> list[str]:
     """What the header alone asks for, as a list of conversions. Raises DataError where it is refused."""
     width, height = image.size
-    if width * height > MOST_PIXELS:
-        raise DataError(f"has more than {MOST_PIXELS:,} pixels ({width} x {height}): scale it down", file=name)
+    if width * height > MAX_PIXELS:
+        raise DataError(f"has more than {MAX_PIXELS:,} pixels ({width} x {height}): scale it down", file=name)
     several = bool(getattr(image, "is_animated", False))
     if several and image.format != "MPO":
         raise DataError("is animated, or has several pages: save the picture that is meant", file=name)

@@ -12,11 +12,11 @@ import numpy as np
 
 from tfm.data.errors import DataError
 from tfm.data.images.captioned_image import CaptionedImage
-from tfm.data.images.decoding import MOST_PIXELS
+from tfm.data.images.decoding import MAX_PIXELS
 from tfm.data.lines import check_no_pipe, opened
 
 UNSIGNED_BYTE = 8
-READ_AT_ONCE = 1 << 20  # bytes
+READ_BLOCK_BYTES = 1 << 20  # bytes
 
 
 def read_idx(images: Path, labels: Path, classes: Sequence[str] = ()) -> Iterator[CaptionedImage]:
@@ -28,7 +28,7 @@ def read_idx(images: Path, labels: Path, classes: Sequence[str] = ()) -> Iterato
     (count, height, width), (num_labels,) = _dimensions(images, 3), _dimensions(labels, 1)
     if count != num_labels:
         raise DataError(f"holds {num_labels:,} labels, but {images} holds {count:,} images", file=labels)
-    if not 0 < height * width <= MOST_PIXELS:
+    if not 0 < height * width <= MAX_PIXELS:
         raise DataError(f"its images are of {height} x {width} pixels", file=images)
     of_images, of_labels = _items(images, 3, count, height * width), _items(labels, 1, count, 1)
     for number, (values, label) in enumerate(zip(of_images, of_labels, strict=True), 1):
@@ -57,8 +57,8 @@ def _dimensions(path: Path, expected: int) -> tuple[int, ...]:
 
 
 def _items(path: Path, dimensions: int, count: int, size: int) -> Iterator[bytes]:
-    """The items of a file, each of `size` bytes; no more is held in memory than READ_AT_ONCE, or one item."""
-    at_once = max(1, READ_AT_ONCE // size)
+    """The items of a file, each of `size` bytes; no more is held in memory than READ_BLOCK_BYTES, or one item."""
+    at_once = max(1, READ_BLOCK_BYTES // size)
     with opened(path) as file:
         file.read(4 + 4 * dimensions)
         for begin in range(0, count, at_once):

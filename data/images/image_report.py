@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-MOST_NAMED = 20
+MAX_LISTED_FILES = 20
 
 
 @dataclass
@@ -31,12 +31,12 @@ class ImageReport:
         """One image was dropped with its captions; the reason names it."""
         self.num_refused += 1
         self.num_captions += num_captions
-        self.refused += [reason] if len(self.refused) < MOST_NAMED else []
+        self.refused += [reason] if len(self.refused) < MAX_LISTED_FILES else []
 
     def leave_out(self, names: list[str]) -> None:
         """Files that lie beside the images were not read."""
         self.num_left_out += len(names)
-        self.left_out += names[: MOST_NAMED - len(self.left_out)]
+        self.left_out += names[: MAX_LISTED_FILES - len(self.left_out)]
 
     def as_json(self, *, stored: int) -> dict[str, Any]:
         """The report as it stands in the artifact; stored: how many images there are."""

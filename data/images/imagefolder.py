@@ -13,7 +13,7 @@ from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, listed, spell_controls
 from tfm.data.formats.hub_folder import inside
 from tfm.data.images.captioned_image import CaptionedImage
-from tfm.data.images.decoding import ENDINGS
+from tfm.data.images.decoding import EXTENSIONS
 
 FILE_NAME = "file_name"
 TableReader: TypeAlias = Callable[[CorpusConfig], Iterator[tuple[str, ...]]]
@@ -36,7 +36,7 @@ def read_imagefolder(
     used = {*tables, *(image.content for image in found)}
     left_out = [file.relative_to(folder).as_posix() for file in files if file not in used]
     if not found:
-        problem = "its tables name no image" if tables else f"holds no image ({', '.join(ENDINGS)})"
+        problem = "its tables name no image" if tables else f"holds no image ({', '.join(EXTENSIONS)})"
         raise DataError(problem, file=folder)
     return found, left_out
 
@@ -118,7 +118,7 @@ def _named(folder: Path, table: Path, number: int, name: str) -> Path:
 
 
 def _of_folders(folder: Path, files: Sequence[Path], columns: Sequence[str]) -> list[CaptionedImage]:
-    images = [file for file in files if file.suffix.lower() in ENDINGS]
+    images = [file for file in files if file.suffix.lower() in EXTENSIONS]
     if alone := [file.name for file in images if file.parent == folder]:
         problem = f"{listed(alone, most=80)} has no label: put it into a folder of its class, or write metadata.csv"
         raise DataError(problem, file=folder)

@@ -21,12 +21,12 @@ from tfm.model.layers.linear import LOW_PRECISION
 from tfm.model.layout import FlatLayout
 from tfm.model.masks import Mask
 
-FEW_QUERIES = 16
-FEW_LOGITS = 4096
-FEW_KEYS = 64
-VECTOR = 16
+MAX_QUERIES_FOR_DECODE_KERNEL = 16
+MIN_LOGITS_TO_PAD_SOFTMAX = 4096
+MAX_KEYS_FOR_SHORT_ATTENTION = 64
+MIN_KEYS_FOR_TORCH_SOFTMAX = 16
 BLOCK = 16
-BLOCKS = 4
+MIN_BLOCKS_FOR_BLOCKED_ATTENTION = 4
 FULL, CAUSAL = (-1, -1), (-1, 0)
 
 
@@ -89,9 +89,13 @@ def softmax(logits: Tensor) -> Tensor:
     On a CPU torch's is ten times as slow for fewer than 16 keys: they are topped up with -inf, which adds nothing.
     """
     num_keys = logits.shape[-1]
-    if num_keys >= VECTOR or logits.numel() < FEW_LOGITS or logits.device.type != "cpu":
+    if (
+        num_keys >= MIN_KEYS_FOR_TORCH_SOFTMAX
+        or logits.numel() < MIN_LOGITS_TO_PAD_SOFTMAX
+        or logits.device.type != "cpu"
+    ):
         return logits.softmax(-1)
-    return F.pad(logits, (0, VECTOR - num_keys), value=float("-inf")).softmax(-1)[..., :num_keys]
+    return F.pad(logits, (0, MIN_KEYS_FOR_TORCH_SOFTMAX - num_keys), value=float("-inf")).softmax(-1)[..., :num_keys]
 
 
 class ShortAttention(torch.autograd.Function):
@@ -142,7 +146,7 @@ class FusedAttention(nn.Module):
         self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
     ) -> Tensor:
         on_cpu = query.device.type == "cpu"
-        few = query.shape[2] <= FEW_QUERIES and on_cpu and not torch.is_grad_enabled()
+        few = query.shape[2] <= MAX_QUERIES_FOR_DECODE_KERNEL and on_cpu and not torch.is_grad_enabled()
         if few and not self.equation.positions.has_bias:
             done = dispatch.attend(query, key, value, mask, query.shape[3] ** -0.5)
             if done is not None:
@@ -155,7 +159,7 @@ class FusedAttention(nn.Module):
         key, value = shared(key, query), shared(value, query)
         of_positions = self.equation.positions.bias(query, key, query_positions, key_positions)
         trained = of_positions is not None and of_positions.requires_grad
-        short = on_cpu and key.shape[2] <= FEW_KEYS and not trained
+        short = on_cpu and key.shape[2] <= MAX_KEYS_FOR_SHORT_ATTENTION and not trained
         only_causal = mask.causal and mask.allowed is None and mask.flat is None and mask.window is None
         if of_positions is None and only_causal and not short:
             return F.scaled_dot_product_attention(query, key, value, is_causal=True)
@@ -217,7 +221,7 @@ class BlockedAttention(nn.Module):
         self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
     ) -> Tensor:
         size, length = max(mask.window or 0, BLOCK), query.shape[2]
-        if mask.window is None or mask.flat is not None or length <= BLOCKS * size:
+        if mask.window is None or mask.flat is not None or length <= MIN_BLOCKS_FOR_BLOCKED_ATTENTION * size:
             done: Tensor = self.otherwise(query, key, value, mask, query_positions, key_positions)
             return done
         parts = 2 if mask.causal else 3

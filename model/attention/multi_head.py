@@ -18,7 +18,7 @@ from tfm.model.layers.linear import Linear
 from tfm.model.layout import AnyLayout, Layout
 from tfm.model.masks import Mask
 
-NOWHERE = torch.empty(0, dtype=torch.long)  # across sequences there are no positions to relate
+NO_POSITIONS = torch.empty(0, dtype=torch.long)  # across sequences there are no positions to relate
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class CrossAttention(nn.Module):
         """(N, D) -> (N, D)."""
         query = self._query(layout.pad(self.query(rows)))
         key, value = self._key_value(memory, memory_layout)
-        mixed = self.mix(query, key, value, mask, NOWHERE, NOWHERE)
+        mixed = self.mix(query, key, value, mask, NO_POSITIONS, NO_POSITIONS)
         output: Tensor = self.output(layout.unpad(join_heads(mixed)))
         return output
 
@@ -140,7 +140,7 @@ class CrossAttention(nn.Module):
         key, value = remembered
         projected = self.query(rows)
         query = self._query(projected.view(len(key), -1, projected.shape[1]))
-        mixed = self.mix(query, key, value, mask, NOWHERE, NOWHERE)
+        mixed = self.mix(query, key, value, mask, NO_POSITIONS, NO_POSITIONS)
         output: Tensor = self.output(join_heads(mixed).flatten(0, 1))
         return output
 

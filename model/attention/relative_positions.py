@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from tfm.model.config_tables import RotaryConfig
 
-REACH = 16
-USUAL = RotaryConfig()
+MAX_RELATIVE_DISTANCE = 16
+DEFAULT_ROTARY = RotaryConfig()
 
 
 class AttentionPositions(nn.Module):
@@ -50,7 +50,7 @@ class Rotary(AttentionPositions):
     many.
     """
 
-    def __init__(self, heads: int, key_dim: int, value_dim: int, rotary: RotaryConfig = USUAL) -> None:
+    def __init__(self, heads: int, key_dim: int, value_dim: int, rotary: RotaryConfig = DEFAULT_ROTARY) -> None:
         super().__init__()
         self.rotary = rotary
 
@@ -94,7 +94,7 @@ def slowed(frequencies: Tensor, rotary: RotaryConfig) -> Tensor:
 class Alibi(AttentionPositions):
     """- m_h |j - i| is added to the logits, with m_h = 2^(-8 h / H) for heads h = 1 .. H   (Press et al. 2022)."""
 
-    def __init__(self, heads: int, key_dim: int, value_dim: int, rotary: RotaryConfig = USUAL) -> None:
+    def __init__(self, heads: int, key_dim: int, value_dim: int, rotary: RotaryConfig = DEFAULT_ROTARY) -> None:
         super().__init__()
         self.heads = heads
 
@@ -108,10 +108,10 @@ class Shaw(AttentionPositions):
 
     needs_weights = True
 
-    def __init__(self, heads: int, key_dim: int, value_dim: int, rotary: RotaryConfig = USUAL) -> None:
+    def __init__(self, heads: int, key_dim: int, value_dim: int, rotary: RotaryConfig = DEFAULT_ROTARY) -> None:
         super().__init__()
-        self.for_keys = nn.Parameter(torch.empty(2 * REACH + 1, key_dim))
-        self.for_values = nn.Parameter(torch.empty(2 * REACH + 1, value_dim))
+        self.for_keys = nn.Parameter(torch.empty(2 * MAX_RELATIVE_DISTANCE + 1, key_dim))
+        self.for_values = nn.Parameter(torch.empty(2 * MAX_RELATIVE_DISTANCE + 1, value_dim))
         nn.init.xavier_uniform_(self.for_keys)
         nn.init.xavier_uniform_(self.for_values)
 
@@ -121,11 +121,16 @@ class Shaw(AttentionPositions):
 
     def values(self, weights: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
         rows = self._rows(query_positions, key_positions).expand_as(weights)
-        of_distances = weights.new_zeros(*weights.shape[:3], 2 * REACH + 1).scatter_add(3, rows, weights)
+        of_distances = weights.new_zeros(*weights.shape[:3], 2 * MAX_RELATIVE_DISTANCE + 1).scatter_add(
+            3, rows, weights
+        )
         return of_distances @ self.for_values
 
     def _rows(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:
-        return distances(query_positions, key_positions).clamp(-REACH, REACH) + REACH
+        return (
+            distances(query_positions, key_positions).clamp(-MAX_RELATIVE_DISTANCE, MAX_RELATIVE_DISTANCE)
+            + MAX_RELATIVE_DISTANCE
+        )
 
 
 class TransformerXL(AttentionPositions):
@@ -133,7 +138,7 @@ class TransformerXL(AttentionPositions):
 
     needs_weights = True  # what it adds to the logits is trained, which torch's kernels are slow at
 
-    def __init__(self, heads: int, key_dim: int, value_dim: int, rotary: RotaryConfig = USUAL) -> None:
+    def __init__(self, heads: int, key_dim: int, value_dim: int, rotary: RotaryConfig = DEFAULT_ROTARY) -> None:
         super().__init__()
         dim = heads * key_dim
         self.weight = nn.Parameter(torch.empty(dim, dim))
@@ -166,6 +171,6 @@ def _picked(of_distances: Tensor, rows: Tensor) -> Tensor:
     return of_distances.gather(3, rows.expand(*of_distances.shape[:3], rows.shape[-1]))
 
 
-def _frequencies(dim: int, like: Tensor, base: float = USUAL.base) -> Tensor:
+def _frequencies(dim: int, like: Tensor, base: float = DEFAULT_ROTARY.base) -> Tensor:
     """(D / 2,) 1 / base^(2i/D), in the type and on the device of `like`."""
     return torch.pow(base, torch.arange(0, dim, 2, device=like.device, dtype=like.dtype) / -dim)

@@ -1,15 +1,15 @@
 """What goes together with an architecture and its task."""
 
-from tfm.model.config_fields import GATED, LEARNS, ModelFields
+from tfm.model.config_fields import GATED, SUPPORTED_TASKS, ModelFields
 from tfm.model.config_tables import RecurrentConfig, SpanCorruptionConfig, WordVectorsConfig
 
 # Architecture and task
 
 
 def task_of_architecture(config: ModelFields) -> str | None:
-    if config.task in LEARNS[config.architecture]:
+    if config.task in SUPPORTED_TASKS[config.architecture]:
         return None
-    able = " or ".join(f'"{task}"' for task in LEARNS[config.architecture])
+    able = " or ".join(f'"{task}"' for task in SUPPORTED_TASKS[config.architecture])
     return f'architecture = "{config.architecture}" is for {able}, not "{config.task}": set model.task'
 
 

@@ -1,13 +1,13 @@
 """What goes together in embeddings and the output layer: word vectors, the adaptive softmax, widths."""
 
-from tfm.model.config_fields import EMBEDS, ONE_STACK, SAYS_PIECES, ModelFields
+from tfm.model.config_fields import EMBEDDED_SIDES, ONE_STACK, TOKEN_OUTPUT_TASKS, ModelFields
 from tfm.model.config_tables import StackConfig
 
 # Embeddings that start from word vectors
 
 
 def vectors_of_an_embedding(config: ModelFields) -> str | None:
-    reads = EMBEDS.get(config.architecture, ("source", "target"))
+    reads = EMBEDDED_SIDES.get(config.architecture, ("source", "target"))
     for side in config.sides_with_vectors:
         if side not in reads:
             return f'architecture = "{config.architecture}" has no separate {side} embedding: give {reads[0]}_vectors'
@@ -35,7 +35,7 @@ def frozen_vectors_are_given(config: ModelFields) -> str | None:
 
 def frozen_vectors_not_of_the_output(config: ModelFields) -> str | None:
     one_table = config.architecture in ONE_STACK or config.tie in ("embeddings", "all")
-    tied = config.task in SAYS_PIECES and config.tie in ("output", "all")
+    tied = config.task in TOKEN_OUTPUT_TASKS and config.tie in ("output", "all")
     if tied and config.frozen_sides and (one_table or "target" in config.frozen_sides):
         return (
             f'freeze_vectors with tie = "{config.tie}" would freeze the output layer too, which is the same table: '
@@ -48,10 +48,10 @@ def frozen_vectors_not_of_the_output(config: ModelFields) -> str | None:
 
 
 def adaptive_task(config: ModelFields) -> str | None:
-    if config.adaptive is not None and config.task not in SAYS_PIECES:
+    if config.adaptive is not None and config.task not in TOKEN_OUTPUT_TASKS:
         return (
-            f'adaptive is for model.task = {" or ".join(map(repr, SAYS_PIECES))}, not "{config.task}": there is no '
-            "softmax over many pieces in it"
+            f'adaptive is for model.task = {" or ".join(map(repr, TOKEN_OUTPUT_TASKS))}, not "{config.task}": there is '
+            "no softmax over many pieces in it"
         )
     return None
 

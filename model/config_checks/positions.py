@@ -3,14 +3,14 @@
 from tfm.model.config_fields import ModelFields
 from tfm.model.config_tables import RotaryConfig
 
-OF_INPUT = ("sinusoidal", "fairseq", "learned")
+INPUT_POSITIONS = ("sinusoidal", "fairseq", "learned")
 """Positions that are a vector, joined to the embedding."""
-SCORES_OF = {"rotary": ("scaled_dot", "dot"), "shaw": ("scaled_dot",), "transformer_xl": ("scaled_dot",)}
+SCORES_BY_POSITIONS = {"rotary": ("scaled_dot", "dot"), "shaw": ("scaled_dot",), "transformer_xl": ("scaled_dot",)}
 """The scores that some positions are part of; others go with all scores."""
 
 
 def score_of_positions(config: ModelFields) -> str | None:
-    scores = SCORES_OF.get(config.positions, (config.score,))
+    scores = SCORES_BY_POSITIONS.get(config.positions, (config.score,))
     if config.score not in scores:
         return (
             f'positions = "{config.positions}" is part of a product of query and key: it needs score = '
@@ -37,7 +37,7 @@ def rotary_table(config: ModelFields) -> str | None:
 
 
 def concatenated_positions(config: ModelFields) -> str | None:
-    if config.positions_join == "concatenate" and config.positions not in OF_INPUT:
+    if config.positions_join == "concatenate" and config.positions not in INPUT_POSITIONS:
         return (
             f'positions_join = "concatenate" needs a vector for each position: positions = "sinusoidal", "fairseq" or '
             f'"learned", not "{config.positions}"'
@@ -70,7 +70,7 @@ def frequencies_of_fairseq(config: ModelFields) -> str | None:
 
 
 def positions_of_self_attention(config: ModelFields) -> str | None:
-    if config.mixing != "attention" and config.positions not in ("none", *OF_INPUT):
+    if config.mixing != "attention" and config.positions not in ("none", *INPUT_POSITIONS):
         return (
             f'positions = "{config.positions}" is part of self-attention, in whose place mixing = "{config.mixing}" '
             'stands: choose "none", "sinusoidal", "fairseq" or "learned"'

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from tfm.model.config_fields import ONE_STACK, SEES, SPELLS, Architecture, ModelFields, Task
+from tfm.model.config_fields import CHARACTER_TASKS, IMAGE_TASKS, ONE_STACK, Architecture, ModelFields, Task
 
 # Images
 
 
 def vision_of_a_task(config: ModelFields) -> str | None:
-    return None if config.vision is None else _of_a_task(config, SEES, "images (model.vision)")
+    return None if config.vision is None else _of_a_task(config, IMAGE_TASKS, "images (model.vision)")
 
 
 def vision_without_shared_embeddings(config: ModelFields) -> str | None:
@@ -46,7 +46,7 @@ def layers_of_a_stack(config: ModelFields) -> str | None:
 
 
 def canine_of_a_task(config: ModelFields) -> str | None:
-    return None if config.canine is None else _of_a_task(config, SPELLS, "characters (model.canine)")
+    return None if config.canine is None else _of_a_task(config, CHARACTER_TASKS, "characters (model.canine)")
 
 
 def canine_without_vision(config: ModelFields) -> str | None:

@@ -23,8 +23,8 @@ from tfm.model.attention.multi_head import Heads
 from tfm.model.attention.relative_positions import Rotary
 from tfm.model.cpu_kernels import dispatch
 from tfm.model.fused.eligibility import is_plain_stack, is_ready
-from tfm.model.layers.linear import EVEN, Linear, linear_layers
-from tfm.model.layers.log_probs import LogProbsOfLogits, Predict
+from tfm.model.layers.linear import ROW_MULTIPLE, Linear, linear_layers
+from tfm.model.layers.log_probs import LogProbFn, LogProbsOfLogits
 from tfm.model.layers.residual import PreNorm
 from tfm.model.layout import Layout
 from tfm.model.masks import Mask
@@ -111,11 +111,11 @@ class FusedDecoderStep:
         low = tuple((keys.bfloat16(), values.bfloat16()) for keys, values in state.memory.keys_values)
         return replace(state, memory=replace(state.memory, keys_values=low))
 
-    def step(self, tokens: Tensor, state: TransformerState) -> tuple[Predict, TransformerState]:
+    def step(self, tokens: Tensor, state: TransformerState) -> tuple[LogProbFn, TransformerState]:
         """The next token of every row (R,), as `EncoderDecoder.step`."""
         model = self._model
         embedded = model.target_embedding(tokens, state.row_positions)
-        rows = F.pad(embedded, (0, 0, 0, -len(tokens) % EVEN))  # a new tensor also where nothing is added
+        rows = F.pad(embedded, (0, 0, 0, -len(tokens) % ROW_MULTIPLE))  # a new tensor also where nothing is added
         state, slots = state.grown()
         normed = self._first_input(rows)
         attention = _Attention(self._loops, self._heads, state, slots, normed, self._turns(rows, slots))

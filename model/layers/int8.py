@@ -10,10 +10,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-LARGEST = 127
-ZERO = 128
+INT8_MAX = 127
+ZERO_POINT = 128
 """The kernel's x is unsigned: this much is added to it, and accounted for within."""
-TINY = 1e-30
+MIN_SCALE = 1e-30
 
 
 class Int8Weight(NamedTuple):
@@ -38,14 +38,14 @@ def int8_product(x: Tensor, weight: Int8Weight) -> Tensor:
     rows = x.reshape(-1, x.shape[-1])
     whole, scales = _whole(rows)
     product: Tensor = torch.ops.onednn.qlinear_pointwise(
-        whole.add_(ZERO).to(torch.uint8), 1.0, ZERO, *weight, None, 1.0, 0, torch.float32, "none", [], ""
+        whole.add_(ZERO_POINT).to(torch.uint8), 1.0, ZERO_POINT, *weight, None, 1.0, 0, torch.float32, "none", [], ""
     )
     return product.mul_(scales).view(*x.shape[:-1], -1)
 
 
 def _whole(rows: Tensor) -> tuple[Tensor, Tensor]:
     """Rows (N, in) as whole numbers, and their scales (N, 1): the two multiplied are the rows again, nearly."""
-    scales = rows.abs().amax(1, keepdim=True).clamp_(min=TINY).div_(LARGEST)
+    scales = rows.abs().amax(1, keepdim=True).clamp_(min=MIN_SCALE).div_(INT8_MAX)
     return (rows / scales).round_(), scales
 
 

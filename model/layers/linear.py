@@ -4,7 +4,7 @@ If a CPU or GPU multiplies bf16 several times faster than fp32, products take bf
 else stays in fp32. In eval() products have the weights' own precision, or that of `products_in`.
 
 A CPU's bf16 kernels are compiled for each shape, and every batch has another number of rows: so rows are padded with
-zeros to a multiple of ROWS, which changes no sum and leaves few shapes.
+zeros to a multiple of LOW_PRECISION_ROW_MULTIPLE, which changes no sum and leaves few shapes.
 
 If no gradient is needed on a CPU, weights are packed once into the memory layout of the kernel: the same product,
 several times faster for the few rows of a decoding step.
@@ -24,19 +24,21 @@ from tfm.model.layers.int8 import int8_product, quantised
 
 LOW_PRECISION = (torch.bfloat16, torch.float16)
 PACKED = (torch.float32, torch.bfloat16)
-ROWS = 128
-EVEN = 32
+LOW_PRECISION_ROW_MULTIPLE = 128
+ROW_MULTIPLE = 32
 """Many rows are topped up to a multiple of so many: the packed kernel is prepared anew for each number of rows."""
-MANY_PRODUCTS = 700_000
+MIN_FLOPS_FOR_PACKED_GEMM = 700_000
 """Fewer are done before the packed kernel, whose calls cost more, has begun."""
-MANY_WEIGHTS = 100_000
+MIN_WEIGHTS_FOR_INT8 = 100_000
 """With fewer, to round x to 8 bits takes as long as they gain."""
 
 
 def topped_up(rows: Tensor, dtype: torch.dtype) -> Tensor:
-    """Rows (N, D) in another precision, followed by zeros up to a multiple of ROWS."""
+    """Rows (N, D) in another precision, followed by zeros up to a multiple of LOW_PRECISION_ROW_MULTIPLE."""
     num_rows = len(rows)
-    result = rows.new_empty(-(-num_rows // ROWS) * ROWS, rows.shape[1], dtype=dtype)
+    result = rows.new_empty(
+        -(-num_rows // LOW_PRECISION_ROW_MULTIPLE) * LOW_PRECISION_ROW_MULTIPLE, rows.shape[1], dtype=dtype
+    )
     result[:num_rows] = rows
     result[num_rows:] = 0
     return result
@@ -112,7 +114,7 @@ class Linear(nn.Module):
             return _LowPrecisionProduct.apply(x, self.weight, self.bias, self.compute_dtype)  # type: ignore[no-untyped-call,no-any-return]
         if self.training or torch.is_grad_enabled():
             return F.linear(x, self.weight, self.bias)
-        if self.inference_dtype is torch.int8 and self.weight.numel() >= MANY_WEIGHTS:
+        if self.inference_dtype is torch.int8 and self.weight.numel() >= MIN_WEIGHTS_FOR_INT8:
             weight = self.weight
             in_8_bits = self._laid_out.of((weight,), lambda: quantised(weight.detach()), torch.int8)
             product = int8_product(x.float(), in_8_bits).to(x.dtype)
@@ -125,9 +127,9 @@ class Linear(nn.Module):
         """(N, in) -> (N, out), multiplied in the type of x, which the result has; without gradients."""
         weight, dtype, num_rows = self.weight, x.dtype, x.shape[0]
         bias = None if self.bias is None else self.bias.to(dtype)
-        packs = num_rows * weight.numel() >= MANY_PRODUCTS or dtype in LOW_PRECISION
+        packs = num_rows * weight.numel() >= MIN_FLOPS_FOR_PACKED_GEMM or dtype in LOW_PRECISION
         if packs and x.device.type == "cpu" and can_pack(dtype):
-            more = -num_rows % EVEN if x.dim() == 2 and num_rows > 4 * EVEN else 0
+            more = -num_rows % ROW_MULTIPLE if x.dim() == 2 and num_rows > 4 * ROW_MULTIPLE else 0
             product = _packed_product(F.pad(x, (0, 0, 0, more)) if more else x, self._packed(weight, dtype), bias)
             return product[:num_rows] if more else product
         return F.linear(x, weight.to(dtype), bias)

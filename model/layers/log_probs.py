@@ -9,7 +9,7 @@ from torch import Tensor
 from tfm.model.cpu_kernels import dispatch
 
 Rows = slice | Tensor
-Predict = Callable[[Rows], Tensor]
+LogProbFn = Callable[[Rows], Tensor]
 """Of some rows (r,), log-probabilities (r, V) of the next piece, computed when asked for.
 
 What is given is the caller's to overwrite.

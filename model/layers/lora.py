@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from tfm.model.layers.derived_weights import DerivedWeights
 from tfm.model.layers.linear import Linear
 
-OF_ATTENTION = ("query_key_value", "query", "key_value")
+DEFAULT_TARGETS = ("query_key_value", "query", "key_value")
 """The products that are adapted where none are named: into queries, keys and values."""
 FROZEN, DOWN, UP = ".frozen.", ".a", ".b"
 
@@ -77,10 +77,10 @@ def adapt(network: nn.Module, rank: int, alpha: float, products: Collection[str]
     """
     layers = {name: each for name, each in network.named_modules() if isinstance(each, Linear) and "." in name}
     known = sorted({name.rpartition(".")[2] for name in layers})
-    chosen = [name for name in OF_ATTENTION if name in known] if products is None else list(products)
+    chosen = [name for name in DEFAULT_TARGETS if name in known] if products is None else list(products)
     unknown = [name for name in chosen if name not in known]
     if unknown or not chosen:
-        wanted, there = ", ".join(unknown or OF_ATTENTION), ", ".join(known) or "none"
+        wanted, there = ", ".join(unknown or DEFAULT_TARGETS), ", ".join(known) or "none"
         raise ValueError(f"training.lora.products: the model has no product {wanted}; it has {there}")
     network.requires_grad_(False)
     with torch.random.fork_rng(devices=[]):

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from tfm.model.attention.inner_attention import ExplicitAttention
 from tfm.model.attention.memory import Memory
-from tfm.model.attention.multi_head import NOWHERE, join_heads, split_heads
+from tfm.model.attention.multi_head import NO_POSITIONS, join_heads, split_heads
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import SCORES, Additive
 from tfm.model.layers.dropout import Dropout
@@ -56,7 +56,7 @@ class MemoryAttention(nn.Module):
         """(B, T, D) -> contexts (B, T, D)."""
         (query,) = split_heads(queries, 1, self.heads)
         ((keys, values),) = memory.keys_values
-        return join_heads(self.mix(query, keys, values, memory.mask, NOWHERE, NOWHERE))
+        return join_heads(self.mix(query, keys, values, memory.mask, NO_POSITIONS, NO_POSITIONS))
 
     def step(self, queries: Tensor, memory: Memory) -> Tensor:
         """(R, D) -> contexts (R, D): the hypotheses of a sentence are further queries over its one memory."""

@@ -14,7 +14,7 @@ from tfm.model.layers.adaptive_softmax import OutputLayer
 from tfm.model.layers.dropout import Dropout, DropoutRng
 from tfm.model.layers.embedding import Embedding, SourceEmbedding
 from tfm.model.layers.linear import Linear
-from tfm.model.layers.log_probs import LogProbsOfLogits, Predict, log_softmax
+from tfm.model.layers.log_probs import LogProbFn, LogProbsOfLogits, log_softmax
 from tfm.model.layout import AnyLayout, Layout
 from tfm.model.recurrent.attentive_reader import AttentiveReader
 from tfm.model.recurrent.cells import Recurrent, States
@@ -119,7 +119,7 @@ class RecurrentEncoderDecoder(nn.Module):
         states, memory = self.encode(source, layout)
         return RecurrentState(tuple(states), memory)
 
-    def step(self, tokens: Tensor, state: RecurrentState) -> tuple[Predict, RecurrentState]:
+    def step(self, tokens: Tensor, state: RecurrentState) -> tuple[LogProbFn, RecurrentState]:
         """The next token of every row (R,) -> log-probabilities of what follows some rows (r, V), when asked for, and
         the state after it."""
         rows = self.target_embedding(tokens, torch.zeros_like(tokens))

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from tfm.model.layers.linear import ROWS, topped_up
+from tfm.model.layers.linear import LOW_PRECISION_ROW_MULTIPLE, topped_up
 
 
 class _Products:
@@ -26,7 +26,7 @@ class _Products:
     def __init__(self, matrix: Tensor, most: int, dtype: torch.dtype) -> None:
         self._matrix, self._is_low = matrix.to(dtype), matrix.dtype != dtype
         if self._is_low:
-            most = -(-most // ROWS) * ROWS
+            most = -(-most // LOW_PRECISION_ROW_MULTIPLE) * LOW_PRECISION_ROW_MULTIPLE
             self._x = self._matrix.new_zeros(most, matrix.shape[0])
             self._y = self._matrix.new_empty(most, matrix.shape[1])
 
@@ -35,7 +35,7 @@ class _Products:
         if not self._is_low:
             return x @ self._matrix
         self._x[: len(x)] = x
-        topped = -(-len(x) // ROWS) * ROWS
+        topped = -(-len(x) // LOW_PRECISION_ROW_MULTIPLE) * LOW_PRECISION_ROW_MULTIPLE
         return torch.mm(self._x[:topped], self._matrix, out=self._y[:topped])[: len(x)]
 
 

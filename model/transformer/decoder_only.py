@@ -11,7 +11,7 @@ from tfm.model.attention.memory import Memory
 from tfm.model.layers.adaptive_softmax import OutputLayer
 from tfm.model.layers.dropout import DropoutRng
 from tfm.model.layers.embedding import Embedding
-from tfm.model.layers.log_probs import LogProbsOfLogits, Predict, log_softmax
+from tfm.model.layers.log_probs import LogProbFn, LogProbsOfLogits, log_softmax
 from tfm.model.layout import AnyLayout, Layout, joined
 from tfm.model.masks import causal_mask
 from tfm.model.transformer.decoder_state import TransformerState
@@ -77,7 +77,7 @@ class DecoderOnly(nn.Module):
             descent=None if layout.is_even else layout.mask[:, None],
         )
 
-    def step(self, tokens: Tensor, state: TransformerState) -> tuple[Predict, TransformerState]:
+    def step(self, tokens: Tensor, state: TransformerState) -> tuple[LogProbFn, TransformerState]:
         """The next token of every row (R,) -> log-probabilities of what follows some rows (r, V), when asked for, and
         the state after it."""
         rows = self.embedding(tokens, state.row_positions)

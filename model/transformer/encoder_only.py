@@ -16,7 +16,7 @@ from tfm.model.layout import AnyLayout, Layout
 from tfm.model.masks import padding_mask
 from tfm.model.transformer.layers import EncoderLayer
 
-BEGIN_ID = 2
+BOS_ID = 2
 """The id of the token that begins a text, `<s>`."""
 
 
@@ -114,7 +114,7 @@ def as_it_is(source: Tensor, layout: AnyLayout) -> tuple[Tensor, AnyLayout]:
 def begun(source: Tensor, layout: AnyLayout) -> tuple[Tensor, Layout]:
     """Each text after a begin token: ids (N,) -> (N + B,), and their layout   (Devlin et al. 2019: [CLS])."""
     longer = Layout.of(layout.lengths + 1, source.device)
-    return source.new_full((longer.num_rows,), BEGIN_ID).index_copy(0, _of_text(longer), source), longer
+    return source.new_full((longer.num_rows,), BOS_ID).index_copy(0, _of_text(longer), source), longer
 
 
 def every_row(rows: Tensor, layout: AnyLayout) -> Tensor:

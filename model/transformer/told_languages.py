@@ -18,7 +18,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from tfm.model.layers.log_probs import Predict
+from tfm.model.layers.log_probs import LogProbFn
 from tfm.model.layout import AnyLayout, Layout
 from tfm.model.transformer.decoder_state import TransformerState
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
@@ -80,7 +80,7 @@ class ToldLanguages(EncoderDecoder, ABC):
             _, state = super().step(tokens, state)
         return ToldState(state, lead[:, -1])
 
-    def step(self, tokens: Tensor, state: ToldState) -> tuple[Predict, ToldState]:  # type: ignore[override]
+    def step(self, tokens: Tensor, state: ToldState) -> tuple[LogProbFn, ToldState]:  # type: ignore[override]
         """As that of every encoder-decoder; a row that begins reads its language in place of the begin token (R,)."""
         languages = state.languages[:, None].expand(-1, state.inner.width).flatten()
         tokens = torch.where(state.inner.row_positions < self.lead_length, languages, tokens)

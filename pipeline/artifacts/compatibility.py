@@ -8,7 +8,7 @@ from tfm.pipeline.artifacts.manifest import Manifest
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.tasks.abilities import DEFAULT_TASK
 
-SHOWN = 12  # digits of a sha256
+DIGEST_DIGITS = 12  # digits of a sha256
 
 
 def task_of(model: Manifest) -> str:
@@ -28,7 +28,7 @@ def check_tokenizer(model: Manifest, dataset: Manifest) -> None:
         folder, _, file = name.rpartition("/")
         own = model.files.get(file)
         if folder == "tokenizer" and (file != IMAGES_FILE or own is None):
-            ours, theirs = own.sha256[:SHOWN] if own else "missing", entry.sha256[:SHOWN]
+            ours, theirs = own.sha256[:DIGEST_DIGITS] if own else "missing", entry.sha256[:DIGEST_DIGITS]
             if ours != theirs:
                 raise DataError(
                     f"was trained with another tokenizer than that of {dataset.path} ({file}: {ours}, not {theirs}); "
@@ -83,7 +83,7 @@ def check_source_tokenizer(model: Manifest, dataset: Manifest) -> None:
 def _source(manifest: Manifest, folder: str) -> str:
     """The beginning of the sha256 of the source's tokenizer."""
     files = (manifest.files.get(folder + name) for name in ("source.json", "tokenizer.json"))
-    return next((each.sha256[:SHOWN] for each in files if each is not None), "missing")
+    return next((each.sha256[:DIGEST_DIGITS] for each in files if each is not None), "missing")
 
 
 def check_made_from(made: Manifest, **parts: Manifest) -> None:
@@ -92,7 +92,7 @@ def check_made_from(made: Manifest, **parts: Manifest) -> None:
         own = made.inputs.get(name)
         if own is not None and own.fingerprint != part.fingerprint:
             raise DataError(
-                f"were made from another {name} ({own.fingerprint[:SHOWN]}) than {part.path} "
-                f"({part.fingerprint[:SHOWN]}): run `tfm {made.stage}` again",
+                f"were made from another {name} ({own.fingerprint[:DIGEST_DIGITS]}) than {part.path} "
+                f"({part.fingerprint[:DIGEST_DIGITS]}): run `tfm {made.stage}` again",
                 file=made.path,
             )

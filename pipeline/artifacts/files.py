@@ -16,16 +16,16 @@ from tfm.pipeline.errors import CannotWrite, DataError
 
 # A file whose times are younger than this could be rewritten without its times changing (file systems
 # stamp coarsely), so its hash is not remembered yet.
-SETTLED_NS = 2_000_000_000
+MIN_AGE_NS = 2_000_000_000
 
 # What it means that a place cannot be written; a full disk, or one that fails, is another matter.
-NO_PLACE = {
+UNWRITABLE_ERRNOS = {
     errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOENT, errno.ELOOP,
     errno.ENAMETOOLONG,
 }  # fmt: skip
 
 _SWAP, _HERE = 2, -100  # RENAME_EXCHANGE of Linux and RENAME_SWAP of macOS; AT_FDCWD
-CANNOT_EXCHANGE = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
+SWAP_UNSUPPORTED_ERRNOS = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 _remembered: dict[tuple[int, int, int, int, int], str] = {}
 
@@ -55,7 +55,7 @@ def beginning(place: Path) -> Iterator[None]:
         with writing(place):
             yield
     except OSError as error:
-        if error.errno in NO_PLACE:
+        if error.errno in UNWRITABLE_ERRNOS:
             raise CannotWrite(f"{place}: cannot be written: {error.strerror} ({error.filename})") from error
         raise
 
@@ -76,7 +76,7 @@ def exchange(one: Path, other: Path) -> bool:
     except AttributeError:  # a C library that does not know it
         return False
     code = ctypes.get_errno()
-    if failed and code not in CANNOT_EXCHANGE:
+    if failed and code not in SWAP_UNSUPPORTED_ERRNOS:
         raise OSError(code, os.strerror(code), os.fspath(one), None, os.fspath(other))
     return not failed
 
@@ -144,7 +144,7 @@ def sha256_of(path: Path) -> str:
     with open(path, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         unchanged = key == _key(os.fstat(file.fileno()))
-    if unchanged and now - max(before.st_mtime_ns, before.st_ctime_ns) > SETTLED_NS:
+    if unchanged and now - max(before.st_mtime_ns, before.st_ctime_ns) > MIN_AGE_NS:
         _remembered[key] = digest
         if large:
             hash_cache.remember(_spelled(key), digest)

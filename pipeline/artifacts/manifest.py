@@ -89,7 +89,7 @@ class Manifest:
         return Input(self.fingerprint, str(self.path), lineage)
 
 
-MADE = ("versions", "git_commit", "hardware", "created", "duration_seconds")
+PROVENANCE_KEYS = ("versions", "git_commit", "hardware", "created", "duration_seconds")
 
 
 def fingerprint(
@@ -244,7 +244,7 @@ def _parse(data: bytes, path: Path, folder: Path) -> Manifest:
         files={_safe(name): _entry(each) for name, each in _get(document, "files", dict).items()},
         seed=None if document.get("seed", 0) is None else _get(document, "seed", int),
         figures=_get(document, "figures", dict),
-        made={key: document.get(key) for key in MADE},
+        made={key: document.get(key) for key in PROVENANCE_KEYS},
     )
     own = fingerprint(manifest.stage, manifest.config, manifest.inputs, manifest.seed, manifest.files)
     if own != manifest.fingerprint:

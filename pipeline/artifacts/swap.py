@@ -13,9 +13,9 @@ from pathlib import Path
 from tfm.pipeline.artifacts.files import exchange, real_place, sync
 from tfm.pipeline.artifacts.no_symlinks import remove_below
 
-ASIDE = ".aside"
+BACKUP_SUFFIX = ".aside"
 # What says that a name is not free for a folder: a folder that is not empty, or a link.
-STANDS_THERE = {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}
+TARGET_EXISTS_ERRNOS = {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}
 
 
 def put(version: Path, place: Path) -> None:
@@ -26,7 +26,7 @@ def put(version: Path, place: Path) -> None:
     try:
         os.rename(version, place)  # works where nothing is there, or an empty folder
     except OSError as error:
-        if error.errno not in STANDS_THERE:
+        if error.errno not in TARGET_EXISTS_ERRNOS:
             raise
         if not exchange(version, place):
             _put_by_two_steps(version, place)
@@ -35,7 +35,7 @@ def put(version: Path, place: Path) -> None:
 
 def _put_by_two_steps(version: Path, place: Path) -> None:
     """The same where names cannot be swapped. Killed between the steps, `restore` undoes the first."""
-    aside = place.parent / f"{new_name(place).name}{ASIDE}"
+    aside = place.parent / f"{new_name(place).name}{BACKUP_SUFFIX}"
     os.rename(place, aside)
     try:
         os.rename(version, place)
@@ -58,7 +58,7 @@ def _move_back(aside: Path, place: Path, error: BaseException) -> None:
 def restore(place: Path) -> None:
     """Put back what a process had moved aside that was killed before the new version stood; no link of others."""
     for name in os.listdir(place.parent):
-        if name.endswith(ASIDE) and _is_version(place, name) and not os.path.lexists(place):
+        if name.endswith(BACKUP_SUFFIX) and _is_version(place, name) and not os.path.lexists(place):
             aside = place.parent / name
             if _is_version(place, os.readlink(aside)) if aside.is_symlink() else aside.is_dir():
                 os.rename(aside, place)
@@ -71,7 +71,7 @@ def new_name(place: Path) -> Path:
 
 def _is_version(place: Path, name: str) -> bool:
     """Whether a name is one that drafts and old versions of this place have."""
-    return re.fullmatch(rf"\.{re.escape(place.name)}\.[0-9a-f]{{16}}({re.escape(ASIDE)})?", name) is not None
+    return re.fullmatch(rf"\.{re.escape(place.name)}\.[0-9a-f]{{16}}({re.escape(BACKUP_SUFFIX)})?", name) is not None
 
 
 def is_link_of_ours(place: Path) -> bool:

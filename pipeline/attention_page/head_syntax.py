@@ -20,8 +20,8 @@ from tfm.pipeline.attention_page.tagged_corpus import Sentence
 
 Shares: TypeAlias = NDArray[np.float64]
 Towards = Literal["governor", "dependent"]
-FEWEST = 20  # words that ask, for a relation to stand in the table: of fewer a share says little
-NOWHERE = -1.0  # less than any share of attention
+MIN_COUNT = 20  # words that ask, for a relation to stand in the table: of fewer a share says little
+MASKED_SCORE = -1.0  # less than any share of attention
 
 
 @dataclass(frozen=True)
@@ -47,15 +47,15 @@ class Relation:
 
 
 def word_attention(weights: Shares, axes: Axes, words: Sequence[int], num_words: int) -> Shares:
-    """Attention between words (H, W, W) from weights (H, T, S) between pieces; NOWHERE to a word itself.
+    """Attention between words (H, W, W) from weights (H, T, S) between pieces; MASKED_SCORE to a word itself.
 
     words: of each piece of the source its word. A word without pieces asks nothing and is never attended to most.
     """
     to_word, from_word = _membership(axes.keys, words, num_words), _membership(axes.queries, words, num_words)
     means = from_word / np.maximum(from_word.sum(0), 1)
     found: Shares = np.einsum("hts,tq,sk->hqk", weights, means, to_word, optimize=True)
-    found[:, np.eye(num_words, dtype=bool)] = NOWHERE
-    found[:, :, to_word.sum(0) == 0] = NOWHERE
+    found[:, np.eye(num_words, dtype=bool)] = MASKED_SCORE
+    found[:, :, to_word.sum(0) == 0] = MASKED_SCORE
     return found
 
 
@@ -134,7 +134,7 @@ def rows(relations: Iterable[Relation]) -> list[Row]:
     """A row for each frequent relation, in the direction in which a head finds it more often."""
     best: dict[str, Relation] = {}
     for each in relations:
-        if each.words >= FEWEST and (each.name not in best or each.share > best[each.name].share):
+        if each.words >= MIN_COUNT and (each.name not in best or each.share > best[each.name].share):
             best[each.name] = each
     return [_row(each) for each in best.values()]
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CELL = 0.24  # inches
-IMAGES_A_ROW = 5
+IMAGES_PER_ROW = 5
 AXES: dict[Kind, tuple[str, str]] = {
     "encoder": ("source token that is attended to", "source token"),
     "decoder": ("token that is attended to", "token read"),
@@ -110,9 +110,9 @@ def _words_on_image(image: Image, words: Sequence[Token], weights: Weights) -> "
     """The image once for each word, dark where the word attends least."""
     from matplotlib.figure import Figure
 
-    num_rows = -(-len(words) // IMAGES_A_ROW)
-    figure = Figure(figsize=(1.5 * IMAGES_A_ROW, 1.7 * num_rows + 0.4), layout="constrained")
-    places = figure.subplots(num_rows, IMAGES_A_ROW, squeeze=False).ravel()
+    num_rows = -(-len(words) // IMAGES_PER_ROW)
+    figure = Figure(figsize=(1.5 * IMAGES_PER_ROW, 1.7 * num_rows + 0.4), layout="constrained")
+    places = figure.subplots(num_rows, IMAGES_PER_ROW, squeeze=False).ravel()
     height, width, channels = image.pixels.shape
     for place in places:
         place.set_axis_off()

@@ -15,7 +15,7 @@ from tfm.pipeline.significance.paired_tests import Difference, Result, compare_s
 from tfm.pipeline.significance.resampling import RESAMPLES, TRIALS, seed_of_tests
 from tfm.pipeline.significance.seeds import MIN_SEGMENTS, SEVERAL_SEEDS, RecipeResult, SeedDifference, compare_recipes
 
-MOST_SEGMENTS = 10_000
+MAX_SEGMENTS_IN_MEMORY = 10_000
 """That sacrebleu's own tests get, which hold all draws in memory; of more, the same draws are made in blocks."""
 NOT_ALL_SEEDS = "not tested: not all of its seeds have this score"
 BASELINE_LACKS = "not tested: not all seeds of the baseline have this score"
@@ -118,7 +118,9 @@ def _by_run(counted: Counted, on_done: Callable[[], None]) -> dict[str, Measured
     groups = [counted.beside_baseline, *({name: each} for name, each in counted.alone.items())]
     found = {}
     for group in groups:
-        systems = [replace(each, sacrebleu=None) if len(each) > MOST_SEGMENTS else each for each in group.values()]
+        systems = [
+            replace(each, sacrebleu=None) if len(each) > MAX_SEGMENTS_IN_MEMORY else each for each in group.values()
+        ]
         results = compare_systems(systems, on_done=on_done) if systems else []
         found.update({name: Measured.of_run(result) for name, result in zip(group, results, strict=True)})
     return found

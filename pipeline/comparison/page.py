@@ -36,7 +36,7 @@ h1, h2, h3, .note, .sample dt { overflow-wrap: anywhere; }
   .sample dl { grid-template-columns: 1fr; } .sample dt { margin-top: 0.4rem; }
 }
 """
-LONGEST_TITLE = 120
+MAX_TITLE_LENGTH = 120
 NOTHING_SAID = "where systems differ is not shown: {} has no translations or labels of a test set"
 
 
@@ -61,7 +61,7 @@ def page(
     sentences = [*legend(found, tested, metrics, figures), *of_people(found, tested, metrics)]
     notes = [*map(str, tested.looked_at), *found.notes, *tested.notes]
     notes += [] if where else [NOTHING_SAID.format(found.baseline.name)]
-    names = listed((row.name for row in found.rows), most=LONGEST_TITLE)
+    names = listed((row.name for row in found.rows), most=MAX_TITLE_LENGTH)
     return render(f"Comparison of {names}", tables, sentences, where, notes)
 
 

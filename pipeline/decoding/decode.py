@@ -29,9 +29,9 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.devices import decoding_precision
 from tfm.pipeline.runtime.out_of_memory import fits
 
-SHARE = 1024
+SHARD_SENTENCES = 1024
 """Sentences that are searched for in one go, of which `batch_sentences` side by side."""
-MANY_SENTENCES = 200
+MIN_SENTENCES_TO_COMPILE = 200
 """With fewer, compiled loops gain less time than it takes to load them; but one at a time they are asked for, and in
 bf16 they round otherwise than torch's operations do, so that texts would depend on how many there are."""
 NO_PHRASES = Phrases()
@@ -67,7 +67,7 @@ def decode(
     order = reads.longest_first()
     workers = num_workers(device, len(order))
     side_by_side = max(1, workers)
-    num_shares = side_by_side * math.ceil(len(order) / (side_by_side * SHARE))
+    num_shares = side_by_side * math.ceil(len(order) / (side_by_side * SHARD_SENTENCES))
     shares = [order[first::num_shares] for first in range(num_shares)]
 
     bans = phrases.bans(config.no_repeat_ngram)
@@ -89,7 +89,7 @@ def decode(
         steps = stepper if alone else fused_or_plain(stepper)
         return STRATEGIES[config.strategy](_Share(steps, reads, rows, rules, config, torch.device(device), on_done))
 
-    pays = config.precision == "bf16" or config.batch_sentences == 1 or len(order) >= MANY_SENTENCES
+    pays = config.precision == "bf16" or config.batch_sentences == 1 or len(order) >= MIN_SENTENCES_TO_COMPILE
     with (
         fits(lambda: "decoding does not fit in memory; lower decoding.batch_sentences, or OMP_NUM_THREADS"),
         products_in(stepper, decoding_precision(config.precision, device)),

@@ -6,9 +6,9 @@ from typing import Any
 from tfm.pipeline.config import DecodingConfig
 from tfm.tokenizer.special import BOS_ID, PAD_ID
 
-NEVER = float("-inf")
+NEG_INF = float("-inf")
 """The log-probability of what may not come up."""
-NEVER_COME = (PAD_ID, BOS_ID)
+SUPPRESSED_TOKENS = (PAD_ID, BOS_ID)
 
 Numbers = Any
 """An array of numpy, or a tensor."""

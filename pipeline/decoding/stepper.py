@@ -8,7 +8,7 @@ from typing import Protocol, Self, TypeVar
 import torch
 from torch import Tensor
 
-from tfm.model.layers.log_probs import Predict
+from tfm.model.layers.log_probs import LogProbFn
 from tfm.model.layout import Layout
 
 
@@ -45,7 +45,7 @@ class Stepper(Protocol[StateT]):
         """The state before the first step, one row a sentence; source (N,) holds the ids, each end token included, or
         images (B, channels, height, width)."""
 
-    def step(self, tokens: Tensor, state: StateT, /) -> tuple[Predict, StateT]:
+    def step(self, tokens: Tensor, state: StateT, /) -> tuple[LogProbFn, StateT]:
         """What may come after `tokens` (R,), one a row, and the state that has read them."""
 
 

@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 
 from tfm.data.errors import DataError
-from tfm.model.layers.log_probs import Predict
+from tfm.model.layers.log_probs import LogProbFn
 from tfm.model.layout import Layout
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.constraints.lexical import BannedPieces
 from tfm.pipeline.decoding.constraints.logits_processor import LogitsRules
-from tfm.pipeline.decoding.limits import NEVER
-from tfm.pipeline.decoding.search.greedy import Choose, likeliest
-from tfm.pipeline.decoding.search.hypothesis import BROKEN
+from tfm.pipeline.decoding.limits import NEG_INF
+from tfm.pipeline.decoding.search.greedy import TokenSelector, likeliest
+from tfm.pipeline.decoding.search.hypothesis import NON_FINITE_MESSAGE
 from tfm.pipeline.decoding.search.sampling import Sampling, key_of
 from tfm.pipeline.decoding.stepper import LanguageModel, StateT
 from tfm.tokenizer.special import BOS_ID, EOS_ID
@@ -49,7 +49,7 @@ class PromptedStepper(Generic[StateT]):
         prompts = torch.tensor([self._prompt] * layout.batch, device=source.device)
         return read(self._model, prompts)
 
-    def step(self, tokens: Tensor, state: StateT) -> tuple[Predict, StateT]:
+    def step(self, tokens: Tensor, state: StateT) -> tuple[LogProbFn, StateT]:
         """A text begins with the last piece of the prompt, not with the begin token."""
         return self._model.step(tokens.masked_fill(tokens == BOS_ID, self._prompt[-1]), state)
 
@@ -104,9 +104,9 @@ def write(
         num_pieces = torch.full_like(texts, length)
         rules.apply(log_probs.unsqueeze(1), num_pieces, pieces[:, 1 + len(prompt) :])
         values, tokens = choose(log_probs, texts, num_pieces)
-        stuck = (values == NEVER) if bans is not None else torch.zeros_like(values, dtype=torch.bool)
+        stuck = (values == NEG_INF) if bans is not None else torch.zeros_like(values, dtype=torch.bool)
         if not (values.isfinite() | stuck).all():
-            raise DataError(BROKEN)
+            raise DataError(NON_FINITE_MESSAGE)
         there = (~stuck).cpu()
         yield NextPieces(texts[there].tolist(), tokens[~stuck].tolist(), values[~stuck].tolist())
         pieces = torch.cat([pieces, tokens.unsqueeze(1)], 1)
@@ -119,7 +119,7 @@ def write(
             rules = rules.select(rows.cpu())
 
 
-def _chooser(config: DecodingConfig, prompt: Sequence[int]) -> Choose:
+def _chooser(config: DecodingConfig, prompt: Sequence[int]) -> TokenSelector:
     if config.strategy == "search":
         return likeliest
     return Sampling(config, [key_of(config.seed, [BOS_ID, *prompt], sample) for sample in range(config.n_best)])

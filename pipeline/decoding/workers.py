@@ -11,14 +11,14 @@ from typing import TypeAlias, TypeVar
 
 import torch
 
-from tfm.pipeline.runtime.forked import Line, can_fork, forked, received, sent
+from tfm.pipeline.runtime.forked import WorkerConnection, can_fork, forked, received, sent
 
 T = TypeVar("T")
 Search: TypeAlias = Callable[[int, Callable[[int], None]], T]
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of malloc.h
 MADV_HUGEPAGE = 14  # of linux/mman.h
 LARGE_PAGE = 2 << 20
-HEAP = 256 << 20
+PREALLOCATED_BYTES = 256 << 20
 MIN_SENTENCES = 8
 """Fewer than that many for each process are not worth another process."""
 KILLED = "decoding: a process was killed while decoding; if memory ran out, lower decoding.batch_sentences"
@@ -47,7 +47,7 @@ def search_all(search: Search[T], count: int, workers: int, on_done: Callable[[i
     numbers = iter(range(count))
     with ExitStack() as stack:
         idle = [stack.enter_context(forked(search, at_start=_keep_freed_memory)) for _ in range(min(workers, count))]
-        busy: dict[Line, int] = {}
+        busy: dict[WorkerConnection, int] = {}
         while True:
             for line, number in zip(idle, numbers, strict=False):
                 sent(line, number, KILLED)
@@ -79,7 +79,7 @@ def _use_large_pages(libc: ctypes.CDLL) -> None:
     """Ask Linux to back what is allocated next by pages of 2 MiB: a step looks at more memory than the processor keeps
     the places of in pages of 4 KiB."""
     libc.malloc.restype = ctypes.c_void_p
-    if block := libc.malloc(ctypes.c_size_t(HEAP)):
+    if block := libc.malloc(ctypes.c_size_t(PREALLOCATED_BYTES)):
         aligned = -(-block // LARGE_PAGE) * LARGE_PAGE
-        libc.madvise(ctypes.c_void_p(aligned), ctypes.c_size_t(block + HEAP - aligned), MADV_HUGEPAGE)
+        libc.madvise(ctypes.c_void_p(aligned), ctypes.c_size_t(block + PREALLOCATED_BYTES - aligned), MADV_HUGEPAGE)
         libc.free(ctypes.c_void_p(block))  # and so it is there for what comes, and nothing of it is used yet

@@ -32,13 +32,13 @@ from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
 if TYPE_CHECKING:
     from tfm.pipeline.model_io.loaded_model import LoadedModel
 
-FEW = 8
+MAX_LINES = 8
 """Lines that are translated sooner one by one than torch is loaded,"""
-MOST_CHARACTERS = 1 << 12
+MAX_CHARS = 1 << 12
 """where together they have at most so many: of each hypothesis all is copied at every step."""
 FILES = {"config.json", "model.safetensors", SHARED, SOURCE, TARGET}
 """Of a model that is nothing beside its tokenizers and weights."""
-MOST_BYTES = 1 << 26
+MAX_WEIGHT_BYTES = 1 << 26
 """Of weights: with more, torch's threads gain what it takes to load them."""
 
 
@@ -85,7 +85,7 @@ def small_model(
     Raises DataError where the folder is no model of ours, and for languages that it does not have.
     """
     file = folder / "model.safetensors"
-    if not is_plain(config) or not file.exists() or file.stat().st_size > MOST_BYTES:
+    if not is_plain(config) or not file.exists() or file.stat().st_size > MAX_WEIGHT_BYTES:
         return None
 
     def read(made: Manifest) -> SmallModel | None:
@@ -141,7 +141,7 @@ def translate_as_they_come(
 
 def _are_few(rows: list[str]) -> bool:
     """Whether these are lines for the small model."""
-    return 0 < len(rows) <= FEW and sum(map(len, rows)) <= MOST_CHARACTERS
+    return 0 < len(rows) <= MAX_LINES and sum(map(len, rows)) <= MAX_CHARS
 
 
 def _taken(rows: deque[str]) -> Iterator[str]:

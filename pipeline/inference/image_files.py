@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 
 from tfm.data.errors import DataError
-from tfm.data.images.decoding import ENDINGS
+from tfm.data.images.decoding import EXTENSIONS
 from tfm.data.images.imagefolder import files_of
 from tfm.data.images.preparation import Preparation
 from tfm.data.images.row_images import RowImages
 
-MOST_BYTES = 1 << 26
-MOST_IMAGES = 512
+MAX_BATCH_BYTES = 1 << 26
+MAX_BATCH_IMAGES = 512
 """Bytes of pixels, and images, that are in memory at a time."""
 
 
@@ -28,9 +28,9 @@ def image_files(paths: Sequence[Path]) -> list[Path]:
                 raise DataError("no such file", file=path)
             found.append(path)
             continue
-        inside = [file for _, file in files_of(path) if file.suffix.lower() in ENDINGS]
+        inside = [file for _, file in files_of(path) if file.suffix.lower() in EXTENSIONS]
         if not inside:
-            raise DataError(f"holds no image ({', '.join(ENDINGS)})", file=path)
+            raise DataError(f"holds no image ({', '.join(EXTENSIONS)})", file=path)
         found += inside
     return found
 
@@ -38,7 +38,7 @@ def image_files(paths: Sequence[Path]) -> list[Path]:
 def decoded_images(files: Sequence[Path], preparation: Preparation) -> Iterator[RowImages]:
     """The images of some files at a time, in order. Raises DataError, which names it, for a file that is none."""
     shape = preparation.shape
-    at_once = max(1, min(MOST_IMAGES, MOST_BYTES // (shape.height * shape.width * shape.channels)))
+    at_once = max(1, min(MAX_BATCH_IMAGES, MAX_BATCH_BYTES // (shape.height * shape.width * shape.channels)))
     for begin in range(0, len(files), at_once):
         pixels = np.stack([preparation.pixels(file) for file in files[begin : begin + at_once]])
         yield RowImages.of_pixels(pixels, preparation)

@@ -22,7 +22,7 @@ from tfm.pipeline.label_fonts import font_style
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.model_io.pretrained_vectors import Matrix, vectors_of
 
-MOST_SHOWN = 100
+MAX_WORDS_IN_PLOT = 100
 PICTURES = (".png", ".svg")
 _STYLE = {"font.size": 8.0, "svg.hashsalt": "tfm", "svg.fonttype": "none"}
 
@@ -110,7 +110,7 @@ def frequent(words: Words) -> dict[str, str]:
     spelled = [word for word in words.rows if any(map(str.isalpha, word))]
     of_alphabet = [len(word) == 1 and word.lower() != word.upper() for word in spelled]
     ordered = [*compress(spelled, map(not_, of_alphabet)), *compress(spelled, of_alphabet)]
-    found = dict.fromkeys(ordered[:MOST_SHOWN], "")
+    found = dict.fromkeys(ordered[:MAX_WORDS_IN_PLOT], "")
     if len(found) < 2:
         raise RecipeError(f"a picture needs two words or more, and the model has {len(found)}")
     return found

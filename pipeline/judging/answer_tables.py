@@ -16,7 +16,7 @@ Value = Callable[[Rating], float]
 
 WEIGHTS = {"minor": 1, "major": 5}
 """Of the errors marked, as MQM weighs them (Freitag et al. 2021)."""
-ALIKE = {"likert": 1, "esa": 10}
+AGREEMENT_TOLERANCE = {"likert": 1, "esa": 10}
 """Two ratings of one text by one judge are alike if they are no further apart, on every scale."""
 
 
@@ -140,7 +140,7 @@ def _repeats(kind: Kind, own: Mapping[str, Answer]) -> Iterator[bool]:
         now, then = ({a.item.by_label[label].system: r for label, r in a.ratings.items()} for a in (answer, before))
         for system in now.keys() & then.keys():
             pairs = [(now[system].scores[scale], then[system].scores[scale]) for scale in SCALES[kind]]
-            yield all(abs(one - other) <= ALIKE[kind] for one, other in pairs)
+            yield all(abs(one - other) <= AGREEMENT_TOLERANCE[kind] for one, other in pairs)
 
 
 def _preferred(answer: Answer) -> set[str | None]:

@@ -28,7 +28,7 @@ METRICS: tuple[EvaluationMetric, ...] = (
     *("rouge1", "rouge2", "rougeL", "meteor", "cider_d", "exact_match"),
 )
 WITHOUT_REFERENCES = "the campaign has no references, so there are no{} metrics beside the judges: give --reference"
-FEW_SYSTEMS = 5
+MIN_SYSTEMS = 5
 PREFERENCE = "preference"
 
 
@@ -78,8 +78,8 @@ def with_correlations(
                 found.setdefault(name, []).append(correlate(metric, of_units, human, systems, num_draws))
         on_done(metric)
     num = len(findings.campaign.systems)
-    if found and num < FEW_SYSTEMS:
-        notes.append(f"correlations by system are of {num} systems: with fewer than {FEW_SYSTEMS} they mean little")
+    if found and num < MIN_SYSTEMS:
+        notes.append(f"correlations by system are of {num} systems: with fewer than {MIN_SYSTEMS} they mean little")
     return replace(findings, correlations=found, notes=notes)
 
 

@@ -11,7 +11,7 @@ from tfm.pipeline.judging.statistics.ratings import Unit
 from tfm.pipeline.reports.run_summary import name_of, read_run
 from tfm.pipeline.scoring.metrics.score import LOWER
 
-Noted = Mapping[str, tuple[str, Mapping[Unit, float]]]
+RecordedMetrics = Mapping[str, tuple[str, Mapping[Unit, float]]]
 """By the name of a metric: its signature, and its number of each text."""
 
 
@@ -28,7 +28,7 @@ def noted_metrics(runs: Sequence[Path], texts: Mapping[Unit, str]) -> tuple[dict
         DataError: a run says something else than was judged, or its evaluation noted nothing of its segments.
     """
     judged = list(dict.fromkeys(system for _, system in texts))
-    found: dict[str, Noted] = {}
+    found: dict[str, RecordedMetrics] = {}
     for run in dict.fromkeys(runs):
         name = str(run) if str(run) in judged else name_of(run)
         if name not in judged:
@@ -54,7 +54,7 @@ def noted_metrics(runs: Sequence[Path], texts: Mapping[Unit, str]) -> tuple[dict
     return scores, notes
 
 
-def _of_run(run: Path, name: str, texts: Mapping[Unit, str]) -> Noted:
+def _of_run(run: Path, name: str, texts: Mapping[Unit, str]) -> RecordedMetrics:
     folder = run.parent if run.name == "model" else run
     judged = {unit: text for unit, text in texts.items() if unit[1] == name}
     trained, system = read_run(run, name), read_system(folder, name)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from tfm.data.errors import DataError
 from tfm.data.image_config import IMAGES_FILE
-from tfm.model.layers.log_probs import Predict, Rows
+from tfm.model.layers.log_probs import LogProbFn, Rows
 from tfm.model.layout import Layout
 from tfm.pipeline.artifacts.manifest import Manifest, open_artifact
 from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
@@ -64,7 +64,7 @@ class Ensemble(nn.Module):
             tuple(each.start(source, each.source_layout(source, layout.lengths)) for each in self.members)
         )
 
-    def step(self, tokens: Tensor, state: EnsembleState) -> tuple[Predict, EnsembleState]:
+    def step(self, tokens: Tensor, state: EnsembleState) -> tuple[LogProbFn, EnsembleState]:
         """The next token of every row (R,) -> log of the mean probabilities, when asked for, and the state after it."""
         stepped = [each.step(tokens, own) for each, own in zip(self.members, state.states, strict=True)]
 

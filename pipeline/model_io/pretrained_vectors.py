@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tfm.data.errors import DataError
 from tfm.data.lines import open_lines
-from tfm.model.config import EMBEDS, ModelConfig
+from tfm.model.config import EMBEDDED_SIDES, ModelConfig
 from tfm.pipeline.artifacts.artifact import Input
 from tfm.tokenizer.special import SPECIALS
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -69,7 +69,7 @@ def vectors_of(loaded: "LoadedModel", side: str) -> tuple[dict[str, int], Matrix
 
     from tfm.model.word_vectors import table_of
 
-    read = EMBEDS.get(loaded.config.architecture, (side,))[0]
+    read = EMBEDDED_SIDES.get(loaded.config.architecture, (side,))[0]
     if read == "source":
         loaded.check_reads_text("it has no word vectors of its source")
     tokenizer = loaded.source_tokenizer if read == "source" else loaded.target_tokenizer

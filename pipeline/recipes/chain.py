@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfm.pipeline.config import Scored
+from tfm.pipeline.config import EvalSplit
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.external_metric import not_found
 from tfm.pipeline.recipes.recipe import Recipe, run_folder
@@ -20,7 +20,7 @@ class Run:
     translations/ and scores/."""
 
     folder: Path
-    scored: Scored = "tests"
+    scored: EvalSplit = "tests"
 
     @property
     def tokenizer(self) -> Path:

@@ -34,7 +34,7 @@ from tfm.pipeline.scoring.metrics.score import Score, lower_is_better, mean_of_d
 from tfm.pipeline.stages import evaluate, translate
 from tfm.pipeline.tasks.abilities import ABILITIES
 
-HOW = 'run `tfm run` with evaluation.tests = "final"'
+HOW_TO_GET_SCORES = 'run `tfm run` with evaluation.tests = "final"'
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ def read_candidate(folder: Path) -> Candidate:
     if not folder.is_dir():
         raise DataError("there is no such folder", file=folder)
     if not run.scores.exists():
-        raise DataError(f"there are no scores of the validation split here: {HOW}", file=run.scores)
+        raise DataError(f"there are no scores of the validation split here: {HOW_TO_GET_SCORES}", file=run.scores)
     model, scores = open_artifact(run.model, "train"), open_artifact(run.scores, "evaluate")
     check_made_from(scores, model=model)
     task = task_of(model)

@@ -5,7 +5,7 @@ from typing import Any
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.tokenizer.config import TokenizerConfig
 
-FORMERLY = "word"
+LEGACY_KIND = "word"
 """What recipes said for both."""
 
 
@@ -20,7 +20,7 @@ def add_names(raw: dict[str, Any]) -> None:
     if not isinstance(tokenizer, dict):
         return
     tokenizer.setdefault("shared", False)
-    if tokenizer["shared"] is False and tokenizer.get("target_kind", "none") in ("none", FORMERLY):
+    if tokenizer["shared"] is False and tokenizer.get("target_kind", "none") in ("none", LEGACY_KIND):
         tokenizer["target_kind"] = abilities.labels
 
 

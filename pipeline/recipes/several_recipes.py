@@ -17,7 +17,7 @@ from tfm.pipeline.runtime.progress import Reporter
 ROOT = Path("runs")
 
 
-MOST_SEED = 2**32 - 1
+MAX_SEED = 2**32 - 1
 
 
 def load_recipes(
@@ -50,8 +50,8 @@ def seeds_of(text: str) -> list[int]:
     """The seeds in a text such as "1,2,3". Raises RecipeError where it is no list of different seeds."""
     seeds = []
     for word in (each.strip() for each in text.split(",")):
-        if not (word.isascii() and word.isdigit() and len(word) <= 10 and int(word) <= MOST_SEED):
-            raise RecipeError(f"--seeds {text:.60}: {word!r:.20} is no whole number from 0 to {MOST_SEED}; write 1,2,3")
+        if not (word.isascii() and word.isdigit() and len(word) <= 10 and int(word) <= MAX_SEED):
+            raise RecipeError(f"--seeds {text:.60}: {word!r:.20} is no whole number from 0 to {MAX_SEED}; write 1,2,3")
         if int(word) in seeds:
             raise RecipeError(f"--seeds {text:.60}: {int(word)} is there twice, and both runs would be the same")
         seeds.append(int(word))

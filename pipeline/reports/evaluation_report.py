@@ -32,7 +32,7 @@ NAMES: Mapping[str, str] = {
     "word_perplexity": "perplexity by word",
     "bits_per_character": "bits a character",
 }
-MOST_COLUMNS = 30  # of a confusion matrix on a page
+MAX_COLUMNS = 30  # of a confusion matrix on a page
 LINEAGE = """\
 ul.lineage, ul.lineage ul { list-style: none; padding-left: 1.2rem; border-left: 1px solid var(--line); }
 ul.lineage { padding-left: 0.8rem; }
@@ -130,7 +130,7 @@ def _means(title: str, rows: Sequence[tuple[str, str]]) -> str:
 def _labels(evaluation: Evaluation) -> str:
     """Scores by label, and which are taken for which, where labels are scored."""
     text = ""
-    for title, columns, rows in label_tables(evaluation.labels, MOST_COLUMNS) if evaluation.labels else ():
+    for title, columns, rows in label_tables(evaluation.labels, MAX_COLUMNS) if evaluation.labels else ():
         heads = "".join(f'<th class="number">{text_as_html(head)}</th>' for head in columns[1:])
         lines = "".join(
             f"<tr><td>{text_as_html(name)}</td>"

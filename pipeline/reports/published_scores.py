@@ -19,7 +19,7 @@ from tfm.pipeline.scoring.ledger import Look, Looker, enter, in_words, looks, of
 from tfm.pipeline.scoring.segment_scores import NAME as SEGMENTS
 from tfm.pipeline.scoring.segment_scores import write_segments
 
-MOST_COLUMNS = 12  # of a confusion matrix on a terminal
+MAX_TERMINAL_COLUMNS = 12  # of a confusion matrix on a terminal
 
 
 def published_scores(
@@ -151,7 +151,7 @@ def _show_scores(evaluations: Sequence[Evaluation], reporter: Reporter) -> None:
     for evaluation in evaluations:
         title = f"{evaluation.name}: {evaluation.num_segments:,} segments"
         reporter.table(title, ("metric", "score", "signature"), score_rows(evaluation))
-        for named, columns, rows in label_tables(evaluation.labels, MOST_COLUMNS) if evaluation.labels else ():
+        for named, columns, rows in label_tables(evaluation.labels, MAX_TERMINAL_COLUMNS) if evaluation.labels else ():
             reporter.table(f"{evaluation.name}: {named}", columns, rows)
     for title, means in mean_tables(evaluations):
         reporter.table(title, ("metric", "mean"), means)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 CPUINFO = Path("/proc/cpuinfo")
-MATTER = (
+RELEVANT_FLAGS = (
     "avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16", "avx_vnni", "amx_bf16", "amx_int8",
     "asimd", "asimddp", "bf16", "i8mm", "sve", "sve2",
 )  # fmt: skip
@@ -29,7 +29,7 @@ def num_processors() -> int:
 
 
 def processor() -> dict[str, str | None]:
-    """cpu: its name; instructions: those of `MATTER` that it has, a space between. None where that is not found out."""
+    """The name of the CPU (cpu), and those of `RELEVANT_FLAGS` that it has (instructions); None if unknown."""
     try:
         if platform.system() == "Darwin":
             return of_sysctl(_sysctl("machdep.cpu.brand_string", "hw.optional"))
@@ -60,7 +60,7 @@ def of_sysctl(found: Mapping[str, str]) -> dict[str, str | None]:
 
 def _said(name: str, flags: Iterable[str]) -> dict[str, str | None]:
     there = set(flags)
-    return {"cpu": name or None, "instructions": " ".join(each for each in MATTER if each in there) or None}
+    return {"cpu": name or None, "instructions": " ".join(each for each in RELEVANT_FLAGS if each in there) or None}
 
 
 def _sysctl(*names: str) -> dict[str, str]:

@@ -19,7 +19,7 @@ import torch
 
 from tfm.data.errors import DataError
 
-Line: TypeAlias = "Connection[Any, Any]"
+WorkerConnection: TypeAlias = "Connection[Any, Any]"
 Work: TypeAlias = Callable[[Any, Callable[[Any], None]], Any]
 """What finds the answer to a question; on the way it may tell how far it is."""
 
@@ -30,7 +30,7 @@ def can_fork() -> bool:
 
 
 @contextmanager
-def forked(work: Work, at_start: Callable[[], None] = lambda: None) -> Iterator[Line]:
+def forked(work: Work, at_start: Callable[[], None] = lambda: None) -> Iterator[WorkerConnection]:
     """A process that answers, in a tuple, each question that is sent to it, by what `work` finds.
 
     What else it sends is what `work` tells on the way, or the error that it raised. It has one thread. Its life ends
@@ -51,7 +51,7 @@ def forked(work: Work, at_start: Callable[[], None] = lambda: None) -> Iterator[
         process.join()
 
 
-def sent(line: Line, question: Any, if_killed: str) -> None:
+def sent(line: WorkerConnection, question: Any, if_killed: str) -> None:
     """Ask a forked process. Raises DataError with the text `if_killed` where it is no more."""
     try:
         line.send(question)
@@ -59,7 +59,7 @@ def sent(line: Line, question: Any, if_killed: str) -> None:
         raise DataError(if_killed) from gone
 
 
-def received(line: Line, if_killed: str) -> Any:
+def received(line: WorkerConnection, if_killed: str) -> Any:
     """What came from a forked process: an answer in a tuple, or what it tells.
 
     Raises the error of its work; DataError with the text `if_killed` where it is no more.
@@ -73,7 +73,7 @@ def received(line: Line, if_killed: str) -> Any:
     return answer
 
 
-def _serve(line: Line, work: Work, at_start: Callable[[], None]) -> None:
+def _serve(line: WorkerConnection, work: Work, at_start: Callable[[], None]) -> None:
     # A signal may be meant for the whole group of processes: the one that was started decides what follows.
     signal.set_wakeup_fd(-1)
     for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -100,7 +100,7 @@ def _serve(line: Line, work: Work, at_start: Callable[[], None]) -> None:
     os._exit(0)
 
 
-def _send_error(line: Line, error: Exception) -> None:
+def _send_error(line: WorkerConnection, error: Exception) -> None:
     try:
         copy(error)  # is made anew as it will be where it arrives
         line.send(error)

@@ -16,7 +16,7 @@ import torch
 
 from tfm.pipeline.runtime.cpu import num_processors
 
-SMALLEST = 32768
+MIN_NUMEL_PER_THREAD = 32768
 """Numbers for each thread, or torch uses fewer threads."""
 
 
@@ -53,7 +53,7 @@ def _hold_a_team(threads: int, began: threading.Event, end: threading.Event) -> 
     team = max(num_processors() - threads, 0) + 2
     try:
         torch.set_num_threads(team)
-        torch.zeros(team * SMALLEST).add_(1)
+        torch.zeros(team * MIN_NUMEL_PER_THREAD).add_(1)
         torch.set_num_threads(threads)  # for threads that begin later; of the others each has a number of its own
     finally:  # without a team threads go on spinning, and the training goes on
         began.set()

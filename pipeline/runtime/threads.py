@@ -22,7 +22,7 @@ SECONDS_OF_START = 0.3
 SECONDS_OF_WATCH = 2.0
 SPARE = 0.25
 """Of one processor: with more than that idle there is room."""
-CROWDED = 0.45
+CONTENTION_THRESHOLD = 0.45
 """Of one processor: a program that would take all of it, and has to share it with a thread, gets half."""
 TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
@@ -132,7 +132,7 @@ class LoadWatch:
         load, processors = load_between(before, self._before), num_processors()
         full = load.busy > processors - SPARE or self.waits.on  # threads that sleep leave some of it idle
         room = max(1, int(min(quota(), processors - load.others)))
-        crowded = load.others > CROWDED and full and room < self.threads
+        crowded = load.others > CONTENTION_THRESHOLD and full and room < self.threads
         if crowded and not self._said:
             self._said = True
             self._tell(

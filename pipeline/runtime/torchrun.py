@@ -14,7 +14,7 @@ from typing import Any
 from tfm.pipeline.errors import RecipeError, Stopped, TfmError, told_here
 
 SECONDS_BETWEEN_LOOKS = 0.1
-PATIENCE = 5.0  # for the others to have heard how it ended
+ACK_TIMEOUT = 5.0  # for the others to have heard how it ended
 _stores: dict[tuple[str | None, str | None], Any] = {}
 _calls = count()
 
@@ -76,7 +76,7 @@ def in_step(work: Callable[[], None], *, by_all: bool = False) -> None:
 
 def _tell(store: Any, size: int, outcome: dict[str, Any]) -> None:
     """Say how it ended, and give the others time to hear it: this process may be the one that keeps the store."""
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + ACK_TIMEOUT
     with suppress(RuntimeError):  # all are gone
         store.set("outcome", json.dumps(outcome))
         while store.add("heard", 0) < size - 1 and time.monotonic() < until:

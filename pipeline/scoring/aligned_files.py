@@ -7,7 +7,7 @@ from tfm.data.dataset.split import Dataset, Split
 from tfm.data.dataset.store import load_dataset
 from tfm.data.errors import DataError
 from tfm.data.lines import open_lines
-from tfm.pipeline.config import Scored
+from tfm.pipeline.config import EvalSplit
 from tfm.pipeline.inference.translation import reference_file
 from tfm.pipeline.scoring.evaluation.segments import Segments
 
@@ -28,7 +28,7 @@ def aligned(files: Mapping[str, Path]) -> dict[str, list[str]]:
     return lines
 
 
-def splits_scored(data: Dataset, scored: Scored) -> dict[str, Split]:
+def splits_scored(data: Dataset, scored: EvalSplit) -> dict[str, Split]:
     """The test sets of a dataset, the main one first, or its validation split: no test set may have the name "valid".
 
     Raises DataError where there is nothing in the validation split.
@@ -43,7 +43,7 @@ def splits_scored(data: Dataset, scored: Scored) -> dict[str, Split]:
     return {"valid": data.valid.by_image()}
 
 
-def translated(dataset: Path, translations: Path, scored: Scored) -> list[Segments]:
+def translated(dataset: Path, translations: Path, scored: EvalSplit) -> list[Segments]:
     """Every test set of the dataset, or its validation split, beside its translations, the main one first."""
     tests = []
     data = load_dataset(dataset)

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from tfm.pipeline.scoring.metrics.labels import LabelScores
 
-MOST_LABELS = 30  # that a table by label shows: those that the references have most often
-MOST_CONFUSIONS = 10
+MAX_LABELS = 30  # that a table by label shows: those that the references have most often
+MAX_CONFUSIONS = 10
 NOTHING = "(none)"
 
 Table = tuple[str, Sequence[str], Sequence[Sequence[str]]]
@@ -23,7 +23,7 @@ def label_tables(scores: LabelScores, widest: int) -> list[Table]:
 
 
 def _by_label(scores: LabelScores) -> Table:
-    names = sorted(scores.by_label, key=lambda name: -scores.by_label[name].support)[:MOST_LABELS]
+    names = sorted(scores.by_label, key=lambda name: -scores.by_label[name].support)[:MAX_LABELS]
     rows = []
     for name in names:
         each = scores.by_label[name]
@@ -42,7 +42,7 @@ def _commonest(scores: LabelScores) -> list[Table]:
         for given, count in row.items()
         if given != reference
     ]
-    commonest = sorted(wrong, key=lambda each: -each[0])[:MOST_CONFUSIONS]
+    commonest = sorted(wrong, key=lambda each: -each[0])[:MAX_CONFUSIONS]
     rows = [[_name(reference), _name(given), f"{count:,}"] for count, reference, given in commonest]
     return [("commonest confusions", ("reference", "given", "count"), rows)] if rows else []
 

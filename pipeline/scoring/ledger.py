@@ -24,7 +24,7 @@ NAME = "ledger.jsonl"
 FINAL = "final"  # how a model was chosen begins so where validation chose it and the tests are scored once
 JOINT = "+"  # between the digests of a fingerprint
 BETWEEN_RUNS = ", "  # seeds of one recipe, which look together
-LONGEST = 200  # characters of a name: a line stays below 4 KiB, which every file system appends in one piece
+MAX_FIELD_LENGTH = 200  # characters of a name: a line stays below 4 KiB, which every file system appends in one piece
 _KEPT_BESIDE = ("training", "dataset", "scores", "translations")
 
 
@@ -184,7 +184,10 @@ def _append(descriptor: int, line: bytes) -> None:
 
 
 def _line(entry: dict[str, str]) -> bytes:
-    cut = {name: value if len(value) <= LONGEST else value[: LONGEST - 1] + "…" for name, value in entry.items()}
+    cut = {
+        name: value if len(value) <= MAX_FIELD_LENGTH else value[: MAX_FIELD_LENGTH - 1] + "…"
+        for name, value in entry.items()
+    }
     return json.dumps(cut, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
 

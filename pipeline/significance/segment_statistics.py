@@ -27,7 +27,7 @@ from tfm.pipeline.scoring.metrics.rouge import rouge_of_segments
 Array = NDArray[np.float64]
 SACREBLEU = ("bleu", "chrf", "chrf++", "ter")
 """Metrics whose statistics and scores are sacrebleu's."""
-MOST_CELLS = 30_000_000
+MAX_CELLS = 30_000_000
 """Of the rows of macro F1, which has three columns a label: 240 MB."""
 
 
@@ -187,7 +187,7 @@ def _macro_f1(
     ]
     names = sorted({label for system in lines for pairs in system for pair in pairs for label in pair if label})
     column = {name: 3 * place for place, name in enumerate(names)}
-    if len(references[0]) * 3 * len(names) > MOST_CELLS:
+    if len(references[0]) * 3 * len(names) > MAX_CELLS:
         raise DataError(f"macro F1 of {len(names):,} labels on {len(references[0]):,} lines is not tested: too many")
     found = []
     for system in lines:

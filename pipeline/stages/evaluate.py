@@ -11,7 +11,7 @@ from tfm.data.dataset.directions import Direction
 from tfm.data.dataset.store import load_dataset
 from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact, read_artifact
 from tfm.pipeline.artifacts.compatibility import check_made_from, check_tokenizer, task_of
-from tfm.pipeline.config import Device, EvaluationConfig, Scored
+from tfm.pipeline.config import Device, EvalSplit, EvaluationConfig
 from tfm.pipeline.reports.published_scores import published_scores, warn_of_failed
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.aligned_files import splits_scored, translated
@@ -39,7 +39,7 @@ def plan(
     out: Path,
     *,
     seed: int = 1,
-    scored: Scored = "tests",
+    scored: EvalSplit = "tests",
 ) -> Plan:
     """What `evaluate_tests` will make, from what. Raises DataError where the translations are of something else."""
     manifests = {"model": open_artifact(model, "train"), "dataset": open_artifact(dataset, "preprocess")}
@@ -57,7 +57,7 @@ def plan(
     )
 
 
-def input_name(scored: Scored) -> str:
+def input_name(scored: EvalSplit) -> str:
     """What the translations are called among the inputs of their scores."""
     return "translations" if scored == "tests" else f"translations-{scored}"
 
@@ -74,7 +74,7 @@ def evaluate_tests(
     command: Sequence[str],
     reporter: Reporter,
     device: Device = "auto",
-    scored: Scored = "tests",
+    scored: EvalSplit = "tests",
     chosen: str | None = "recipe",
 ) -> dict[str, Any]:
     """Scores the translations of every test set of `dataset`, or of its validation split, into `out`.

@@ -24,7 +24,7 @@ from tfm.pipeline.scoring.evaluation.scores_json import reading_scores
 from tfm.pipeline.scoring.ledger import enter, fingerprint, in_words, looker_of_models, looks, of_texts
 
 SCORES, LINES = "scores.json", "items.jsonl"
-MOST_BYTES = 2**30  # of a scores.json, which has every item that was missed
+MAX_BYTES = 2**30  # of a scores.json, which has every item that was missed
 TITLES: Mapping[Kind, str] = {"choices": "questions", "contrast": "contrasts"}
 
 
@@ -98,7 +98,7 @@ def _published(
     file = plan.folder / SCORES
     if is_fresh(plan, reporter):
         with reading_scores(file, again="run this again"):
-            found = parse_json(read_bounded(file, max_bytes=MOST_BYTES))
+            found = parse_json(read_bounded(file, max_bytes=MAX_BYTES))
             _show(found, reporter)
         return found
     with publish(plan, command=command) as draft:

@@ -25,7 +25,7 @@ from tfm.data.dataset.split_files import write_files
 from tfm.data.dataset.store import IMAGES_FOLDER, TOKENIZER_FOLDER, load_split, write_about
 from tfm.data.dataset.unseen_labels import in_words, unseen
 from tfm.data.dataset.unwritable import Unwritable
-from tfm.data.dataset_report import MOST_SHOWN, CorpusCount, SplitCount, batches_line, make_report, tables
+from tfm.data.dataset_report import MAX_CHARACTERS_SHOWN, CorpusCount, SplitCount, batches_line, make_report, tables
 from tfm.data.errors import DataError
 from tfm.data.image_config import ImagesConfig, without_images
 from tfm.data.images.augmentation import Augmentation
@@ -115,7 +115,7 @@ def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequenc
         reporter.table(*table)
     if data.images is None:
         reporter.line(batches_line(report))
-    for refused in counts["train"].images["refused"]["first"][:MOST_SHOWN] if counts["train"].images else ():
+    for refused in counts["train"].images["refused"]["first"][:MAX_CHARACTERS_SHOWN] if counts["train"].images else ():
         reporter.warn(f"an image of the training data was dropped: {refused}")
     if cut := {name: count.cut for name, count in counts.items() if count.cut}:
         found = ", ".join(f"{number:,} of {name}" for name, number in cut.items())

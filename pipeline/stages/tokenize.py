@@ -19,7 +19,7 @@ from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.tokenizer_report import SideMeasure, figures_of, show, show_clusters
 from tfm.pipeline.runtime.progress import Reporter, showing_time
-from tfm.tokenizer.config import LEARNED_BY, OF_GROWTH, TokenizerConfig
+from tfm.tokenizer.config import GROWTH_KEYS, LEARNING_KEYS, TokenizerConfig
 from tfm.tokenizer.growth.trainer import GrowthTrainer
 from tfm.tokenizer.special import SPECIALS
 from tfm.tokenizer.tokenizer import SOURCE, TARGET, Tokenizer, save_pair
@@ -176,11 +176,11 @@ def _is_taken(config: TokenizerConfig) -> bool:
 
 def _described_without(config: TokenizerConfig) -> set[str]:
     """What of the config says where something lies, how to learn what is taken, or, by default, nothing."""
-    without = {"source_from", "file", *(LEARNED_BY if _is_taken(config) else ())}
+    without = {"source_from", "file", *(LEARNING_KEYS if _is_taken(config) else ())}
     if config.grow is None:
         without |= {"grow"}
     elif config.shared:
-        without |= {*LEARNED_BY} - {*OF_GROWTH}
+        without |= {*LEARNING_KEYS} - {*GROWTH_KEYS}
     without |= {"criterion", "min_score"} if config.criterion == "frequency" else set()
     without |= set() if config.sentinels else {"sentinels"}
     return without | ({"clusters"} if config.clusters is None else set())

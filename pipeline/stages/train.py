@@ -12,16 +12,16 @@ from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.model_io.pretrained_vectors import VECTORS, vectors_as_inputs
 from tfm.pipeline.runtime.progress import Quiet, Reporter
 from tfm.pipeline.tasks.abilities import ABILITIES
-from tfm.pipeline.training.early_stopping import Heard
+from tfm.pipeline.training.early_stopping import ValidationCallback
 from tfm.pipeline.training.init_from import check_adapts, check_fits, keeps_statistics, with_shape_of
 from tfm.pipeline.training_config import TrainingConfig
 
 # Where training is done and what is shown of it does not change what is trained.
-BESIDE_THE_POINT = {"device", "threads", "parallel", "log_every", "tensorboard", "init_from"}
+NON_TRAINING_KEYS = {"device", "threads", "parallel", "log_every", "tensorboard", "init_from"}
 # What says nothing unless a model of images is given to start from, of which the plan has a part of its own.
-BESIDE_THE_POINT |= {"image_statistics"}
+NON_TRAINING_KEYS |= {"image_statistics"}
 # Of [decoding]: validation has a beam of its own, one hypothesis, and no words that are forced or forbidden.
-NOT_OF_VALIDATION = (
+KEYS_UNUSED_IN_VALIDATION = (
     *("beam", "n_best", "batch_sentences", "strategy", "temperature", "top_k", "top_p", "seed"),
     *("forbidden", "forced"),
 )
@@ -51,7 +51,7 @@ def plan(
         inputs["init_from"] = first.as_input()
     inputs |= vectors_as_inputs(model)
     parts: dict[str, Any] = {
-        "training": config.model_dump(mode="json", exclude=BESIDE_THE_POINT),
+        "training": config.model_dump(mode="json", exclude=NON_TRAINING_KEYS),
         "model": model.model_dump(mode="json", exclude=_of_no_effect(model)),
     }
     if first is not None and keeps_statistics(first, data, config.image_statistics):
@@ -73,7 +73,7 @@ def _of_validation(config: TrainingConfig, decoding: DecodingConfig) -> dict[str
 
     It searches, and for what the model says by itself: no word is forced on it or forbidden.
     """
-    unused = set(NOT_OF_VALIDATION)
+    unused = set(KEYS_UNUSED_IN_VALIDATION)
     if config.validation.beam == 1:
         unused |= {"length_norm", "alpha"}
     return decoding.model_dump(mode="json", exclude=unused)
@@ -108,7 +108,7 @@ def train(
     evaluation: EvaluationConfig,
     command: Sequence[str],
     reporter: Reporter,
-    heard: Heard = lambda validation, is_last: None,
+    heard: ValidationCallback = lambda validation, is_last: None,
 ) -> None:
     """Trains a model on `dataset`; works in `out`/training and publishes `out`/model.
 

@@ -19,7 +19,7 @@ from tfm.data.images.row_images import RowImages
 from tfm.data.lines import open_lines
 from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, open_artifact, publish, read_artifact
 from tfm.pipeline.artifacts.compatibility import check_tokenizer
-from tfm.pipeline.config import DecodingConfig, Device, Scored
+from tfm.pipeline.config import DecodingConfig, Device, EvalSplit
 from tfm.pipeline.inference.image_files import decoded_images
 from tfm.pipeline.inference.translation import (
     IMAGES,
@@ -43,7 +43,7 @@ CHUNK_IMAGES = 8192
 
 
 def plan_tests(
-    model: Path, dataset: Path, config: DecodingConfig, out: Path, *, seed: int = 1, scored: Scored = "tests"
+    model: Path, dataset: Path, config: DecodingConfig, out: Path, *, seed: int = 1, scored: EvalSplit = "tests"
 ) -> Plan:
     """What `translate_tests` will make, from what. Raises DataError where the model has another tokenizer."""
     network, data = open_artifact(model, "train"), open_artifact(dataset, "preprocess")
@@ -91,7 +91,7 @@ def translate_tests(
     command: Sequence[str],
     reporter: Reporter,
     device: Device = "auto",
-    scored: Scored = "tests",
+    scored: EvalSplit = "tests",
 ) -> None:
     """Translates the source of every test set of `dataset`, or of its validation split, into `out`.
 

@@ -14,13 +14,13 @@ from tfm.pipeline.tasks.task import Rows, Task
 from tfm.pipeline.training.update import Gradients
 from tfm.pipeline.training_config import TrainingConfig
 
-SEARCHED = ("cuda",)
+SEARCHABLE_DEVICES = ("cuda",)
 """Devices that say when their memory is full. A computer's own would slow down first, or kill the training."""
-SPARE = 0.05
+MEMORY_MARGIN = 0.05
 """The share of memory that is left free, for what comes between: fragments, validation, other batches' shapes."""
-TOO_MANY_ROWS = "invalid configuration argument"
+LAUNCH_ERROR = "invalid configuration argument"
 """What a GPU says of more rows than a kernel can be started with."""
-STATES = 3
+STATE_COPIES = 3
 """Copies of the weights that an optimiser and an average may keep."""
 
 
@@ -40,7 +40,7 @@ def largest_budget(
     make_task: the task with batches of so many tokens. least: what is taken to fit. Hardly more than holds the whole
     split at once. The model is left as it was.
     """
-    if world.device.type not in SEARCHED:
+    if world.device.type not in SEARCHABLE_DEVICES:
         reporter.line(f"training: batches of {least:,} tokens, the dataset's: only a GPU's memory is searched")
         return least
 
@@ -83,7 +83,7 @@ def _fits(gradients: Gradients, largest_batches: Sequence[Rows]) -> bool:
     try:
         _take(gradients, largest_batches)
     except (RuntimeError, MemoryError) as error:
-        if not is_out_of_memory(error) and TOO_MANY_ROWS not in str(error):
+        if not is_out_of_memory(error) and LAUNCH_ERROR not in str(error):
             raise
         return False
     finally:
@@ -95,10 +95,10 @@ def _fits(gradients: Gradients, largest_batches: Sequence[Rows]) -> bool:
 def _take(gradients: Gradients, batches: Sequence[Rows]) -> None:
     """Take as much memory as an optimiser and an average, what is to be left free, and gradients of these batches."""
     device = gradients.world.device
-    taken = [torch.empty_like(each) for each in gradients.parameters for _ in range(STATES)]
+    taken = [torch.empty_like(each) for each in gradients.parameters for _ in range(STATE_COPIES)]
     if device.type == "cuda":
         total = torch.cuda.get_device_properties(device).total_memory
-        taken.append(torch.empty(int(SPARE * total), dtype=torch.uint8, device=device))
+        taken.append(torch.empty(int(MEMORY_MARGIN * total), dtype=torch.uint8, device=device))
     gradients.try_out(batches)
     del taken  # until here
 

@@ -66,7 +66,7 @@ def _numbers(figures: Figures) -> dict[str, Any]:
     return figures.model_dump(include={"loss", "perplexity", "accuracy", "bleu"})
 
 
-Heard: TypeAlias = Callable[[Validation, bool], None]
+ValidationCallback: TypeAlias = Callable[[Validation, bool], None]
 """Called with each validation, and whether it is the last of its training."""
 
 

@@ -19,13 +19,13 @@ from tfm.model.config import ModelConfig
 from tfm.model.layers.derived_weights import weights_may_have_changed
 from tfm.model.word_vectors import READINGS
 from tfm.pipeline.runtime.distributed import World
-from tfm.pipeline.runtime.forked import Line, can_fork, forked, received, sent
+from tfm.pipeline.runtime.forked import WorkerConnection, can_fork, forked, received, sent
 from tfm.pipeline.tasks.task import Rows
 
 ALIGNMENT = 64
 MIN_TOKENS = 512
 """A share of fewer tokens takes more time than it saves."""
-WIDE = 512
+MAX_WIDTH = 512
 """Layers of this width make products that threads share well."""
 KILLED = (
     "training: a process that computed a part of the gradient was killed; if memory ran out, lower data.batch_tokens. "
@@ -53,7 +53,7 @@ def worth_helpers(model: ModelConfig, threads: int, update_tokens: int) -> bool:
     products are large, which threads do as fast and in less memory. The gradient of word vectors is mostly zeros, and
     all of it would be added up."""
     of_enough_tokens = update_tokens >= MIN_TOKENS * threads
-    return threads > 1 and of_enough_tokens and model.width < WIDE and model.architecture not in READINGS
+    return threads > 1 and of_enough_tokens and model.width < MAX_WIDTH and model.architecture not in READINGS
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Helpers:
     gradients: of each process those of all parameters, in memory that is shared with it.
     """
 
-    def __init__(self, lines: Sequence[Line] = (), gradients: Sequence[Sequence[Tensor]] = ()) -> None:
+    def __init__(self, lines: Sequence[WorkerConnection] = (), gradients: Sequence[Sequence[Tensor]] = ()) -> None:
         self._lines, self._gradients = lines, gradients
 
     def __len__(self) -> int:

@@ -20,9 +20,9 @@ from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.training_config import LoraConfig
 from tfm.tokenizer.growth.extension import is_extension
 
-OWN = ("task", "dropout", "source_vectors", "target_vectors", "freeze_vectors")
+RECIPE_KEYS = ("task", "dropout", "source_vectors", "target_vectors", "freeze_vectors")
 """Keys of [model] that are no shape: they are the recipe's, or have their default."""
-OF_THE_TASK = ("block", "pooling", "head_transform", "word_vectors", "span_corruption")
+TASK_KEYS = ("block", "pooling", "head_transform", "word_vectors", "span_corruption")
 """Keys of which a model of another task tells nothing."""
 
 
@@ -45,10 +45,10 @@ def with_shape_of(first: Manifest, model: ModelConfig) -> ModelConfig:
     given = config_of(first)
     if given.task != model.task and "task" not in model.model_fields_set:
         raise RecipeError(f"{first.path} learned {given.task}: set model.task, to that or to what it is to learn now")
-    own = {*OWN, *(OF_THE_TASK if given.task != model.task else ())}
+    own = {*RECIPE_KEYS, *(TASK_KEYS if given.task != model.task else ())}
     if (given.architecture, model.architecture) == ("transformer", "encoder_only"):
         given, own = encoder_of(given), {*own, "decoder", "tie"}
-    may_differ = {*own, *OF_THE_TASK, *(() if given.positions == "learned" else ("max_length",))}
+    may_differ = {*own, *TASK_KEYS, *(() if given.positions == "learned" else ("max_length",))}
     there = dict(_leaves(given.model_dump()))
     for key, value in _leaves(model.model_dump(exclude_unset=True)):
         if key.partition(".")[0] not in may_differ and (key not in there or there[key] != value):

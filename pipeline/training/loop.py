@@ -13,15 +13,15 @@ from tfm.pipeline.runtime.stop_signal import Stop
 from tfm.pipeline.tasks.task import Rows
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
 from tfm.pipeline.training.checkpoints.train_state import Line, TrainState
-from tfm.pipeline.training.early_stopping import Heard, Validation, best_first, is_exhausted
+from tfm.pipeline.training.early_stopping import Validation, ValidationCallback, best_first, is_exhausted
 from tfm.pipeline.training.metrics_log import MetricsLog
 from tfm.pipeline.training.optimizers import can_skip, set_learning_rate, step_unless
 from tfm.pipeline.training.schedules import SCHEDULES, ScheduleContext
 from tfm.pipeline.training.update import Begun, Gradients, Update
 from tfm.pipeline.training_config import TrainingConfig
 
-NOT_FINITE_AT_MOST = 5
-READS_LATER = ("cuda",)
+MAX_NON_FINITE = 5
+ASYNC_DEVICES = ("cuda",)
 """Devices that compute while the program goes on: what came of an update is read while they compute the next."""
 SECONDS_BETWEEN_NOTES = 0.5
 
@@ -56,7 +56,7 @@ class Trainer:
     stop: Stop = field(default_factory=Stop)
     redraw: Callable[[], None] = lambda: None
     watch: Callable[[], None] = lambda: None
-    heard: Heard = lambda validation, is_last: None
+    heard: ValidationCallback = lambda validation, is_last: None
 
     def __post_init__(self) -> None:
         self._epoch: tuple[int, Sequence[Rows]] | None = None
@@ -64,7 +64,7 @@ class Trainer:
         self._begun: Begun | None = None
         self._clock = 0.0
         self._all_stop = False
-        self._reads_later = self.world.device.type in READS_LATER and can_skip(self.state.optimizer)
+        self._reads_later = self.world.device.type in ASYNC_DEVICES and can_skip(self.state.optimizer)
 
     def run(self) -> None:
         """Train until the end. Raises Stopped, with all saved, when asked to stop; DataError if the loss explodes."""
@@ -201,7 +201,7 @@ class Trainer:
         """Pass over an update whose loss or gradient is not finite; DataError after several in a row."""
         progress = self.state.progress
         progress.not_finite += 1
-        if progress.not_finite >= NOT_FINITE_AT_MOST:
+        if progress.not_finite >= MAX_NON_FINITE:
             found = f"loss or gradient was not finite {progress.not_finite} times in a row, last at {begun.in_words()}"
             raise DataError(f"{found}; {self.what_remains()}")
         self.reporter.warn(f"loss or gradient not finite at {begun.in_words()}: no update from it")

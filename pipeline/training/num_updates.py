@@ -6,7 +6,7 @@ from typing import Any
 
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.training.checkpoints.train_state import Progress
-from tfm.pipeline.training.schedules import WITH_AN_END
+from tfm.pipeline.training.schedules import NEEDS_TOTAL_STEPS
 from tfm.pipeline.training_config import TrainingConfig
 
 NumBatches = Callable[[int], int]
@@ -47,7 +47,7 @@ def agree_on_end(
     """
     world_size = progress.settings.world_size
     asked = last_step(config, num_batches, world_size)
-    if progress.step and config.schedule.name in WITH_AN_END:
+    if progress.step and config.schedule.name in NEEDS_TOTAL_STEPS:
         agreed = progress.total_steps
         if not agreed:  # a checkpoint of a version that did not write it down
             agreed = last_step(_ending_as(before, config), num_batches, world_size)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tfm.pipeline.training_config import BatchGrowthConfig, ScheduleConfig
 
-PARAMETERS_A_TOKEN = 1000
+PARAMETERS_PER_TOKEN = 1000
 """More parameters than so many for each token of an epoch, and a model knows its corpus by heart before it learns from
 it."""
 
@@ -36,7 +36,7 @@ def doubts(
             f"training.batch_growth.steps: {growth.steps[-1]:,} is not before the last of at most {total_steps:,} "
             "updates: batches do not grow there; lower it, or train longer"
         )
-    if parameters > PARAMETERS_A_TOKEN * tokens:
+    if parameters > PARAMETERS_PER_TOKEN * tokens:
         yield (
             f"the model has {parameters:,} parameters and an epoch {tokens:,} tokens, {parameters // tokens:,} a "
             "token: it will probably memorise the training data; make model.encoder and model.decoder smaller (layers, "

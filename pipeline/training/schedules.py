@@ -101,5 +101,5 @@ SCHEDULES: dict[str, Schedule] = {
     "plateau": plateau,
 }
 
-WITH_AN_END = frozenset({"cosine", "linear", "warmup_stable_decay"})
+NEEDS_TOTAL_STEPS = frozenset({"cosine", "linear", "warmup_stable_decay"})
 """Those that come down towards the last update: of more updates, each but the warm-up's has another rate."""

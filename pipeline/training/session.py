@@ -34,13 +34,13 @@ from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
 from tfm.pipeline.training.checkpoints.resume import choose
 from tfm.pipeline.training.checkpoints.train_state import published_weights
 from tfm.pipeline.training.checkpoints.weight_averaging import mean_weights
-from tfm.pipeline.training.early_stopping import Heard, best_first
+from tfm.pipeline.training.early_stopping import ValidationCallback, best_first
 from tfm.pipeline.training.helpers import helping
 from tfm.pipeline.training.loop import Trainer
 from tfm.pipeline.training.recipe_warnings import divergence_problem
 from tfm.pipeline.training_config import TrainingConfig
 
-SECONDS_OF_ECHO = 2.0
+SIGNAL_ECHO_SECONDS = 2.0
 
 
 def make_model(
@@ -53,7 +53,7 @@ def make_model(
     *,
     command: Sequence[str],
     reporter: Reporter,
-    heard: Heard = lambda validation, is_last: None,
+    heard: ValidationCallback = lambda validation, is_last: None,
 ) -> None:
     """Train, from the newest checkpoint where there is one, and publish the model.
 
@@ -72,7 +72,7 @@ def make_model(
         session = replace(session, data=replace(session.data, tokenizer_folder=session.folder / TOKENIZER_FOLDER))
         with fits(lambda: "the model and its optimiser do not fit in memory; make the model smaller ([model])"):
             trainer = assemble(session, checkpoints, None if step is None else checkpoints.read(step))
-        echo = SECONDS_OF_ECHO if world.size > 1 else 0.0
+        echo = SIGNAL_ECHO_SECONDS if world.size > 1 else 0.0
         with (
             listen(echo=echo, talk=world.leads) as trainer.stop,
             helping(trainer.gradients, trainer.state.progress.settings.helpers) as trainer.gradients.helpers,

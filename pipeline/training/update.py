@@ -56,7 +56,7 @@ def _copied_from_gpu(sums: Tensor) -> Callable[[], list[float]]:
     return read
 
 
-READINGS: dict[str, Callable[[Tensor], Callable[[], list[float]]]] = {"cuda": _copied_from_gpu}
+ASYNC_READERS: dict[str, Callable[[Tensor], Callable[[], list[float]]]] = {"cuda": _copied_from_gpu}
 """By kind of device, how sums are read that are computed there; elsewhere they are read when they are asked for."""
 
 
@@ -154,7 +154,7 @@ class Gradients:
         self.world.add_gradients(self.parameters)
         norm = self._finish(sums[2])
         sums = torch.cat([sums, norm.to(sums)[None]])
-        reading = READINGS.get(device.type)
+        reading = ASYNC_READERS.get(device.type)
         return Unread(sums, sums.tolist if reading is None else reading(sums), problem, self.world)
 
     def try_out(self, batches: Sequence[Rows]) -> None:

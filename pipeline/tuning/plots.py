@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MOST_SLICES = 12
+MAX_SLICES = 12
 BEST = "#e6550d"
 DOT = "#3182bd"
 
@@ -78,7 +78,7 @@ def _ticks(axis_set: Callable[..., object], parameter: Parameter) -> None:
 
 def slices(results: Results, parameters: Sequence[Parameter]) -> str:
     """For each key the figure of every finished trial over its value."""
-    able = list(parameters[:MOST_SLICES])
+    able = list(parameters[:MAX_SLICES])
     rows = -(-len(able) // 3)
 
     def draw(figure: "Figure") -> None:

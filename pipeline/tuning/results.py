@@ -12,10 +12,10 @@ from tfm.pipeline.tuning.space import Configuration
 from tfm.pipeline.tuning.study import Trials
 from tfm.pipeline.tuning.trial_records import attributes_of
 
-WORSE_AT = 0.05
+SIGNIFICANCE_LEVEL = 0.05
 MAX_SQUARED = 1e100
 """Figures up to this can be squared and summed."""
-STILL = {TrialState.RUNNING: "running", TrialState.WAITING: "waiting"}
+OPEN_STATES = {TrialState.RUNNING: "running", TrialState.WAITING: "waiting"}
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def _result(trial: FrozenTrial) -> TrialResult:
     return TrialResult(
         number=trial.number,
         configuration=attributes.configuration or {},
-        ended=STILL.get(trial.state) or attributes.ended or "failed",
+        ended=OPEN_STATES.get(trial.state) or attributes.ended or "failed",
         reason=attributes.reason,
         value=trial.value if trial.state == TrialState.COMPLETE else None,
         values=tuple(attributes.values),
@@ -109,7 +109,10 @@ def not_worse(ranked: Sequence[TrialResult], metric: str, folds: int | None = No
     if not ranked:
         return []
     best, *_ = ranked
-    return [best, *(each for each in compared(ranked) if _p(best.values, each.values, metric, folds) >= WORSE_AT)]
+    return [
+        best,
+        *(each for each in compared(ranked) if _p(best.values, each.values, metric, folds) >= SIGNIFICANCE_LEVEL),
+    ]
 
 
 def _p(best: Sequence[float], other: Sequence[float], metric: str, folds: int | None) -> float:

@@ -26,7 +26,7 @@ from tfm.pipeline.recipes.recipe import Recipe, load_recipe
 from tfm.pipeline.recipes.several_recipes import plan_of
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.stages import train
-from tfm.pipeline.stages.train import NOT_OF_VALIDATION
+from tfm.pipeline.stages.train import KEYS_UNUSED_IN_VALIDATION
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.pipeline.tuning.config import SearchConfig, Value, load_search
 from tfm.pipeline.tuning.inputs import check_inputs
@@ -40,8 +40,8 @@ from tfm.pipeline.tuning.trial import recipe_of
 
 OTHER_TEXTS = "figures of different texts do not compare"
 OTHER_PREDICTIONS = "the figures of validation would be of other predictions, and do not compare"
-WHERE = "it does not change what is learned"
-KEPT = {
+NO_EFFECT_REASON = "it does not change what is learned"
+FIXED_KEYS = {
     "name": "each trial has its own",
     "seed": "use search.seed and search.repeats",
     "model.task": "figures of different tasks do not compare",
@@ -61,11 +61,11 @@ KEPT = {
     "data.limits": "it decides which validation texts count",
     "training.validation": "it decides what is validated, and when",
     "training.early_stopping.metric": "search.metric says it",
-    "training.device": WHERE,
-    "training.threads": WHERE,
-    "training.parallel": WHERE,
-    "training.log_every": WHERE,
-    "training.tensorboard": WHERE,
+    "training.device": NO_EFFECT_REASON,
+    "training.threads": NO_EFFECT_REASON,
+    "training.parallel": NO_EFFECT_REASON,
+    "training.log_every": NO_EFFECT_REASON,
+    "training.tensorboard": NO_EFFECT_REASON,
     "evaluation": "it says how the tests are scored, at which a search does not look",
 }
 """Keys that a search may not vary, and why."""
@@ -139,7 +139,7 @@ def _check_key(parameter: Parameter, config: SearchConfig, file: Path) -> None:
     parts = tuple(parameter.key.split("."))
     place = f'{file}: search.space."{parameter.key}"'
     for length in range(len(parts), 0, -1):
-        if why := KEPT.get(".".join(parts[:length])):
+        if why := FIXED_KEYS.get(".".join(parts[:length])):
             raise RecipeError(f"{place} cannot be varied: {why}")
     field = field_at(Recipe, tuple(each for each in parts if not each.isdecimal()))  # an item of a list: a number
     if field is None:
@@ -155,7 +155,7 @@ def _check_key(parameter: Parameter, config: SearchConfig, file: Path) -> None:
         )
     if parts[0] == "decoding" and config.metric != "bleu":
         raise RecipeError(f'{place} has no effect on the {config.metric} of validation: search.metric = "bleu"')
-    if parts[0] == "decoding" and parts[1] in NOT_OF_VALIDATION:
+    if parts[0] == "decoding" and parts[1] in KEYS_UNUSED_IN_VALIDATION:
         raise RecipeError(f"{place} has no effect on validation, where training.validation says how it translates")
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Configuration: TypeAlias = dict[str, Value]
 """By dotted key of the recipe, those that have a value."""
-MOST_STEPS = 10_000
+MAX_VALUES = 10_000
 
 
 @dataclass(frozen=True)
@@ -123,9 +123,9 @@ def _steps(key: str, config: ParameterConfig, low: float, high: float) -> list[V
     else:
         assert config.factor is not None
         count = math.floor(math.log(high / low) / math.log(config.factor) + 1e-9) + 1
-    if count > MOST_STEPS:
+    if count > MAX_VALUES:
         raise RecipeError(
-            f'search.space."{key}" has {count:,} values; at most {MOST_STEPS:,}, or none of step and factor'
+            f'search.space."{key}" has {count:,} values; at most {MAX_VALUES:,}, or none of step and factor'
         )
     if config.step is not None:
         found = [low + number * config.step for number in range(count)]

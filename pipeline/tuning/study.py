@@ -33,11 +33,11 @@ from tfm.pipeline.tuning.trial_records import CONFIGURATION, SAME, attributes_of
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
-ABOUT = "search"
+SEARCH_ATTR = "search"
 """The attribute of a study that says what it searches."""
 NEW = object()
 """In its place, of a study that does not say it yet."""
-IDLE_AT_MOST = 100
+MAX_IDLE_TRIALS = 100
 """Trials in a row without an update, after which nothing new is to be expected."""
 
 
@@ -101,9 +101,9 @@ class Trials:
             return f"{config.updates:,} updates"
         if config.method == "grid":
             return "every configuration" if len(begun) == len(trials) else None
-        last = [each for each in begun if each.state.is_finished()][-IDLE_AT_MOST:]
-        if len(last) == IDLE_AT_MOST and not any(attributes_of(each).updates for each in last):
-            return f"{IDLE_AT_MOST} trials in a row without an update"
+        last = [each for each in begun if each.state.is_finished()][-MAX_IDLE_TRIALS:]
+        if len(last) == MAX_IDLE_TRIALS and not any(attributes_of(each).updates for each in last):
+            return f"{MAX_IDLE_TRIALS} trials in a row without an update"
         return None
 
     @contextmanager
@@ -215,7 +215,7 @@ def open_trials(
     with reading(source):
         storage = storage_at(folder, url, create=create)
         study = None if storage is None else _study_in(storage, config, url)
-        before = None if study is None else study.user_attrs.get(ABOUT, NEW)
+        before = None if study is None else study.user_attrs.get(SEARCH_ATTR, NEW)
     said = json.loads(json.dumps(about))
     if storage is None or (not create and (study is None or before is NEW)):
         empty = optuna.create_study(direction=_direction(config))  # in memory
@@ -224,7 +224,7 @@ def open_trials(
         with waiting_for(folder / ".claim.lock"), reading(source):
             study, before = _begin(storage, config, parameters, said, url)
     if not isinstance(before, Mapping):
-        raise DataError(f"{ABOUT}: {before!r:.60} is no description of a search; {REMEDY}", file=source)
+        raise DataError(f"{SEARCH_ATTR}: {before!r:.60} is no description of a search; {REMEDY}", file=source)
     changed = sorted(_differences(before, said))
     if not changed and study.directions != [_direction(config)]:
         changed = ["direction"]
@@ -269,13 +269,13 @@ def _begin(
         study = optuna.create_study(
             storage=storage, study_name=config.name, direction=_direction(config), load_if_exists=shared
         )
-    if ABOUT in study.user_attrs:
-        return study, study.user_attrs[ABOUT]
+    if SEARCH_ATTR in study.user_attrs:
+        return study, study.user_attrs[SEARCH_ATTR]
     if any(each.state != TrialState.WAITING for each in study.get_trials(deepcopy=False)):
         raise ValueError("has trials, and does not say of which search")
     for configuration in every_configuration(parameters) if config.method == "grid" else ():
         study.enqueue_trial(_drawn_as(configuration, parameters), skip_if_exists=True)
-    study.set_user_attr(ABOUT, said)
+    study.set_user_attr(SEARCH_ATTR, said)
     return study, said
 
 

@@ -34,7 +34,7 @@ from tfm.pipeline.tuning.trial_log import TrialLog
 from tfm.pipeline.tuning.trial_records import CONFIGURATION, SAME
 
 FINISHED, PRUNED, IMPOSSIBLE, FAILED = "finished", "pruned", "impossible", "failed"
-BEHIND = "behind"
+PRUNE_ATTR = "behind"
 """The attribute of a trial that is to be pruned."""
 
 
@@ -201,7 +201,7 @@ class Account:
         self._updates: dict[str, int] = dict(claimed.earlier.get("updates_of", {}))
         self._validated: list[int] = list(claimed.earlier.get("validated", []))
         self._reported = set(trials.all()[claimed.number].intermediate_values)
-        self._is_behind = bool(claimed.earlier.get(BEHIND))
+        self._is_behind = bool(claimed.earlier.get(PRUNE_ATTR))
         self._clock = time.monotonic()
         self._run, self._is_first = "", True
 
@@ -248,7 +248,7 @@ class Account:
             self._trial.report(value, place)
         is_newest = place == len(self._validated)
         if self._prunes and is_newest and not is_last and self._trial.should_prune():
-            self._trial.set_user_attr(BEHIND, True)
+            self._trial.set_user_attr(PRUNE_ATTR, True)
             raise _Pruned
 
 

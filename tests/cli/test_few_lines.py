@@ -50,7 +50,7 @@ def test_a_few_lines_load_no_torch(stages: Stages, tmp_path: Path, how: str) -> 
 
 
 def test_many_lines_and_what_numpy_cannot_do_load_torch(stages: Stages, tmp_path: Path) -> None:
-    many = write_lines(tmp_path / "many.txt", ["eins zwei"] * (few_lines.FEW + 1))
+    many = write_lines(tmp_path / "many.txt", ["eins zwei"] * (few_lines.MAX_LINES + 1))
     assert "torch" in loaded_by("translate", stages.folder, many)[1]
     assert "torch" in loaded_by("translate", stages.folder, "eins zwei", "--prefix", "two")[1]
 
@@ -156,7 +156,7 @@ def test_weights_that_are_not_finite_are_an_error_without_warnings(stages: Stage
 
 
 def test_long_lines_are_left_to_torch(stages: Stages, tmp_path: Path) -> None:
-    half = " ".join(["eins"] * (few_lines.MOST_CHARACTERS // 10))
+    half = " ".join(["eins"] * (few_lines.MAX_CHARS // 10))
     few = "eins zwei", "--max-length", "2"
     assert loaded_by("translate", stages.folder, *few)[1] == []
     for lines, heavy in (([half], []), ([half, half, half], ["torch"])):
@@ -164,7 +164,7 @@ def test_long_lines_are_left_to_torch(stages: Stages, tmp_path: Path) -> None:
         assert [each for each in loaded_by("translate", stages.folder, file, *few[1:])[1] if each == "torch"] == heavy
 
 
-@pytest.mark.parametrize("count", [few_lines.FEW + 1, 30])
+@pytest.mark.parametrize("count", [few_lines.MAX_LINES + 1, 30])
 def test_lines_that_wait_together_are_decoded_together(
     stages: Stages, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
@@ -177,7 +177,7 @@ def test_lines_that_wait_together_are_decoded_together(
         lambda model, rows, *given, **more: (sizes.append(len(rows)), decode(model, rows, *given, **more))[1],
     )
     left = iter(["eins zwei"] * count)
-    told = iter([True] * (few_lines.FEW) + [False] * 99)
+    told = iter([True] * (few_lines.MAX_LINES) + [False] * 99)
     found = few_lines.translate_as_they_come(
         lambda: few_lines.small_model(stages.folder / "model", DecodingConfig()),
         lambda: load_model(stages.folder / "model", "cpu"),
@@ -187,7 +187,7 @@ def test_lines_that_wait_together_are_decoded_together(
         ready=lambda: next(told),
     )
     assert len(list(found)) == count
-    assert sizes[0] >= few_lines.FEW
+    assert sizes[0] >= few_lines.MAX_LINES
 
 
 def test_more_hypotheses_than_the_beam_has_are_refused_as_ever(stages: Stages) -> None:

@@ -376,7 +376,7 @@ def test_compiled_loops_find_the_same(make, how, monkeypatch):
     model, sources, config = make(2).float(), draw_sources(36), DecodingConfig(batch_sentences=16, **how)
     found = []
     for many in (1, 1 << 60):
-        monkeypatch.setattr(decoding, "MANY_SENTENCES", many)
+        monkeypatch.setattr(decoding, "MIN_SENTENCES_TO_COMPILE", many)
         found.append([each for n_best in decode(model, sources, config) for each in n_best])
     exact = [each for n_best in decode(model.double(), sources, config) for each in n_best]
     assert [each.ids for each in found[0]] == [each.ids for each in found[1]] == [each.ids for each in exact]
@@ -390,7 +390,7 @@ def test_compiled_loops_find_the_same(make, how, monkeypatch):
 def test_hypotheses_do_not_depend_on_how_many_sentences_there_are(precision, monkeypatch):
     """In fp32 the compiled loops round as torch does; in bf16 they do not, so that few sentences take them too."""
     pytest.importorskip("numba", reason="numba is not installed (extra: fast)")
-    monkeypatch.setattr(decoding, "MANY_SENTENCES", 30)
+    monkeypatch.setattr(decoding, "MIN_SENTENCES_TO_COMPILE", 30)
     model, sources = transformer(3, torch.float32), draw_sources(40, seed=9)
     config = DecodingConfig(beam=4, precision=precision, max_length=12)
     whole, is_taken = decode(model, sources, config), []

@@ -33,7 +33,7 @@ from tfm.pipeline.tasks.span_corruption import SpanCorruption
 from tfm.pipeline.tasks.task import Loss
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.tasks.word_vectors import NegativeSampling, WordVectorTask
-from tfm.pipeline.training.helpers import MIN_TOKENS, WIDE, divided, helping, no_helpers, worth_helpers
+from tfm.pipeline.training.helpers import MAX_WIDTH, MIN_TOKENS, divided, helping, no_helpers, worth_helpers
 from tfm.pipeline.training.update import Gradients
 
 ALONE = World()
@@ -301,7 +301,7 @@ def test_why_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
         (16, 2, 2 * MIN_TOKENS - 1, False),
         (16, 8, 8 * MIN_TOKENS, True),
         (16, 1, 10**6, False),
-        (WIDE, 2, 10**6, False),
+        (MAX_WIDTH, 2, 10**6, False),
     ],
 )
 def test_processes_are_chosen_where_they_are_faster(width: int, threads: int, tokens: int, found: bool) -> None:

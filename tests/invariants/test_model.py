@@ -47,7 +47,7 @@ def test_fused_equals_explicit(
     masked: Mask | str, few_keys: int, num_queries: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By torch's kernel, and by the gradients written out for short sentences."""
-    monkeypatch.setattr(inner_attention, "FEW_KEYS", few_keys)
+    monkeypatch.setattr(inner_attention, "MAX_KEYS_FOR_SHORT_ATTENTION", few_keys)
     torch.manual_seed(0)
     query = torch.randn(3, 2, num_queries, 4, dtype=torch.float64, requires_grad=True)
     key, value = (torch.randn(3, 2, 6, 4, dtype=torch.float64, requires_grad=True) for _ in range(2))

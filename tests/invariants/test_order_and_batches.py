@@ -15,7 +15,7 @@ import torch
 
 from tests.tiny_model import tiny_model
 from tfm.data.dataset.split import Column, Split
-from tfm.model.config import LEARNS, Architecture, StackConfig
+from tfm.model.config import SUPPORTED_TASKS, Architecture, StackConfig
 from tfm.pipeline.attention_page.head_statistics import measure
 from tfm.pipeline.attention_page.reading import attend
 from tfm.pipeline.config import DecodingConfig
@@ -42,7 +42,7 @@ STACK = StackConfig(layers=1, dim=8, heads=2, feed_forward_dim=8)
 CASES: dict[str, dict[str, Any]] = {
     f"{architecture} {task}": {"architecture": architecture, "task": task}
     for architecture in get_args(Architecture)
-    for task in LEARNS[architecture]
+    for task in SUPPORTED_TASKS[architecture]
 }
 for name in ("skip_gram word_vectors", "cbow word_vectors"):
     for settings in ({"shrink": True}, {"negatives": 3}, {"negatives": 2, "shrink": True, "subsample": 0.01}):

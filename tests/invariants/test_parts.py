@@ -91,7 +91,7 @@ def test_cached_equals_uncached_through_any_reordering(
     part: str, architecture: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(inner_attention, "BLOCK", 1)  # also where what is read at once goes by blocks
-    monkeypatch.setattr(inner_attention, "BLOCKS", 1)
+    monkeypatch.setattr(inner_attention, "MIN_BLOCKS_FOR_BLOCKED_ATTENTION", 1)
     model = network(architecture, **PARTS[part])
     source, layout = tokens([4, 7, 1], 1)
     sources = torch.split(source, layout.lengths.tolist())

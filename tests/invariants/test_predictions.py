@@ -8,7 +8,7 @@ import pytest
 from tfm.data.dataset.split import Column, Dataset, Split
 from tfm.data.errors import DataError
 from tfm.model.build import build
-from tfm.model.config import LEARNS, Architecture, ModelConfig, StackConfig
+from tfm.model.config import SUPPORTED_TASKS, Architecture, ModelConfig, StackConfig
 from tfm.pipeline.tasks.registry import TASKS
 from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.training_config import TrainingConfig
@@ -19,7 +19,7 @@ STACK = StackConfig(layers=1, dim=8, heads=2, feed_forward_dim=8)
 TOKENIZER = train(["a b c d e f g h"], TokenizerConfig(kind="word", min_frequency=1, vocab_size=20, sentinels=2))
 VOCAB = TOKENIZER.vocab_size
 CASES = [
-    *((architecture, task, {}) for architecture in get_args(Architecture) for task in LEARNS[architecture]),
+    *((architecture, task, {}) for architecture in get_args(Architecture) for task in SUPPORTED_TASKS[architecture]),
     ("decoder_only", "language_model", {"block": 4}),
     ("skip_gram", "word_vectors", {"word_vectors": {"negatives": 2, "subsample": 0.001}}),
 ]

@@ -56,7 +56,7 @@ class Ways:
     def train(self, runs: int = 1, *, spoil: Any = None, stop_at: int = 0, **changes: Any) -> None:
         """spoil(number, loss): the loss of the so many-th batch, in its place. stop_at: the update to stop after."""
         for way, devices in (("at-once", ()), ("later", ("cpu",))):
-            self.patch.setattr(loop, "READS_LATER", devices)
+            self.patch.setattr(loop, "ASYNC_DEVICES", devices)
             heard = self.heard[way] = Heard()
             with pytest.MonkeyPatch.context() as patch:
                 _watch(patch, heard, spoil, stop_at)

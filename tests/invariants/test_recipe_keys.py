@@ -21,7 +21,7 @@ from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.dataset.split import Dataset
 from tfm.data.dataset.store import load_dataset
 from tfm.model.build import build
-from tfm.model.config import LEARNS, Architecture
+from tfm.model.config import SUPPORTED_TASKS, Architecture
 from tfm.model.layers import dropout
 from tfm.model.layers.linear import Linear
 from tfm.pipeline.decoding.constraints.phrases import Phrases
@@ -52,7 +52,7 @@ train = { target = "a" }
 valid = { target = "b" }
 tests.main = { target = "c" }
 """
-KINDS = [(architecture, task) for architecture in get_args(Architecture) for task in LEARNS[architecture]]
+KINDS = [(architecture, task) for architecture in get_args(Architecture) for task in SUPPORTED_TASKS[architecture]]
 PIECES = WHOLE_WORDS.model_copy(update={"sentinels": 4})
 SPELLED = (
     "model.canine={ hashes = 2, buckets = 30, window = 2, rate = 2 }",

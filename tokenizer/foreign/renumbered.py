@@ -17,7 +17,7 @@ OTHER = "\ue000"
 """Stands before pieces that the model of a side does not have, so that no text has them; decoding removes it."""
 MAX_UNUSED = 2**17
 """How many rows a model may have beyond the pieces of its tokenizer; published ones have some hundreds."""
-TURNS = (EOS, BOS, UNK, PAD)
+ROLE_PRECEDENCE = (EOS, BOS, UNK, PAD)
 """Of several roles that one token has, the first of these keeps it."""
 
 
@@ -46,7 +46,7 @@ def renumbered(document: dict[str, Any], roles: Mapping[str, int], size: int) ->
     if [names[number] for number in range(4)] == [*SPECIALS] and _has_our_roles(roles, size):
         return Renumbered({**document, "post_processor": None}, list(range(size)), [])
     kept: dict[str, int] = {}
-    for role in TURNS:
+    for role in ROLE_PRECEDENCE:
         if roles.get(role) is not None and roles[role] not in kept.values():
             kept[role] = roles[role]
     some = roles[EOS]

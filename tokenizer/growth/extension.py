@@ -14,7 +14,7 @@ from tokenizers.models import WordPiece
 
 from tfm.tokenizer.code_points import CodePoints
 from tfm.tokenizer.foreign.renumbered import WHOLE_WORDS, pieces_of
-from tfm.tokenizer.special import CONTINUES, UNK_ID
+from tfm.tokenizer.special import CONTINUATION_PREFIX, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
 Document = dict[str, Any]
@@ -107,12 +107,12 @@ def replaced_by(new: Tokenizer, old: Tokenizer) -> list[list[int]]:
 def _longest(piece: str, vocab: Mapping[str, int]) -> list[int]:
     """The longest pieces, from the left, that spell a piece of WordPiece, which may continue a word; none, if a letter
     of it is unknown."""
-    mark = CONTINUES if piece.startswith(CONTINUES) else ""
+    mark = CONTINUATION_PREFIX if piece.startswith(CONTINUATION_PREFIX) else ""
     rest, found = piece.removeprefix(mark), []
     while rest:
         size = next((size for size in range(len(rest), 0, -1) if mark + rest[:size] in vocab), None)
         if size is None:
             return []
         found.append(vocab[mark + rest[:size]])
-        rest, mark = rest[size:], CONTINUES
+        rest, mark = rest[size:], CONTINUATION_PREFIX
     return found

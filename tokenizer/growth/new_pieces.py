@@ -17,7 +17,7 @@ from tfm.tokenizer.foreign.renumbered import pieces_of
 from tfm.tokenizer.growth.extension import Document, extended
 from tfm.tokenizer.learn import MAX_WORD, Words, most_frequent, unigram_pieces
 from tfm.tokenizer.likelihood import Pair, PieceCounts, joined, ranked_joins
-from tfm.tokenizer.special import CONTINUES, UNK
+from tfm.tokenizer.special import CONTINUATION_PREFIX, UNK
 
 BYTE = r"<0x[0-9A-F]{2}>"
 """A piece that stands for a byte of an unknown letter; of several no new piece is made."""
@@ -41,7 +41,7 @@ def more_words_and_ends(document: Document, words: Words, count: int, min_freque
     known = {*pieces_of(document).values()}
     letters: list[str] = []
     for letter in _new_letters(document, words, min_frequency):
-        lacked = [each for each in (letter, CONTINUES + letter) if each not in known]
+        lacked = [each for each in (letter, CONTINUATION_PREFIX + letter) if each not in known]
         letters += lacked if len(letters) + len(lacked) <= count else []
     lettered = extended(document, dict.fromkeys(letters, 0.0))
     pairs = _joins(lettered, words, count - len(letters), min_frequency, joined)
@@ -74,7 +74,7 @@ def more_whole_words(document: Document, words: Words, count: int, min_frequency
     return extended(document, dict.fromkeys(most_frequent(short, count, min_frequency), 0.0))
 
 
-GROWN: Mapping[str, Callable[[Document, Words, int, int], Document]] = {
+GROWERS: Mapping[str, Callable[[Document, Words, int, int], Document]] = {
     "BPE": more_merges,
     "WordPiece": more_words_and_ends,
     "Unigram": more_probable_pieces,

@@ -9,9 +9,9 @@ import tokenizers
 from tfm.tokenizer.code_points import CodePoints
 from tfm.tokenizer.foreign.unnumbered import has_unnumbered
 from tfm.tokenizer.growth.extension import Document, spelled_control
-from tfm.tokenizer.growth.new_pieces import GROWN
+from tfm.tokenizer.growth.new_pieces import GROWERS
 from tfm.tokenizer.normalization import spellable
-from tfm.tokenizer.special import CONTINUES
+from tfm.tokenizer.special import CONTINUATION_PREFIX
 from tfm.tokenizer.tokenizer import Tokenizer
 
 SPACED = r"[▁ ]*[^▁ ]+|[▁ ]+"
@@ -52,7 +52,7 @@ class GrowthTrainer:
     def learn(self) -> Tokenizer:
         """The tokenizer with its new pieces, of which there are `num_new`; there may be none."""
         words = {word: times for word, times in self._words.items() if not {*word} & {"\t", "\n"}}  # see `learn`
-        grow = GROWN[self._document["model"]["type"]]
+        grow = GROWERS[self._document["model"]["type"]]
         grown = Tokenizer.of_json(json.dumps(grow(self._document, words, self.count, self._min_frequency)))
         self.num_new = grown.vocab_size - self.old.vocab_size
         return grown
@@ -68,10 +68,10 @@ def no_growth(old: Tokenizer) -> str | None:
     model = document["model"]
     if has_unnumbered(document):
         return "it cuts texts by pieces that have no number of their own, which new ones would stand behind"
-    if model["type"] not in GROWN:
+    if model["type"] not in GROWERS:
         return f"its model is of another type ({model['type']})"
-    if model["type"] == "WordPiece" and model["continuing_subword_prefix"] != CONTINUES:
-        return f"its pieces continue a word with {model['continuing_subword_prefix']!r}, not {CONTINUES!r}"
+    if model["type"] == "WordPiece" and model["continuing_subword_prefix"] != CONTINUATION_PREFIX:
+        return f"its pieces continue a word with {model['continuing_subword_prefix']!r}, not {CONTINUATION_PREFIX!r}"
     for key in ("continuing_subword_prefix", "end_of_word_suffix", "dropout"):
         if model["type"] == "BPE" and model.get(key):
             return f"its merges have {key} = {model[key]!r}"

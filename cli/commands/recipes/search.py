@@ -15,7 +15,7 @@ from tfm.pipeline.errors import RecipeError
 if TYPE_CHECKING:
     from tfm.pipeline.tuning.results import Results
 
-SHOWN = 10  # trials in the table on a terminal
+MAX_TRIALS_SHOWN = 10  # trials in the table on a terminal
 STORAGE = "TFM_STORAGE"
 
 
@@ -114,7 +114,7 @@ def table(results: "Results") -> tuple[list[str], list[list[str]]]:
     rest = [each for each in results.trials if each.value is None]
     keys = list(dict.fromkeys(key for each in results.trials for key in each.configuration))
     rows = []
-    for each in [*results.ranked, *rest][:SHOWN]:
+    for each in [*results.ranked, *rest][:MAX_TRIALS_SHOWN]:
         settings = [each.configuration.get(key, "–") for key in keys]
         shown = [f"{value:.4g}" if isinstance(value, float) else str(value) for value in settings]
         figure = "–" if each.value is None else f"{each.value:.4f}"

@@ -19,7 +19,7 @@ _WORD = regex.compile(
     rf"(?={SPACELESS})\X|(?:(?!{SPACELESS})[\p{{L}}\p{{M}}\p{{N}}\u200C\u200D])+|(?!\s)\X", flags=regex.V1
 )
 _LABEL = regex.compile(r"\S+")
-MOST_WORDS = 2000  # of a text are matched; what comes after them is not marked
+MAX_DIFF_WORDS = 2000  # of a text are matched; what comes after them is not marked
 
 
 @dataclass(frozen=True)
@@ -100,9 +100,9 @@ def _right_labels(hypothesis: str, references: Sequence[str], config: Evaluation
 def marked_words(one: str, other: str) -> tuple[list[Stretch], list[Stretch]]:
     """Both texts in stretches, marked where they differ: words and signs that difflib leaves unmatched.
 
-    Of texts of more than MOST_WORDS the beginnings are matched.
+    Of texts of more than MAX_DIFF_WORDS the beginnings are matched.
     """
-    ours, theirs = (list(_WORD.finditer(text))[:MOST_WORDS] for text in (one, other))
+    ours, theirs = (list(_WORD.finditer(text))[:MAX_DIFF_WORDS] for text in (one, other))
     matcher = SequenceMatcher(None, [each[0] for each in ours], [each[0] for each in theirs], autojunk=False)
     left_over = [code for code in matcher.get_opcodes() if code[0] != "equal"]
     mine = {i for _, begin, end, _, _ in left_over for i in range(begin, end)}

@@ -7,7 +7,7 @@ from tfm.pipeline.comparison.differences.changed_sentences import Change, Change
 from tfm.pipeline.comparison.differences.overview import Differences
 from tfm.pipeline.page_frame import as_html, text_as_html
 
-LEAST_SCALE = 1.0
+MIN_SCALE = 1.0
 """The difference, in points, for which half a bar stands at least: noise shall not look large."""
 NOTHING = "–"
 NUMBER = ' class="number"'
@@ -34,7 +34,7 @@ def _breakdown(found: Breakdown, columns: Sequence[str]) -> str:
     heads.append(f'<th class="number">{bdi(columns[0])}</th>')
     for name in columns[1:]:
         heads += [f'<th class="number">{bdi(name)}</th>', head("difference", True), "<th></th>"]
-    scale = max([LEAST_SCALE, *(abs(each) for row in found.rows for each in _apart(row) if each is not None)])
+    scale = max([MIN_SCALE, *(abs(each) for row in found.rows for each in _apart(row) if each is not None)])
     rows = []
     for row in found.rows:
         cells = [cell(row.name, False), *([cell("" if row.count is None else f"{row.count:,}")] if counted else [])]

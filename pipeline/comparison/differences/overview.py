@@ -32,12 +32,12 @@ from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import MECAB, choose_tokenizer
 from tfm.pipeline.scoring.metrics.left_out import left_out
 
-MOST_ROWS = 40  # of a table, where there are many labels
-MOST_SENTENCES = 10
+MAX_ROWS = 40  # of a table, where there are many labels
+MAX_SENTENCES = 10
 NO_DATASET = "F1 of words by how often training has them is not shown: {} has no dataset/ that its model was trained on"
 UNKNOWN = "{:,} pieces of the training texts of {} are unknown to its tokenizer, and are missing in their words"
 SINGLE_LETTERS = "of scripts without spaces between words each letter is counted as a word"
-LIES_ALONE = "{} is left out: its model lies alone, without translations of test sets"
+NO_TEST_TRANSLATIONS = "{} is left out: its model lies alone, without translations of test sets"
 FIRST_RUNS = "sentences are those of the first run of each system"
 
 
@@ -113,7 +113,7 @@ def _on_test(
     base, config, told = first.tests[test], first.evaluation, list(notes)
     kept: dict[str, list[Segments]] = {}
     for name, systems in rows.items():
-        told += [] if systems else [LIES_ALONE.format(name)]
+        told += [] if systems else [NO_TEST_TRANSLATIONS.format(name)]
         for system in systems:
             theirs = system.tests.get(test)
             if why := f"has no translations of {test}" if theirs is None else texts_differ(theirs, base):
@@ -123,9 +123,9 @@ def _on_test(
     texts = [each for runs in kept.values() for each in runs]
     groups = [range(*ends) for ends in pairwise(accumulate(map(len, kept.values()), initial=0))]
     tables = [folded(each, groups) for each in _tables(texts, config, told, test, reporter)]
-    long = [each for each in tables if len(each.rows) > MOST_ROWS]
-    told += [f"{each.title}: the {MOST_ROWS} of {len(each.rows):,} rows in which systems differ most" for each in long]
-    tables = [most_apart(each, MOST_ROWS) if each in long else each for each in tables]
+    long = [each for each in tables if len(each.rows) > MAX_ROWS]
+    told += [f"{each.title}: the {MAX_ROWS} of {len(each.rows):,} rows in which systems differ most" for each in long]
+    tables = [most_apart(each, MAX_ROWS) if each in long else each for each in tables]
     words = [] if training is None else by_training_frequency(texts, training.counts, training.split)
     words = [folded(each, groups) for each in words]
     told += [FIRST_RUNS] if any(len(runs) > 1 for runs in kept.values()) else []
@@ -133,7 +133,7 @@ def _on_test(
     changed: dict[str, Changes] = {}
     for name, each in others.items():
         with reporter.bar(f"comparing sentences of {test}", len(base.hypotheses), "segments") as bar:
-            changed[name] = changes(base, each, config, MOST_SENTENCES, bar.advance)
+            changed[name] = changes(base, each, config, MAX_SENTENCES, bar.advance)
     return Differences(test, list(kept), tables, words, changed, told)
 
 

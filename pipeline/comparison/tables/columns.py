@@ -18,13 +18,13 @@ from tfm.pipeline.significance.holm import p_shown
 from tfm.pipeline.significance.paired_tests import Difference
 from tfm.pipeline.significance.seeds import SeedDifference
 
-NOTHING = "–"
-STANDS, NOT_COMPARABLE = "*", "†"
-SAID = ("model.architecture", "model.task")  # they have columns of their own
-SCATTERED = ("valid", "test")  # of these figures the scatter over seeds is shown
+EMPTY_CELL = "–"
+SIGNIFICANT_MARK, NOT_COMPARABLE = "*", "†"
+KEYS_WITH_OWN_COLUMN = ("model.architecture", "model.task")  # they have columns of their own
+FIGURES_WITH_STDEV = ("valid", "test")  # of these figures the scatter over seeds is shown
 SMALL = 2.0  # scores below are shown with more digits: bits a character, COMET
 HUGE = 1e9  # scores from here on, such as a perplexity of what a model never says, are shown as 1.04e+99
-LONGEST = 40  # characters of a setting
+MAX_VALUE_LENGTH = 40  # characters of a setting
 P_VALUES = ("p bootstrap", "p randomisation", "p over seeds", "p corrected")
 Shown = Callable[[float], str]
 
@@ -44,7 +44,7 @@ class Cell:
 
     def __str__(self) -> str:
         spread = f" ± {self.spread}" if self.spread else ""
-        return self.text + spread + STANDS * self.stands + NOT_COMPARABLE * (not self.comparable)
+        return self.text + spread + SIGNIFICANT_MARK * self.stands + NOT_COMPARABLE * (not self.comparable)
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def table(found: Comparison, tested: Outcome, metrics: Sequence[str], *, duratio
     columns += score_columns(found, tested, metrics)
     differs = [Cell(_settings(found, row)) for row in rows]
     columns.append(Column(f"differs from {found.baseline.name}", differs, numeric=False))
-    return [column for column in columns if any(cell.text not in ("", NOTHING) for cell in column.cells)]
+    return [column for column in columns if any(cell.text not in ("", EMPTY_CELL) for cell in column.cells)]
 
 
 def score_columns(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[Column]:
@@ -120,7 +120,7 @@ def shown_as(found: Comparison, metric: str, sign: str = "") -> Shown:
 
     def shown(value: float) -> str:
         if not math.isfinite(value):
-            return NOTHING if math.isnan(value) else f"{value:{sign}}".replace("inf", "∞")
+            return EMPTY_CELL if math.isnan(value) else f"{value:{sign}}".replace("inf", "∞")
         return f"{value:{sign},.{digits}f}" if abs(value) < HUGE else f"{value:{sign}.2e}"
 
     return shown
@@ -142,7 +142,7 @@ def figures(found: Comparison, tested: Outcome, name: str, shown: Shown) -> list
     cells = [_cell(found, tested, row, name, shown) for row in found.rows]
     means = [row.mean(name) if found.row_compares(row, name) and not row.lacking(name) else None for row in found.rows]
     known = [mean for mean in means if mean is not None]
-    if len(known) < 2 or name.partition(".")[0] not in SCATTERED:
+    if len(known) < 2 or name.partition(".")[0] not in FIGURES_WITH_STDEV:
         return cells
     best = (min if is_lower_better(name, found.runs) else max)(known)
     return [replace(cell, best=mean == best) for cell, mean in zip(cells, means, strict=True)]
@@ -150,7 +150,7 @@ def figures(found: Comparison, tested: Outcome, name: str, shown: Shown) -> list
 
 def interval(low: float | None, high: float | None, shown: Shown) -> str:
     """The ends of an interval, where there is one."""
-    return NOTHING if low is None or high is None else f"{shown(low)} to {shown(high)}"
+    return EMPTY_CELL if low is None or high is None else f"{shown(low)} to {shown(high)}"
 
 
 def name_of(row: Row) -> str:
@@ -161,10 +161,10 @@ def name_of(row: Row) -> str:
 def _cell(found: Comparison, tested: Outcome, row: Row, name: str, shown: Shown) -> Cell:
     mean = row.mean(name)
     if mean is None:
-        return Cell(NOTHING)
+        return Cell(EMPTY_CELL)
     part, _, metric = name.partition(".")
     measured = tested.rows.get(metric, {}).get(row.name) if part == "test" else None
-    spread = row.deviation(name) if part in SCATTERED else None
+    spread = row.deviation(name) if part in FIGURES_WITH_STDEV else None
     if measured is not None:
         spread = measured.spread
     return Cell(
@@ -180,12 +180,14 @@ def _number(value: float, shown: Shown) -> str:
 
 
 def _settings(found: Comparison, row: Row) -> str:
-    return ", ".join(f"{key} = {_value(value)}" for key, value in found.row_differs(row).items() if key not in SAID)
+    return ", ".join(
+        f"{key} = {_value(value)}" for key, value in found.row_differs(row).items() if key not in KEYS_WITH_OWN_COLUMN
+    )
 
 
 def _value(value: object) -> str:
     text = "none" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+    return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}…"
 
 
 def differences(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[Column]:
@@ -206,9 +208,9 @@ def differences(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> l
     p_values = [_p_values(each) for _, _, each in lines]
     columns += [Column(kind, [Cell(_p(each.get(kind))) for each in p_values]) for kind in P_VALUES]
     people = [people_agree(metric, signature(found, metric), each.difference) for _, metric, each in lines]
-    columns.append(Column("people agree", [Cell(NOTHING if each is None else str(each)) for each in people]))
+    columns.append(Column("people agree", [Cell(EMPTY_CELL if each is None else str(each)) for each in people]))
     shown_always = columns[:4] if lines else []  # an interval that is not given is seen not to be
-    return [column for column in columns if column in shown_always or any(c.text != NOTHING for c in column.cells)]
+    return [column for column in columns if column in shown_always or any(c.text != EMPTY_CELL for c in column.cells)]
 
 
 def _p_values(versus: Difference | SeedDifference) -> dict[str, float]:
@@ -220,4 +222,4 @@ def _p_values(versus: Difference | SeedDifference) -> dict[str, float]:
 
 
 def _p(value: float | None) -> str:
-    return NOTHING if value is None else p_shown(value)
+    return EMPTY_CELL if value is None else p_shown(value)

@@ -5,7 +5,14 @@ from collections.abc import Sequence
 from tfm.data.errors import printable
 from tfm.pipeline.comparison.metric_tests import Outcome, settings_of_tests
 from tfm.pipeline.comparison.runs import Comparison
-from tfm.pipeline.comparison.tables.columns import NOT_COMPARABLE, STANDS, Cell, name_of, score_columns, signature
+from tfm.pipeline.comparison.tables.columns import (
+    NOT_COMPARABLE,
+    SIGNIFICANT_MARK,
+    Cell,
+    name_of,
+    score_columns,
+    signature,
+)
 from tfm.pipeline.comparison.tables.legend import legend
 
 ESCAPED = {
@@ -26,7 +33,7 @@ ESCAPED = {
 }
 """What LaTeX obeys (where a line begins also [ and *), or its fonts lack. Other scripts stay as they are: they need
 a font that has them."""
-MARKS = {STANDS: "$^{*}$", NOT_COMPARABLE: r"$^{\dagger}$"}
+MARKS = {SIGNIFICANT_MARK: "$^{*}$", NOT_COMPARABLE: r"$^{\dagger}$"}
 
 
 def latex(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> str:
@@ -77,5 +84,5 @@ def _sentence(text: str) -> str:
 def _cell(cell: Cell) -> str:
     value = escaped(cell.text)
     spread = rf" $\pm$ {escaped(cell.spread)}" if cell.spread else ""
-    marks = MARKS[STANDS] * cell.stands + MARKS[NOT_COMPARABLE] * (not cell.comparable)
+    marks = MARKS[SIGNIFICANT_MARK] * cell.stands + MARKS[NOT_COMPARABLE] * (not cell.comparable)
     return (rf"\textbf{{{value}}}" if cell.best else value) + spread + marks

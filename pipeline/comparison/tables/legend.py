@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from tfm.pipeline.comparison.metric_tests import Measured, Outcome
 from tfm.pipeline.comparison.people import people_agree
 from tfm.pipeline.comparison.runs import Comparison
-from tfm.pipeline.comparison.tables.columns import NOT_COMPARABLE, STANDS, Column, signature
+from tfm.pipeline.comparison.tables.columns import NOT_COMPARABLE, SIGNIFICANT_MARK, Column, signature
 from tfm.pipeline.significance.agreement_with_people import SOURCE
 from tfm.pipeline.significance.holm import LEVEL
 from tfm.pipeline.significance.paired_tests import Difference
@@ -55,7 +55,7 @@ def _tests(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[s
         if not tests:
             continue
         sizes = sorted({sum(isinstance(each.versus, kind) for each in _of(tested, metric)) for metric in metrics} - {0})
-        begin = f"{STANDS}: differs" if any(each.stands for each in tests) else "none differs"
+        begin = f"{SIGNIFICANT_MARK}: differs" if any(each.stands for each in tests) else "none differs"
         of_a_metric = " of a metric" if len(sizes) > 1 else ""
         corrected = f", after Holm's correction over {' or '.join(map(str, sizes))} tests{of_a_metric}"
         corrected = corrected if sizes[-1] > 1 else ""

@@ -12,11 +12,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tfm.pipeline.decoding.limits import NEVER
+from tfm.pipeline.decoding.limits import NEG_INF
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
-ANY = -1
-NOTHING = -2
+WILDCARD = -1
+NO_MATCH = -2
 AFTER_WORD = -3
 Pieces = tuple[int, ...]
 
@@ -30,7 +30,7 @@ class BannedPieces:
     before: Tensor
     """(T',) what precedes every hypothesis, as a prompt does."""
     contexts: Tensor
-    """(P, L - 1) the phrases without their last pieces, to the right, ANY to their left."""
+    """(P, L - 1) the phrases without their last pieces, to the right, WILDCARD to their left."""
     ends: Tensor
     """(P,) their last pieces."""
     after_words: Tensor
@@ -53,7 +53,7 @@ class BannedPieces:
         if ngram is None and not phrases:
             return None
         longest = max((len(phrase) for phrase in phrases), default=1)
-        rows = [[*[ANY] * (longest - len(phrase)), *phrase] for phrase in phrases]
+        rows = [[*[WILDCARD] * (longest - len(phrase)), *phrase] for phrase in phrases]
         table = torch.tensor(rows, dtype=torch.int64).view(len(rows), longest)
         first, marks, same = (torch.tensor(each, dtype=torch.int64) for each in (before, after_words, alike))
         return cls(ngram, first, _by_text(table[:, :-1], same), table[:, -1], marks, same)
@@ -84,14 +84,14 @@ class BannedPieces:
         contexts, ends = self.contexts.to(history.device), self.ends.to(history.device)
         width = contexts.shape[1]
         history = history.masked_fill(history == EOS_ID, BOS_ID)  # in running text another line begins there
-        begun = F.pad(F.pad(history, (1, 0), value=BOS_ID), (width, 0), value=NOTHING)
+        begun = F.pad(F.pad(history, (1, 0), value=BOS_ID), (width, 0), value=NO_MATCH)
         there = torch.arange(begun.shape[2], device=history.device) < (lengths + width + 1).unsqueeze(1)
-        shown = there.unsqueeze(1) & (begun != NOTHING)
+        shown = there.unsqueeze(1) & (begun != NO_MATCH)
         if not (contexts == UNK_ID).any() and not (ends == UNK_ID).any():
             shown &= begun != UNK_ID  # which is in no text
         order = shown.to(torch.uint8).sort(dim=2, stable=True).indices[..., -width:] if width else begun[..., :0]
-        last = _by_text(begun.where(shown, NOTHING).gather(2, order), self.alike.to(history.device)).unsqueeze(2)
-        fits = (contexts == last) | (contexts == ANY)
+        last = _by_text(begun.where(shown, NO_MATCH).gather(2, order), self.alike.to(history.device)).unsqueeze(2)
+        fits = (contexts == last) | (contexts == WILDCARD)
         if len(self.after_words):
             fits |= (contexts == AFTER_WORD) & torch.isin(last, self.after_words.to(last.device))
         return ends.expand(*history.shape[:2], -1), fits.all(-1)
@@ -103,7 +103,7 @@ def _by_text(pieces: Tensor, alike: Tensor) -> Tensor:
 
 
 def _ban(log_probs: Tensor, tokens: Tensor, banned: Tensor) -> None:
-    log_probs.scatter_(2, tokens.where(banned, PAD_ID), NEVER)
+    log_probs.scatter_(2, tokens.where(banned, PAD_ID), NEG_INF)
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class ForcedPhrases:
     they do so for the first time their last word is not gone on with, so that it stays that word."""
 
     phrases: Tensor
-    """(B, C, L) ANY beyond each phrase."""
+    """(B, C, L) WILDCARD beyond each phrase."""
     lengths: Tensor
     """(B, C) their pieces, 0 where there is no phrase."""
     continuing: Tensor
@@ -142,7 +142,7 @@ class ForcedPhrases:
         if not most:
             return None
         longest = max(len(phrase) for each in once for phrase in each)
-        table = torch.full((len(once), most, longest), ANY)
+        table = torch.full((len(once), most, longest), WILDCARD)
         lengths = torch.zeros(len(once), most, dtype=torch.int64)
         for row, each in enumerate(once):
             for column, phrase in enumerate(each):
@@ -157,7 +157,7 @@ class ForcedPhrases:
     def keep_whole(self, log_probs: Tensor, standing: ConstraintProgress) -> None:
         """Give -inf, in place, to pieces that would extend the last word of a phrase just completed."""
         continuing = torch.zeros(log_probs.shape[2], dtype=torch.bool).index_fill_(0, self.continuing, True)
-        log_probs.masked_fill_(standing.just_met.unsqueeze(2) & continuing.to(log_probs.device), NEVER)
+        log_probs.masked_fill_(standing.just_met.unsqueeze(2) & continuing.to(log_probs.device), NEG_INF)
 
     def standing(self, num_pieces: Tensor, pieces: Tensor) -> ConstraintProgress:
         """Of hypotheses of pieces (B, Q, T), of which the first `num_pieces` (B,), on the CPU, are there."""
@@ -181,17 +181,17 @@ class ForcedPhrases:
     def _hits(history: Tensor, read: Tensor, phrases: Tensor, lengths: Tensor) -> Tensor:
         """(B, Q, C, T + 1) at which pieces each phrase begins."""
         width = phrases.shape[2]
-        windows = F.pad(history, (0, width), value=NOTHING).unfold(2, width, 1).unsqueeze(2)
+        windows = F.pad(history, (0, width), value=NO_MATCH).unfold(2, width, 1).unsqueeze(2)
         wanted = phrases[:, None, :, None]
         ends = torch.arange(windows.shape[3], device=read.device) + lengths.unsqueeze(2)  # (B, C, T + 1)
         there = ends <= read[:, None, None]
-        return ((windows == wanted) | (wanted == ANY)).all(-1) & there.unsqueeze(1)
+        return ((windows == wanted) | (wanted == WILDCARD)).all(-1) & there.unsqueeze(1)
 
     @staticmethod
     def _depths(history: Tensor, read: Tensor, phrases: Tensor, lengths: Tensor) -> Tensor:
         """(B, Q, C) how many of its first pieces, not all, each phrase has as the last of a hypothesis."""
         width = phrases.shape[2]
-        padded = F.pad(history, (width, 0), value=NOTHING)
+        padded = F.pad(history, (width, 0), value=NO_MATCH)
         place = read.unsqueeze(1) + torch.arange(width, device=read.device)
         last = padded.gather(2, place.unsqueeze(1).expand(-1, history.shape[1], -1)).unsqueeze(2)
         depths = torch.zeros(*history.shape[:2], phrases.shape[1], dtype=torch.int64, device=history.device)

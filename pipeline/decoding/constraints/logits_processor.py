@@ -13,7 +13,7 @@ from torch import Tensor
 
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.constraints.lexical import BannedPieces, ForcedPhrases, Pieces
-from tfm.pipeline.decoding.limits import LENGTH_NORMS, NEVER, NEVER_COME, most_pieces
+from tfm.pipeline.decoding.limits import LENGTH_NORMS, NEG_INF, SUPPRESSED_TOKENS, most_pieces
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
 
@@ -88,8 +88,8 @@ class LogitsRules:
         What remains is not renormalised: a hypothesis' log-probability is the model's own. `pieces` (B, W, T), or
         (B, T) where W is 1: those that there are, and whatever beyond them, for rules that look back.
         """
-        for token in NEVER_COME:
-            log_probs[..., token] = NEVER
+        for token in SUPPRESSED_TOKENS:
+            log_probs[..., token] = NEG_INF
         if self.bans is not None or self.forced is not None:
             assert pieces is not None
             self._look_back(log_probs, num_pieces, pieces if pieces.dim() == 3 else pieces.unsqueeze(1))
@@ -98,10 +98,10 @@ class LogitsRules:
         if (early := num_pieces < self.shortest).any():
             rows = early.nonzero().squeeze(1).to(log_probs.device)
             ends = log_probs[rows, :, EOS_ID]
-            log_probs[rows, :, EOS_ID] = NEVER
+            log_probs[rows, :, EOS_ID] = NEG_INF
             if self.bans is not None or self.forced is not None:  # what has nothing else left may end all the same
-                stuck = (log_probs[rows] == NEVER).all(2)
-                log_probs[rows, :, EOS_ID] = ends.where(stuck, NEVER)
+                stuck = (log_probs[rows] == NEG_INF).all(2)
+                log_probs[rows, :, EOS_ID] = ends.where(stuck, NEG_INF)
         if (late := num_pieces >= self.longest).any():
             rows = late.nonzero().squeeze(1)
             _only(log_probs, rows, torch.full_like(rows, EOS_ID))
@@ -134,10 +134,10 @@ class LogitsRules:
         if self.bans is not None:
             self.bans.apply(log_probs, num_pieces, pieces)
         if self.forced is not None:
-            log_probs[..., EOS_ID].masked_fill_(lacks, NEVER)
+            log_probs[..., EOS_ID].masked_fill_(lacks, NEG_INF)
             self.forced.keep_whole(log_probs, standing)
-            due = due | (lacks & (log_probs == NEVER).all(2))
-        log_probs.masked_fill_(due.unsqueeze(2), NEVER)
+            due = due | (lacks & (log_probs == NEG_INF).all(2))
+        log_probs.masked_fill_(due.unsqueeze(2), NEG_INF)
         log_probs.scatter_(2, wanted, own.where(due.unsqueeze(2), log_probs.gather(2, wanted)))
 
 
@@ -147,5 +147,5 @@ def _only(log_probs: Tensor, sentences: Tensor, tokens: Tensor) -> None:
         return
     sentences, tokens = sentences.to(log_probs.device), tokens.to(log_probs.device)
     kept = log_probs[sentences, :, tokens]
-    log_probs[sentences] = NEVER
+    log_probs[sentences] = NEG_INF
     log_probs[sentences, :, tokens] = kept

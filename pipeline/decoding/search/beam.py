@@ -19,10 +19,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tfm.model.layers.log_probs import Predict
+from tfm.model.layers.log_probs import LogProbFn
 from tfm.model.layout import Layout
 from tfm.pipeline.decoding.constraints.logits_processor import LogitsRules
-from tfm.pipeline.decoding.limits import NEVER
+from tfm.pipeline.decoding.limits import NEG_INF
 from tfm.pipeline.decoding.search.beam_allocation import best_that_may_end, continuations_in_banks
 from tfm.pipeline.decoding.search.beams import Beams, Flags, Ids, Reals, ended, stay
 from tfm.pipeline.decoding.search.continuous_batching import BatchSlots
@@ -66,7 +66,7 @@ def beam_search(
         parents = parents[rows, stays]
         grown = beams.grown(values[rows, stays], parents, tokens[rows, stays], slots.num_pieces.numpy())
         done = grown.are_done(divisors, beam, _may_end(grown, slots.rules, slots.num_pieces, device))
-        grown.sums[done] = NEVER
+        grown.sums[done] = NEG_INF
 
         from_rows = (parents + beams.tokens.shape[1] * rows).ravel()
         if len(from_rows) != beams.tokens.size or (from_rows != np.arange(len(from_rows))).any():
@@ -76,7 +76,7 @@ def beam_search(
         beams = grown
         if (late := slots.put_off()) is not None:
             sentences, empty = late
-            beams.sums[empty.numpy()] = NEVER
+            beams.sums[empty.numpy()] = NEG_INF
             for sentence in sentences:
                 found[sentence].clear()
         if (new := slots.fill(beam)) is not None:
@@ -88,7 +88,7 @@ def beam_search(
 
 
 def _continuations(
-    predict: Predict, rules: LogitsRules, num_pieces: Tensor, beams: Beams, beam: int, device: torch.device
+    predict: LogProbFn, rules: LogitsRules, num_pieces: Tensor, beams: Beams, beam: int, device: torch.device
 ) -> tuple[Reals, Ids, Ids]:
     """Values, parents and tokens (B, 2 * beam) of possible continuations, best first."""
     sums = torch.from_numpy(beams.sums).to(device, exact_dtype(device))

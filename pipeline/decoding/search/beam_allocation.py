@@ -12,16 +12,16 @@ Legend: B sentences · W hypotheses a sentence · V vocabulary · Q candidates.
 import torch
 from torch import Tensor
 
-from tfm.model.layers.log_probs import Predict
+from tfm.model.layers.log_probs import LogProbFn
 from tfm.pipeline.decoding.constraints.lexical import ForcedPhrases
 from tfm.pipeline.decoding.constraints.logits_processor import LogitsRules
-from tfm.pipeline.decoding.limits import NEVER
+from tfm.pipeline.decoding.limits import NEG_INF
 from tfm.pipeline.decoding.search.top_k import best_candidates
 from tfm.tokenizer.special import EOS_ID
 
 
 def continuations_in_banks(
-    predict: Predict, rules: LogitsRules, num_pieces: Tensor, pieces: Tensor, sums: Tensor, beam: int
+    predict: LogProbFn, rules: LogitsRules, num_pieces: Tensor, pieces: Tensor, sums: Tensor, beam: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Values, parents and tokens (B, 2 * beam) of what hypotheses of pieces (B, W, T) and sums (B, W) may continue
     with. First the end tokens that finish a hypothesis, then the `beam` that stay, best first, then nothing: value
@@ -33,19 +33,19 @@ def continuations_in_banks(
     rules.apply(log_probs, num_pieces, pieces)
     values, parents, tokens = _candidates(log_probs, forced, num_pieces, pieces, sums, beam)
     needed = _needed_after(forced, num_pieces, pieces, parents, tokens)
-    live, ends = values > NEVER, tokens == EOS_ID
+    live, ends = values > NEG_INF, tokens == EOS_ID
     finished = live & ends & (_places(live, needed) < beam)
     stays = take_turns(live & ~ends, needed, beam)
     order = torch.where(finished, 0, torch.where(stays, 1, 2)).sort(dim=1, stable=True)
     chosen = order.indices[:, : 2 * beam]
     left_out = order.values[:, : 2 * beam] == 2
-    return values.gather(1, chosen).masked_fill(left_out, NEVER), parents.gather(1, chosen), tokens.gather(1, chosen)
+    return values.gather(1, chosen).masked_fill(left_out, NEG_INF), parents.gather(1, chosen), tokens.gather(1, chosen)
 
 
 def best_that_may_end(forced: ForcedPhrases, num_pieces: Tensor, pieces: Tensor, sums: Tensor) -> Tensor:
     """(B,) the largest of the sums (B, W) of hypotheses that lack nothing."""
     lacking = forced.standing(num_pieces, pieces).lacking
-    return sums.masked_fill(lacking > 0, NEVER).amax(1)
+    return sums.masked_fill(lacking > 0, NEG_INF).amax(1)
 
 
 def _candidates(
@@ -62,7 +62,7 @@ def _candidates(
     parents, tokens = torch.cat([parents, more_parents], 1), torch.cat([tokens, more.flatten(1)], 1)
     pairs = parents * vocab + tokens
     again = (pairs.unsqueeze(2) == pairs.unsqueeze(1)).tril(-1).any(2)
-    values, order = values.masked_fill(again, NEVER).sort(dim=1, descending=True, stable=True)
+    values, order = values.masked_fill(again, NEG_INF).sort(dim=1, descending=True, stable=True)
     return values, parents.gather(1, order), tokens.gather(1, order)
 
 

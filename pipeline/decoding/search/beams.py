@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tfm.pipeline.decoding.limits import NEVER
+from tfm.pipeline.decoding.limits import NEG_INF
 from tfm.tokenizer.special import BOS_ID, EOS_ID
 
 Ids = npt.NDArray[np.int64]
@@ -49,7 +49,7 @@ class Beams:
             pieces=np.empty((num_slots, 1, 0), np.int64),
             sums=np.zeros((num_slots, 1)),
             num_finished=np.zeros(num_slots, np.int64),
-            best=np.full((num_slots, n_best), NEVER),
+            best=np.full((num_slots, n_best), NEG_INF),
             bound=bound,
         )
 
@@ -60,16 +60,16 @@ class Beams:
     def begin(self, slots: Ids, bound: Reals) -> None:
         """Put an empty hypothesis into these slots (n,), of sentences with this bound (n,)."""
         self.tokens[slots] = BOS_ID
-        self.sums[slots] = NEVER
+        self.sums[slots] = NEG_INF
         self.sums[slots, 0] = 0.0
         self.num_finished[slots] = 0
-        self.best[slots] = NEVER
+        self.best[slots] = NEG_INF
         self.bound[slots] = bound
 
     def count(self, finished: Flags, scores: Reals) -> None:
         """Count the hypotheses that have just finished (B, W), and keep their scores (B, W)."""
         self.num_finished[:] += finished.sum(1)
-        both = np.concatenate([self.best, np.where(finished, scores, NEVER)], axis=1)
+        both = np.concatenate([self.best, np.where(finished, scores, NEG_INF)], axis=1)
         self.best[:] = np.sort(both, axis=1)[:, : -self.best.shape[1] - 1 : -1]
 
     def grown(self, sums: Reals, parents: Ids, tokens: Ids, num_pieces: Ids) -> "Beams":
@@ -90,14 +90,14 @@ class Beams:
         leading, rival = self.sums[:, 0], self.best[:, -1]
         hopeless = leading / self.bound < rival
         enough = (self.num_finished >= beam) & (may_end / divisors <= rival)
-        nothing_left = ~(leading > NEVER)  # true also of what is not a number
+        nothing_left = ~(leading > NEG_INF)  # true also of what is not a number
         done: Flags = hopeless | enough | nothing_left
         return done
 
 
 def ended(values: Reals, tokens: Ids) -> Flags:
     """Which continuations (B, 2 W), of these log-probabilities and pieces, end a hypothesis."""
-    ends: Flags = (tokens == EOS_ID) & (values != NEVER)
+    ends: Flags = (tokens == EOS_ID) & (values != NEG_INF)
     return ends
 
 

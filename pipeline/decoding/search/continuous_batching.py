@@ -16,7 +16,7 @@ from tfm.pipeline.decoding.constraints.logits_processor import LogitsRules
 from tfm.pipeline.decoding.stepper import StateT, Stepper
 
 GROUP = 32
-NEVER_AGAIN = 1 << 62
+NO_LIMIT = 1 << 62
 
 
 class BatchSlots(Generic[StateT]):
@@ -92,7 +92,7 @@ class BatchSlots(Generic[StateT]):
             return None
         sentences = self.sentences[late].tolist()
         self._waiting.extend(sentences)
-        self._patience[sentences] = NEVER_AGAIN
+        self._patience[sentences] = NO_LIMIT
         self._leave(late)
         return sentences, late.nonzero().squeeze(1)
 

@@ -15,7 +15,7 @@ from tfm.pipeline.decoding.search.hypothesis import Hypothesis, best_first
 from tfm.pipeline.decoding.stepper import StateT, Stepper
 from tfm.tokenizer.special import BOS_ID, EOS_ID
 
-Choose = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+TokenSelector = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 """Log-probabilities (B, V) of what may come, which sentences they are of (B,), -1 for none, and how many pieces these
 have (B,), both on the CPU -> the log-probability of what is chosen (B,), and the piece (B,)."""
 
@@ -32,7 +32,7 @@ def piece_by_piece(
     layout: Layout,
     rules: LogitsRules,
     *,
-    choose: Choose = likeliest,
+    choose: TokenSelector = likeliest,
     most: int,
     on_done: Callable[[int], None] = lambda _: None,
 ) -> list[list[Hypothesis]]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tfm.data.errors import DataError
 
-BROKEN = "the model gives no finite probabilities: its weights are broken (did training diverge?)"
+NON_FINITE_MESSAGE = "the model gives no finite probabilities: its weights are broken (did training diverge?)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,5 +36,5 @@ def best_first(hypotheses: list[Hypothesis], n_best: int) -> list[Hypothesis]:
     Raises DataError where the model's probabilities were not numbers.
     """
     if not hypotheses or not all(math.isfinite(hypothesis.log_prob) for hypothesis in hypotheses):
-        raise DataError(BROKEN)
+        raise DataError(NON_FINITE_MESSAGE)
     return sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)[:n_best]

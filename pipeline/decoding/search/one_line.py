@@ -8,7 +8,7 @@ import numpy as np
 
 from tfm.model.numpy_inference.transformer import Transformer, select
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.decoding.limits import LENGTH_NORMS, NEVER, NEVER_COME, most_pieces
+from tfm.pipeline.decoding.limits import LENGTH_NORMS, NEG_INF, SUPPRESSED_TOKENS, most_pieces
 from tfm.pipeline.decoding.search.beams import Beams, Ids, Reals, ended, stay
 from tfm.pipeline.decoding.search.hypothesis import Hypothesis, best_first
 from tfm.tokenizer.special import EOS_ID
@@ -56,12 +56,12 @@ def search_one(network: Transformer, source: Sequence[int], config: DecodingConf
 def forbid(log_probs: Any, num_pieces: int, limits: tuple[int, int]) -> None:
     """Give -inf, in place, to what may not follow so many pieces; log_probs (W, V), limits: the fewest and the most."""
     shortest, longest = limits
-    log_probs[:, NEVER_COME] = NEVER
+    log_probs[:, SUPPRESSED_TOKENS] = NEG_INF
     if num_pieces < shortest:
-        log_probs[:, EOS_ID] = NEVER
+        log_probs[:, EOS_ID] = NEG_INF
     if num_pieces >= longest:
         ends = log_probs[:, EOS_ID].copy()
-        log_probs[:] = NEVER
+        log_probs[:] = NEG_INF
         log_probs[:, EOS_ID] = ends
 
 
@@ -72,9 +72,9 @@ def best_candidates(log_probs: Any, sums: Reals, k: int) -> tuple[Reals, Ids, Id
     """
     vocab = log_probs.shape[1]
     values = (sums[:, None] + log_probs).ravel()
-    least = np.partition(values, -k)[-k] if len(values) > k else NEVER
+    least = np.partition(values, -k)[-k] if len(values) > k else NEG_INF
     places = np.flatnonzero(values >= least)
     places = places[np.argsort(-values[places], kind="stable")[:k]]
     missing = (0, k - len(places))
-    best, places = np.pad(values[places], missing, constant_values=NEVER), np.pad(places, missing)
+    best, places = np.pad(values[places], missing, constant_values=NEG_INF), np.pad(places, missing)
     return best[None], places[None] // vocab, places[None] % vocab

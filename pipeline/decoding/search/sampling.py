@@ -31,7 +31,7 @@ class Sampling:
         self._config, self._keys = config, np.array(keys, dtype=np.uint64)
 
     def __call__(self, log_probs: Tensor, sentences: Tensor, num_pieces: Tensor) -> tuple[Tensor, Tensor]:
-        """The model's log-probability of the piece drawn (B,), and the piece (B,); see `greedy.Choose`."""
+        """The model's log-probability of the piece drawn (B,), and the piece (B,); see `greedy.TokenSelector`."""
         config = self._config
         if config.temperature == 0 or config.top_k == 1:
             best, tokens = log_probs.max(-1)

@@ -6,9 +6,9 @@ from torch import Tensor
 
 from tfm.model.cpu_kernels import dispatch
 from tfm.model.cpu_kernels.dispatch import Candidates
-from tfm.model.layers.log_probs import LogProbsOfLogits, Predict
+from tfm.model.layers.log_probs import LogProbFn, LogProbsOfLogits
 from tfm.pipeline.decoding.constraints.logits_processor import LogitsRules
-from tfm.pipeline.decoding.limits import NEVER_COME
+from tfm.pipeline.decoding.limits import SUPPRESSED_TOKENS
 from tfm.tokenizer.special import EOS_ID
 
 BLOCK = 64
@@ -18,7 +18,7 @@ found."""
 
 
 def best_continuations(
-    predict: Predict, rules: LogitsRules, num_pieces: Tensor, pieces: Tensor | None, sums_BW: Tensor, beam: int
+    predict: LogProbFn, rules: LogitsRules, num_pieces: Tensor, pieces: Tensor | None, sums_BW: Tensor, beam: int
 ) -> Candidates:
     """What the hypotheses of each sentence are best followed by: values, beams and tokens (B, 2 * beam), best first.
 
@@ -45,13 +45,13 @@ def best_continuations(
     return values, beams, tokens
 
 
-def _best_of_logits(predict: Predict, first_row: int, sums_BW: Tensor, beam: int) -> Candidates | None:
+def _best_of_logits(predict: LogProbFn, first_row: int, sums_BW: Tensor, beam: int) -> Candidates | None:
     """The same where rules forbid nothing, straight from logits; None where there is no loop for that."""
     if not isinstance(predict, LogProbsOfLogits):
         return None
     logits = predict.logits
     of_some = (lambda rows: logits(rows + first_row)) if first_row else logits
-    return dispatch.best_of_logits(of_some, sums_BW, beam, end=EOS_ID, never=NEVER_COME)
+    return dispatch.best_of_logits(of_some, sums_BW, beam, end=EOS_ID, never=SUPPRESSED_TOKENS)
 
 
 def best_candidates(log_probs_BWV: Tensor, sums_BW: Tensor, k: int) -> Candidates:

@@ -14,7 +14,7 @@ INNER_FORMULA = re.compile(r"(?<=[;\t\r\n])(?=['\"]*[=+\-@＝＋－＠])")
 """Places at which a spreadsheet whose separator is not the comma would begin a cell, inside of quotation marks too."""
 APOSTROPHE = re.compile(r"(?:^|(?<=[;\t\r\n]))'")
 NUMBER = re.compile(r"[+-]?[0-9]+(?:[.,][0-9]*)?")
-ASKED: Mapping[Kind, Sequence[str]] = {
+ANSWER_COLUMNS: Mapping[Kind, Sequence[str]] = {
     "likert": ("adequacy (1 to 5)", "fluency (1 to 5)"),
     "esa": (
         "score (0 to 100)",
@@ -36,8 +36,10 @@ def as_table(campaign: Campaign, judge: Judge) -> str:
     stream.write("\ufeff")
     table = csv.writer(stream, quoting=csv.QUOTE_ALL)
     reference = ["reference"] if campaign.show_reference else []
-    table.writerow(["campaign", "judge", "item", "label", "source", *reference, "hypothesis", *ASKED[campaign.kind]])
-    empty = [""] * len(ASKED[campaign.kind])
+    table.writerow(
+        ["campaign", "judge", "item", "label", "source", *reference, "hypothesis", *ANSWER_COLUMNS[campaign.kind]]
+    )
+    empty = [""] * len(ANSWER_COLUMNS[campaign.kind])
     for name in judge.items:
         item = campaign.by_id[name]
         context = [item.source, *(item.references[:1] if reference else ())]
@@ -59,7 +61,7 @@ def read_table(campaign: Campaign, text: str) -> Iterator[Answer]:
     Columns are separated by commas, semicolons or tabs, as spreadsheets of different languages write them. Raises
     ValueError naming the line or the item where a cell cannot be read.
     """
-    columns = [_name(column) for column in ASKED[campaign.kind]]
+    columns = [_name(column) for column in ANSWER_COLUMNS[campaign.kind]]
     given: dict[tuple[str, str], dict[str, Mapping[str, str]]] = {}
     for line, row in _rows(text, columns):
         try:

@@ -14,7 +14,7 @@ from tfm.pipeline.judging.making.texts import segments_of
 from tfm.pipeline.scoring.metrics.references import present
 
 LABELS = "ABCDEFGHI"
-OTHERS = 50  # texts whose words an attention check may take
+MAX_DONOR_TEXTS = 50  # texts whose words an attention check may take
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class _Texts:
         """
         column = self.test.references[0] if self.test.references else segments_of(draw.choice(self.systems)).hypotheses
         whole, others = column[line], [text for text in column if text.split() and text != column[line]]
-        others = draw.sample(others, min(OTHERS, len(others)))
+        others = draw.sample(others, min(MAX_DONOR_TEXTS, len(others)))
         num_spoiled = {"pairwise": 1, "best": len(self.systems) - 1}.get(kind, 1)
         bad = [spoiled(whole, others, draw) for _ in range(num_spoiled)] if whole.split() else [None]
         texts = [text for text in bad if text is not None]

@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from random import Random
 
-REPLACED = 0.75  # of the words, so that little of the meaning is left
+CORRUPTED_SHARE = 0.75  # of the words, so that little of the meaning is left
 
 
 def spoiled(text: str, others: Sequence[str], draw: Random) -> str | None:
@@ -26,7 +26,7 @@ def spoiled(text: str, others: Sequence[str], draw: Random) -> str | None:
 def _with_words_of(text: str, other: str, draw: Random) -> str:
     by_words = len(text.split()) > 1
     words, new = (text.split(), other.split()) if by_words else (list(text), list(other))
-    count = math.ceil(REPLACED * len(words))
+    count = math.ceil(CORRUPTED_SHARE * len(words))
     begin = draw.randint(0, len(words) - count)
     from_there = draw.randint(0, max(0, len(new) - count))
     taken = new[from_there : from_there + count]

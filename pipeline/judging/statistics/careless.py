@@ -19,9 +19,9 @@ FAILED_CHECKS, SHARE_OF_CHECKS = 2, 1 / 3
 LEVEL = 0.01
 """...who repeats their answers less often than the others, with a p below this divided by the number of judges (so that
 of a hundred panels of equal judges one has somebody named);"""
-FEWEST_UNITS = 10
+MIN_UNITS = 10
 """...whose correlation with the others is less than half the median of all, and below it at the same level;"""
-FEWEST_ANSWERS = 10
+MIN_ANSWERS = 10
 """...who gave one and the same answer to so many items."""
 SHARE_OF_TIME = 1 / 3
 """...who took less than this share of the median judge's time for an item."""
@@ -86,7 +86,7 @@ def _lowest(table: Mapping[str, Mapping[Unit, float]], judges: Sequence[str]) ->
     """Of judges not yet named the one with the lowest correlation with the rest, if it is far too low, and why."""
     trusted = {judge: table[judge] for judge in judges if judge in table}
     pairs = {judge: with_others(table[judge], trusted, judge) for judge in trusted}
-    enough = {judge: pair for judge, pair in pairs.items() if len(pair[0]) >= FEWEST_UNITS}
+    enough = {judge: pair for judge, pair in pairs.items() if len(pair[0]) >= MIN_UNITS}
     found = {judge: r for judge, pair in enough.items() if (r := pearson(*pair)) is not None}
     if len(found) < 3:
         return None
@@ -135,7 +135,7 @@ def _repeats(conduct: Conduct, conducts: Sequence[Conduct]) -> str | None:
 
 def _same(conduct: Conduct) -> str | None:
     num = len(conduct.answers)
-    if num >= FEWEST_ANSWERS and len(set(conduct.answers)) == 1:
+    if num >= MIN_ANSWERS and len(set(conduct.answers)) == 1:
         return f"gave the same answer to all {num} items"
     return None
 

@@ -19,7 +19,7 @@ from tfm.pipeline.scoring.metrics.registry import METRICS
 from tfm.pipeline.scoring.metrics.tokenization import make_bleu
 from tfm.pipeline.significance.segment_statistics import segment_statistics
 
-MOST = 1500  # values whose pairs are held all at once
+MAX_PAIRWISE = 1500  # values whose pairs are held all at once
 
 Array = npt.NDArray[np.float64]
 
@@ -57,9 +57,9 @@ def kendall_of_draws(counts: Array, x: Array, y: Array) -> Array:
     """tau-b of draws (D) of values x, y (N), which each draw holds as often as `counts` (D, N) says; nan: not defined.
 
     With signs s_ij = sign(x_i − x_j) and t_ij of y: Σ c_i c_j s_ij t_ij / √(Σ c_i c_j s_ij² Σ c_i c_j t_ij²); of more
-    than MOST values, whose squares take long, one draw after another.
+    than MAX_PAIRWISE values, whose squares take long, one draw after another.
     """
-    if len(x) > MOST:
+    if len(x) > MAX_PAIRWISE:
         drawn = (np.repeat(np.arange(len(x)), each.astype(int)) for each in counts)
         return np.array([kendall(x[some].tolist(), y[some].tolist()) for some in drawn], dtype=np.float64)
     s, t = np.sign(np.subtract.outer(x, x)), np.sign(np.subtract.outer(y, y))

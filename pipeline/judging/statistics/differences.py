@@ -14,7 +14,7 @@ from tfm.pipeline.significance.holm import LEVEL, holm
 from tfm.pipeline.significance.paired_tests import compare_systems
 from tfm.pipeline.significance.segment_statistics import means as statistics_of
 
-SHARED = 0.5
+MIN_OVERLAP = 0.5
 """Two systems are compared segment by segment if they share so large a part of the segments of the one with fewer."""
 TRIALS, SEED = 10_000, 12345
 BLOCK = 500
@@ -52,7 +52,7 @@ def difference_tests(judgments: Iterable[Judgment], systems: Sequence[str]) -> l
     for first, second in combinations([system for system in systems if system in rated], 2):
         mine, theirs = rated[first], rated[second]
         shared = len(mine.keys() & theirs.keys())
-        test = paired_test if shared and shared >= SHARED * min(len(mine), len(theirs)) else unpaired_test
+        test = paired_test if shared and shared >= MIN_OVERLAP * min(len(mine), len(theirs)) else unpaired_test
         found.append(test(first, mine, second, theirs))
     corrected = holm([test.p for test in found])
     return [replace(test, p_holm=p) for test, p in zip(found, corrected, strict=True)]

@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 PRIOR = 1.0
 """Ties between every two systems, added to the data so that a system that always wins has a finite strength."""
 TOLERANCE = 1e-10
-MOST_STEPS = 100_000
+MAX_ITERATIONS = 100_000
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def bradley_terry(wins: Floats, prior: float = PRIOR) -> Floats:
     wins = wins + prior / 2 * (1 - np.eye(num))
     met, won = wins + np.swapaxes(wins, -1, -2), wins.sum(-1)
     logs = np.zeros(won.shape)
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_ITERATIONS):
         s = np.exp(logs)
         updated = np.log(won) - np.log((met / (s[..., :, None] + s[..., None, :])).sum(-1))
         updated -= updated.mean(-1, keepdims=True)

@@ -20,9 +20,14 @@ ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "tanh": 
 """The names there by ours."""
 TOKENS: Settings = {"pad_token_id": PAD_ID, "bos_token_id": BOS_ID, "eos_token_id": EOS_ID}
 """Our control tokens, as config.json names them."""
-NEVER = -100.0
+SUPPRESSED_BIAS = -100.0
 """The bias of a piece that is never predicted: its probability is none in fp32, and a smoothed loss hardly sees it."""
-ALSO_CALLED = {"gelu_pytorch_tanh": "gelu_tanh", "gelu_fast": "gelu_tanh", "gelu_python": "gelu", "swish": "silu"}
+ACTIVATION_ALIASES = {
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
+    "gelu_python": "gelu",
+    "swish": "silu",
+}
 
 
 @dataclass(frozen=True)
@@ -78,7 +83,7 @@ def task_of(settings: Settings, default: str) -> Settings:
 
 def activation_of(name: str) -> str:
     """Our name of an activation there. Raises ValueError where we have none such."""
-    ours = {theirs: name for name, theirs in ACTIVATIONS.items()} | ALSO_CALLED
+    ours = {theirs: name for name, theirs in ACTIVATIONS.items()} | ACTIVATION_ALIASES
     if name not in ours:
         raise ValueError(f"the activation {name!r} is none of ours")
     return ours[name]

@@ -28,14 +28,14 @@ from tfm.pipeline.model_io.huggingface.classes import (
     tie_of,
     want,
 )
-from tfm.pipeline.model_io.huggingface.fits import ANY, HEADS_AS_USUAL, Held
+from tfm.pipeline.model_io.huggingface.fits import ANY, STANDARD_HEADS, Held
 from tfm.pipeline.model_io.huggingface.weights import Weight, halves_apart, linear, norm
 from tfm.pipeline.tasks.abilities import tasks_that
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
 NEVER = -1e4
 """A logit whose probability is 0 in every precision."""
-BEGUN = "begin_in_position"
+BEGIN_PIECE_KEY = "begin_in_position"
 """In what tfm writes: the piece whose vector is part of the decoder's first position."""
 MAX_SINUSOIDS = 2**25
 """How many numbers a table of positions may have that is compared with sines and cosines."""
@@ -59,7 +59,7 @@ def held(norm_placement: str) -> Held:
         "embedding_dim": ANY,
         "pooling": ANY,
     }
-    return Held(keys, HEADS_AS_USUAL, ("encoder", "decoder"))
+    return Held(keys, STANDARD_HEADS, ("encoder", "decoder"))
 
 
 def settings(config: ModelConfig, vocab_size: int) -> Settings:
@@ -246,7 +246,7 @@ def without_begin(settings: Settings, found: State) -> State:
     """The same of a Marian. One that tfm wrote begins with a piece that has a vector of zeros and no name: it is taken
     away, and the begin token's vector from the first position."""
     found = shared_tables(found)
-    begin = settings.get("tfm", {}).get(BEGUN)
+    begin = settings.get("tfm", {}).get(BEGIN_PIECE_KEY)
     if begin is None:
         return found
     name = "model.decoder.embed_positions.weight"
@@ -281,7 +281,7 @@ MARIAN = HuggingFaceClass(
             "share_encoder_decoder_embeddings": True,
             "pad_token_id": PAD_ID,
             "decoder_start_token_id": size,
-            "tfm": {**own_keys(config)["tfm"], BEGUN: BOS_ID},
+            "tfm": {**own_keys(config)["tfm"], BEGIN_PIECE_KEY: BOS_ID},
         }
     ),
     weights=weights,

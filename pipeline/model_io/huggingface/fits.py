@@ -15,11 +15,11 @@ from tfm.model.config import ModelConfig
 ANY = object()
 """In place of the values of a key: the class holds them all, or code beside the table looks at them."""
 
-OF_TRAINING: Mapping[str, Any] = dict.fromkeys(
+IGNORED_KEYS: Mapping[str, Any] = dict.fromkeys(
     ("max_length", "dropout", "block", "source_vectors", "target_vectors", "freeze_vectors"), ANY
 )
 """Keys that say how a model is trained and used, and nothing of what it computes from a text that it can read."""
-HEADS_AS_USUAL: Mapping[str, Any] = dict.fromkeys(("layers", "dim", "heads", "feed_forward_dim"), ANY)
+STANDARD_HEADS: Mapping[str, Any] = dict.fromkeys(("layers", "dim", "heads", "feed_forward_dim"), ANY)
 """A stack whose heads have keys and values of their own, as wide as dim / heads."""
 
 
@@ -33,7 +33,7 @@ class Held:
 
     def lacks(self, config: ModelConfig) -> str | None:
         """The first part of the model that the class does not have, as a recipe has it; None where it has all."""
-        keys = {**OF_TRAINING, **self.keys, **dict.fromkeys(("encoder", "decoder"), ANY)}
+        keys = {**IGNORED_KEYS, **self.keys, **dict.fromkeys(("encoder", "decoder"), ANY)}
         if (key := not_held(config, keys)) is not None:
             return f"model.{key}"
         dims = [getattr(config, name).dim for name in self.stacks]

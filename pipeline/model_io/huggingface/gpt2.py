@@ -18,7 +18,7 @@ from tfm.pipeline.model_io.huggingface.classes import (
     task_of,
     want,
 )
-from tfm.pipeline.model_io.huggingface.fits import ANY, HEADS_AS_USUAL, Held
+from tfm.pipeline.model_io.huggingface.fits import ANY, STANDARD_HEADS, Held
 from tfm.pipeline.model_io.huggingface.weights import Weight, linear, norm
 from tfm.pipeline.tasks.abilities import ABILITIES, tasks_that
 
@@ -156,7 +156,7 @@ GPT2 = HuggingFaceClass(
     name="GPT2LMHeadModel",
     model_type="gpt2",
     pipeline="text-generation",
-    held=Held(HELD, HEADS_AS_USUAL, ("decoder",)),
+    held=Held(HELD, STANDARD_HEADS, ("decoder",)),
     settings=settings,
     weights=weights,
     finished=finished,

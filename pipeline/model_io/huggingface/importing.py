@@ -17,7 +17,7 @@ from tfm.data.errors import listed
 from tfm.model.config import ModelConfig
 from tfm.pipeline.artifacts.artifact import Plan, is_fresh, publish
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.model_io.huggingface.classes import NEVER, HuggingFaceClass, Settings, State
+from tfm.pipeline.model_io.huggingface.classes import SUPPRESSED_BIAS, HuggingFaceClass, Settings, State
 from tfm.pipeline.model_io.huggingface.encoders.tokenizers import read_texts
 from tfm.pipeline.model_io.huggingface.received.dry_run import check_places, check_weights
 from tfm.pipeline.model_io.huggingface.received.settings_checks import check_config
@@ -128,7 +128,7 @@ def _read(received: Snapshot, settings: Settings, held_by: HuggingFaceClass) -> 
     bias = held_by.bias
     if bias is not None and (pieces.nowhere or keys.get("output_bias")):
         old = found[bias].flatten()[rows] if bias in found else torch.zeros(len(rows))
-        old[pieces.nowhere] = NEVER
+        old[pieces.nowhere] = SUPPRESSED_BIAS
         found[bias] = old.unsqueeze(0) if bias == "final_logits_bias" else old
         keys["output_bias"] = True
     config = ModelConfig.model_validate(keys)

@@ -21,7 +21,7 @@ from tfm.pipeline.model_io.huggingface.classes import (
     task_of,
     want,
 )
-from tfm.pipeline.model_io.huggingface.fits import ANY, HEADS_AS_USUAL, Held
+from tfm.pipeline.model_io.huggingface.fits import ANY, STANDARD_HEADS, Held
 from tfm.pipeline.model_io.huggingface.gpt2 import (
     HELD,
     LANGUAGE_MODEL,
@@ -35,10 +35,10 @@ from tfm.pipeline.model_io.huggingface.gpt2 import (
 from tfm.pipeline.model_io.huggingface.weights import Weight, halves_apart, linear
 from tfm.pipeline.tasks.abilities import ABILITIES
 
-WORDS = "model.embed_tokens.weight"
+TOKEN_EMBEDDING = "model.embed_tokens.weight"
 GATES = {"swiglu": ("silu", ("gate_proj", "up_proj")), "glu": ("sigmoid", ("up_proj", "gate_proj"))}
 """By our activation: the function of the gate there, and the order in which the halves of ours stand."""
-SLOWED: Settings = {
+ROPE_SCALING_KEYS: Settings = {
     "low_freq_factor": "low_frequency_factor",
     "high_freq_factor": "high_frequency_factor",
     "original_max_position_embeddings": "original_length",
@@ -81,7 +81,7 @@ def weights(config: ModelConfig) -> Iterator[Weight]:
     sizes = [stack.dim, groups * width, groups * width]
     _, halves = GATES[config.activation]
     rows = rotary_rows(stack)
-    yield from tables(config, WORDS)
+    yield from tables(config, TOKEN_EMBEDDING)
     for i in range(stack.layers):
         ours, theirs = f"layers.{i}", f"model.layers.{i}"
         products = [f"{theirs}.self_attn.{name}_proj" for name in "qkv"]
@@ -111,7 +111,7 @@ def rope_parameters(rotary: RotaryConfig) -> Settings:
     if kind != "default":
         said["factor"] = rotary.factor
     if kind == "llama3":
-        said |= {theirs: getattr(rotary, ours) for theirs, ours in SLOWED.items()}
+        said |= {theirs: getattr(rotary, ours) for theirs, ours in ROPE_SCALING_KEYS.items()}
     return said
 
 
@@ -126,7 +126,7 @@ def rotary(settings: Settings) -> Settings:
     found = {"base": said.get("rope_theta", settings.get("rope_theta", 10_000.0))}
     if kind == "default" or said["factor"] == 1:
         return found
-    slowed = {ours: said[theirs] for theirs, ours in SLOWED.items()} if kind == "llama3" else {}
+    slowed = {ours: said[theirs] for theirs, ours in ROPE_SCALING_KEYS.items()} if kind == "llama3" else {}
     return {**found, "factor": said["factor"], **slowed}
 
 
@@ -154,7 +154,7 @@ def read(settings: Settings, found: State) -> Settings:
         "normalization": "rms",
         "norm_eps": settings["rms_norm_eps"],
         "activation": gates[settings["hidden_act"]],
-        "tie": "all" if are_equal(found[WORDS], found[OUTPUT]) else "none",
+        "tie": "all" if are_equal(found[TOKEN_EMBEDDING], found[OUTPUT]) else "none",
         "scale_embedding": False,
         "max_length": settings["max_position_embeddings"] // sides,
         "dropout": {"residual": 0.0, "embedding": 0.0, "attention": settings.get("attention_dropout") or 0.0},
@@ -163,7 +163,7 @@ def read(settings: Settings, found: State) -> Settings:
 
 def begun(settings: Settings, found: State) -> State:
     """The weights with what a file leaves out: the table of the output, and biases, which most models do not have."""
-    found = with_output(found, WORDS)
+    found = with_output(found, TOKEN_EMBEDDING)
     for name, each in list(found.items()):
         has_bias = settings.get("attention_bias" if ".self_attn." in name else "mlp_bias")
         if name.endswith("_proj.weight") and not has_bias:
@@ -177,14 +177,14 @@ LLAMA = HuggingFaceClass(
     pipeline="text-generation",
     held=Held(
         HELD | {"normalization": ("rms",), "positions": ("rotary",), "rotary": ANY, "activation": tuple(GATES)},
-        {**HEADS_AS_USUAL, "key_value_heads": ANY},
+        {**STANDARD_HEADS, "key_value_heads": ANY},
         ("decoder",),
     ),
     settings=settings,
     weights=weights,
     begun=begun,
     read=read,
-    tables=(WORDS, OUTPUT),
+    tables=(TOKEN_EMBEDDING, OUTPUT),
     bias="lm_head.bias",
-    finished=lambda config, found: scaled(config, found, WORDS),
+    finished=lambda config, found: scaled(config, found, TOKEN_EMBEDDING),
 )

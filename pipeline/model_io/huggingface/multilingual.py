@@ -20,7 +20,7 @@ OFFSET = 2
 """mBART's position 0 stands in row 2."""
 LANGUAGES = "languages"
 """In what is read of config.json: how the model is told languages, which only its tokenizer says."""
-AROUND = {
+LANGUAGE_POSITION = {
     "M2M100Tokenizer": "before",
     "NllbTokenizer": "before",
     "MBart50Tokenizer": "before",
@@ -52,8 +52,8 @@ def _around_a_source(folder: Snapshot) -> str:
     puts none."""
     own = folder.read_document("tokenizer_config.json")
     name = str(own.get("tokenizer_class")).removesuffix("Fast")
-    if name in AROUND:
-        return "behind" if own.get("legacy_behaviour") else AROUND[name]
+    if name in LANGUAGE_POSITION:
+        return "behind" if own.get("legacy_behaviour") else LANGUAGE_POSITION[name]
     step = folder.read_document("tokenizer.json").get("post_processor") or {}
     parts = [part["SpecialToken"]["id"] if "SpecialToken" in part else "" for part in step.get("single", [])]
     if len(parts) == 3 and parts[1] == "" and is_named(parts[0]):
@@ -118,5 +118,5 @@ M2M100 = replace(
     read=read_m2m100,
 )
 MBART = replace(M2M100, name="MBartForConditionalGeneration", model_type="mbart", begun=begun_mbart, read=read_mbart)
-OF_LANGUAGES = (M2M100, MBART)
+MULTILINGUAL_CLASSES = (M2M100, MBART)
 """What is imported, and never exported."""

@@ -3,14 +3,14 @@
 from tfm.model.config import ModelConfig
 from tfm.pipeline.model_io.huggingface.classes import HuggingFaceClass
 from tfm.pipeline.model_io.huggingface.encoder_decoders import MARIAN, PEGASUS
-from tfm.pipeline.model_io.huggingface.encoders.classes import ENCODERS, READ_ALONE
+from tfm.pipeline.model_io.huggingface.encoders.classes import ENCODERS, IMPORT_ONLY
 from tfm.pipeline.model_io.huggingface.gpt2 import GPT2
 from tfm.pipeline.model_io.huggingface.llama import LLAMA
-from tfm.pipeline.model_io.huggingface.multilingual import OF_LANGUAGES
+from tfm.pipeline.model_io.huggingface.multilingual import MULTILINGUAL_CLASSES
 
 CLASSES: tuple[HuggingFaceClass, ...] = (PEGASUS, MARIAN, GPT2, LLAMA, *ENCODERS)
 """Those that hold models of ours, the first that does first."""
-IMPORTED = (*CLASSES, *READ_ALONE, *OF_LANGUAGES)
+IMPORTED = (*CLASSES, *IMPORT_ONLY, *MULTILINGUAL_CLASSES)
 
 
 def class_for(config: ModelConfig) -> HuggingFaceClass | None:

@@ -21,7 +21,7 @@ from tfm.tokenizer.foreign.renumbered import (
     with_cut,
 )
 from tfm.tokenizer.foreign.sentencepiece import SentencePiece, as_document, read_model, with_whole_model
-from tfm.tokenizer.languages import ASKED_FOR
+from tfm.tokenizer.languages import TARGET_LANGUAGE_TOKEN
 from tfm.tokenizer.special import BOS, EOS, PAD, SPECIALS, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -69,7 +69,7 @@ def _as_tfm_wrote(document: Settings, settings: Settings) -> Settings:
     if not isinstance(about, dict):
         return document
     tokens = [
-        {**each, "special": each["special"] or re.fullmatch(ASKED_FOR, each["content"]) is not None}
+        {**each, "special": each["special"] or re.fullmatch(TARGET_LANGUAGE_TOKEN, each["content"]) is not None}
         for each in document["added_tokens"]
     ]
     document, pieces = {**document, "added_tokens": tokens}, pieces_of(document).values()

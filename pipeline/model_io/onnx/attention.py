@@ -14,7 +14,7 @@ from tfm.model.attention.relative_positions import Rotary
 from tfm.pipeline.model_io.onnx.graph import Graph
 from tfm.pipeline.model_io.onnx.layers import linear, norm
 
-NEVER = -1e9
+MASK_BIAS = -1e9
 """Added to a logit whose weight shall be 0. Finite, so that a query of padding, which sees nothing, gives numbers."""
 
 
@@ -58,13 +58,13 @@ class Places:
 def hidden_keys(graph: Graph, mask: str) -> str:
     """(B, S) of 1 for a token and 0 for padding -> what is added to the logits (B, 1, 1, S)."""
     padding = graph.node("Sub", graph.floats(1.0), graph.node("Cast", mask, to=1))
-    return graph.node("Unsqueeze", graph.node("Mul", padding, graph.floats(NEVER)), graph.ints(1, 2))
+    return graph.node("Unsqueeze", graph.node("Mul", padding, graph.floats(MASK_BIAS)), graph.ints(1, 2))
 
 
 def hidden_future(graph: Graph, rows: str, queries: str) -> str:
     """Which place each key has (S,) and each query (T,) -> what is added to the logits (T, S)."""
     later = graph.node("Greater", rows, graph.node("Unsqueeze", queries, graph.ints(1)))
-    return graph.node("Mul", graph.node("Cast", later, to=1), graph.floats(NEVER))
+    return graph.node("Mul", graph.node("Cast", later, to=1), graph.floats(MASK_BIAS))
 
 
 def self_attention(

@@ -19,7 +19,7 @@ OPSET = 17
 """Of 2022, the first that has LayerNormalization; every onnxruntime from 1.12 on reads it."""
 IR_VERSION = 8
 """The version of the file format that came with it."""
-MOST_BYTES = 2**31 - 2**20
+MAX_MODEL_BYTES = 2**31 - 2**20
 """Protocol buffers are no larger than 2 GiB."""
 TYPES = {"int64": TensorProto.INT64, "float": TensorProto.FLOAT}
 Size = int | str
@@ -90,7 +90,7 @@ class Graph:
     def model(self) -> Any:
         """The whole as a checked ModelProto. Raises RecipeError where it would be too large for a file."""
         size = sum(array.nbytes for array in self._stored.values())
-        if size > MOST_BYTES:
+        if size > MAX_MODEL_BYTES:
             problem = f"the weights of the {self._name} take {size / 2**30:.1f} GiB"
             raise RecipeError(f"{problem}, and an .onnx file holds 2 GiB at most: it cannot be exported so")
         weights = [numpy_helper.from_array(array, name) for name, array in self._stored.items()]

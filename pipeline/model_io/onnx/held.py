@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tfm.model.config import ModelConfig
-from tfm.pipeline.model_io.huggingface.fits import ANY, OF_TRAINING, not_held
+from tfm.pipeline.model_io.huggingface.fits import ANY, IGNORED_KEYS, not_held
 from tfm.pipeline.model_io.onnx.layers import ACTIVATIONS
 from tfm.pipeline.tasks.abilities import Abilities, tasks_that
 
@@ -36,7 +36,7 @@ def lacking(config: ModelConfig) -> str | None:
         "task": tasks_that(TASKS[config.architecture]),
         **dict.fromkeys(("encoder", "decoder"), ANY),
     }
-    if (key := not_held(config, {**OF_TRAINING, **KEYS, **of_kind})) is not None:
+    if (key := not_held(config, {**IGNORED_KEYS, **KEYS, **of_kind})) is not None:
         return f"model.{key}"
     for name in ("encoder", "decoder"):
         if (key := not_held(getattr(config, name), STACK)) is not None:

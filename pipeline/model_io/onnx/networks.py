@@ -13,7 +13,7 @@ from tfm.model.config import ModelConfig
 from tfm.model.layers.embedding import Embedding
 from tfm.model.transformer.decoder_only import DecoderOnly
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
-from tfm.model.transformer.encoder_only import BEGIN_ID, EncoderOnly, SentenceHead, Transform
+from tfm.model.transformer.encoder_only import BOS_ID, EncoderOnly, SentenceHead, Transform
 from tfm.pipeline.model_io.onnx.attention import (
     KeysValues,
     Places,
@@ -28,7 +28,7 @@ from tfm.pipeline.model_io.onnx.layers import ACTIVATIONS, embedding, feed_forwa
 from tfm.pipeline.model_io.onnx.pooling import POOLINGS
 
 IDS, MASK, LOGITS = "input_ids", "attention_mask", "logits"
-FARTHEST = 2**62
+SLICE_END = 2**62
 """Where a slice ends that goes on to the end."""
 
 
@@ -98,7 +98,7 @@ def encoder_only(graph: Graph, model: EncoderOnly, config: ModelConfig) -> None:
         graph.output(LOGITS, logits, "batch", _width(model))
         return
     if config.begin_token:
-        rows = graph.node("Slice", rows, graph.ints(1), graph.ints(FARTHEST), graph.ints(1))
+        rows = graph.node("Slice", rows, graph.ints(1), graph.ints(SLICE_END), graph.ints(1))
     logits = linear(graph, model.output, _before_output(graph, head.narrow, config, rows))
     graph.output(LOGITS, logits, "batch", "source", _width(model))
 
@@ -125,7 +125,7 @@ def _encoded(graph: Graph, table: Any, layers: nn.ModuleList, final: nn.Module, 
     assert isinstance(table, Embedding)
     ids, mask = (graph.input(name, "int64", "batch", "source") for name in (IDS, MASK))
     if config.begin_token:
-        ids, mask = _before(graph, BEGIN_ID, ids), _before(graph, 1, mask)
+        ids, mask = _before(graph, BOS_ID, ids), _before(graph, 1, mask)
     places = Places(_positions(graph, mask), hidden_keys(graph, mask))
     rows = embedding(graph, table, ids, places.own)
     for _, layer in _numbered(layers):

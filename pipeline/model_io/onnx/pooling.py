@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tfm.pipeline.model_io.onnx.attention import NEVER
+from tfm.pipeline.model_io.onnx.attention import MASK_BIAS
 from tfm.pipeline.model_io.onnx.graph import Graph
 
 
@@ -14,7 +14,7 @@ def _mean(graph: Graph, rows: str, mask: str) -> str:
 
 def _largest(graph: Graph, rows: str, mask: str) -> str:
     kept = _column(graph, mask)
-    hidden = graph.node("Mul", graph.node("Sub", graph.floats(1.0), kept), graph.floats(NEVER))
+    hidden = graph.node("Mul", graph.node("Sub", graph.floats(1.0), kept), graph.floats(MASK_BIAS))
     shown = graph.node("Add", graph.node("Mul", rows, kept), hidden)
     return graph.node("ReduceMax", shown, axes=[1], keepdims=0)
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.error_messages import Key, Origins, place_of, shown
 from tfm.pipeline.recipes.unused_keys.row import Unused
-from tfm.pipeline.recipes.unused_keys.table import IDLE
+from tfm.pipeline.recipes.unused_keys.table import UNUSED_RULES
 
 MISSING = object()
 """What a key has that is of no part that was read."""
@@ -51,7 +51,7 @@ def value_at(parts: Any, key: str) -> Any:
 
 def _idle(recipe: Any) -> Iterator[tuple[str, Unused]]:
     """Each leaf key that is not as by default and changes nothing, and the row of the table that says so."""
-    for row in IDLE:
+    for row in UNUSED_RULES:
         values = {key: value_at(recipe, key) for key in row.where}
         if MISSING not in values.values() and all(row.where[key](value) for key, value in values.items()):
             for key in row.keys:

@@ -4,7 +4,7 @@ from typing import Any
 
 from tfm.pipeline.recipes.unused_keys.row import LABELS, TRANSLATES, Unused, none_of, one_of
 from tfm.pipeline.tasks.abilities import tasks_that
-from tfm.tokenizer.config import LEARNED_BY
+from tfm.tokenizer.config import LEARNING_KEYS
 
 
 def _of_files(corpus: Any) -> bool:
@@ -33,7 +33,7 @@ TEXT = (
     ),
     Unused(
         {"tokenizer.source_from": none_of(None), "tokenizer.target_kind": one_of("label", "tags")},
-        tuple(f"tokenizer.{name}" for name in LEARNED_BY),
+        tuple(f"tokenizer.{name}" for name in LEARNING_KEYS),
         "the source's pieces are those of source_from, and labels are names",
     ),
     Unused(
@@ -109,7 +109,7 @@ IMAGES = (
     ),
     Unused(
         {**OF_PICTURES, "model.task": LABELS},
-        (*(f"tokenizer.{name}" for name in LEARNED_BY), "tokenizer.source_from", "tokenizer.file", "tokenizer.grow"),
+        (*(f"tokenizer.{name}" for name in LEARNING_KEYS), "tokenizer.source_from", "tokenizer.file", "tokenizer.grow"),
         "an image has no pieces, and labels are names",
     ),
     Unused(

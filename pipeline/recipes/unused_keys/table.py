@@ -8,4 +8,4 @@ from tfm.pipeline.recipes.unused_keys.model import MODEL
 from tfm.pipeline.recipes.unused_keys.outputs import DECODING, EVALUATION
 from tfm.pipeline.recipes.unused_keys.training import TRAINING
 
-IDLE = (*IMAGES, *MODEL, *TRAINING, *DECODING, *EVALUATION, *TEXT)
+UNUSED_RULES = (*IMAGES, *MODEL, *TRAINING, *DECODING, *EVALUATION, *TEXT)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 
-from tfm.data.scripts import MANY, letters_by_script
+from tfm.data.scripts import MIN_SCRIPT_SHARE, letters_by_script
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.distribution import install_command
 
@@ -33,7 +33,7 @@ def choose_tokenizer(references: Sequence[Sequence[str]]) -> Choice:
     """
     letters = letters_by_script(text for column in references for text in column)
     total, others = letters.total(), letters.pop("others", 0)
-    if total - others < MANY * max(total, 1):
+    if total - others < MIN_SCRIPT_SHARE * max(total, 1):
         return Choice("13a", "words stand between spaces")
     east = letters["Han"] + letters["kana"]
     if letters["kana"] >= 0.1 * east:

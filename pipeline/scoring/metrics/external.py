@@ -28,10 +28,10 @@ from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.metrics.references import present
 from tfm.pipeline.scoring.metrics.score import LOWER, Score
 
-LONGEST_LINE = 1000  # bytes of a line that may be a number
-LONGEST_COMMAND = 200  # characters of a command in a signature
+MAX_LINE_BYTES = 1000  # bytes of a line that may be a number
+MAX_COMMAND_LENGTH = 200  # characters of a command in a signature
 CUT = "…"  # what a longer one ends in
-LONGEST_REASON = 200
+MAX_REASON_LENGTH = 200
 _PIPE = 1 << 16
 _NUMBER = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 
@@ -78,7 +78,7 @@ def external_scores(
 def signature(metric: ExternalMetric, num_references: int) -> str:
     """What one must know to compute it again: the command, and the contents of the files that it names."""
     text = " ".join(shlex.join(metric.command).split()).replace("|", "¦")
-    text = text if len(text) <= LONGEST_COMMAND else text[: LONGEST_COMMAND - 1] + CUT
+    text = text if len(text) <= MAX_COMMAND_LENGTH else text[: MAX_COMMAND_LENGTH - 1] + CUT
     files = {label: each.fingerprint for label, each in files_of(metric).items()}
     digest = sha256_of_json([list(metric.command), files])[:12]
     better = "" if metric.higher_is_better else f"|{LOWER}"
@@ -203,7 +203,7 @@ class _Numbers:
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             self._add(line)
-        if len(self._rest) > LONGEST_LINE:
+        if len(self._rest) > MAX_LINE_BYTES:
             self._add(self._rest)
         return len(self._found) - before
 
@@ -219,9 +219,9 @@ class _Numbers:
         if len(self._found) == self._count:
             raise Failed(f"printed more lines than the {self._count:,} segments that it was given")
         text = line.strip()
-        number = float(text) if len(text) <= LONGEST_LINE and _NUMBER.fullmatch(text) else math.nan
+        number = float(text) if len(text) <= MAX_LINE_BYTES and _NUMBER.fullmatch(text) else math.nan
         if not math.isfinite(number):
-            shown = _shown(text[:LONGEST_LINE])
+            shown = _shown(text[:MAX_LINE_BYTES])
             raise Failed(f"printed {shown!r:.60} for segment {len(self._found) + 1:,}: not a finite number")
         self._found.append(number)
 
@@ -249,7 +249,7 @@ def _ended(code: int, errors: bytes) -> str:
         with suppress(ValueError):
             return f"was ended by {signal.Signals(-code).name}"
     said = [line.strip() for line in _shown(errors).splitlines() if line.strip()]
-    return f"ended with exit code {code}" + (f": {printable(mask(said[-1])[-LONGEST_REASON:])}" if said else "")
+    return f"ended with exit code {code}" + (f": {printable(mask(said[-1])[-MAX_REASON_LENGTH:])}" if said else "")
 
 
 def _shown(data: bytes) -> str:

@@ -15,7 +15,7 @@ from tfm.pipeline.scoring.metrics.tokenization import ROUGE_TOKENIZERS, Split, U
 
 # What a metric can compare, in characters (BLEU, chrF) or tokens of a segment: what it takes grows with the square of a
 # segment's length, or is hundreds of bytes a character, so that one line of a million would take hours or gigabytes.
-LONGEST: Mapping[str, int] = {
+MAX_SEGMENT_LENGTH: Mapping[str, int] = {
     "bleu": 200_000,
     "chrf": 200_000,
     "chrf++": 200_000,
@@ -37,9 +37,9 @@ ORDERS: Mapping[str, int] = {
     "cider_d": 1,
 }
 """How many tokens in a row a metric compares at most; with fewer in every reference it can only be 0."""
-HELD_AT_LEAST = 0.2
+MIN_COVERAGE = 0.2
 """The share of the references' letters that a metric's tokens must hold."""
-LONGEST_WORD = 8
+MAX_WORD_LETTERS = 8
 """Letters of scripts without spaces that a token holds at most, if it is to be a word and not a stretch of text."""
 
 _LETTER = regex.compile(r"\p{L}")
@@ -72,18 +72,18 @@ def too_long(
     config: EvaluationConfig,
     lines: Sequence[int] | None = None,
 ) -> dict[str, str]:
-    """Metrics of `config.metrics` that cannot be computed, as a segment exceeds LONGEST: name -> why."""
-    long = _longer_than(min(LONGEST.values()), (hypotheses, *references), lines)
+    """Metrics of `config.metrics` that cannot be computed, as a segment exceeds MAX_SEGMENT_LENGTH: name -> why."""
+    long = _longer_than(min(MAX_SEGMENT_LENGTH.values()), (hypotheses, *references), lines)
     reasons: dict[str, str] = {}
     for name in config.metrics:
-        if name not in LONGEST or not long:
+        if name not in MAX_SEGMENT_LENGTH or not long:
             continue
         split = list if name in BY_CHARACTERS else _split(name, references, config)[0]
         for line, text in long:
             length = len(split(text))
-            if length > LONGEST[name]:
+            if length > MAX_SEGMENT_LENGTH[name]:
                 unit = "characters" if name in BY_CHARACTERS else "words"
-                reasons[name] = f"line {line} has {length:,} {unit}; compared are at most {LONGEST[name]:,}"
+                reasons[name] = f"line {line} has {length:,} {unit}; compared are at most {MAX_SEGMENT_LENGTH[name]:,}"
                 break
     return reasons
 
@@ -98,8 +98,8 @@ def _unreadable(name: str, references: Sequence[Sequence[str]], config: Evaluati
     """Why a metric's tokens cannot hold the references; None where they can.
 
     Either no reference has as many tokens as the metric compares in a row (ORDERS), or of all letters less than
-    HELD_AT_LEAST are held by its tokens. A letter is held where it is in a token, and in one that has at most
-    LONGEST_WORD letters of scripts without spaces: a token with more of them is no word but a stretch of text.
+    MIN_COVERAGE are held by its tokens. A letter is held where it is in a token, and in one that has at most
+    MAX_WORD_LETTERS letters of scripts without spaces: a token with more of them is no word but a stretch of text.
     """
     if name not in (*ORDERS, "ter", "chrf++"):
         return None
@@ -114,14 +114,14 @@ def _unreadable(name: str, references: Sequence[Sequence[str]], config: Evaluati
         return None
     num_letters = sum(len(_LETTER.findall(text)) for text in texts)
     num_held = sum(_num_held(token) for text in texts for token in split(text))
-    if num_held >= HELD_AT_LEAST * num_letters:
+    if num_held >= MIN_COVERAGE * num_letters:
         return None
     return f"its tokens ({tokenizer}) hold {100 * num_held / num_letters:.0f} % of the references' letters as words"
 
 
 def _num_held(token: str) -> int:
     """The letters of a token, none where it is a stretch of text."""
-    return 0 if len(_SPACELESS.findall(token)) > LONGEST_WORD else len(_LETTER.findall(token))
+    return 0 if len(_SPACELESS.findall(token)) > MAX_WORD_LETTERS else len(_LETTER.findall(token))
 
 
 def _split(name: str, references: Sequence[Sequence[str]], config: EvaluationConfig) -> tuple[Split, str]:

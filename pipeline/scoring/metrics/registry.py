@@ -16,7 +16,7 @@ from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolved
 from tfm.pipeline.scoring.metrics.cider import cider_d
 from tfm.pipeline.scoring.metrics.labels import accuracy, macro_f1
-from tfm.pipeline.scoring.metrics.left_out import LONGEST, left_out
+from tfm.pipeline.scoring.metrics.left_out import MAX_SEGMENT_LENGTH, left_out
 from tfm.pipeline.scoring.metrics.meteor import meteor
 from tfm.pipeline.scoring.metrics.references import num_references, present, references_for_sacrebleu
 from tfm.pipeline.scoring.metrics.rouge import rouge
@@ -148,7 +148,7 @@ def sentence_chrf(hypothesis: str, references: Sequence[str], config: Evaluation
     """
     if not hypothesis.strip() and not any(text.strip() for text in references):
         return 100.0
-    limit = LONGEST["chrf"]
+    limit = MAX_SEGMENT_LENGTH["chrf"]
     metric = CHRF(lowercase=config.lowercase)
     return float(metric.sentence_score(hypothesis[:limit], [text[:limit] for text in references]).score)
 

@@ -17,7 +17,7 @@ from tfm.pipeline.scoring.metrics.score import Score
 from tfm.tokenizer.tokenizer import Tokenizer
 
 ORDER = 3  # of n-grams
-MOST_TEXTS = 5000  # of each language that are learned from
+MAX_TEXTS_PER_LANGUAGE = 5000  # of each language that are learned from
 
 
 class LanguageIdentifier:
@@ -55,13 +55,13 @@ def grams(text: str) -> Iterator[str]:
 def identifier_of(
     train: Split, directions: Sequence[Direction], source: Tokenizer, target: Tokenizer
 ) -> LanguageIdentifier:
-    """What the training data of a dataset says of its languages: MOST_TEXTS of each, of sources and targets alike."""
+    """The identifier of the languages of a dataset, from MAX_TEXTS_PER_LANGUAGE training texts of each."""
     ids: dict[str, list[tuple[Tokenizer, list[int]]]] = {}
     first = 0
     for each in directions:
         for language, tokenizer, column in ((each.source, source, train.source), (each.target, target, train.target)):
             mine = ids.setdefault(language, [])
-            rows = islice(range(first, first + each.rows), MOST_TEXTS - len(mine))
+            rows = islice(range(first, first + each.rows), MAX_TEXTS_PER_LANGUAGE - len(mine))
             mine += [(tokenizer, column[row].tolist()) for row in rows]
         first += each.rows
     return LanguageIdentifier(

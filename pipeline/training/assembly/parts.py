@@ -14,7 +14,7 @@ from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.tasks.task import Epochs, Task
 from tfm.pipeline.training.checkpoints.train_state import TrainState
-from tfm.pipeline.training.early_stopping import Heard
+from tfm.pipeline.training.early_stopping import ValidationCallback
 from tfm.pipeline.training_config import TrainingConfig
 
 
@@ -35,7 +35,7 @@ class Session:
     data: Dataset
     reporter: Reporter
     world: World
-    heard: Heard = lambda validation, is_last: None
+    heard: ValidationCallback = lambda validation, is_last: None
 
     @property
     def folder(self) -> Path:

@@ -20,7 +20,7 @@ from tfm.pipeline.training.helpers import no_helpers, worth_helpers
 from tfm.pipeline.training_config import TrainingConfig
 
 # A training may be given more time; anything else would make it another one.
-MAY_CHANGE = frozenset(
+RESUMABLE_KEYS = frozenset(
     {"config.training.max_steps", "config.training.max_epochs", "config.training.early_stopping.patience"}
 )
 
@@ -43,12 +43,12 @@ def choose(checkpoints: Checkpoints, todo: Plan, config: TrainingConfig, reporte
     progress = read_progress(found)
     changes = differences(progress.plan, plan_document(todo))
     words = "; ".join(f"{_shown(key)} {old} -> {new}" for key, (old, new) in sorted(changes.items()))
-    if changes.keys() <= MAY_CHANGE and not is_past(progress, config):
+    if changes.keys() <= RESUMABLE_KEYS and not is_past(progress, config):
         return progress.step
     folder = checkpoints.folder.parent
     aside = _free_name(folder)
     folder.rename(aside)
-    past = f"; it has done {progress.step:,} updates already" if changes.keys() <= MAY_CHANGE else ""
+    past = f"; it has done {progress.step:,} updates already" if changes.keys() <= RESUMABLE_KEYS else ""
     reporter.line(
         f"training: starts over, since its plan changed ({words}){past}; the previous training is now {aside}"
     )

@@ -102,7 +102,7 @@ def test_a_stream_is_read_as_a_file_is(tmp_path_factory, content):
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60))), st.integers(1, 20))
 def test_portions_are_all_rows_in_order_and_bounded(lengths, most_rows):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lines, "PORTION_CHARACTERS", 200)
+        patch.setattr(lines, "MAX_CHUNK_CHARACTERS", 200)
         rows = [("a" * one, "b" * other) for one, other in lengths]
         found = list(portions(iter(rows), most_rows))
     assert [row for portion in found for row in portion] == rows

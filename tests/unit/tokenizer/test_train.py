@@ -14,7 +14,7 @@ from tfm.tokenizer import train as training
 from tfm.tokenizer.config import Kind, TokenizerConfig
 from tfm.tokenizer.kinds import KINDS
 from tfm.tokenizer.normalization import normalizer
-from tfm.tokenizer.special import CONTINUES, SPECIALS, UNK_ID
+from tfm.tokenizer.special import CONTINUATION_PREFIX, SPECIALS, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import TokenizerTrainer, train
 
@@ -81,7 +81,7 @@ def test_pieces_seen_less_often_are_not_learned(kind: Kind, least: int) -> None:
     for text in texts:
         spaced = text if kind == "char" else " " + text
         seen.update(spaced[i:j] for i in range(len(spaced)) for j in range(i + 1, len(spaced) + 1))
-    learned = [piece.removeprefix(CONTINUES) for piece in vocabulary(made)[4:]]
+    learned = [piece.removeprefix(CONTINUATION_PREFIX) for piece in vocabulary(made)[4:]]
     assert learned
     assert {piece: seen[piece] for piece in learned if seen[piece] < least} == {}
     assert (UNK_ID in made.encode("q")) == (least > 2)
@@ -134,7 +134,7 @@ def test_text_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """However often the waiting words are worked off, the result is the same."""
     config = TokenizerConfig(vocab_size=200)
     whole = train(lines(), config)
-    monkeypatch.setattr(training, "WAITING", 3)
+    monkeypatch.setattr(training, "MAX_PENDING_WORDS", 3)
     trainer = TokenizerTrainer(config)
     for line in lines():
         trainer.add(line)

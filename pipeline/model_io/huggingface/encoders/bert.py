@@ -12,7 +12,7 @@ from tfm.model.attention.positions import sinusoids
 from tfm.model.config import ModelConfig
 from tfm.pipeline.model_io.huggingface.classes import (
     ACTIVATIONS,
-    NEVER,
+    SUPPRESSED_BIAS,
     TOKENS,
     Settings,
     State,
@@ -89,7 +89,7 @@ def finished(family: Family, head: Head, config: ModelConfig, found: State) -> S
     if ABILITIES[config.task].hides_pieces:
         for name in (family.words, head.classes):
             found[name] = torch.cat([found[name], found[name][PAD_ID : PAD_ID + 1]])
-        found[head.bias] = torch.cat([found[head.bias], torch.tensor([NEVER])])
+        found[head.bias] = torch.cat([found[head.bias], torch.tensor([SUPPRESSED_BIAS])])
         found[_twin(head.bias)] = found[head.bias].clone()
     return found
 
@@ -114,7 +114,7 @@ def begun(family: Family, head: Head, labelled: bool, settings: Settings, found:
         found |= {name: found[name][:hidden] for name in (family.words, head.classes)}
     elif not are_ours(settings) and head.bias is not None:
         found[head.classes] = torch.cat([torch.zeros(len(SPECIALS), settings["hidden_size"]), found[head.classes]])
-        found[head.bias] = torch.cat([torch.full((len(SPECIALS),), NEVER), found[head.bias]])
+        found[head.bias] = torch.cat([torch.full((len(SPECIALS),), SUPPRESSED_BIAS), found[head.bias]])
     if head.bias is not None and is_zero(found[head.bias]):
         del found[head.bias]
     return found

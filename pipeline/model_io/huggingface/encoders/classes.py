@@ -13,7 +13,7 @@ from tfm.pipeline.model_io.huggingface.encoders.families import (
     Family,
     Head,
 )
-from tfm.pipeline.model_io.huggingface.fits import ANY, HEADS_AS_USUAL, Held
+from tfm.pipeline.model_io.huggingface.fits import ANY, STANDARD_HEADS, Held
 from tfm.pipeline.tasks.abilities import tasks_that
 
 (MASKED,) = tasks_that(lambda each: each.hides_pieces)
@@ -42,7 +42,7 @@ def _class(family: Family, suffix: str, pipeline: str, task: str, head: Head, **
         name=family.name + suffix,
         model_type=family.model_type,
         pipeline=pipeline,
-        held=Held(keys | held, HEADS_AS_USUAL, ("encoder",)),
+        held=Held(keys | held, STANDARD_HEADS, ("encoder",)),
         settings=partial(bert.settings, family),
         weights=partial(bert.weights, family, head),
         finished=partial(bert.finished, family, head),
@@ -68,7 +68,7 @@ def classes_of(family: Family) -> tuple[HuggingFaceClass, ...]:
 
 ENCODERS = tuple(each for family in (BERT, ROBERTA_PRE_NORM, MEGATRON) for each in classes_of(family))
 """What holds an encoder-only model of ours. RoBERTa's classes hold none that BERT's do not."""
-READ_ALONE = (
+IMPORT_ONLY = (
     *classes_of(ROBERTA),
     *(
         _class(family, "Model", "feature-extraction", MASKED, family.nothing)

@@ -16,7 +16,7 @@ some = st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3), max_size=
 @pytest.fixture(scope="module", autouse=True)
 def _small_shares() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(duplicate_keys, "SHARE", 7)
+        patch.setattr(duplicate_keys, "KEYS_PER_BUCKET", 7)
         yield
 
 

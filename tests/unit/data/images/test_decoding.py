@@ -226,7 +226,7 @@ def test_a_bomb_is_refused_before_it_is_unpacked(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_file_that_is_too_large_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decoding, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(decoding, "MAX_FILE_BYTES", 1 << 20)
     assert refused(b"\x89PNG" + b"\0" * (1 << 20)) == "is larger than 1 MiB"
 
 

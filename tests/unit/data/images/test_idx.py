@@ -31,7 +31,7 @@ def write(folder: Path, images: bytes, labels: bytes = spelled(LABELS), ending: 
 def test_images_and_labels_are_read_side_by_side(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str, at_once: int
 ) -> None:
-    monkeypatch.setattr(idx, "READ_AT_ONCE", at_once)
+    monkeypatch.setattr(idx, "READ_BLOCK_BYTES", at_once)
     files = write(tmp_path, spelled(VALUES), ending=ending)
     found = list(read_idx(*files))
     assert np.array_equal([each.content for each in found], VALUES)

@@ -80,7 +80,7 @@ def test_self_attention_is_its_equation(
     name: str, causal: bool, few_keys: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By torch's kernel, by the gradients written out, by the equation, with gradients and without."""
-    monkeypatch.setattr(inner_attention, "FEW_KEYS", few_keys)
+    monkeypatch.setattr(inner_attention, "MAX_KEYS_FOR_SHORT_ATTENTION", few_keys)
     made = attention(config(**VARIANTS[name]))
     assert isinstance(made.mix, FusedAttention)
     x = torch.randn(LAYOUT.num_rows, 12, dtype=F64, requires_grad=True)

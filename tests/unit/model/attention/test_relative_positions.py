@@ -14,7 +14,7 @@ from torch import Tensor
 from tfm.model.attention import relative_positions
 from tfm.model.attention.inner_attention import choose_inner_attention
 from tfm.model.attention.positions import POSITIONS, NoInput
-from tfm.model.attention.relative_positions import REACH, AttentionPositions, Rotary
+from tfm.model.attention.relative_positions import MAX_RELATIVE_DISTANCE, AttentionPositions, Rotary
 from tfm.model.attention.scores import ScaledDot
 from tfm.model.config import RotaryConfig
 from tfm.model.layers.dropout import DropoutRng
@@ -40,7 +40,7 @@ def turned(x: Tensor, position: int) -> Tensor:
 
 
 def cut(distance: int) -> int:
-    return max(-REACH, min(REACH, distance)) + REACH
+    return max(-MAX_RELATIVE_DISTANCE, min(MAX_RELATIVE_DISTANCE, distance)) + MAX_RELATIVE_DISTANCE
 
 
 def xl(scheme: Any, h: int, q: Tensor, k: Tensor, i: int, j: int) -> Tensor:
@@ -76,8 +76,8 @@ def mixed(scheme: AttentionPositions, heads: tuple[Tensor, Tensor, Tensor], at: 
 @pytest.mark.parametrize("reach", [2, 16])
 @pytest.mark.parametrize("name", RELATIVE)
 def test_it_is_its_equation(name: str, reach: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(relative_positions, "REACH", reach)
-    monkeypatch.setattr(f"{__name__}.REACH", reach)
+    monkeypatch.setattr(relative_positions, "MAX_RELATIVE_DISTANCE", reach)
+    monkeypatch.setattr(f"{__name__}.MAX_RELATIVE_DISTANCE", reach)
     scheme, query, key, value = made(name)
     got = mixed(scheme, (query, key, value), torch.arange(LENGTH))
     for b, h, i in torch.cartesian_prod(torch.arange(2), torch.arange(HEADS), torch.arange(LENGTH)).tolist():

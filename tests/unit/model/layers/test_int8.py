@@ -61,7 +61,7 @@ def test_only_large_layers_take_part(bias: bool, monkeypatch: pytest.MonkeyPatch
         exact = layer(x)
         with products_in(layer, torch.int8):
             small = layer(x)
-            monkeypatch.setattr(linear, "MANY_WEIGHTS", 64 * 32)
+            monkeypatch.setattr(linear, "MIN_WEIGHTS_FOR_INT8", 64 * 32)
             large, in_double = layer(x), layer(x.double())
         after = layer(x)
         wanted = written_out(x, layer.weight) + (0 if layer.bias is None else layer.bias)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from tests.rounding import assert_rounds_like
 from tfm.model.layers import linear
-from tfm.model.layers.linear import ROWS, Linear, can_pack, products_in, topped_up
+from tfm.model.layers.linear import LOW_PRECISION_ROW_MULTIPLE, Linear, can_pack, products_in, topped_up
 
 
 def exactly(layer: Linear, x: Tensor) -> Tensor:
@@ -24,7 +24,7 @@ def plainly(layer: Linear, x: Tensor, dtype: torch.dtype = torch.float32) -> Ten
 @pytest.fixture
 def packed(monkeypatch: pytest.MonkeyPatch) -> None:
     """However few the products are, the packed kernel does them."""
-    monkeypatch.setattr(linear, "MANY_PRODUCTS", 0)
+    monkeypatch.setattr(linear, "MIN_FLOPS_FOR_PACKED_GEMM", 0)
 
 
 def test_full_precision_is_torchs_linear() -> None:
@@ -56,7 +56,7 @@ def test_eval_is_exact() -> None:
 def test_without_gradients_it_is_the_same_product(
     num_rows: int, bias: bool, many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(linear, "MANY_PRODUCTS", many)
+    monkeypatch.setattr(linear, "MIN_FLOPS_FOR_PACKED_GEMM", many)
     layer, x = Linear(48, 70, bias=bias, compute_dtype=torch.float32).eval(), torch.randn(num_rows, 48)
     plain, exact = plainly(layer, x).detach(), exactly(layer, x).detach()
     with torch.inference_mode():
@@ -157,10 +157,10 @@ def test_stacked_parts_are_initialised_each_by_its_own_width() -> None:
 
 
 def test_topping_up_keeps_the_rows_and_adds_zeros() -> None:
-    for num_rows in (1, ROWS, ROWS + 1):
+    for num_rows in (1, LOW_PRECISION_ROW_MULTIPLE, LOW_PRECISION_ROW_MULTIPLE + 1):
         rows = torch.randn(num_rows, 3)
         topped = topped_up(rows, torch.bfloat16)
-        assert len(topped) % ROWS == 0
-        assert len(topped) - num_rows < ROWS
+        assert len(topped) % LOW_PRECISION_ROW_MULTIPLE == 0
+        assert len(topped) - num_rows < LOW_PRECISION_ROW_MULTIPLE
         assert torch.equal(topped[:num_rows], rows.bfloat16())
         assert not topped[num_rows:].any()

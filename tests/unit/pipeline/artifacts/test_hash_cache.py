@@ -19,7 +19,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where hashes are kept; every file counts as large and settled."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(hash_cache, "LARGE", 1000)
-    monkeypatch.setattr(files, "SETTLED_NS", -1)
+    monkeypatch.setattr(files, "MIN_AGE_NS", -1)
     return tmp_path / "cache" / "tfm" / "hashes.json"
 
 
@@ -61,7 +61,7 @@ def test_a_small_file_is_hashed_each_time(cache: Path, file: Path, taken: list[o
 def test_a_file_that_may_still_change_is_not_remembered(
     cache: Path, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "SETTLED_NS", 10**12)
+    monkeypatch.setattr(files, "MIN_AGE_NS", 10**12)
     anew(file)
     assert not cache.exists()
 

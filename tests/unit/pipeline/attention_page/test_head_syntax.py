@@ -11,7 +11,7 @@ from tfm.pipeline.attention_page.attended import Axes, Token
 from tfm.pipeline.attention_page.head_statistics import HeadReport, measure
 from tfm.pipeline.attention_page.head_syntax import (
     COLUMNS,
-    FEWEST,
+    MIN_COUNT,
     SyntaxSums,
     questions,
     rows,
@@ -166,7 +166,7 @@ def test_a_model_is_measured_as_by_loops(settings: dict[str, str], tmp_path: Pat
 
 
 def test_the_table_has_frequent_relations_in_the_better_direction(tmp_path: Path) -> None:
-    file = conllu(tmp_path / "a.conllu", SENTENCES[:1] * FEWEST)
+    file = conllu(tmp_path / "a.conllu", SENTENCES[:1] * MIN_COUNT)
     report = measure(tiny_model(architecture="encoder_only", task="tagging"), [file], GREEDY, Quiet())
     table = report.tables()[-1]
     assert table.columns == COLUMNS
@@ -175,7 +175,7 @@ def test_the_table_has_frequent_relations_in_the_better_direction(tmp_path: Path
     for name, row in named.items():
         both = [each for each in report.relations if each.name == name]
         assert float(str(row[6])) == pytest.approx(100 * max(each.share for each in both), abs=0.05)
-    assert report.as_json()["relations"][0]["words"] == 2 * FEWEST
+    assert report.as_json()["relations"][0]["words"] == 2 * MIN_COUNT
     assert rows(report.relations[:0]) == []
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from torch import finfo, float32, float64
 
 from tests.tiny_model import TEXTS, tiny_model
-from tfm.model.config import LEARNS, Architecture
+from tfm.model.config import SUPPORTED_TASKS, Architecture
 from tfm.pipeline.attention_page.attended import KINDS, Attention, Axes, Reading, Token, as_json
 from tfm.pipeline.attention_page.head_statistics import HeadReport, Measure
 from tfm.pipeline.attention_page.page import render
@@ -94,7 +94,7 @@ def data_of(page: Page) -> Any:
 
 @pytest.mark.parametrize("architecture", sorted({*get_args(Architecture)} - {*PASSES}))
 def test_an_architecture_that_is_not_read_has_no_attention(architecture: Architecture) -> None:
-    loaded = tiny_model(architecture=architecture, task=LEARNS[architecture][0], positions="none")
+    loaded = tiny_model(architecture=architecture, task=SUPPORTED_TASKS[architecture][0], positions="none")
     with pytest.raises(RecipeError, match="has no attention"):
         attend(loaded, SENTENCE, None, GREEDY)
 

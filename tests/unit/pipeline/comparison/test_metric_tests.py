@@ -92,7 +92,7 @@ def test_chrf_is_tested_as_sacrebleu_tests_it_and_of_many_segments_in_blocks(
     assert versus.stands
     assert found.rows == found.runs
 
-    monkeypatch.setattr(metric_tests, "MOST_SEGMENTS", 10)
+    monkeypatch.setattr(metric_tests, "MAX_SEGMENTS_IN_MEMORY", 10)
     blocks = outcome(runs, ["chrf"]).rows["chrf"]
     for name, measured in found.rows["chrf"].items():
         assert blocks[name].value == measured.value

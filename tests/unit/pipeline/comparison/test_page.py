@@ -9,7 +9,7 @@ from tests.html_elements import Elements
 from tests.tiny_runs import add_texts, make_run
 from tfm.pipeline.comparison.differences.breakdowns import Breakdown, Row
 from tfm.pipeline.comparison.differences.changed_sentences import changes
-from tfm.pipeline.comparison.differences.html import LEAST_SCALE
+from tfm.pipeline.comparison.differences.html import MIN_SCALE
 from tfm.pipeline.comparison.differences.overview import Differences
 from tfm.pipeline.comparison.metric_tests import run_tests
 from tfm.pipeline.comparison.page import NOTHING_SAID, render, scores, write_page
@@ -77,7 +77,7 @@ def test_a_breakdown_shows_differences_and_bars_on_one_scale() -> None:
     assert found.texts["td"][start + 9 : start + 18] == [SHOWN, "7", "–", "0.50", "–", "", "0.25", "–", ""]
     bars = [(each["class"], each["style"]) for each in found.found["div"] if "style" in each]
     assert bars[:2] == [("more", "width: 25.0%"), ("less", "width: 50.0%")]
-    assert bars[2] == ("more", f"width: {50 * 0.25 / LEAST_SCALE:.1f}%")
+    assert bars[2] == ("more", f"width: {50 * 0.25 / MIN_SCALE:.1f}%")
     heads = found.texts["th"]
     assert heads[heads.index("part") :][:4] == ["part", "base", SHOWN, "difference"]  # no column of counts
 

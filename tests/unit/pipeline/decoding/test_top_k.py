@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tfm.model.cpu_kernels import dispatch
 from tfm.model.layers.log_probs import LogProbsOfLogits
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.decoding.constraints.logits_processor import NEVER_COME, LogitsRules
+from tfm.pipeline.decoding.constraints.logits_processor import SUPPRESSED_TOKENS, LogitsRules
 from tfm.pipeline.decoding.search.top_k import best_candidates, best_continuations
 from tfm.tokenizer.special import EOS_ID
 
@@ -30,7 +30,7 @@ pytest.importorskip("numba")
 def test_a_beam_finds_all_it_needs(num_sentences, width, vocab, levels, none, seed):
     draw = torch.Generator().manual_seed(seed)
     logits = 60.0 * torch.randint(0, levels, (num_sentences * width, vocab), generator=draw).float() / levels
-    logits[:, list(NEVER_COME)] = -math.inf
+    logits[:, list(SUPPRESSED_TOKENS)] = -math.inf
     logits[:, EOS_ID] += 2
     sums = -8.0 * torch.randint(0, levels, (num_sentences, width), generator=draw).double() / levels
     sums = sums.sort(1, descending=True).values
@@ -65,7 +65,7 @@ def test_hypotheses_that_add_nothing_are_not_predicted():
     """All predict the same, and the first ones alone fill the beam: two of each sentence are far less probable."""
     sentences = dispatch.ROWS
     logits, asked = torch.zeros(5 * sentences, 50), []
-    logits[:, list(NEVER_COME)] = -math.inf
+    logits[:, list(SUPPRESSED_TOKENS)] = -math.inf
     sums = torch.tensor([[0.0, -1.0, -2.0, -30.0, -40.0]], dtype=torch.float64).repeat(sentences, 1)
 
     def predict(rows):

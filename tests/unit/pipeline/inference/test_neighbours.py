@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.tiny_model import tiny_model
 from tfm.data.errors import DataError
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.inference.neighbours import MOST_SHOWN, Words, frequent, picture, principal, read_classes
+from tfm.pipeline.inference.neighbours import MAX_WORDS_IN_PLOT, Words, frequent, picture, principal, read_classes
 
 WORDS = Words(
     {"east": 1, "north": 2, "nine": 3, "west": 4, "up": 5},
@@ -95,9 +95,9 @@ def test_a_picture_of_pieces_shows_words() -> None:
     ]
     found = list(frequent(Words({piece: row for row, piece in enumerate(pieces)}, np.eye(60, dtype=np.float32))))
     assert found == ["’s", "the", "Haus", "дом", "的", "ไป", "कि", "語", "ب", *"aAbBzéяЖω"]
-    many = [*pieces, *(f"w{number}" for number in range(MOST_SHOWN))]
+    many = [*pieces, *(f"w{number}" for number in range(MAX_WORDS_IN_PLOT))]
     found = list(frequent(Words({piece: row for row, piece in enumerate(many)}, np.eye(200, dtype=np.float32))))
-    assert len(found) == MOST_SHOWN
+    assert len(found) == MAX_WORDS_IN_PLOT
     assert "a" not in found
     with pytest.raises(RecipeError, match="two words or more, and the model has 1"):
         frequent(Words({".": 0, "a": 1}, np.eye(2, dtype=np.float32)))

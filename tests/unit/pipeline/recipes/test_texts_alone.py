@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tfm.model.config import LEARNS
+from tfm.model.config import SUPPORTED_TASKS
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.tasks.abilities import ABILITIES
@@ -15,7 +15,7 @@ CORPORA = {
     "data.tests.main": 'train = { source = "b", target = "a" }\ntests.main = { source = "none", target = "a" }',
     "data": 'path = "corpus"\nsource = "none"',
 }
-ARCHITECTURES = {task: architecture for architecture, tasks in LEARNS.items() for task in tasks}
+ARCHITECTURES = {task: architecture for architecture, tasks in SUPPORTED_TASKS.items() for task in tasks}
 MORE = {
     "word_vectors": "[tokenizer]\nkind = 'word'\n",
     "span_corruption": "[tokenizer]\nsentinels = 100\n",

@@ -15,7 +15,7 @@ from tfm.pipeline.scoring.evaluation.assess import assess
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics import bleu_tokenizer, tokenization
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import choose_tokenizer
-from tfm.pipeline.scoring.metrics.left_out import LONGEST_WORD, left_out
+from tfm.pipeline.scoring.metrics.left_out import MAX_WORD_LETTERS, left_out
 from tfm.pipeline.scoring.metrics.registry import METRICS, score_texts
 from tfm.pipeline.scoring.metrics.tokenization import ROUGE_TOKENIZERS
 
@@ -98,7 +98,7 @@ def test_words_that_somebody_put_spaces_between_are_words() -> None:
     for tokenizer in ("13a", "none"):
         config = EvaluationConfig(bleu_tokenize=tokenizer, metrics=("bleu", "chrf++"))
         assert left_out(words, [words], config) == {}
-    long = ["今" * LONGEST_WORD, "今" * (LONGEST_WORD + 1)]
+    long = ["今" * MAX_WORD_LETTERS, "今" * (MAX_WORD_LETTERS + 1)]
     config = EvaluationConfig(bleu_tokenize="none", metrics=("bleu",))
     assert [left_out([], [[" ".join([each] * 4)]], config) for each in long] == [
         {},

@@ -143,6 +143,6 @@ def test_what_cannot_be_counted_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
     for systems, references in (([["a"], ["a", "b"]], [["a"]]), ([["a"]], [["a"], []]), ([[]], [[]])):
         with pytest.raises(DataError, match="one for each segment"):
             segment_statistics("bleu", systems, references, EvaluationConfig())
-    monkeypatch.setattr(module, "MOST_CELLS", 10)
+    monkeypatch.setattr(module, "MAX_CELLS", 10)
     with pytest.raises(DataError, match="macro F1 of 2 labels on 2 lines"):
         segment_statistics("macro_f1", [["a", "b"]], [["a", "b"]], EvaluationConfig())

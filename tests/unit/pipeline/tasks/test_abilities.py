@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import pytest
 
-from tfm.model.config import EMBEDS, LEARNS, Task
+from tfm.model.config import EMBEDDED_SIDES, SUPPORTED_TASKS, Task
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.reports.evaluation_report import NAMES
 from tfm.pipeline.scoring.metrics.registry import METRICS
@@ -73,11 +73,11 @@ def test_the_table_agrees_with_the_task(name: str) -> None:
     assert not abilities.translates or abilities.writes
 
 
-@pytest.mark.parametrize("architecture", EMBEDS)
+@pytest.mark.parametrize("architecture", EMBEDDED_SIDES)
 def test_a_model_of_one_table_embeds_the_side_that_its_tasks_read(architecture: Any) -> None:
-    alone = [task for task in LEARNS[architecture] if not ABILITIES[task].translates]
+    alone = [task for task in SUPPORTED_TASKS[architecture] if not ABILITIES[task].translates]
     assert alone
-    assert {(ABILITIES[task].reads,) for task in alone} == {EMBEDS[architecture]}
+    assert {(ABILITIES[task].reads,) for task in alone} == {EMBEDDED_SIDES[architecture]}
 
 
 def test_figures_are_known_by_name_and_the_main_one_of_translation_is_bleu() -> None:

@@ -37,7 +37,7 @@ def memory_for(monkeypatch: pytest.MonkeyPatch) -> Any:
                 raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB")
             return real(self, model, batch)
 
-        monkeypatch.setattr(batch_size_search, "SEARCHED", ("cpu",))
+        monkeypatch.setattr(batch_size_search, "SEARCHABLE_DEVICES", ("cpu",))
         monkeypatch.setattr(Translation, "loss", loss)
         return asked
 
@@ -127,7 +127,7 @@ def test_another_error_is_not_taken_for_memory(dataset: Path, tmp_path: Path, mo
     def loss(*_: Any) -> Any:
         raise RuntimeError("the sizes do not match")
 
-    monkeypatch.setattr(batch_size_search, "SEARCHED", ("cpu",))
+    monkeypatch.setattr(batch_size_search, "SEARCHABLE_DEVICES", ("cpu",))
     monkeypatch.setattr(Translation, "loss", loss)
     with pytest.raises(RuntimeError, match="sizes"):
         run(dataset, tmp_path, training(batch_tokens="auto"))

@@ -19,7 +19,7 @@ from tfm.pipeline.tuning import trial
 from tfm.pipeline.tuning.config import SearchConfig
 from tfm.pipeline.tuning.space import parameters_of
 from tfm.pipeline.tuning.study import Claimed, Trials, open_trials
-from tfm.pipeline.tuning.trial import BEHIND, FAILED, FINISHED, PRUNED, Account, _Pruned, bound_disk
+from tfm.pipeline.tuning.trial import FAILED, FINISHED, PRUNE_ATTR, PRUNED, Account, _Pruned, bound_disk
 from tfm.pipeline.tuning.trial_log import TrialLog
 from tfm.pipeline.tuning.trial_records import SAME
 
@@ -135,7 +135,7 @@ def test_a_worker_killed_between_decision_and_end_leaves_a_trial_that_is_pruned(
             account.hear(validation(2, 2.0), False)
     with trials.claim() as again:  # nobody had told the study
         assert again is not None
-        assert (again.number, again.earlier[BEHIND]) == (5, True)
+        assert (again.number, again.earlier[PRUNE_ATTR]) == (5, True)
         assert train(trials, again, [0.0, 0.0, 0.0]) == PRUNED
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from sacrebleu.metrics.chrf import CHRF
 
 from tfm.pipeline.comparison.differences.changed_sentences import (
-    MOST_WORDS,
+    MAX_DIFF_WORDS,
     Stretch,
     changes,
     marked_labels,
@@ -104,7 +104,7 @@ def test_what_is_not_marked_is_in_both_in_the_same_order(one: str, other: str) -
 
 
 def test_of_a_very_long_text_the_beginning_is_marked() -> None:
-    text = "a " * MOST_WORDS
+    text = "a " * MAX_DIFF_WORDS
     ours, theirs = marked_words("b " + text + "b", "c " + text + "c")
     assert [each.text for each in ours if each.differs] == ["b"]
     assert [each.text for each in theirs if each.differs] == ["c"]

@@ -8,7 +8,7 @@ import sacrebleu
 
 from tests.tiny_dataset import make_dataset
 from tests.tiny_runs import make_run
-from tfm.pipeline.comparison.differences.overview import MOST_ROWS, SINGLE_LETTERS, Differences, differences
+from tfm.pipeline.comparison.differences.overview import MAX_ROWS, SINGLE_LETTERS, Differences, differences
 from tfm.pipeline.comparison.systems import System
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.reports.run_summary import Trained, read_run
@@ -111,20 +111,20 @@ def test_every_test_set_of_the_baseline_has_its_own(tmp_path: Path) -> None:
 
 
 def test_labels_have_a_table_of_their_own_and_no_words(tmp_path: Path) -> None:
-    labels = [f"L{number:02}" for number in range(MOST_ROWS + 2)]
+    labels = [f"L{number:02}" for number in range(MAX_ROWS + 2)]
     config = EvaluationConfig(metrics=("accuracy", "macro_f1"), labels="line")
     right = Segments("main", labels, labels, [labels])
     wrong = replace(right, hypotheses=[*labels[:-1], labels[0]])
     rows = {name: [System(name, {"main": each}, evaluation=config)] for name, each in (("a", right), ("b", wrong))}
     (found,) = differences(rows, trained(tmp_path / "run"), Quiet())
     assert titles(found) == ["accuracy by length of the source", "F1 by label"]
-    assert len(found.tables[1].rows) == MOST_ROWS
+    assert len(found.tables[1].rows) == MAX_ROWS
     assert [(row.name, row.values) for row in found.tables[1].rows[:2]] == [
         (labels[-1], [100, 0]),
         (labels[0], pytest.approx([100, 200 / 3])),
     ]
-    assert found.notes == [f"F1 by label: the {MOST_ROWS} of {MOST_ROWS + 2} rows in which systems differ most"]
-    assert [each.line for each in found.changes["b"].lost] == [MOST_ROWS + 2]
+    assert found.notes == [f"F1 by label: the {MAX_ROWS} of {MAX_ROWS + 2} rows in which systems differ most"]
+    assert [each.line for each in found.changes["b"].lost] == [MAX_ROWS + 2]
 
 
 def test_what_bleu_cannot_read_is_left_out_with_the_reason(tmp_path: Path) -> None:

@@ -56,6 +56,6 @@ def test_weights_beyond_two_gibibytes_are_refused(tmp_path: Path, monkeypatch: p
     from tfm.pipeline.model_io.onnx.networks import graphs_of
 
     ours: Any = published(tmp_path / "model")
-    monkeypatch.setattr(graph, "MOST_BYTES", 1000)
+    monkeypatch.setattr(graph, "MAX_MODEL_BYTES", 1000)
     with pytest.raises(RecipeError, match=r"the weights of the encoder take .* holds 2 GiB at most"):
         graphs_of(ours.model, ours.config)
